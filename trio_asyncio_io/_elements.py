@@ -1,0 +1,62 @@
+"""Elements: what flows through the operator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+__all__ = ["StreamRecord", "Watermark", "describe", "value_of", "with_value"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRecord(Generic[T]):
+    """A value with the time at which it happened.
+
+    What goes in comes out: the result of a `StreamRecord` comes out as a `StreamRecord` with its
+    input's timestamp. A bare value needs none of this and comes out bare.
+
+    Args:
+        value: What the function is called with.
+        timestamp: Event time, in whatever unit the source uses (the operator never looks at it); None
+            where there is none.
+    """
+
+    value: T
+    timestamp: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """The promise that no later record is older than `timestamp`.
+
+    No record ever crosses a watermark, in any mode: it comes out after every record that went in before
+    it and before every record that went in after it (Flink's `Watermark`).
+
+    Args:
+        timestamp: Event time, in the unit of the records' timestamps.
+    """
+
+    timestamp: Any
+
+
+def value_of(element: Any) -> Any:
+    """What the function is called with for this element."""
+    return element.value if isinstance(element, StreamRecord) else element
+
+
+def with_value(element: Any, value: Any) -> Any:
+    """What comes out for this element when its result is `value`."""
+    return StreamRecord(value, element.timestamp) if isinstance(element, StreamRecord) else value
+
+
+def describe(value: object, limit: int = 80) -> str:
+    """A value's repr for an error message, on one line and at most `limit` characters long."""
+    try:
+        text = repr(value)
+    except Exception as error:  # noqa: BLE001 - a broken repr must not hide the error that is being told
+        text = f"<{type(value).__name__} whose repr raised {type(error).__name__}>"
+    text = " ".join(text.split())
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

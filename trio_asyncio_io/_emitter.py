@@ -1,0 +1,75 @@
+"""The emitter: the only task that sends downstream."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import trio
+
+from ._ledger import Ledger, outputs_of
+from ._queue import Entry
+
+__all__ = ["Emitter", "Parcel"]
+
+Parcel: TypeAlias = tuple[Entry, Any]
+
+
+class Emitter:
+    """Sends what the queue gives, in the order in which it gives it; it decides nothing itself.
+
+    **Emits when** the queue has an entry whose turn it is. **Backpressures when** the channel is full.
+    **Completes when** the input has ended and everything that was accepted has been sent.
+
+    Args:
+        ledger: Where the entries stand.
+        channel: Takes a pair for each output: the entry, and the output.
+    """
+
+    def __init__(self, ledger: Ledger, channel: trio.MemorySendChannel[Parcel]) -> None:
+        self._ledger = ledger
+        self._channel = channel
+        self._bed = trio.lowlevel.ParkingLot()
+        self._is_asleep = False
+        self._input_ended = False
+
+    def wake(self) -> None:
+        """Something may have become ready to go out."""
+        if self._is_asleep and (self._ledger.queue.has_completed() or self._is_finished()):
+            self._is_asleep = False
+            self._bed.unpark()
+
+    def end_input(self) -> None:
+        """Nothing more will be accepted: end once everything is out."""
+        self._input_ended = True
+        self.wake()
+
+    async def run(self) -> None:
+        """Emit until the input has ended and everything is out; then close the channel.
+
+        Cancellation: what was not sent stays in the ledger, and the channel stays open, so that no reader
+        takes the end of a cancelled run for the end of the stream.
+        """
+        try:
+            await self._emit_all()
+        except trio.BrokenResourceError:
+            pass  # the consumer closed its end, and has told the feeder itself
+        self._channel.close()
+
+    async def _emit_all(self) -> None:
+        queue, send_nowait = self._ledger.queue, self._channel.send_nowait
+        while not self._is_finished():
+            now = trio.current_time()
+            while queue.has_completed():
+                entry = self._ledger.poll(now)
+                for output in outputs_of(entry):
+                    try:
+                        send_nowait((entry, output))
+                    except trio.WouldBlock:
+                        await self._channel.send((entry, output))
+                        now = trio.current_time()
+            if not self._is_finished():
+                self._is_asleep = True
+                await self._bed.park()
+
+    def _is_finished(self) -> bool:
+        return self._input_ended and self._ledger.is_drained()

@@ -1,0 +1,48 @@
+"""The errors that the operator raises of its own accord; what a function raises comes out as itself.
+
+    ElementTimeoutError (trio.TooSlowError)   an invocation did not end within its timeout
+    SnapshotError (ValueError)                what was to be restored is not a snapshot that can be
+    NotAsyncError (TypeError)                 the function is not async; says how to adapt it
+"""
+
+from __future__ import annotations
+
+import trio
+
+from ._elements import describe
+
+__all__ = ["ElementTimeoutError", "NotAsyncError", "SnapshotError"]
+
+
+class ElementTimeoutError(trio.TooSlowError):
+    """An invocation, all its attempts and backoffs included, did not end within its timeout.
+
+    It is raised only after the running attempt has been cancelled and has unwound. It is never retried.
+
+    Attributes:
+        timeout: The timeout that was missed, in seconds.
+    """
+
+    def __init__(self, message: str, timeout: float = float("nan")) -> None:
+        super().__init__(message, timeout)
+        self.timeout = timeout
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class SnapshotError(ValueError):
+    """A snapshot cannot be restored: it is none, of another version, or damaged. Says which."""
+
+
+class NotAsyncError(TypeError):
+    """The function's call gave something that cannot be awaited."""
+
+    @classmethod
+    def for_result(cls, function: object, result: object) -> NotAsyncError:
+        """The error for a function whose call returned `result` instead of an awaitable."""
+        return cls(
+            f"the function must be async, but {describe(function)} returned {describe(result)}, which cannot be "
+            "awaited. Declare it with `async def`; a blocking function can be run in threads with "
+            "`trio_asyncio_io.adapters.in_thread(function)`"
+        )

@@ -1,0 +1,126 @@
+"""The feeder: the way in, where the buffer's backpressure is felt."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Callable, Iterable
+from typing import Any
+
+import trio
+
+from ._ledger import Ledger
+from ._queue import Entry
+
+__all__ = ["Feeder"]
+
+# A synchronous source that always has more must let the other tasks run now and then.
+ELEMENTS_PER_TURN = 1_000
+
+
+class Feeder:
+    """Accepts elements one after the other: restored ones, a source's, or those that a caller puts.
+
+    Whoever holds the turn feeds; the others wait for it in the order in which they came.
+
+    Args:
+        ledger: Where the accepted elements go.
+        on_accepted: Called with each new entry.
+    """
+
+    def __init__(self, ledger: Ledger, on_accepted: Callable[[Entry], None]) -> None:
+        self._ledger = ledger
+        self._on_accepted = on_accepted
+        self._room = trio.lowlevel.ParkingLot()
+        self._turn = trio.StrictFIFOLock()
+        self._refusal: type[Exception] | None = None
+        self._why = ""
+
+    def made_room(self) -> None:
+        """The buffer has room again."""
+        if self._room:
+            self._room.unpark_all()
+
+    def stop(self, refusal: type[Exception], why: str) -> None:
+        """Take nothing more; whoever puts from now on gets this exception. The first call wins."""
+        if self._refusal is None:
+            self._refusal, self._why = refusal, why
+            self.made_room()
+
+    async def put(self, element: Any) -> None:
+        """Accept the element as soon as there is room."""
+        self._check_open()
+        async with self._turn:
+            while True:
+                self._check_open()
+                if self._try_accept(element):
+                    return
+                await self._room.park()
+
+    def put_nowait(self, element: Any) -> None:
+        """Accept the element, or raise `trio.WouldBlock`."""
+        self._check_open()
+        self._turn.acquire_nowait()
+        try:
+            if not self._try_accept(element):
+                raise trio.WouldBlock
+        finally:
+            self._turn.release()
+
+    async def restore(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Accept the backlog before anything else: the turn is taken when this reports that it has started."""
+        async with self._turn:
+            task_status.started()
+            await self._clear_backlog()
+
+    async def feed(self, source: AsyncIterable[Any] | Iterable[Any]) -> None:
+        """Accept all that the source gives. It is read one element ahead of the buffer, and never closed."""
+        async with self._turn:
+            if isinstance(source, AsyncIterable):
+                await self._feed_async(source)
+            else:
+                await self._feed_sync(source)
+
+    async def _feed_async(self, source: AsyncIterable[Any]) -> None:
+        async for element in source:
+            if not self._try_accept(element):
+                await self._hold(element)
+            if self._refusal is not None:
+                return
+
+    async def _feed_sync(self, source: Iterable[Any]) -> None:
+        accept, on_accepted, now = self._ledger.accept, self._on_accepted, trio.current_time()
+        for count, element in enumerate(source, start=1):
+            entry = accept(element, now)
+            if entry is not None:
+                on_accepted(entry)
+            else:
+                await self._hold(element)
+                now = trio.current_time()
+            if self._refusal is not None:
+                return
+            if count % ELEMENTS_PER_TURN == 0:
+                await trio.lowlevel.checkpoint()
+                now = trio.current_time()
+
+    def _check_open(self) -> None:
+        if self._refusal is not None:
+            raise self._refusal(self._why)
+
+    def _try_accept(self, element: Any, results: list[Any] | None = None) -> bool:
+        entry = self._ledger.accept(element, trio.current_time(), results)
+        if entry is None:
+            return False
+        self._on_accepted(entry)
+        return True
+
+    async def _hold(self, element: Any) -> None:
+        """Keep the element in hand, where a snapshot sees it, until there is room."""
+        self._ledger.backlog.append((element, None))
+        await self._clear_backlog()
+
+    async def _clear_backlog(self) -> None:
+        backlog = self._ledger.backlog
+        while backlog:
+            if self._try_accept(*backlog[0]):
+                backlog.popleft()
+            else:
+                await self._room.park()

@@ -1,0 +1,95 @@
+"""The function: what the user supplies, as a callable or as an object with a life of its own."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable, iscoroutinefunction
+from types import CoroutineType
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from ._elements import describe
+from ._errors import NotAsyncError
+
+__all__ = ["AsyncFunction", "Function", "as_function", "awaitable_from", "is_async"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class AsyncFunction(ABC, Generic[T, R]):
+    """A function that opens something first and closes it at the end (Flink's `RichAsyncFunction`).
+
+    `open` runs before the first invocation, `close` after the last one has ended or unwound, however the
+    operator ended. Any object with an async `invoke` will do; this class says what may stand beside it.
+
+    A method `async timeout(self, value) -> result` is to this object what `on_timeout` is to a callable.
+
+    Example:
+        class Lookup(AsyncFunction[str, int]):
+            async def open(self) -> None:
+                self.client = httpx.AsyncClient()
+
+            async def invoke(self, value: str) -> int:
+                return (await self.client.get(f"http://127.0.0.1/{value}")).json()
+
+            async def close(self) -> None:
+                await self.client.aclose()
+    """
+
+    async def open(self) -> None:  # noqa: B027 - optional
+        """Acquire what the invocations share. An exception here comes out of the `async with` as itself."""
+
+    @abstractmethod
+    async def invoke(self, value: T) -> R:
+        """The result for one value. At the deadline it is cancelled."""
+
+    async def close(self) -> None:  # noqa: B027 - optional
+        """Release it. Runs even when cancelled, for at most one timeout; not called if `open` raised."""
+
+
+Function: TypeAlias = Callable[[T], Awaitable[R]] | AsyncFunction[T, R]
+
+
+class _Callable(AsyncFunction[Any, Any]):
+    """A bare callable as an `AsyncFunction`."""
+
+    def __init__(self, function: Callable[[Any], Awaitable[Any]]) -> None:
+        self.invoke = function  # type: ignore[method-assign]
+
+    async def invoke(self, value: Any) -> Any:
+        """Replaced by the callable itself, so that it costs no frame of its own."""
+
+
+def as_function(function: Any) -> Any:
+    """The function as an object with `invoke`, `open` and `close`.
+
+    Raises:
+        TypeError: It is neither callable nor has it an `invoke`.
+    """
+    if hasattr(function, "invoke") and not isinstance(function, type):
+        return function
+    if isinstance(function, type) or not callable(function):
+        hint = ": give an instance, not the class" if isinstance(function, type) else ""
+        raise TypeError(f"the function must be an async callable or an AsyncFunction, got {describe(function)}{hint}")
+    return _Callable(function)
+
+
+def awaitable_from(function: Any, *arguments: Any) -> Any:
+    """What the call gives, which must be awaitable.
+
+    Raises:
+        NotAsyncError: It is not; says how to adapt the function.
+    """
+    result = function(*arguments)
+    if type(result) is not CoroutineType and not isawaitable(result):
+        raise NotAsyncError.for_result(function, result)
+    return result
+
+
+def is_async(function: Any) -> bool:
+    """Whether the callable is declared async, by itself or by its `__call__`, or has an async `invoke`."""
+    return any(
+        iscoroutinefunction(each)
+        for each in (function, getattr(function, "__call__", None), getattr(function, "invoke", None))  # noqa: B004
+    )

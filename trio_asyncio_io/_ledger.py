@@ -1,0 +1,152 @@
+"""The ledger: where each accepted element stands, and how many of each there are.
+
+    backlog ──accept──▶ queue ──start──▶ running ──finish──▶ done ──poll──▶ leaving ──received──▶ gone
+    (in hand)           (jobs)
+
+It is the synchronous core of the operator: no await, no Trio, no clock of its own. The tasks around it call
+one method per step, so both limits, the snapshot and the statistics are kept in this one place.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+from ._elements import Watermark, with_value
+from ._queue import Entry, StreamElementQueue
+from ._snapshot import Snapshot, SnapshotElement
+from ._statistics import Counters, Statistics
+
+__all__ = ["Ledger", "outputs_of"]
+
+
+class Ledger:
+    """The state of one operator.
+
+    Args:
+        queue: Decides the order. Its bound is the buffer.
+
+    Attributes:
+        jobs: Records whose invocation may start, in the order in which they will.
+        backlog: (element, results or None) taken from upstream and not in the queue yet: what is being
+            restored, or the one element in the feeder's hand.
+        counters: The numbers behind `Statistics`.
+    """
+
+    def __init__(self, queue: StreamElementQueue, restored: Iterable[SnapshotElement] = ()) -> None:
+        self.queue = queue
+        self.jobs: deque[Entry] = deque()
+        self.backlog: deque[tuple[Any, list[Any] | None]] = deque(
+            (element.element, element.results) for element in restored
+        )
+        self.counters = Counters()
+        self._leaving: dict[int, Entry] = {}
+        self._watermarks = 0
+
+    def accept(self, element: Any, now: float, results: list[Any] | None = None) -> Entry | None:
+        """Take the element in, or return None when the buffer has no room for it."""
+        counters = self.counters
+        if isinstance(element, Watermark):
+            if self._watermarks >= self.queue.bound:
+                return None
+        elif counters.buffered >= self.queue.bound:
+            return None
+        entry = self.queue.try_put(element)
+        if entry is None:
+            raise AssertionError("the queue held more than the ledger knew")
+        if entry.results is not None:
+            self._watermarks += 1
+            return entry
+        entry.since = now
+        counters.buffered += 1
+        if counters.buffered > counters.peak_buffered:
+            counters.peak_buffered = counters.buffered
+        if results is not None:
+            entry.complete(list(results))
+        elif self.queue.may_start(entry):
+            self.jobs.append(entry)
+        return entry
+
+    def start(self, now: float) -> Entry:
+        """The next record to invoke, which runs from now on."""
+        entry = self.jobs.popleft()
+        counters = self.counters
+        counters.slot_wait_seconds += now - entry.since
+        counters.running += 1
+        if counters.running > counters.peak_running:
+            counters.peak_running = counters.running
+        return entry
+
+    def finish(self, entry: Entry, results: list[Any], now: float) -> None:
+        """The record has its results, and its slot is free."""
+        self.counters.running -= 1
+        entry.since = now
+        entry.complete(results)
+        successor = self.queue.successor(entry)
+        if successor is not None:
+            self.jobs.append(successor)
+
+    def abandon(self) -> None:
+        """A running record will have no results in this run; it stays in the snapshot, unfinished."""
+        self.counters.running -= 1
+
+    def poll(self, now: float) -> Entry:
+        """The entry whose turn it is to go out. With no outputs it is gone at once."""
+        entry = self.queue.poll()
+        if not entry.is_watermark:
+            self.counters.head_wait_seconds += now - entry.since
+        if entry.results:
+            self._leaving[entry.sequence] = entry
+        else:
+            self._release(entry)
+        return entry
+
+    def received(self, entry: Entry) -> bool:
+        """The consumer has one more output of this entry; says whether that made room."""
+        entry.received += 1
+        if not entry.is_watermark:
+            self.counters.emitted += 1
+        if entry.received < len(entry.results or ()):
+            return False
+        del self._leaving[entry.sequence]
+        self._release(entry)
+        return True
+
+    def is_drained(self) -> bool:
+        """Whether nothing is left that could still go out."""
+        return not self.backlog and self.queue.is_empty()
+
+    def snapshot(self) -> Snapshot:
+        """Every element accepted and not received yet, in the order of arrival."""
+        entries = sorted([*self._leaving.values(), *self.queue.entries()], key=lambda entry: entry.sequence)
+        held = [SnapshotElement(entry.sequence, entry.element, _unreceived(entry)) for entry in entries]
+        ahead = [
+            SnapshotElement(sequence, element, None if results is None else list(results))
+            for sequence, (element, results) in enumerate(self.backlog, start=self.queue.arrived)
+        ]
+        return Snapshot((*held, *ahead))
+
+    def statistics(self) -> Statistics:
+        """The numbers as they stand now."""
+        return self.counters.freeze()
+
+    def _release(self, entry: Entry) -> None:
+        if entry.is_watermark:
+            self._watermarks -= 1
+        else:
+            self.counters.buffered -= 1
+
+
+def outputs_of(entry: Entry) -> list[Any]:
+    """What goes downstream for a done entry: its results, with the timestamp that its element has."""
+    results = entry.results or []
+    if entry.value is entry.element:  # a bare value, or a watermark
+        return results
+    return [with_value(entry.element, result) for result in results]
+
+
+def _unreceived(entry: Entry) -> list[Any] | None:
+    if entry.is_watermark or entry.results is None:
+        return None
+    return entry.results[entry.received :]

@@ -1,0 +1,261 @@
+"""The operator: one nursery that owns the feeder, the workers and the emitter."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Hashable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar, Unpack
+
+import trio
+
+from ._elements import describe
+from ._emitter import Emitter, Parcel
+from ._feeder import Feeder
+from ._function import Function, as_function
+from ._invocation import Invocation
+from ._keyed import KeyedStreamElementQueue
+from ._ledger import Ledger
+from ._options import Mode, Options, OptionsArguments
+from ._ordered import OrderedStreamElementQueue
+from ._queue import Entry, StreamElementQueue
+from ._results import Results
+from ._snapshot import Snapshot
+from ._statistics import Statistics
+from ._unordered import UnorderedStreamElementQueue
+from ._worker import WorkerPool
+
+__all__ = ["AsyncWaitOperator"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+Source = AsyncIterable[Any] | Iterable[Any]
+
+
+class AsyncWaitOperator(Generic[T, R]):
+    """The asynchronous wait operator, into which a caller puts elements (Flink's `AsyncWaitOperator`).
+
+    `ordered_wait`, `unordered_wait` and `keyed_wait` are this operator with a source to read. Use it as an
+    async context manager, once. Nothing that it started is alive after the block, however it ended.
+
+    **Emits when** an element's results are there and its turn has come: in input order ("ordered"), in
+    completion order between two watermarks ("unordered"), in input order per key ("keyed").
+    **Backpressures when** `buffer` records are accepted and not yet received from `output`: `put` waits.
+    **Completes when** the input has ended and all that was accepted has come out: `output` ends.
+    **Fails when** an element fails and `on_error` is "raise", or the source raises: all running invocations
+    and the body of the block are cancelled, and once they have unwound, the exception comes out of the block
+    as itself, with a note that names the element and the attempt.
+    **Cancellation** reaches every invocation; after the block, `snapshot()` holds what had no chance.
+
+    Args:
+        function: An async callable, value -> result, or an `AsyncFunction`.
+        mode: "ordered", "unordered" or "keyed".
+        timeout: Seconds from the start of an invocation to its result; see `Options`.
+        key: value -> hashable, for mode "keyed".
+        source: Read by the operator's own feeder, which ends the input at the source's end; then nobody
+            else may put. None: the caller puts.
+        options: `capacity`, `buffer`, `retry`, `on_timeout`, `on_error`, `flatten` and `restore`; see `Options`.
+
+    Raises:
+        TypeError, ValueError: An argument is out of its range; the message names it and its value.
+        SnapshotError: `restore` is no snapshot that this release can read.
+
+    Example:
+        async with AsyncWaitOperator(fetch, mode="unordered", timeout=5.0) as operator:
+            await operator.put("a")
+            operator.end_input()
+            async for result in operator.output:
+                ...
+    """
+
+    def __init__(
+        self,
+        function: Function[T, R],
+        *,
+        mode: Mode = "ordered",
+        timeout: float,
+        key: Callable[[T], Hashable] | None = None,
+        source: Source | None = None,
+        **options: Unpack[OptionsArguments],
+    ) -> None:
+        if source is not None and not isinstance(source, AsyncIterable | Iterable):
+            raise TypeError(f"the source must be an iterable or an async iterable, got {describe(source)}")
+        self._function = as_function(function)
+        self._options = Options(timeout, mode=mode, key=key, **options)
+        self._source = source
+        self._ledger = Ledger(_queue_for(self._options), self._options.restored)
+        # What lies ready still counts in the buffer. Emitter and consumer take turns, so the room for a few
+        # rounds of the workers keeps these from waiting for those.
+        self._send, receive = trio.open_memory_channel[Parcel](4 * self._options.capacity)
+        self._emitter = Emitter(self._ledger, self._send)
+        self._feeder = Feeder(self._ledger, self._on_accepted)
+        self.output: Results[R] = Results(receive, self._ledger, self._feeder.made_room, self._on_output_closed)
+        self._failure: BaseException | None = None
+        self._lifetime: AbstractAsyncContextManager[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        if self._lifetime is not None:
+            raise RuntimeError("an operator runs once: make another one for another run")
+        self._lifetime = self._run()
+        await self._lifetime.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        assert self._lifetime is not None
+        return await self._lifetime.__aexit__(kind, error, traceback)
+
+    async def put(self, element: Any) -> None:
+        """Accept a bare value, a `StreamRecord` or a `Watermark`; waits while the buffer is full.
+
+        Raises:
+            trio.ClosedResourceError: You ended the input, or left the block.
+            trio.BrokenResourceError: The operator has failed, or `output` was closed: nobody would receive it.
+
+        Cancellation: the element was not accepted.
+        """
+        self._check_entered()
+        await self._feeder.put(element)
+
+    def put_nowait(self, element: Any) -> None:
+        """Accept an element at once.
+
+        Raises:
+            trio.WouldBlock: The buffer is full, or others are waiting to put; the element was not accepted.
+            trio.ClosedResourceError, trio.BrokenResourceError: As in `put`.
+        """
+        self._check_entered()
+        self._feeder.put_nowait(element)
+
+    def end_input(self) -> None:
+        """Say that nothing more will be put. What was accepted still runs and comes out; then `output` ends."""
+        self._feeder.stop(trio.ClosedResourceError, "the input has ended")
+        self._emitter.end_input()
+
+    def snapshot(self) -> Snapshot:
+        """Every element accepted and not received yet; see `Snapshot`. Works at any moment, after the block too."""
+        return self._ledger.snapshot()
+
+    def statistics(self) -> Statistics:
+        """The operator's numbers as they stand now. Works at any moment, after the block too."""
+        return self._ledger.statistics()
+
+    @asynccontextmanager
+    async def _run(self) -> AsyncIterator[None]:
+        await _call_if_there(self._function, "open")
+        body_error: BaseException | None = None
+        try:
+            async with _as_it_is(), trio.open_nursery() as nursery:
+                self._nursery = nursery
+                await self._start(nursery)
+                try:
+                    yield
+                except Exception as error:  # noqa: BLE001 - raised again below, outside of the nursery's group
+                    body_error = error
+                finally:
+                    self._stop(nursery)
+            _raise_as_it_is([error for error in (self._failure, body_error) if error is not None])
+        except BaseException as error:
+            await self._close_after(error)
+            raise
+        await self._close()
+
+    async def _start(self, nursery: trio.Nursery) -> None:
+        self._workers = WorkerPool(
+            self._ledger,
+            Invocation(self._function, self._options, self._ledger.counters),
+            capacity=self._options.capacity,
+            timeout=self._options.timeout,
+            nursery=nursery,
+            on_done=self._emitter.wake,
+            on_failure=self._fail,
+        )
+        nursery.start_soon(self._emitter.run, name="trio_asyncio_io emitter")
+        if self._ledger.backlog:
+            await nursery.start(self._feeder.restore, name="trio_asyncio_io restore")
+        if self._source is not None:
+            nursery.start_soon(self._feed, self._source, name="trio_asyncio_io feeder")
+
+    async def _feed(self, source: Source) -> None:
+        try:
+            await self._feeder.feed(source)
+        except Exception as error:  # noqa: BLE001 - the source's, whatever it is
+            self._fail(error)
+        else:
+            self.end_input()
+
+    def _on_accepted(self, entry: Entry) -> None:
+        if entry.results is None:
+            self._workers.dispatch()
+        else:
+            self._emitter.wake()
+
+    def _on_output_closed(self) -> None:
+        self._feeder.stop(trio.BrokenResourceError, "the operator's output was closed: nobody would receive this")
+        self._ledger.jobs.clear()
+
+    def _fail(self, error: Exception) -> None:
+        if self._failure is None:
+            self._failure = error
+            self._feeder.stop(trio.BrokenResourceError, f"the operator has failed: {error!r}")
+            self._nursery.cancel_scope.cancel()
+        elif error is not self._failure:
+            self._failure.add_note(f"while the operator stopped, this was raised too: {describe(error, 200)}")
+
+    def _stop(self, nursery: trio.Nursery) -> None:
+        self._feeder.stop(trio.ClosedResourceError, "the operator's block has been left")
+        nursery.cancel_scope.cancel()
+
+    async def _close(self) -> None:
+        self._send.close()
+        await self.output.aclose()
+        with trio.fail_after(self._options.timeout, shield=True):
+            await _call_if_there(self._function, "close")
+
+    async def _close_after(self, error: BaseException) -> None:
+        try:
+            await self._close()
+        except Exception as second:  # noqa: BLE001 - the first one is what the caller must see
+            error.add_note(f"the function's close() raised too: {describe(second, 200)}")
+
+    def _check_entered(self) -> None:
+        if self._lifetime is None:
+            raise RuntimeError("enter the operator first: `async with AsyncWaitOperator(...) as operator:`")
+
+
+def _queue_for(options: Options) -> StreamElementQueue:
+    if options.key is not None:
+        return KeyedStreamElementQueue(options.bound, key=options.key)
+    kind = OrderedStreamElementQueue if options.mode == "ordered" else UnorderedStreamElementQueue
+    return kind(options.bound)
+
+
+async def _call_if_there(function: object, name: str) -> None:
+    method = getattr(function, name, None)
+    if method is not None:
+        await method()
+
+
+@asynccontextmanager
+async def _as_it_is() -> AsyncIterator[None]:
+    """Take the nursery's group off a single exception."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        if len(group.exceptions) > 1:
+            raise
+        _raise_as_it_is(list(group.exceptions))
+
+
+def _raise_as_it_is(errors: list[BaseException]) -> None:
+    """Raise the exception with the context that it had, and only several as a group."""
+    if not errors:
+        return
+    error = errors[0] if len(errors) == 1 else BaseExceptionGroup("the operator and its block both failed", errors)
+    context = error.__context__
+    try:
+        raise error
+    finally:
+        error.__context__ = context

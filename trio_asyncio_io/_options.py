@@ -1,0 +1,139 @@
+"""The options of an operator: checked once, then frozen."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal, SupportsIndex, TypeAlias, TypedDict
+
+from ._elements import describe
+from ._errors import SnapshotError
+from ._retry import RetryStrategy
+from ._snapshot import Snapshot, SnapshotElement, problem_of
+
+__all__ = ["Mode", "OnError", "OnTimeout", "Options", "OptionsArguments", "default_buffer"]
+
+Mode: TypeAlias = Literal["ordered", "unordered", "keyed"]
+OnTimeout: TypeAlias = Callable[[Any], Awaitable[Any]]
+OnError: TypeAlias = Literal["raise", "skip"] | Callable[[Any, Exception], Awaitable[Any]]
+
+MODES = ("ordered", "unordered", "keyed")
+DEFAULT_CAPACITY = 100
+
+
+class OptionsArguments(TypedDict, total=False):
+    """The keyword arguments, beside `timeout`, that the doors share."""
+
+    capacity: int
+    buffer: int | None
+    retry: RetryStrategy | None
+    on_timeout: OnTimeout | None
+    on_error: OnError
+    flatten: bool
+    restore: Snapshot | None
+
+
+def default_buffer(capacity: int) -> int:
+    """A hundred times the capacity, at least 1,000 and at most 100,000, but never below the capacity."""
+    return max(capacity, min(max(100 * capacity, 1_000), 100_000))
+
+
+def _whole_number(name: str, value: object, least: int, means: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        raise TypeError(f"{name} must be a whole number, got {describe(value)}")
+    number = operator.index(value)
+    if number < least:
+        raise ValueError(f"{name} must be at least {means}, got {number}")
+    return number
+
+
+def _timeout_seconds(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"timeout must be seconds as a number (math.inf for none), got {describe(value)}")
+    if math.isnan(value) or value < 0:
+        raise ValueError(f"timeout must be seconds, not negative and not NaN (math.inf for none), got {value}")
+    return float(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How an operator works. Frozen, and it pickles if its callables do.
+
+    Args:
+        timeout: Seconds from the start of an invocation to its result, all attempts and backoffs included;
+            not negative, `math.inf` for none. Waiting for a slot is not counted. Required, because no number
+            is right for every service.
+        capacity: Most invocations running at once, at least 1. It protects the service.
+        buffer: Most records accepted and not yet received downstream, at least `capacity`. It protects
+            memory. None: a hundred times the capacity, at least 1,000 and, unless the capacity is larger,
+            at most 100,000. With `buffer == capacity` the operator behaves as Flink's does.
+        retry: A retry strategy, or None to call once.
+        on_timeout: Async callable, value -> result, asked once the timed-out attempt has unwound. None: an
+            `ElementTimeoutError` goes to `on_error`.
+        on_error: "raise" stops the operator with the exception; "skip" leaves the element out; an async
+            callable, (value, exception) -> result, gives a result in its place.
+        flatten: True: a result is an iterable of 0..n outputs, emitted side by side.
+        restore: A snapshot to begin with, before anything else.
+        mode: "ordered", "unordered" or "keyed".
+        key: value -> hashable, for mode "keyed" and no other.
+
+    Raises:
+        TypeError, ValueError: An argument is out of its range; the message names it and its value.
+        SnapshotError: `restore` is no snapshot that this release can read.
+    """
+
+    timeout: float
+    _: KW_ONLY
+    capacity: int = DEFAULT_CAPACITY
+    buffer: int | None = None
+    retry: RetryStrategy | None = None
+    on_timeout: OnTimeout | None = None
+    on_error: OnError = "raise"
+    flatten: bool = False
+    restore: Snapshot | None = None
+    mode: Mode = "ordered"
+    key: Callable[[Any], Hashable] | None = None
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "timeout", _timeout_seconds(self.timeout))
+        put(self, "capacity", _whole_number("capacity", self.capacity, 1, "1"))
+        if self.buffer is None:
+            put(self, "buffer", default_buffer(self.capacity))
+        else:
+            means = f"the capacity, {self.capacity}"
+            put(self, "buffer", _whole_number("buffer", self.buffer, self.capacity, means))
+        self._check_callables()
+        self._check_mode()
+        if self.restore is not None and (problem := problem_of(self.restore)):
+            raise SnapshotError(problem)
+
+    @property
+    def bound(self) -> int:
+        """The buffer as a number."""
+        assert self.buffer is not None
+        return self.buffer
+
+    @property
+    def restored(self) -> tuple[SnapshotElement, ...]:
+        """The elements to begin with."""
+        return () if self.restore is None else tuple(self.restore.elements)
+
+    def _check_callables(self) -> None:
+        if self.retry is not None and not isinstance(self.retry, RetryStrategy):
+            raise TypeError(f"retry must be a RetryStrategy such as FixedDelay, got {describe(self.retry)}")
+        if self.on_timeout is not None and not callable(self.on_timeout):
+            raise TypeError(f"on_timeout must be an async callable or None, got {describe(self.on_timeout)}")
+        if isinstance(self.on_error, str):
+            if self.on_error not in ("raise", "skip"):
+                raise ValueError(f'on_error must be "raise", "skip" or an async callable, got {self.on_error!r}')
+        elif not callable(self.on_error):
+            raise TypeError(f'on_error must be "raise", "skip" or an async callable, got {describe(self.on_error)}')
+
+    def _check_mode(self) -> None:
+        if self.mode not in MODES:
+            raise ValueError(f"mode must be one of {', '.join(MODES)}, got {describe(self.mode)}")
+        if (self.mode == "keyed") != callable(self.key):
+            raise TypeError(f'mode "keyed" takes key=, a callable, and no other mode does; got {describe(self.key)}')

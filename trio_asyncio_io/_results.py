@@ -1,0 +1,110 @@
+"""The results: the consumer's end of the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import trio
+from trio.lowlevel import checkpoint_if_cancelled
+
+from ._emitter import Parcel
+from ._ledger import Ledger
+from ._snapshot import Snapshot
+from ._statistics import Statistics
+
+__all__ = ["Results"]
+
+R = TypeVar("R")
+
+
+class Results(trio.abc.ReceiveChannel[R], Generic[R]):
+    """A receive channel of what comes out of the operator.
+
+    Iterate over it, or `await receive()`. It ends (`trio.EndOfChannel`) once the input has ended and all
+    of it is out. Several tasks may receive from it; each output goes to one of them.
+
+    `receive` checks for cancellation on every call, and lets other tasks run when it has to wait, which is
+    after at most four times `capacity` outputs: a turn of the scheduler for each would cost as much as all the rest of
+    an element's way together.
+    """
+
+    def __init__(
+        self,
+        channel: trio.MemoryReceiveChannel[Parcel],
+        ledger: Ledger,
+        on_room: Callable[[], None],
+        on_close: Callable[[], None],
+    ) -> None:
+        self._channel = channel
+        self._ledger = ledger
+        self._on_room = on_room
+        self._on_close = on_close
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> R:
+        # What the base class does, without a second coroutine for each output.
+        await checkpoint_if_cancelled()
+        try:
+            return self.receive_nowait()
+        except trio.WouldBlock:
+            pass
+        except trio.EndOfChannel:
+            raise StopAsyncIteration from None
+        try:
+            return await self._wait()
+        except trio.EndOfChannel:
+            raise StopAsyncIteration from None
+
+    async def receive(self) -> R:
+        """The next output.
+
+        Raises:
+            trio.EndOfChannel: Everything is out.
+            trio.ClosedResourceError: You closed the channel, or left the operator's block.
+
+        Cancellation: nothing was received.
+        """
+        await checkpoint_if_cancelled()
+        try:
+            return self.receive_nowait()
+        except trio.WouldBlock:
+            return await self._wait()
+
+    def receive_nowait(self) -> R:
+        """The next output if there is one already.
+
+        Raises:
+            trio.WouldBlock: There is none yet.
+            trio.EndOfChannel, trio.ClosedResourceError: As in `receive`.
+        """
+        return self._take(self._channel.receive_nowait())
+
+    async def _wait(self) -> R:
+        return self._take(await self._channel.receive())
+
+    def _take(self, parcel: Parcel) -> R:
+        entry, output = parcel
+        if self._ledger.received(entry):
+            self._on_room()
+        return output  # type: ignore[no-any-return]
+
+    async def aclose(self) -> None:
+        """Say that no more outputs are wanted.
+
+        The source is not read any more, and whoever puts gets `trio.BrokenResourceError`. No invocation is
+        started any more; those that run are cancelled when the operator's block is left.
+        """
+        self._channel.close()
+        self._on_close()
+        await trio.lowlevel.checkpoint()
+
+    def snapshot(self) -> Snapshot:
+        """Every element accepted and not received yet; see `Snapshot`. Takes effect at once, at any moment."""
+        return self._ledger.snapshot()
+
+    def statistics(self) -> Statistics:
+        """The operator's numbers as they stand now."""
+        return self._ledger.statistics()

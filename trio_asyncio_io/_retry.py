@@ -1,0 +1,158 @@
+"""Retry strategies: whether to call again, and how long to wait before.
+
+A strategy is frozen, picklable and has no state: one object serves every element of every operator. Attempts
+count from 1, and `max_retries` counts the calls after the first (FLIP-232's `maxAttempts` makes one call more
+than it says; `max_retries=3` makes at most four calls).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, TypeAlias
+
+__all__ = ["ExponentialBackoff", "FixedDelay", "RetryStrategy"]
+
+RetryOn: TypeAlias = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], bool]
+
+
+def _check_seconds(name: str, seconds: object) -> None:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise TypeError(f"{name} must be seconds as a number, got {seconds!r}")
+    if not 0 <= seconds < math.inf:
+        raise ValueError(f"{name} must be finite seconds and not negative, got {seconds!r}")
+
+
+def _check_retry_on(retry_on: object) -> None:
+    types = retry_on if isinstance(retry_on, tuple) else (retry_on,)
+    for each in types:
+        if isinstance(each, type):
+            if not issubclass(each, Exception):
+                raise TypeError(f"retry_on takes exceptions below Exception, got {each.__name__}: cancellation is final")
+        elif isinstance(retry_on, tuple) or not callable(each):
+            raise TypeError(f"retry_on must be an exception type, a tuple of them or a predicate, got {retry_on!r}")
+
+
+@dataclass(frozen=True)
+class RetryStrategy(ABC):
+    """What every strategy has; subclass it and write `backoff` to make one of your own.
+
+    Args:
+        max_retries: Most calls after the first, at least 0.
+        retry_on: An exception type, a tuple of them, or a predicate: exception -> bool.
+        retry_on_result: A predicate, result -> bool: True calls again. None looks at no result. When the
+            retries are used up, the last result stands.
+
+    Raises:
+        TypeError, ValueError: An argument is out of its range; the message names it.
+    """
+
+    max_retries: int
+    _: KW_ONLY
+    retry_on: RetryOn = Exception
+    retry_on_result: Callable[[Any], bool] | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.max_retries, bool) or not isinstance(self.max_retries, int):
+            raise TypeError(f"max_retries must be a whole number of calls, got {self.max_retries!r}")
+        if self.max_retries < 0:
+            raise ValueError(f"max_retries must not be negative, got {self.max_retries}")
+        _check_retry_on(self.retry_on)
+        if self.retry_on_result is not None and not callable(self.retry_on_result):
+            raise TypeError(f"retry_on_result must be a predicate or None, got {self.retry_on_result!r}")
+
+    @abstractmethod
+    def backoff(self, attempt: int, random: float) -> float:
+        """Seconds to wait after attempt number `attempt`.
+
+        Args:
+            attempt: The attempt that has just ended, counted from 1.
+            random: A number drawn evenly from [0, 1).
+        """
+
+    def retries_exception(self, exception: Exception) -> bool:
+        """Whether this exception is worth another call."""
+        if isinstance(self.retry_on, type | tuple):
+            return isinstance(exception, self.retry_on)
+        return bool(self.retry_on(exception))
+
+    def retries_result(self, result: Any) -> bool:
+        """Whether this result is worth another call."""
+        return self.retry_on_result is not None and bool(self.retry_on_result(result))
+
+
+@dataclass(frozen=True)
+class FixedDelay(RetryStrategy):
+    """The same wait before every retry (FLIP-232's `FixedDelayRetryStrategy`).
+
+    Args:
+        max_retries: Most calls after the first, at least 0.
+        delay: Seconds before each retry, at least 0.
+        retry_on, retry_on_result: As in `RetryStrategy`.
+
+    Example:
+        >>> FixedDelay(3, 0.5, retry_on=ConnectionError).backoff(2, random=0.9)
+        0.5
+    """
+
+    delay: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_seconds("delay", self.delay)
+
+    def backoff(self, attempt: int, random: float) -> float:  # noqa: ARG002 - this strategy is constant
+        """`delay`, whatever the attempt."""
+        return self.delay
+
+
+@dataclass(frozen=True)
+class ExponentialBackoff(RetryStrategy):
+    """Waits that grow by a factor up to a maximum, spread at random below that.
+
+    The wait after attempt n is `min(maximum, initial * multiplier ** (n - 1)) * (1 - jitter * random)`, with a
+    random number evenly drawn from [0, 1): `jitter=1.0` is the "full jitter" of the AWS architecture blog,
+    which keeps retries of many elements from arriving together; `jitter=0.0` is the bare exponential.
+
+    Args:
+        max_retries: Most calls after the first, at least 0.
+        initial: Seconds before the first retry, at least 0.
+        maximum: Most seconds before any retry, at least `initial`.
+        multiplier: Growth from one wait to the next, at least 1.
+        jitter: The share of the wait that is random, from 0.0 to 1.0.
+        retry_on, retry_on_result: As in `RetryStrategy`.
+
+    Example:
+        >>> strategy = ExponentialBackoff(5, initial=0.1, maximum=1.0)
+        >>> [strategy.backoff(attempt, random=0.0) for attempt in (1, 2, 3, 4, 5)]
+        [0.1, 0.2, 0.4, 0.8, 1.0]
+    """
+
+    initial: float
+    maximum: float
+    multiplier: float = 2.0
+    _: KW_ONLY
+    jitter: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_seconds("initial", self.initial)
+        _check_seconds("maximum", self.maximum)
+        _check_seconds("multiplier", self.multiplier)
+        _check_seconds("jitter", float(self.jitter))
+        if self.maximum < self.initial:
+            raise ValueError(f"maximum must be at least initial ({self.initial}), got {self.maximum}")
+        if self.multiplier < 1:
+            raise ValueError(f"multiplier must be at least 1, got {self.multiplier}")
+        if self.jitter > 1:
+            raise ValueError(f"jitter must be a share from 0.0 to 1.0, got {self.jitter}")
+
+    def backoff(self, attempt: int, random: float) -> float:
+        """The wait after attempt number `attempt`, in seconds."""
+        try:
+            ceiling = min(self.maximum, self.initial * self.multiplier ** (attempt - 1))
+        except OverflowError:
+            ceiling = self.maximum
+        return ceiling * (1 - self.jitter * random)

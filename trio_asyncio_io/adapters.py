@@ -1,0 +1,53 @@
+"""Adapters: what people have, made into an async function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+import trio
+
+from ._elements import describe
+from ._function import is_async
+
+__all__ = ["in_thread"]
+
+R = TypeVar("R")
+
+
+class in_thread(Generic[R]):  # noqa: N801 - used like a function
+    """A blocking callable as an async function: each call runs in a thread of its own.
+
+    Args:
+        function: A blocking callable; it may use locks, sockets and `time.sleep`, and no Trio.
+
+    Cancellation: the waiting ends at the deadline, and the slot is free. Python cannot stop a thread, so the
+    call itself runs on to its end, and its result is dropped: give it a timeout of its own, too.
+
+    The threads are Trio's, cached between calls, and are not counted by Trio's default limit of 40: the
+    operator's capacity is the limit.
+
+    Raises:
+        TypeError: The function is not callable, or is async already.
+
+    Example:
+        async with ordered_wait(urls, in_thread(requests.get), timeout=5.0) as results:
+            ...
+    """
+
+    def __init__(self, function: Callable[..., R]) -> None:
+        if not callable(function):
+            raise TypeError(f"in_thread takes a blocking callable, got {describe(function)}")
+        if is_async(function):
+            raise TypeError(f"{describe(function)} is async already: it needs no thread")
+        self._function = function
+
+    async def __call__(self, *arguments: Any) -> R:
+        """Call the function in a thread and give its result."""
+        limiter = trio.CapacityLimiter(1)
+        call = partial(self._function, *arguments)
+        return await trio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=limiter)
+
+    def __repr__(self) -> str:
+        return f"in_thread({describe(self._function)})"
