@@ -11,7 +11,7 @@ import trio
 from ._elements import describe
 from ._function import is_async
 
-__all__ = ["in_thread"]
+__all__ = ["in_thread", "is_async"]
 
 R = TypeVar("R")
 

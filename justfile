@@ -1,0 +1,82 @@
+# `.ci/just` makes .venv and runs these; where there is a just already, that does as well.
+
+set positional-arguments
+
+python := ".venv/bin/python"
+
+# Spark starts its workers with this, and else with any `python3`
+export PYSPARK_PYTHON := justfile_directory() / python
+
+# A Spark of the machine's own would be taken in place of the one in .venv
+unexport SPARK_HOME
+
+# Without bytecode, each of Spark's workers compiles PySpark anew: seconds per task
+unexport PYTHONDONTWRITEBYTECODE
+
+# List the recipes
+default:
+    @{{ quote(just_executable()) }} --list --unsorted
+
+# Install the project and its tools into .venv, unless that is done
+[no-exit-message]
+setup:
+    @.ci/setup
+
+# Run the main job: a month of flights, enriched over HTTP (--full: the year; --help: all options)
+[no-exit-message]
+demo *ARGS: _java setup
+    @{{ python }} -m udfs.demo "$@"
+
+# Run the tests; takes pytest's arguments
+[no-exit-message]
+test *ARGS: _java setup
+    {{ python }} -m pytest "$@"
+
+# Check style, formatting and the import contracts
+lint: setup
+    {{ python }} -m ruff check
+    {{ python }} -m ruff format --check
+    {{ python }} .venv/bin/lint-imports --no-logo --no-cache
+
+# Check the types: both packages with mypy, the public face with pyright too
+types: setup
+    {{ python }} -m mypy
+    PYRIGHT_PYTHON_IGNORE_WARNINGS=1 {{ python }} -m pyright
+
+# Measure the operator and the UDFs
+bench *ARGS: setup
+    {{ python }} -m benchmarks "$@"
+
+# Run every example of README and docs
+docs: _java setup
+    {{ python }} -m pytest tests/docs
+
+# Build wheel and sdist, and test the core against the installed wheel
+wheel: setup
+    .ci/wheel
+
+# Run the tests that take minutes
+soak *ARGS: _java setup
+    {{ python }} -m pytest -m soak --timeout=0 "$@"
+
+# Show which lines of the operator its tests do not reach
+cover: setup
+    {{ python }} -m coverage run -m pytest tests/operator tests/properties
+    {{ python }} -m coverage report
+
+# Run what CI runs
+check: _java lint types wheel test
+
+# Remove .venv and all that the tools and Spark have left
+clean:
+    rm -rf .venv build dist .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+    rm -rf spark-warehouse metastore_db artifacts derby.log
+    find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Before everything that starts Spark, and before the long installation
+[no-exit-message]
+_java: _venv
+    @{{ python }} .ci/java_check.py
+
+_venv:
+    @.ci/just --version >/dev/null

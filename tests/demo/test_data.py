@@ -1,0 +1,100 @@
+"""The demo's data, against pandas' reading of the same files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from udfs.demo import _data
+from udfs.demo._data import flights_csv, plane_by_tailnum, planes_csv, weather_by_hour, weather_csv
+
+
+@pytest.fixture(scope="module")
+def flights(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+    return pd.read_csv(flights_csv(tmp_path_factory.mktemp("data")))
+
+
+def test_every_flight_is_there(flights: pd.DataFrame) -> None:
+    assert len(flights) == 336_776
+
+
+def test_unpacking_makes_the_directory_and_happens_once(tmp_path: Path) -> None:
+    path = flights_csv(tmp_path / "new")
+    unpacked = path.stat().st_mtime_ns
+    assert flights_csv(tmp_path / "new") == path
+    assert path.stat().st_mtime_ns == unpacked
+    assert [file.name for file in path.parent.iterdir()] == ["flights.csv"]
+
+
+def test_half_a_file_is_unpacked_anew(tmp_path: Path) -> None:
+    (tmp_path / "flights.csv").write_text("year,month\n")
+    assert flights_csv(tmp_path).stat().st_size > 30_000_000
+
+
+def test_weather_joins_as_pandas_joins_it(flights: pd.DataFrame) -> None:
+    """The same flights find the same observation, and the same 1,556 find none."""
+    weather = pd.read_csv(weather_csv())[["origin", "time_hour", "pressure"]]
+    merged = flights.merge(weather, on=["origin", "time_hour"], how="left", indicator=True)
+    found = weather_by_hour()
+    ours = [found.get(key) for key in zip(flights.origin, flights.time_hour, strict=True)]
+    assert len(merged) == len(flights)
+    assert [row is None for row in ours] == list(merged["_merge"] == "left_only")
+    assert sum(row is None for row in ours) == 1_556
+    pressures = pd.Series([None if row is None else row["pressure"] for row in ours], dtype=float)
+    pd.testing.assert_series_equal(pressures, merged.pressure, check_names=False)
+
+
+def test_aircraft_join_as_pandas_joins_them(flights: pd.DataFrame) -> None:
+    planes = pd.read_csv(planes_csv())[["tailnum", "seats"]]
+    merged = flights.merge(planes, on="tailnum", how="left")
+    found = plane_by_tailnum()
+    ours = [found.get(tailnum, {}).get("seats") for tailnum in flights.tailnum]
+    assert len(merged) == len(flights)
+    pd.testing.assert_series_equal(pd.Series(ours, dtype=float), merged.seats, check_names=False)
+    assert ours.count(None) == 52_606
+    assert flights.tailnum.isna().sum() == 2_512
+
+
+def test_no_observation_is_lost_to_a_key_that_comes_twice() -> None:
+    assert len(weather_by_hour()) == 26_115
+    assert len(plane_by_tailnum()) == 3_322
+
+
+def test_an_observation_holds_numbers_and_nulls() -> None:
+    assert weather_by_hour()["EWR", "2013-01-01T10:00:00Z"] == {
+        "origin": "EWR",
+        "year": 2013,
+        "month": 1,
+        "day": 1,
+        "hour": 5,
+        "temp": 39.02,
+        "dewp": 28.04,
+        "humid": 64.43,
+        "wind_dir": 260,
+        "wind_speed": 12.658579999999999,
+        "wind_gust": None,
+        "precip": 0.0,
+        "pressure": 1011.9,
+        "visib": 10.0,
+        "time_hour": "2013-01-01T10:00:00Z",
+    }
+
+
+def test_a_model_that_looks_like_a_number_stays_a_text() -> None:
+    models = [row["model"] for row in plane_by_tailnum().values()]
+    assert "150" in models
+    assert all(isinstance(model, str) for model in models)
+
+
+def test_every_row_is_json() -> None:
+    for row in [*weather_by_hour().values(), *plane_by_tailnum().values()]:
+        json.dumps(row, allow_nan=False)
+
+
+def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_data, "find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'trio-asyncio-io\[demo\]'"):
+        weather_csv()

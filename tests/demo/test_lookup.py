@@ -1,0 +1,167 @@
+"""The ASGI application, called without a server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from udfs.demo._behaviour import Behaviour
+from udfs.demo._lookup import LookupApp, LookupStatistics, answers_by_path
+
+PROMPT = Behaviour(mean_seconds=0, straggler_share=0, error_share=0)
+SLOW = Behaviour(straggler_share=1, straggler_seconds=(1000, 1000), error_share=0)
+ROWS = {"/planes/N1": b'{"seats": 2}', "/weather/EWR/now": b'{"temp": 39.02}'}
+
+
+class Exchange:
+    """One request and what comes of it."""
+
+    def __init__(self, path: str, method: str = "GET", client: str = "one") -> None:
+        self.scope = {"type": "http", "method": method, "path": path, "client": client}
+        self.waits = asyncio.Event()
+        self.hung_up = asyncio.Event()
+        self.body_read = False
+        self.status = 0
+        self.body = b""
+
+    async def receive(self) -> Mapping[str, Any]:
+        if not self.body_read:
+            self.body_read = True
+            return {"type": "http.request", "body": b"", "more_body": False}
+        self.waits.set()
+        await self.hung_up.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: Mapping[str, Any]) -> None:
+        self.status = message.get("status", self.status)
+        self.body += message.get("body", b"")
+
+
+async def ask(app: LookupApp, path: str, method: str = "GET", client: str = "one") -> tuple[int, Any]:
+    exchange = Exchange(path, method, client)
+    await app(exchange.scope, exchange.receive, exchange.send)
+    return exchange.status, json.loads(exchange.body)
+
+
+async def statistics(app: LookupApp) -> LookupStatistics:
+    return LookupStatistics(**(await ask(app, "/stats"))[1])
+
+
+def test_a_row_is_found_under_its_path() -> None:
+    app = LookupApp(PROMPT, ROWS)
+    assert asyncio.run(ask(app, "/planes/N1")) == (200, {"seats": 2})
+    assert asyncio.run(ask(app, "/weather/EWR/now")) == (200, {"temp": 39.02})
+
+
+def test_a_row_that_is_not_there_is_an_honest_404() -> None:
+    assert asyncio.run(ask(LookupApp(PROMPT, ROWS), "/planes/NA")) == (
+        404,
+        {"error": "no such row: /planes/NA"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/"), ("OPTIONS", "*"), ("POST", "/planes/N1"), ("GET", "/reset"), ("GET", "/planes")],
+)
+def test_anything_else_is_a_404_and_no_row(method: str, path: str) -> None:
+    status, body = asyncio.run(ask(LookupApp(PROMPT, ROWS), path, method))
+    assert status == 404
+    assert set(body) == {"error"}
+
+
+def test_every_observation_and_aircraft_has_its_path() -> None:
+    answers = answers_by_path()
+    assert len(answers) == 26_115 + 3_322
+    assert json.loads(answers["/weather/EWR/2013-01-01T10:00:00Z"])["temp"] == 39.02
+    assert json.loads(answers["/planes/N10156"])["seats"] == 55
+
+
+def test_statistics_count_what_was_asked_and_answered() -> None:
+    async def run() -> LookupStatistics:
+        app = LookupApp(PROMPT, ROWS)
+        for path in ("/planes/N1", "/planes/N1", "/planes/N2", "/weather/EWR/now"):
+            await ask(app, path)
+        await ask(app, "/planes/N1", client="two")
+        return await statistics(app)
+
+    assert asyncio.run(run()) == LookupStatistics(
+        requests=5,
+        weather=1,
+        planes=4,
+        ok=4,
+        missing=1,
+        failed=0,
+        cancelled=0,
+        in_flight=0,
+        peak_in_flight=1,
+        repeats_after_failure=0,
+        distinct_paths=3,
+        connections=2,
+        mean_seconds=0.0,
+    )
+
+
+def test_a_repeat_after_a_failure_is_counted_until_the_path_succeeds() -> None:
+    behaviour = Behaviour(mean_seconds=0, straggler_share=0, error_share=0.5)
+
+    async def run() -> tuple[list[int], LookupStatistics]:
+        app = LookupApp(behaviour, ROWS)
+        statuses = [(await ask(app, "/planes/N1"))[0] for _ in range(50)]
+        return statuses, await statistics(app)
+
+    statuses, seen = asyncio.run(run())
+    assert seen.failed == statuses.count(500) > 10
+    assert seen.repeats_after_failure == statuses[:-1].count(500)
+    assert seen.ok == statuses.count(200) > 10
+
+
+def test_the_peak_is_the_most_that_were_in_flight_at_once() -> None:
+    async def run() -> list[LookupStatistics]:
+        app = LookupApp(SLOW, ROWS)
+        exchanges = [Exchange("/planes/N1") for _ in range(7)]
+        tasks = [asyncio.create_task(app(each.scope, each.receive, each.send)) for each in exchanges]
+        for each in exchanges:
+            await each.waits.wait()
+        during = await statistics(app)
+        for each in exchanges:
+            each.hung_up.set()
+        await asyncio.gather(*tasks)
+        assert all(each.status == 0 for each in exchanges)
+        return [during, await statistics(app)]
+
+    during, after = asyncio.run(run())
+    assert (during.in_flight, during.peak_in_flight, during.cancelled) == (7, 7, 0)
+    assert (after.in_flight, after.peak_in_flight, after.cancelled) == (0, 7, 7)
+
+
+def test_the_mean_latency_is_what_was_slept() -> None:
+    behaviour = Behaviour(mean_seconds=0.001, straggler_share=0, error_share=0)
+
+    async def run() -> LookupStatistics:
+        app = LookupApp(behaviour, ROWS)
+        for _ in range(3):
+            await ask(app, "/planes/N1")
+        return await statistics(app)
+
+    slept = [behaviour.decide("/planes/N1", asked).seconds for asked in (1, 2, 3)]
+    assert asyncio.run(run()).mean_seconds == pytest.approx(sum(slept) / 3)
+
+
+def test_a_reset_begins_anew_and_leaves_what_is_in_flight_to_the_past() -> None:
+    async def run() -> LookupStatistics:
+        app = LookupApp(SLOW, ROWS)
+        waiting = Exchange("/planes/N1")
+        task = asyncio.create_task(app(waiting.scope, waiting.receive, waiting.send))
+        await waiting.waits.wait()
+        assert (await ask(app, "/reset", "POST"))[0] == 200
+        waiting.hung_up.set()
+        await task
+        return await statistics(app)
+
+    seen = asyncio.run(run())
+    assert (seen.requests, seen.in_flight, seen.peak_in_flight, seen.cancelled) == (0, 0, 0, 0)

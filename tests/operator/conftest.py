@@ -1,0 +1,50 @@
+"""What the operator's tests share: each mode through one door, and a check that nothing is left alive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from typing import Any
+
+import pytest
+import trio
+
+from trio_asyncio_io import AsyncWaitOperator, keyed_wait, ordered_wait, unordered_wait
+
+DOORS = {
+    "ordered": ordered_wait,
+    "unordered": unordered_wait,
+    "keyed": partial(keyed_wait, key=repr),
+}
+
+
+@pytest.fixture(params=list(DOORS))
+def mode(request: pytest.FixtureRequest) -> Any:
+    """Each mode in turn."""
+    return request.param
+
+
+@pytest.fixture
+def wait(mode: str) -> Any:
+    """The door of the mode. In keyed mode equal values have one key."""
+    return DOORS[mode]
+
+
+@pytest.fixture
+def push(mode: str) -> Any:
+    """The pushing door in the mode. In keyed mode equal values have one key."""
+    return partial(AsyncWaitOperator, mode=mode, key=repr if mode == "keyed" else None)
+
+
+@pytest.fixture
+def nothing_left() -> Callable[[], AbstractContextManager[None]]:
+    """A context manager after whose block no task lives that did not live before."""
+
+    @contextmanager
+    def check() -> Iterator[None]:
+        before = trio.lowlevel.current_statistics().tasks_living
+        yield
+        assert trio.lowlevel.current_statistics().tasks_living == before
+
+    return check

@@ -1,0 +1,78 @@
+"""The function: a callable, or an object with a life of its own."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from trio_asyncio_io import AsyncFunction, NotAsyncError
+from trio_asyncio_io._function import as_function, awaitable_from, is_async
+
+
+async def upper(value: str) -> str:
+    return value.upper()
+
+
+class Upper(AsyncFunction[str, str]):
+    async def invoke(self, value: str) -> str:
+        return value.upper()
+
+
+class CallableUpper:
+    async def __call__(self, value: str) -> str:
+        return value.upper()
+
+
+@pytest.mark.parametrize("function", [upper, Upper(), Upper().invoke, CallableUpper(), partial(upper)], ids=repr)
+async def test_whatever_is_async_will_do(function: Any) -> None:
+    assert await as_function(function).invoke("a") == "A"
+
+
+async def test_an_object_needs_no_base_class_but_an_invoke() -> None:
+    class Bare:
+        async def invoke(self, value: str) -> str:
+            return value.upper()
+
+    bare = Bare()
+    assert as_function(bare) is bare
+
+
+async def test_open_and_close_do_nothing_unless_they_are_written() -> None:
+    function = as_function(upper)
+    await function.open()
+    await function.close()
+    await Upper().open()
+    await Upper().close()
+
+
+@pytest.mark.parametrize("function", [None, 3, "upper", [upper]])
+def test_what_cannot_be_called_is_refused(function: Any) -> None:
+    with pytest.raises(TypeError, match="must be an async callable or an AsyncFunction, got"):
+        as_function(function)
+
+
+def test_a_class_is_refused_with_a_hint_to_give_an_instance() -> None:
+    with pytest.raises(TypeError, match="give an instance, not the class"):
+        as_function(Upper)
+
+
+def test_an_async_function_without_invoke_cannot_be_made() -> None:
+    with pytest.raises(TypeError, match="invoke"):
+        AsyncFunction()  # type: ignore[abstract]
+
+
+def test_what_a_call_gives_must_be_awaitable() -> None:
+    with pytest.raises(NotAsyncError, match=r"returned 'A', which cannot be awaited"):
+        awaitable_from(str.upper, "a")
+
+
+@pytest.mark.parametrize("function", [upper, Upper(), CallableUpper(), partial(upper)], ids=repr)
+def test_async_functions_are_told_from_others(function: Any) -> None:
+    assert is_async(function)
+
+
+@pytest.mark.parametrize("function", [str.upper, print, partial(print), 3], ids=repr)
+def test_other_functions_are_told_from_async_ones(function: Any) -> None:
+    assert not is_async(function)

@@ -1,0 +1,222 @@
+"""The ledger: both limits, the snapshot and the numbers, driven by hand on an imagined clock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trio_asyncio_io import (
+    KeyedStreamElementQueue,
+    OrderedStreamElementQueue,
+    SnapshotElement,
+    StreamRecord,
+    UnorderedStreamElementQueue,
+    Watermark,
+)
+from trio_asyncio_io._ledger import Ledger, outputs_of
+
+
+def ordered(bound: int = 3, *restored: SnapshotElement) -> Ledger:
+    return Ledger(OrderedStreamElementQueue(bound), restored)
+
+
+def accept(ledger: Ledger, *elements: Any, now: float = 0.0) -> list[Any]:
+    return [ledger.accept(element, now) for element in elements]
+
+
+def finish(ledger: Ledger, results: list[Any], now: float = 0.0) -> Any:
+    """Start the next job and finish it in the same instant."""
+    entry = ledger.start(now)
+    ledger.finish(entry, results, now)
+    return entry
+
+
+def snapshot_of(ledger: Ledger) -> list[tuple[int, Any, Any]]:
+    return [(each.sequence, each.element, each.results) for each in ledger.snapshot().elements]
+
+
+def test_an_accepted_record_becomes_a_job_and_a_watermark_does_not() -> None:
+    ledger = ordered()
+    a, wall, b = accept(ledger, "a", Watermark(1), "b")
+    assert wall.is_done
+    assert list(ledger.jobs) == [a, b]
+
+
+def test_a_record_holds_its_place_until_the_consumer_has_received_it() -> None:
+    ledger = ordered(1)
+    accept(ledger, "a")
+    assert accept(ledger, "b") == [None]
+    finish(ledger, ["A"])
+    assert accept(ledger, "b") == [None]
+    entry = ledger.poll(0.0)
+    assert accept(ledger, "b") == [None]
+    assert ledger.received(entry)
+    assert accept(ledger, "b") != [None]
+
+
+def test_only_the_last_output_of_an_element_makes_room() -> None:
+    ledger = ordered(1)
+    accept(ledger, "a")
+    finish(ledger, [1, 2, 3])
+    entry = ledger.poll(0.0)
+    assert [ledger.received(entry) for _ in range(3)] == [False, False, True]
+
+
+def test_an_element_without_outputs_is_gone_when_its_turn_has_come() -> None:
+    ledger = ordered(1)
+    accept(ledger, "a")
+    finish(ledger, [])
+    assert snapshot_of(ledger) == [(0, "a", [])]
+    ledger.poll(0.0)
+    assert snapshot_of(ledger) == []
+    assert ledger.statistics().buffered == 0
+
+
+def test_watermarks_wait_beside_the_records_up_to_the_same_number() -> None:
+    ledger = ordered(2)
+    accept(ledger, "a", "b")
+    assert None not in accept(ledger, Watermark(1), Watermark(2))
+    assert accept(ledger, Watermark(3)) == [None]
+    for _ in range(2):
+        finish(ledger, ["x"])
+    for entry in [ledger.poll(0.0) for _ in range(3)]:
+        ledger.received(entry)
+    assert accept(ledger, Watermark(3)) != [None]
+
+
+def test_jobs_start_in_the_order_of_arrival() -> None:
+    ledger = ordered()
+    accept(ledger, "a", "b", "c")
+    assert [ledger.start(0.0).value for _ in range(3)] == ["a", "b", "c"]
+
+
+def test_a_record_that_waited_for_its_key_starts_before_those_that_arrived_after_it() -> None:
+    ledger = Ledger(KeyedStreamElementQueue(8, key=lambda value: value[0]))
+    accept(ledger, "a1", "a2", "b1", "c1", "a3")
+    assert finish(ledger, []).value == "a1"
+    assert [ledger.start(0.0).value for _ in range(3)] == ["a2", "b1", "c1"]
+    assert not ledger.jobs
+
+
+def test_after_the_ledger_was_closed_nothing_becomes_a_job() -> None:
+    ledger = Ledger(KeyedStreamElementQueue(8, key=lambda value: value[0]))
+    accept(ledger, "a1", "a2", "b1")
+    entry = ledger.start(0.0)
+    ledger.close()
+    assert not ledger.jobs
+    accept(ledger, "c1")
+    ledger.finish(entry, [], 0.0)
+    assert not ledger.jobs
+    assert [value for _, value, _ in snapshot_of(ledger)] == ["a1", "a2", "b1", "c1"]
+
+
+def test_a_snapshot_holds_everything_from_the_hand_to_the_channel_in_the_order_of_arrival() -> None:
+    ledger = Ledger(UnorderedStreamElementQueue(4))
+    accept(ledger, "a", "b", Watermark(1), "c", "d")
+    a, b, c = (ledger.start(0.0) for _ in range(3))
+    ledger.finish(c, ["C"], 0.0)
+    ledger.finish(b, ["B"], 0.0)
+    ledger.poll(0.0)
+    ledger.backlog.append(("in hand", None))
+    assert snapshot_of(ledger) == [
+        (0, "a", None),
+        (1, "b", ["B"]),
+        (2, Watermark(1), None),
+        (3, "c", ["C"]),
+        (4, "d", None),
+        (5, "in hand", None),
+    ]
+    ledger.finish(a, ["A"], 0.0)
+    assert snapshot_of(ledger)[0] == (0, "a", ["A"])
+
+
+def test_a_snapshot_of_a_partly_received_element_holds_only_the_rest() -> None:
+    ledger = ordered()
+    accept(ledger, StreamRecord("a", 7))
+    finish(ledger, [1, 2, 3])
+    entry = ledger.poll(0.0)
+    ledger.received(entry)
+    assert snapshot_of(ledger) == [(0, StreamRecord("a", 7), [2, 3])]
+    ledger.received(entry)
+    ledger.received(entry)
+    assert snapshot_of(ledger) == []
+
+
+def test_a_snapshot_does_not_change_afterwards() -> None:
+    ledger = ordered(3, SnapshotElement(0, "a", ["A"]))
+    taken = ledger.snapshot()
+    ledger.backlog[0][1].append("more")
+    assert taken.elements == (SnapshotElement(0, "a", ["A"]),)
+
+
+def test_a_failed_record_stays_in_the_snapshot_unfinished() -> None:
+    ledger = ordered()
+    accept(ledger, "a")
+    ledger.start(0.0)
+    ledger.abandon()
+    assert snapshot_of(ledger) == [(0, "a", None)]
+    assert ledger.statistics().running == 0
+
+
+def test_what_is_restored_stands_first_and_is_numbered_anew() -> None:
+    ledger = ordered(3, SnapshotElement(17, "a", ["A"]), SnapshotElement(40, "b"))
+    assert snapshot_of(ledger) == [(0, "a", ["A"]), (1, "b", None)]
+    assert not ledger.is_drained()
+
+
+def test_a_restored_result_is_not_a_job() -> None:
+    ledger = ordered()
+    entry = ledger.accept("a", 0.0, ["A"])
+    assert entry is not None
+    assert entry.is_done
+    assert not ledger.jobs
+    assert ledger.statistics().buffered == 1
+
+
+def test_the_numbers_follow_each_step() -> None:
+    ledger = ordered()
+    accept(ledger, "a", "b", "c", now=1.0)
+    a, b = ledger.start(1.0), ledger.start(3.0)
+    ledger.finish(b, ["B"], 4.0)
+    ledger.finish(a, ["A"], 6.0)
+    for _ in range(2):
+        ledger.received(ledger.poll(6.5))
+    statistics = ledger.statistics()
+    assert (statistics.running, statistics.peak_running) == (0, 2)
+    assert (statistics.buffered, statistics.peak_buffered) == (1, 3)
+    assert statistics.emitted == 2
+    assert statistics.slot_wait_seconds == 2.0  # b, from 1.0 to 3.0
+    assert statistics.head_wait_seconds == 3.0  # a from 6.0 to 6.5, b from 4.0 to 6.5
+
+
+def test_a_watermark_counts_in_no_number() -> None:
+    ledger = ordered()
+    accept(ledger, Watermark(1))
+    assert ledger.received(ledger.poll(5.0))
+    statistics = ledger.statistics()
+    assert (statistics.emitted, statistics.peak_buffered, statistics.head_wait_seconds) == (0, 0, 0.0)
+
+
+def test_it_is_drained_when_neither_the_hand_nor_the_queue_holds_anything() -> None:
+    ledger = ordered()
+    assert ledger.is_drained()
+    accept(ledger, "a")
+    assert not ledger.is_drained()
+    finish(ledger, ["A"])
+    ledger.poll(0.0)
+    assert ledger.is_drained()
+
+
+@pytest.mark.parametrize(
+    ("element", "outputs"),
+    [
+        ("a", [1, 2]),
+        (StreamRecord("a", 7), [StreamRecord(1, 7), StreamRecord(2, 7)]),
+        (StreamRecord("a"), [StreamRecord(1), StreamRecord(2)]),
+    ],
+)
+def test_outputs_have_the_timestamp_that_their_element_has(element: Any, outputs: list[Any]) -> None:
+    ledger = ordered()
+    accept(ledger, element)
+    assert outputs_of(finish(ledger, [1, 2])) == outputs

@@ -1,0 +1,191 @@
+"""What the three queues have in common, driven by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeAlias
+
+import pytest
+
+from trio_asyncio_io import (
+    KeyedStreamElementQueue,
+    OrderedStreamElementQueue,
+    StreamRecord,
+    UnorderedStreamElementQueue,
+    Watermark,
+)
+
+Queue: TypeAlias = OrderedStreamElementQueue | UnorderedStreamElementQueue
+
+
+@pytest.fixture(
+    params=[
+        OrderedStreamElementQueue,
+        UnorderedStreamElementQueue,
+        partial(KeyedStreamElementQueue, key=repr),
+        partial(KeyedStreamElementQueue, key=lambda value: None),
+    ],
+    ids=["ordered", "unordered", "keyed, a key for each", "keyed, one key for all"],
+)
+def make(request: pytest.FixtureRequest) -> Callable[[int], Queue]:
+    return request.param
+
+
+def drain(queue: Queue) -> list[Any]:
+    """All that may go out now."""
+    out = []
+    while queue.has_completed():
+        out.extend(queue.poll().results or [])
+    return out
+
+
+@pytest.mark.parametrize("bound", [0, -1])
+def test_a_bound_below_one_is_refused(make: Callable[[int], Queue], bound: int) -> None:
+    with pytest.raises(ValueError, match=f"bound must be at least 1, got {bound}"):
+        make(bound)
+
+
+def test_a_new_queue_is_empty_and_gives_nothing(make: Callable[[int], Queue]) -> None:
+    queue = make(1)
+    assert queue.is_empty()
+    assert len(queue) == 0
+    assert not queue.has_completed()
+    assert queue.values() == []
+    with pytest.raises(IndexError):
+        queue.poll()
+
+
+def test_an_entry_holds_its_element_and_is_done_with_its_results(make: Callable[[int], Queue]) -> None:
+    entry = make(1).try_put(StreamRecord("a", 7))
+    assert entry is not None
+    assert entry.element == StreamRecord("a", 7)
+    assert not entry.is_done
+    assert entry.results is None
+    entry.complete(["A"])
+    assert entry.is_done
+    assert entry.results == ["A"]
+
+
+def test_the_first_completion_wins(make: Callable[[int], Queue]) -> None:
+    queue = make(1)
+    entry = queue.try_put("a")
+    entry.complete(["first"])
+    entry.complete(["second"])
+    assert drain(queue) == ["first"]
+    assert queue.is_empty()
+
+
+def test_an_entry_that_is_not_done_does_not_go_out(make: Callable[[int], Queue]) -> None:
+    queue = make(1)
+    queue.try_put("a")
+    assert not queue.has_completed()
+    with pytest.raises(IndexError):
+        queue.poll()
+    assert queue.values() == ["a"]
+
+
+def test_no_results_are_results(make: Callable[[int], Queue]) -> None:
+    queue = make(1)
+    queue.try_put("a").complete([])
+    assert queue.poll().results == []
+    assert queue.is_empty()
+
+
+def test_a_full_queue_takes_nothing_and_stays_as_it_is(make: Callable[[int], Queue]) -> None:
+    queue = make(2)
+    assert queue.try_put("a") is not None
+    assert queue.try_put("b") is not None
+    assert queue.try_put("c") is None
+    assert len(queue) == 2
+    assert queue.values() == ["a", "b"]
+
+
+def test_a_record_that_is_done_holds_its_place_until_it_is_out(make: Callable[[int], Queue]) -> None:
+    queue = make(1)
+    queue.try_put("a").complete(["A"])
+    assert queue.try_put("b") is None
+    queue.poll()
+    assert queue.try_put("b") is not None
+
+
+def test_watermarks_do_not_count_as_records(make: Callable[[int], Queue]) -> None:
+    queue = make(1)
+    queue.try_put("a")
+    assert queue.try_put(Watermark(1)) is not None
+    assert len(queue) == 1
+    assert queue.values() == ["a", Watermark(1)]
+    assert queue.try_put("b") is None
+
+
+def test_as_many_watermarks_may_wait_as_records(make: Callable[[int], Queue]) -> None:
+    queue = make(2)
+    queue.try_put("a")
+    assert queue.try_put(Watermark(1)) is not None
+    assert queue.try_put(Watermark(2)) is not None
+    assert queue.try_put(Watermark(3)) is None
+    assert queue.try_put("b") is not None
+
+
+def test_a_watermark_on_an_empty_queue_may_go_out_at_once(make: Callable[[int], Queue]) -> None:
+    queue = make(1)
+    entry = queue.try_put(Watermark(1))
+    assert entry.is_done
+    assert not queue.is_empty()
+    assert drain(queue) == [Watermark(1)]
+    assert queue.is_empty()
+
+
+def test_consecutive_watermarks_all_come_out(make: Callable[[int], Queue]) -> None:
+    queue = make(3)
+    a = queue.try_put("a")
+    for timestamp in (1, 1, 2):
+        queue.try_put(Watermark(timestamp))
+    assert not queue.has_completed()
+    a.complete(["A"])
+    assert drain(queue) == ["A", Watermark(1), Watermark(1), Watermark(2)]
+    assert queue.is_empty()
+
+
+def test_nothing_crosses_a_watermark(make: Callable[[int], Queue]) -> None:
+    queue = make(3)
+    a, _, b, _, c = (queue.try_put(element) for element in ("a", Watermark(1), "b", Watermark(2), "c"))
+    c.complete(["C"])
+    b.complete(["B"])
+    assert drain(queue) == []
+    a.complete(["A"])
+    assert drain(queue) == ["A", Watermark(1), "B", Watermark(2), "C"]
+
+
+def test_a_watermark_waits_for_all_records_before_it(make: Callable[[int], Queue]) -> None:
+    queue = make(2)
+    a, b, _ = (queue.try_put(element) for element in ("a", "b", Watermark(1)))
+    a.complete(["A"])
+    assert drain(queue) == ["A"]
+    b.complete(["B"])
+    assert drain(queue) == ["B", Watermark(1)]
+
+
+def test_the_values_stand_in_the_order_of_arrival_whatever_is_done(make: Callable[[int], Queue]) -> None:
+    elements = ["a", "b", Watermark(1), Watermark(2), "c", "d"]
+    queue = make(4)
+    entries = [queue.try_put(element) for element in elements]
+    for position in (5, 1, 4):
+        entries[position].complete([])
+    assert queue.values() == elements
+
+
+def test_sequence_numbers_count_all_elements_and_no_refusal(make: Callable[[int], Queue]) -> None:
+    queue = make(1)
+    first, wall = queue.try_put("a"), queue.try_put(Watermark(1))
+    assert queue.try_put("b") is None
+    first.complete([])
+    drain(queue)
+    assert [first.sequence, wall.sequence, queue.try_put("c").sequence] == [0, 1, 2]
+
+
+def test_falsy_and_missing_values_are_values(make: Callable[[int], Queue]) -> None:
+    queue = make(4)
+    for value in (None, 0, "", False):
+        queue.try_put(value).complete([value])
+    assert drain(queue) == [None, 0, "", False]

@@ -1,0 +1,171 @@
+"""Retry strategies, as plain arithmetic; how the operator uses them is in test_invocation.py."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from dataclasses import FrozenInstanceError
+from typing import Any
+
+import pytest
+
+from trio_asyncio_io import ExponentialBackoff, FixedDelay, RetryStrategy
+
+
+def make(kind: type[RetryStrategy], max_retries: Any = 3, **keywords: Any) -> RetryStrategy:
+    if kind is FixedDelay:
+        return FixedDelay(max_retries, 0.5, **keywords)
+    return ExponentialBackoff(max_retries, 0.5, 8.0, **keywords)
+
+
+@pytest.fixture(params=[FixedDelay, ExponentialBackoff])
+def kind(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+def is_busy(error: Exception) -> bool:
+    return "busy" in str(error)
+
+
+@pytest.mark.parametrize("attempt", [1, 2, 100])
+@pytest.mark.parametrize("random", [0.0, 0.75])
+def test_a_fixed_delay_is_always_the_same(attempt: int, random: float) -> None:
+    assert FixedDelay(3, 0.5).backoff(attempt, random) == 0.5
+
+
+def test_an_exponential_backoff_doubles_up_to_its_maximum() -> None:
+    strategy = ExponentialBackoff(9, initial=0.25, maximum=3.0)
+    assert [strategy.backoff(attempt, 0.0) for attempt in range(1, 7)] == [0.25, 0.5, 1.0, 2.0, 3.0, 3.0]
+
+
+def test_the_multiplier_is_the_growth_from_one_wait_to_the_next() -> None:
+    strategy = ExponentialBackoff(9, initial=1.0, maximum=100.0, multiplier=3.0)
+    assert [strategy.backoff(attempt, 0.0) for attempt in range(1, 6)] == [1.0, 3.0, 9.0, 27.0, 81.0]
+
+
+@pytest.mark.parametrize(
+    ("jitter", "random", "wait"),
+    [(1.0, 0.0, 4.0), (1.0, 0.5, 2.0), (0.5, 0.5, 3.0), (0.0, 0.5, 4.0), (True, 0.5, 2.0), (False, 0.5, 4.0)],
+)
+def test_jitter_is_the_share_of_the_wait_that_is_random(jitter: float, random: float, wait: float) -> None:
+    assert ExponentialBackoff(3, 4.0, 4.0, jitter=jitter).backoff(1, random) == wait
+
+
+def test_a_wait_never_passes_its_maximum_however_often_it_was_tried() -> None:
+    assert ExponentialBackoff(10_000, 0.1, 60.0).backoff(10_000, 0.0) == 60.0
+
+
+def test_a_wait_that_begins_with_nothing_stays_nothing_however_often_it_was_tried() -> None:
+    assert ExponentialBackoff(10_000, 0.0, 60.0).backoff(10_000, 0.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("retry_on", "retried"),
+    [
+        (OSError, {"OSError", "ConnectionError"}),
+        ((ConnectionError, ValueError), {"ConnectionError", "ValueError"}),
+        ((), set()),
+        (Exception, {"OSError", "ConnectionError", "ValueError"}),
+        (is_busy, {"ValueError"}),
+        (lambda error: isinstance(error, ValueError), {"ValueError"}),
+    ],
+    ids=["a type", "a tuple", "no type", "all", "a predicate", "a lambda"],
+)
+def test_exceptions_are_told_apart_by_type_tuple_or_predicate(
+    kind: type[RetryStrategy], retry_on: Any, retried: set[str]
+) -> None:
+    strategy = make(kind, retry_on=retry_on)
+    errors: list[Exception] = [OSError("gone"), ConnectionError("reset"), ValueError("busy")]
+    assert {type(error).__name__ for error in errors if strategy.retries_exception(error)} == retried
+
+
+def test_every_exception_is_retried_by_default_and_no_result_is(kind: type[RetryStrategy]) -> None:
+    strategy = make(kind)
+    assert strategy.retries_exception(Exception("any"))
+    assert not strategy.retries_result(None)
+
+
+def test_a_result_is_retried_if_the_predicate_says_so(kind: type[RetryStrategy]) -> None:
+    strategy = make(kind, retry_on_result=lambda result: result is None)
+    assert strategy.retries_result(None)
+    assert not strategy.retries_result(0)
+
+
+def test_a_strategy_pickles_and_cannot_be_changed(kind: type[RetryStrategy]) -> None:
+    """One object serves every element of every operator, on every machine."""
+    strategy = make(kind, retry_on=(OSError, ValueError))
+    assert pickle.loads(pickle.dumps(strategy)) == strategy
+    with pytest.raises(FrozenInstanceError):
+        strategy.max_retries = 7  # type: ignore[misc]
+
+
+def test_a_strategy_of_ones_own_needs_only_a_backoff() -> None:
+    class Linear(RetryStrategy):
+        def backoff(self, attempt: int, random: float) -> float:
+            return float(attempt)
+
+    assert Linear(3, retry_on=OSError).backoff(2, 0.0) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("max_retries", "error", "message"),
+    [
+        (-1, ValueError, "max_retries must not be negative, got -1"),
+        (1.5, TypeError, "max_retries must be a whole number of calls, got 1.5"),
+        (True, TypeError, "max_retries must be a whole number"),
+        (None, TypeError, "max_retries must be a whole number"),
+    ],
+)
+def test_a_wrong_number_of_retries_is_refused(
+    kind: type[RetryStrategy], max_retries: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        make(kind, max_retries)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"retry_on": BaseException}, "below Exception, got BaseException: cancellation is final"),
+        ({"retry_on": (OSError, KeyboardInterrupt)}, "below Exception, got KeyboardInterrupt"),
+        ({"retry_on": OSError("an instance")}, "retry_on must be an exception type, a tuple of them or a predicate"),
+        ({"retry_on": (OSError, is_busy)}, "retry_on must be an exception type, a tuple of them or a predicate"),
+        ({"retry_on": None}, "retry_on must be"),
+        ({"retry_on_result": 3}, "retry_on_result must be a predicate or None, got 3"),
+    ],
+)
+def test_what_to_retry_on_is_checked_at_once(
+    kind: type[RetryStrategy], keywords: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(TypeError, match=message):
+        make(kind, **keywords)
+
+
+@pytest.mark.parametrize("seconds", [-0.1, math.inf, math.nan])
+@pytest.mark.parametrize("name", ["delay", "initial", "maximum"])
+def test_seconds_are_finite_and_not_negative(name: str, seconds: float) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be finite seconds and not negative, got {seconds}"):
+        if name == "delay":
+            FixedDelay(3, seconds)
+        else:
+            ExponentialBackoff(3, **{"initial": 0.0, "maximum": 1.0, name: seconds})
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error", "message"),
+    [
+        ({"initial": 2.0}, ValueError, r"maximum must be at least initial \(2.0\), got 1.0"),
+        ({"multiplier": 0.5}, ValueError, "multiplier must be at least 1, got 0.5"),
+        ({"jitter": 1.5}, ValueError, "jitter must be a share from 0.0 to 1.0, got 1.5"),
+        ({"jitter": -0.5}, ValueError, "jitter must be"),
+        ({"jitter": "full"}, TypeError, "jitter must be"),
+        ({"jitter": None}, TypeError, "jitter must be"),
+        ({"initial": "1"}, TypeError, "initial must be seconds as a number, got '1'"),
+        ({"maximum": True}, TypeError, "maximum must be seconds as a number, got True"),
+    ],
+)
+def test_an_exponential_backoff_checks_its_shape(
+    keywords: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        ExponentialBackoff(3, **{"initial": 0.5, "maximum": 1.0, **keywords})

@@ -1,0 +1,59 @@
+"""The snapshot, as plain data: what pickles, and what is refused and why."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from trio_asyncio_io import Snapshot, SnapshotElement, SnapshotError, StreamRecord, Watermark, ordered_wait
+from trio_asyncio_io._snapshot import VERSION, problem_of
+
+SNAPSHOT = Snapshot(
+    (
+        SnapshotElement(3, StreamRecord("a", 1)),
+        SnapshotElement(4, Watermark(1)),
+        SnapshotElement(7, "b", ["B", "BB"]),
+    )
+)
+
+
+def test_a_snapshot_pickles_and_is_equal_to_its_copy() -> None:
+    assert pickle.loads(pickle.dumps(SNAPSHOT)) == SNAPSHOT
+
+
+def test_a_snapshot_carries_its_version_and_knows_its_length() -> None:
+    assert SNAPSHOT.version == VERSION == 1
+    assert len(SNAPSHOT) == 3
+
+
+@pytest.mark.parametrize("good", [SNAPSHOT, Snapshot(), replace(SNAPSHOT, elements=list(SNAPSHOT.elements))])
+def test_there_is_no_problem_with_a_good_snapshot(good: Snapshot) -> None:
+    assert problem_of(good) is None
+
+
+BAD: list[tuple[Any, str]] = [
+    ([1, 2], "restore takes a Snapshot, got [1, 2]"),
+    (replace(SNAPSHOT, version=99), "the snapshot has version 99, and this release reads version 1"),
+    (replace(SNAPSHOT, version=None), "the snapshot has version None"),
+    (replace(SNAPSHOT, elements=None), "the snapshot's elements are damaged: None is no sequence"),
+    (replace(SNAPSHOT, elements=iter(SNAPSHOT.elements)), "is no sequence"),
+    (Snapshot(("a",)), "element 0 is damaged: 'a' is no SnapshotElement"),
+    (Snapshot((SnapshotElement("0", "a"),)), "element 0 has no sequence number, but '0'"),
+    (Snapshot((SnapshotElement(0, "a", "A"),)), "the results of element 0 are damaged: 'A' is no list"),
+    (Snapshot((SnapshotElement(0, Watermark(1), []),)), "element 0 is a watermark, and a watermark has no results"),
+    (Snapshot((SnapshotElement(1, "a"), SnapshotElement(1, "b"))), "do not rise: 1 follows 1"),
+    (Snapshot((SnapshotElement(2, "a"), SnapshotElement(1, "b"))), "do not rise: 1 follows 2"),
+]
+
+
+@pytest.mark.parametrize(("bad", "why"), BAD, ids=[why for _, why in BAD])
+def test_a_bad_snapshot_is_refused_with_the_reason_before_anything_runs(bad: Any, why: str) -> None:
+    async def never(value: str) -> str:
+        raise AssertionError
+
+    with pytest.raises(SnapshotError) as caught:
+        ordered_wait([], never, timeout=1.0, restore=bad)
+    assert why in str(caught.value)

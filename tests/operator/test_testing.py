@@ -1,0 +1,119 @@
+"""The public helpers for people who test their own functions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
+
+
+async def outcome_of(function: Any, value: Any) -> Any:
+    try:
+        return await function(value)
+    except Exception as error:
+        return error
+
+
+async def test_without_a_script_a_call_returns_its_value_after_one_checkpoint(autojump_clock: MockClock) -> None:
+    with trio.testing.assert_checkpoints():
+        assert await Scripted()("a") == "a"
+    assert trio.current_time() == 0.0
+
+
+async def test_a_step_is_a_latency_and_a_result(autojump_clock: MockClock) -> None:
+    function = Scripted({"a": Step(2.5, result=None)}, default=Step(1.0))
+    assert await function("a") is None
+    assert trio.current_time() == 2.5
+    assert await function("b") == "b"
+    assert trio.current_time() == 3.5
+
+
+async def test_a_step_with_an_error_waits_and_raises(autojump_clock: MockClock) -> None:
+    error = OSError("busy")
+    assert await outcome_of(Scripted(default=Step(2.0, error=error)), "a") is error
+    assert trio.current_time() == 2.0
+
+
+async def test_a_type_of_error_is_raised_as_a_new_one_each_time() -> None:
+    function = Scripted(default=Step(error=OSError))
+    first, second = await outcome_of(function, "a"), await outcome_of(function, "a")
+    assert type(first) is type(second) is OSError
+    assert first is not second
+
+
+async def test_the_steps_of_a_value_are_done_one_after_the_other_and_the_last_one_stays() -> None:
+    function = Scripted({"a": [Step(result=1), Step(result=2)]}, default=Step(result=0))
+    assert [await function(value) for value in "abaab"] == [1, 0, 2, 2, 0]
+
+
+async def test_the_first_calls_can_be_scripted_whatever_their_values() -> None:
+    function = Scripted({"a": Step(result="of a")}, calls=[Step(result=1), Step(result=2)])
+    assert [await function("a") for _ in range(3)] == [1, 2, "of a"]
+
+
+@pytest.mark.parametrize("attempts", [0, 1, 2])
+async def test_fails_first_fails_so_often_and_no_more(attempts: int) -> None:
+    error = OSError("busy")
+    function = Scripted({"a": fails_first(attempts, error, then=Step(result="done"))})
+    assert [await outcome_of(function, "a") for _ in range(attempts + 2)] == [error] * attempts + ["done"] * 2
+
+
+@pytest.mark.parametrize("latency", [-1.0, math.nan])
+def test_a_wrong_latency_is_refused(latency: float) -> None:
+    with pytest.raises(ValueError, match=f"latency must be seconds, not negative and not NaN, got {latency}"):
+        Step(latency)
+
+
+async def test_an_infinite_latency_ends_with_cancellation_only(autojump_clock: MockClock) -> None:
+    with trio.move_on_after(1e6) as scope:
+        await Scripted(default=Step(math.inf))("a")
+    assert scope.cancelled_caught
+
+
+async def test_a_recorder_passes_values_results_and_errors_on() -> None:
+    error = OSError("busy")
+    recorder = Recorder(Scripted({"b": Step(error=error)}, default=Step(result="result")))
+    assert await recorder("a") == "result"
+    assert await outcome_of(recorder, "b") is error
+    assert recorder.values == ["a", "b"]
+
+
+async def test_a_recorder_keeps_the_instants_of_each_call(autojump_clock: MockClock) -> None:
+    recorder = Recorder(Scripted({"a": Step(1.0), "b": Step(2.0, error=OSError)}))
+    await trio.sleep(0.5)
+    await recorder("a")
+    await outcome_of(recorder, "b")
+    assert [(call.value, call.started, call.ended) for call in recorder.calls] == [("a", 0.5, 1.5), ("b", 1.5, 3.5)]
+
+
+async def test_a_recorder_counts_what_runs_and_its_peak(autojump_clock: MockClock) -> None:
+    recorder = Recorder(Scripted({"a": Step(1.0), "b": Step(2.0)}))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(recorder, "a")
+        nursery.start_soon(recorder, "b")
+        await wait_all_tasks_blocked()
+        assert (recorder.running, recorder.peak_running) == (2, 2)
+        assert [call.ended for call in recorder.calls] == [None, None]
+        await trio.sleep(1.5)
+        assert (recorder.running, recorder.peak_running) == (1, 2)
+    assert (recorder.running, recorder.peak_running, recorder.cancelled) == (0, 2, 0)
+
+
+async def test_a_recorder_counts_what_was_cancelled_once_it_has_unwound(autojump_clock: MockClock) -> None:
+    async def tidy(value: str) -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(3.0)
+
+    recorder = Recorder(tidy)
+    with trio.move_on_after(1.0):
+        await recorder("a")
+    assert (recorder.running, recorder.cancelled) == (0, 1)
+    assert [(call.ended, call.cancelled) for call in recorder.calls] == [(4.0, True)]

@@ -1,0 +1,111 @@
+"""Watermarks made of timestamps, as plain iteration."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, date, datetime, timedelta
+from itertools import count, islice
+from typing import Any
+
+import pytest
+
+from trio_asyncio_io import StreamRecord, Watermark, assign_watermarks, unordered_wait
+
+
+def assign(timestamps: Any, bound: Any) -> list[Any]:
+    """The timestamps as themselves and the watermarks as ("W", timestamp)."""
+    elements = assign_watermarks(timestamps, timestamp=lambda value: value, max_out_of_orderness=bound)
+    return [("W", each.timestamp) if isinstance(each, Watermark) else each.value for each in elements]
+
+
+def test_a_value_becomes_a_record_with_its_timestamp() -> None:
+    first, *_ = assign_watermarks(["abc"], timestamp=len, max_out_of_orderness=1)
+    assert first == StreamRecord("abc", 3)
+
+
+def test_a_watermark_follows_when_time_has_come_another_bound_further() -> None:
+    assert assign([10, 11, 12, 13, 14], 2) == [10, ("W", 8), 11, 12, ("W", 10), 13, 14, ("W", 12)]
+
+
+def test_with_no_bound_a_watermark_follows_whenever_time_has_moved() -> None:
+    assert assign([1, 1, 2, 1, 3], 0) == [1, ("W", 1), 1, 2, ("W", 2), 1, 3, ("W", 3)]
+
+
+def test_the_end_of_the_source_brings_the_last_watermark_once() -> None:
+    assert assign([10, 11], 2) == [10, ("W", 8), 11, ("W", 9)]
+    assert assign([10, 12], 2) == [10, ("W", 8), 12, ("W", 10)]
+
+
+def test_a_late_record_is_passed_on_and_moves_nothing() -> None:
+    assert assign([10, 3, 10], 2) == [10, ("W", 8), 3, 10]
+
+
+def test_records_without_a_timestamp_are_passed_on_and_move_nothing() -> None:
+    assert assign([None, 5, None], 1) == [None, 5, ("W", 4), None]
+    assert assign([None], 1) == [None]
+
+
+def test_an_empty_source_has_no_watermark() -> None:
+    assert assign([], 1) == []
+
+
+def test_watermarks_only_rise() -> None:
+    out = assign([5, 1, 9, 2, 8, 30, 29, 31, 31, 0], 3)
+    walls = [each[1] for each in out if isinstance(each, tuple)]
+    assert walls == sorted(set(walls))
+
+
+@pytest.mark.parametrize("bound", [-1, -0.5, timedelta(seconds=-1)])
+def test_a_negative_bound_is_refused(bound: Any) -> None:
+    with pytest.raises(ValueError, match="max_out_of_orderness must not be negative, got"):
+        assign_watermarks([], timestamp=lambda value: value, max_out_of_orderness=bound)
+
+
+@pytest.mark.parametrize(
+    ("start", "step"),
+    [
+        (datetime(2013, 1, 1, tzinfo=UTC), timedelta(hours=1)),
+        (date(2013, 1, 1), timedelta(days=1)),
+        (1.5, 0.25),
+    ],
+)
+def test_a_timestamp_is_anything_that_a_bound_can_be_subtracted_from(start: Any, step: Any) -> None:
+    assert assign([start, start + step], step) == [start, ("W", start - step), start + step, ("W", start)]
+
+
+def test_a_bound_needs_no_constructor_without_arguments() -> None:
+    """As a pandas `Timedelta` has none."""
+
+    class Span(timedelta):
+        def __new__(cls, *, days: int) -> Span:
+            return super().__new__(cls, days=days)
+
+    day = date(2013, 1, 2)
+    assert assign([day], Span(days=1)) == [day, ("W", date(2013, 1, 1))]
+
+
+def test_the_source_is_read_lazily() -> None:
+    elements = assign_watermarks(count(), timestamp=lambda value: value, max_out_of_orderness=1)
+    assert [type(each) for each in islice(elements, 3)] == [StreamRecord, Watermark, StreamRecord]
+
+
+async def test_an_async_source_gives_an_async_iterator_of_the_same() -> None:
+    async def source() -> AsyncIterator[int]:
+        for value in (10, 11, 12):
+            yield value
+
+    elements = assign_watermarks(source(), timestamp=lambda value: value, max_out_of_orderness=2)
+    assert [each async for each in elements] == list(
+        assign_watermarks([10, 11, 12], timestamp=lambda value: value, max_out_of_orderness=2)
+    )
+
+
+async def test_the_operator_takes_them_and_crosses_none() -> None:
+    async def upper(value: str) -> str:
+        return value.upper()
+
+    source = assign_watermarks(["b", "a", "dd"], timestamp=len, max_out_of_orderness=0)
+    async with unordered_wait(source, upper, timeout=1.0) as results:
+        out = [each async for each in results]
+    assert out[0] == StreamRecord("B", 1)
+    assert out[1:] == [Watermark(1), StreamRecord("A", 1), StreamRecord("DD", 2), Watermark(2)]

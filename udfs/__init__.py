@@ -1,0 +1,32 @@
+"""Async functions in Spark: a column UDF and DataFrame operators around `trio_asyncio_io`."""
+
+# The layout. Imports point down only; `_bridge` is the one place where synchronous code enters Trio.
+#
+#     _column  _dataframe                      the doors, on the driver
+#     _settings  _schema  _session  _pack      what is checked there and pickled
+#     ─────────────────────────────────────────────────────────────────────────
+#     _bridge                                  Spark's thread and the loop's thread
+#     _runtime  _hangup  _calls                in the loop
+#     _rows  _results  _output  _carry         Arrow in and out, in Spark's thread
+#
+#     http                                     an httpx client that stays fast on Trio
+#     demo                                     the main job, on real flights and weather
+
+from trio_asyncio_io import AsyncFunction, ExponentialBackoff, FixedDelay
+
+from ._column import AsyncPandasUDF, async_pandas_udf
+from ._dataframe import ordered_wait, unordered_wait
+from ._hangup import HangUpError
+from ._results import ResultTypeError
+
+__all__ = [
+    "AsyncFunction",
+    "AsyncPandasUDF",
+    "ExponentialBackoff",
+    "FixedDelay",
+    "HangUpError",
+    "ResultTypeError",
+    "async_pandas_udf",
+    "ordered_wait",
+    "unordered_wait",
+]

@@ -1,0 +1,178 @@
+"""The bridge: the one place where Spark's synchronous worker enters Trio.
+
+Spark's thread reads Arrow batches and yields Arrow batches; the operator runs in the runtime's loop, in
+another thread. Rows cross in whole batches, results in chunks: one crossing per row would cost more than
+the row itself. Reading goes on while calls are under way, so there is no barrier at a batch's end.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import trio
+
+from trio_asyncio_io import AsyncWaitOperator, Results, StreamRecord, assign_watermarks
+
+from ._calls import RowCalls, raised_by_user
+from ._hangup import HangUpError, until_hangup, worker_socket
+from ._rows import Row
+from ._runtime import Runtime
+from ._settings import Settings
+
+__all__ = ["enrich"]
+
+# A chunk goes to Spark's thread when it has so many rows or its first row is so old, whichever comes first.
+CHUNK_ROWS = 512
+LINGER_SECONDS = 0.01
+
+# How long Spark's thread waits for cancelled calls to unwind. Spark kills the process after two seconds anyway.
+STOP_SECONDS = 2.0
+
+_END = object()
+
+
+def enrich(batches: Iterator[list[Row]], settings: Settings) -> Iterator[list[Row]]:
+    """The same rows, each with its result or its failure, in chunks.
+
+    Batch: the next one is read as soon as fewer rows than the buffer are under way; at most the buffer and
+    one batch are held. Order: that of the settings' mode. Runs where: in Spark's thread of a Python worker;
+    the calls run in the worker's loop. Closing this generator cancels them and waits until they have unwound.
+
+    Raises:
+        Exception: The user's own, if the settings say so.
+        HangUpError: Spark has closed the connection.
+    """
+    task: _Task | None = None
+    try:
+        for rows in batches:
+            if not rows:
+                continue
+            task = task or _Task(settings)
+            task.send(rows)
+            yield from task.chunks_until(settings.bound)
+        if task is not None:
+            task.end()
+            yield from task.chunks_until(1)
+    finally:
+        if task is not None:
+            task.stop()
+
+
+class _Task:
+    """One Spark task's operator, seen from Spark's thread; what runs in the loop says so."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._under_way = 0
+        self._outbox: SimpleQueue[list[Row] | BaseException | object] = SimpleQueue()
+        self._inbox, self._source = trio.open_memory_channel[list[Row]](float("inf"))
+        self._scope = trio.CancelScope()
+        self._done = threading.Event()
+        self._connection = worker_socket()
+        self._runtime = Runtime.current()
+        self._runtime.start(self._run, self._outbox.put)
+
+    def send(self, rows: list[Row]) -> None:
+        self._under_way += len(rows)
+        self._runtime.soon(lambda: self._deliver(rows))
+
+    def end(self) -> None:
+        self._runtime.soon(self._inbox.close)
+
+    def stop(self) -> None:
+        self._runtime.soon(self._scope.cancel)
+        self._done.wait(STOP_SECONDS)
+
+    def chunks_until(self, bound: int) -> Iterator[list[Row]]:
+        """The chunks that are there; wait for more while `bound` rows or more are under way."""
+        while True:
+            try:
+                item = self._outbox.get(block=self._under_way >= bound)
+            except Empty:
+                return
+            if isinstance(item, BaseException):
+                raise raised_by_user(item)
+            if not isinstance(item, list):
+                return
+            self._under_way -= len(item)
+            yield item
+
+    def _deliver(self, rows: list[Row]) -> None:
+        try:
+            self._inbox.send_nowait(rows)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass  # the operator has ended; why is in the outbox
+
+    async def _run(self) -> None:
+        """In the loop: the operator, from the first row to the last, and the watch over Spark's connection."""
+        with self._scope:
+            async with trio.open_nursery() as nursery:
+                if self._connection is not None:
+                    nursery.start_soon(self._watch, self._connection)
+                try:
+                    await self._operate()
+                except Exception as error:  # noqa: BLE001 - it is raised in Spark's thread
+                    self._outbox.put(error)
+                nursery.cancel_scope.cancel()
+        self._source.close()
+        self._outbox.put(_END)
+        self._done.set()
+
+    async def _watch(self, connection: Any) -> None:
+        await until_hangup(connection)
+        self._outbox.put(HangUpError("Spark has closed the connection to this worker"))
+        self._scope.cancel()
+
+    async def _operate(self) -> None:
+        settings = self._settings
+        async with AsyncExitStack() as stack:
+            function = await stack.enter_async_context(self._runtime.opened(settings.function))
+            on_timeout = None
+            if settings.on_timeout is not None:
+                on_timeout = await stack.enter_async_context(self._runtime.opened(settings.on_timeout))
+            calls = RowCalls(function, on_timeout, settings)
+            operator = AsyncWaitOperator(calls, source=self._elements(), **calls.options())
+            async with operator:
+                await self._collect(operator.output)
+
+    def _elements(self) -> AsyncIterator[Any]:
+        if self._settings.delay is None:
+            return self._rows()
+        return assign_watermarks(
+            self._rows(), timestamp=lambda row: row.event_time, max_out_of_orderness=self._settings.delay
+        )
+
+    async def _rows(self) -> AsyncIterator[Row]:
+        async for rows in self._source:
+            for row in rows:
+                yield row
+
+    async def _collect(self, results: Results[Any]) -> None:
+        try:
+            while True:
+                chunk = [await results.receive()]
+                try:
+                    with trio.move_on_after(LINGER_SECONDS):
+                        await _fill(chunk, results)
+                finally:
+                    self._outbox.put(_rows_in(chunk))
+        except trio.EndOfChannel:
+            pass
+
+
+async def _fill(chunk: list[Any], results: Results[Any]) -> None:
+    while len(chunk) < CHUNK_ROWS:
+        try:
+            chunk.append(results.receive_nowait())
+        except trio.WouldBlock:
+            chunk.append(await results.receive())
+
+
+def _rows_in(chunk: list[Any]) -> list[Row]:
+    if all(type(item) is Row for item in chunk):
+        return chunk
+    return [item.value for item in chunk if isinstance(item, StreamRecord)]

@@ -1,0 +1,81 @@
+"""The calls: the user's function of column values as the operator's function of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import trio
+
+from trio_asyncio_io import RetryStrategy
+
+from ._rows import Failure, Row
+from ._settings import Settings
+
+__all__ = ["RowCalls", "raised_by_user"]
+
+
+class RowCalls:
+    """A function, row -> the same row with its result, around the user's function.
+
+    Args:
+        function: The user's function, open.
+        on_timeout: The user's handler, open, or None.
+        settings: The UDF's settings.
+    """
+
+    def __init__(self, function: Any, on_timeout: Any, settings: Settings) -> None:
+        self._call: Callable[..., Awaitable[Any]] = getattr(function, "invoke", function)
+        handler = on_timeout or getattr(function, "timeout", None)
+        self._on_timeout: Callable[..., Awaitable[Any]] | None = handler and getattr(handler, "invoke", handler)
+        self._settings = settings
+        self._keeps_time = settings.on_error == "column"
+
+    def options(self) -> dict[str, Any]:
+        """The operator's arguments."""
+        settings = self._settings
+        return settings.options(
+            retry=settings.retry and _of_rows(settings.retry),
+            on_timeout=self._timed_out if self._on_timeout else None,
+            on_error="raise" if settings.on_error == "raise" else self._failed,
+        )
+
+    async def invoke(self, row: Row) -> Row:
+        """Call the user's function for one row."""
+        row.attempts += 1
+        if self._keeps_time and row.attempts == 1:
+            row.started = trio.current_time()
+        row.result = await self._call(*row.inputs)
+        return row
+
+    async def _timed_out(self, row: Row) -> Row:
+        assert self._on_timeout is not None
+        row.result = await self._on_timeout(*row.inputs)
+        return row
+
+    async def _failed(self, row: Row, exception: Exception) -> Row:
+        row.result = None
+        row.failure = Failure(exception, row.attempts, trio.current_time() - row.started)
+        return row
+
+
+def raised_by_user(error: BaseException) -> BaseException:
+    """The exception with a traceback that begins in the user's function, if it comes from there.
+
+    It is the first thing that one reads on the driver; how the operator got there is of no use to its reader.
+    """
+    traceback = error.__traceback__
+    while traceback is not None:
+        if traceback.tb_frame.f_code in (RowCalls.invoke.__code__, RowCalls._timed_out.__code__):  # noqa: SLF001
+            return error.with_traceback(traceback.tb_next)
+        traceback = traceback.tb_next
+    return error
+
+
+def _of_rows(strategy: RetryStrategy) -> RetryStrategy:
+    """The strategy, with its predicate on results looking at the row's result."""
+    predicate = strategy.retry_on_result
+    if predicate is None:
+        return strategy
+    return replace(strategy, retry_on_result=lambda row: predicate(row.result))

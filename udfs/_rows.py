@@ -1,0 +1,93 @@
+"""The rows: what goes through the operator for each row of an Arrow batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["Failure", "Row", "event_times", "rows_of"]
+
+
+class Failure:
+    """What happened to a row that has no result.
+
+    Attributes:
+        exception: What was raised.
+        attempts: Calls made.
+        seconds: From the start of the first call to the end of the last.
+    """
+
+    __slots__ = ("attempts", "exception", "seconds")
+
+    def __init__(self, exception: Exception, attempts: int, seconds: float) -> None:
+        self.exception = exception
+        self.attempts = attempts
+        self.seconds = seconds
+
+    def as_struct(self) -> dict[str, Any]:
+        """The row's `error` column."""
+        return {
+            "type": type(self.exception).__name__,
+            "message": str(self.exception),
+            "attempts": self.attempts,
+            "seconds": self.seconds,
+        }
+
+
+class Row:
+    """One row: what the function is called with, where the row stands, and what came of it.
+
+    Attributes:
+        inputs: The values of the input columns, as Python values; None for null.
+        batch: The number of its Arrow batch in this task.
+        index: Its place in that batch.
+        event_time: Microseconds since the epoch, None for null or where there is no event time.
+        attempts: Calls made so far.
+        started: When the first call began, on Trio's clock, in seconds.
+        result: What the function returned.
+        failure: Why there is no result, or None.
+    """
+
+    __slots__ = ("attempts", "batch", "event_time", "failure", "index", "inputs", "result", "started")
+
+    def __init__(self, inputs: tuple[Any, ...], batch: int, index: int, event_time: int | None) -> None:
+        self.inputs = inputs
+        self.batch = batch
+        self.index = index
+        self.event_time = event_time
+        self.attempts = 0
+        self.started = 0.0
+        self.result: Any = None
+        self.failure: Failure | None = None
+
+    def __repr__(self) -> str:
+        values = ", ".join(map(repr, self.inputs))
+        return f"row ({values})"
+
+
+def rows_of(columns: Sequence[pa.Array], batch: int, times: Sequence[int | None] | None = None) -> list[Row]:
+    """The rows of one Arrow batch, given its input columns."""
+    values: Iterator[tuple[Any, ...]] = zip(*map(_python_values, columns), strict=True)
+    if times is None:
+        return [Row(inputs, batch, index, None) for index, inputs in enumerate(values)]
+    return [
+        Row(inputs, batch, index, time) for index, (inputs, time) in enumerate(zip(values, times, strict=True))
+    ]
+
+
+def event_times(column: pa.Array) -> list[int | None]:
+    """A timestamp column as microseconds since the epoch, so that no time zone's arithmetic is in the way."""
+    result: list[int | None] = pc.cast(column, pa.timestamp("us", tz=column.type.tz)).cast(pa.int64()).to_pylist()
+    return result
+
+
+def _python_values(column: pa.Array) -> list[Any]:
+    values: list[Any] = column.to_pylist(maps_as_pydicts="strict") if _has_map(column.type) else column.to_pylist()
+    return values
+
+
+def _has_map(kind: pa.DataType) -> bool:
+    return pa.types.is_map(kind) or any(_has_map(kind.field(i).type) for i in range(kind.num_fields))

@@ -1,0 +1,140 @@
+"""The runtime: one Trio loop per Python worker process, in a thread of its own, and what is open in it.
+
+Spark hands a worker process one task after the other. The loop, and with it every client that a function has
+opened, outlives the tasks, so that the next task and the next micro-batch find their connections warm.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import trio
+
+from ._pack import PackedFunction
+
+__all__ = ["Runtime"]
+
+# Spark ends a worker process that has been idle for a minute; what is open is closed before that.
+IDLE_SECONDS = 45.0
+
+# A thread that converts Arrow must not keep the loop waiting for the default five milliseconds.
+SWITCH_SECONDS = 0.0005
+
+
+@dataclass(slots=True)
+class _Shared:
+    """A function that is open, and how many tasks use it."""
+
+    function: Any
+    users: int = 0
+    lock: trio.Lock = field(default_factory=trio.Lock)
+    is_open: bool = False
+    idle: trio.CancelScope | None = None
+
+
+class Runtime:
+    """The loop of this process. `Runtime.current()` starts it; nothing stops it but the end of the process.
+
+    It is never started at import: a thread that is there when Spark's daemon forks would be lost.
+    """
+
+    _of_process: dict[int, Runtime] = {}
+    _starting = threading.Lock()
+
+    def __init__(self) -> None:
+        self._started = threading.Event()
+        self._shared: dict[str, _Shared] = {}
+        self._death_watch: set[Callable[[BaseException], None]] = set()
+        threading.Thread(target=self._run, name="udfs-trio", daemon=True).start()
+        self._started.wait()
+
+    @classmethod
+    def current(cls) -> Runtime:
+        """The runtime of this process, started if it is not there yet."""
+        with cls._starting:
+            runtime = cls._of_process.get(os.getpid())
+            if runtime is None:
+                runtime = cls._of_process[os.getpid()] = cls()
+            return runtime
+
+    def start(self, work: Callable[[], Awaitable[None]], on_death: Callable[[BaseException], None]) -> None:
+        """Run `work` in the loop; `on_death` is told, in the loop's thread, if the loop itself dies meanwhile.
+
+        `work` must not raise.
+        """
+
+        async def watched() -> None:
+            self._death_watch.add(on_death)
+            await work()
+            self._death_watch.discard(on_death)
+
+        self.soon(lambda: self._nursery.start_soon(watched))
+
+    def soon(self, call: Callable[[], object]) -> None:
+        """Call this in the loop, soon; from any thread."""
+        self._token.run_sync_soon(call)
+
+    @asynccontextmanager
+    async def opened(self, packed: PackedFunction) -> AsyncIterator[Any]:
+        """The process's one open instance of the function, for as long as the block lasts and a while after."""
+        shared = self._shared.get(packed.digest)
+        if shared is None:
+            shared = self._shared[packed.digest] = _Shared(packed.unpack())
+        shared.users += 1
+        try:
+            await self._ensure_open(shared)
+            yield shared.function
+        finally:
+            shared.users -= 1
+            if not shared.users:
+                self._nursery.start_soon(self._close_when_idle, packed.digest, shared)
+
+    async def _ensure_open(self, shared: _Shared) -> None:
+        async with shared.lock:
+            if not shared.is_open and hasattr(shared.function, "open"):
+                await shared.function.open()
+            shared.is_open = True
+        if shared.idle is not None:
+            shared.idle.cancel()
+
+    async def _close_when_idle(self, digest: str, shared: _Shared) -> None:
+        with trio.CancelScope() as shared.idle:
+            await trio.sleep(IDLE_SECONDS)
+        if shared.idle.cancelled_caught:
+            return
+        async with shared.lock:
+            if shared.users or not shared.is_open or self._shared.get(digest) is not shared:
+                return
+            del self._shared[digest]
+            shared.is_open = False
+            if hasattr(shared.function, "close"):
+                await _report(shared.function.close)
+
+    def _run(self) -> None:
+        sys.setswitchinterval(SWITCH_SECONDS)
+        try:
+            trio.run(self._main)
+        except BaseException as error:  # noqa: BLE001 - whoever waits for the loop must hear of its end
+            self._of_process.pop(os.getpid(), None)
+            for on_death in list(self._death_watch):
+                on_death(error)
+            self._started.set()
+
+    async def _main(self) -> None:
+        self._token = trio.lowlevel.current_trio_token()
+        async with trio.open_nursery() as self._nursery:
+            self._started.set()
+            await trio.sleep_forever()
+
+
+async def _report(close: Callable[[], Awaitable[None]]) -> None:
+    try:
+        await close()
+    except Exception as error:  # noqa: BLE001 - the task is over; the worker's log is all that is left
+        print(f"udfs: close() raised {error!r}", file=sys.stderr)

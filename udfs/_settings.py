@@ -1,0 +1,98 @@
+"""The settings of a UDF: checked on the driver, pickled, and read by every task."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal, TypeAlias, TypedDict, get_args
+
+from trio_asyncio_io import Options, RetryStrategy
+
+from ._pack import PackedFunction, pack
+
+__all__ = ["ErrorMode", "Mode", "Settings", "SettingsArguments", "make_settings"]
+
+ErrorMode: TypeAlias = Literal["raise", "null", "column"]
+Mode: TypeAlias = Literal["ordered", "unordered"]
+
+
+class SettingsArguments(TypedDict, total=False):
+    """The keyword arguments, beside `timeout`, that the column UDF and the DataFrame operators share."""
+
+    capacity: int
+    cluster_capacity: int | None
+    buffer: int | None
+    retry: RetryStrategy | None
+    on_timeout: Any
+    on_error: ErrorMode
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the tasks of one UDF work.
+
+    Args:
+        function: The user's function, packed.
+        timeout: Seconds from the start of a row's invocation to its result.
+        mode: "ordered" or "unordered".
+        capacity: Most invocations running at once in one task.
+        buffer: Most rows in the operator at once in one task; None: the operator's default.
+        retry: A retry strategy, or None.
+        on_timeout: Async callable, the input columns' values -> result, or None.
+        on_error: What becomes of a row that failed.
+        delay: For event time: how much older than the latest row a row may be, in microseconds. None: there
+            are no watermarks.
+
+    Raises:
+        TypeError, ValueError: An argument is out of its range; the message names it and its value.
+    """
+
+    function: PackedFunction
+    timeout: float
+    _: KW_ONLY
+    mode: Mode = "ordered"
+    capacity: int = 100
+    buffer: int | None = None
+    retry: RetryStrategy | None = None
+    on_timeout: PackedFunction | None = None
+    on_error: ErrorMode = "raise"
+    delay: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.on_error not in get_args(ErrorMode):
+            raise ValueError(f'on_error must be "raise", "null" or "column", got {self.on_error!r}')
+        self.options()
+
+    def options(self, **handlers: Any) -> dict[str, Any]:
+        """The arguments of the operator, with the handlers for this task in place."""
+        arguments = {
+            "mode": self.mode,
+            "timeout": self.timeout,
+            "capacity": self.capacity,
+            "buffer": self.buffer,
+            "retry": self.retry,
+        } | handlers
+        Options(**arguments)
+        return arguments
+
+    @property
+    def bound(self) -> int:
+        """The buffer, in rows."""
+        bound = Options(self.timeout, capacity=self.capacity, buffer=self.buffer).buffer
+        assert bound is not None
+        return bound
+
+
+def make_settings(function: Any, timeout: float, arguments: dict[str, Any], **more: Any) -> Settings:
+    """The settings, with the callables packed.
+
+    Raises:
+        TypeError, ValueError: As in `Settings` and `pack`.
+    """
+    handler = arguments.pop("on_timeout", None)
+    on_timeout = None if handler is None else pack(handler, "on_timeout")
+    try:
+        return Settings(pack(function), timeout, on_timeout=on_timeout, **arguments, **more)
+    except TypeError as error:
+        if "unexpected keyword" not in str(error):
+            raise
+        raise TypeError(str(error).replace("Settings.__init__()", "the UDF")) from None

@@ -1,0 +1,139 @@
+"""The demo: real flights, enriched by a Spark job with real weather that an HTTP service gives.
+
+Run `python -m udfs.demo --help`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DataType, StructType
+from rich.console import Console
+
+from ._behaviour import Behaviour
+from ._by_hand import by_hand
+from ._facts import SCHEMA
+from ._report import comparison, delays, summary
+from ._run import Done, run
+from ._service import Service, service
+from ._spark import Job, delay_by_weather, flights, problems_of, session
+
+DEFAULT_OUTPUT = Path("demo-output")
+SAMPLE = 1_000
+TASKS = 2
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the demo; 0 if every flight came out once, with the weather that the source has."""
+    options = _options(arguments)
+    console = Console()
+    try:
+        return _demo(options, console)
+    except KeyboardInterrupt:
+        console.print("[yellow]stopped: the job is cancelled, and the service has ended[/]")
+        return 130
+
+
+def _demo(options: argparse.Namespace, console: Console) -> int:
+    job = Job(options.mode, options.capacity, options.timeout, options.full, options.rows)
+    output = _checked(options.output)
+    console.print("starting the lookup service and Spark")
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        service(Behaviour(seed=options.seed)) as lookup,
+        session() as spark,
+    ):
+        before = flights(spark, job, Path(scratch))
+        rows = before.count()
+        console.print(f"{rows:,} flights; the service is at {lookup.url}")
+        ours = run(spark, lookup, console, "enriching", lambda: _write(job.enrich(before, lookup.url), output))
+        sample = min(rows, SAMPLE)
+        theirs = run(spark, lookup, console, "by hand  ", lambda: _by_hand(before.limit(sample), lookup, job))
+        after = spark.read.parquet(str(output))
+        return _report(spark, console, job, before, after, rows, ours, theirs, sample, output)
+
+
+def _report(
+    spark: SparkSession,
+    console: Console,
+    job: Job,
+    before: DataFrame,
+    after: DataFrame,
+    rows: int,
+    ours: Done[None],
+    theirs: Done[None],
+    sample: int,
+    output: Path,
+) -> int:
+    lookups = rows + before.where("tailnum is not null").count()
+    errors = after.where("error is not null").count()
+    console.print()
+    delays(console, delay_by_weather(after))
+    console.print()
+    summary(console, ours, rows=rows, lookups=lookups, errors=errors, in_flight=TASKS * job.capacity)
+    console.print()
+    comparison(console, ours, rows, theirs, sample)
+    console.print()
+    problems = problems_of(spark, before, after)
+    for problem in problems:
+        console.print(f"[red]✗ {problem}[/]")
+    if not problems:
+        console.print("[green]✓ every flight came out once, and its weather is the one in the source data[/]")
+    console.print(f"written to {output}")
+    return 1 if problems else 0
+
+
+def _write(df: DataFrame, output: Path) -> None:
+    df.write.parquet(str(output))
+
+
+def _by_hand(df: DataFrame, lookup: Service, job: Job) -> None:
+    spread = df.repartition(TASKS)
+    schema = StructType([*spread.schema.fields, *DataType.fromDDL(SCHEMA).fields])
+    enriched = spread.mapInPandas(by_hand(lookup.url, job.capacity, job.timeout), schema)
+    enriched.write.format("noop").mode("append").save()
+
+
+def _checked(output: Path | None) -> Path:
+    """Where the result goes. Only the default place is overwritten."""
+    path = DEFAULT_OUTPUT / "flights" if output is None else output
+    if output is None:
+        shutil.rmtree(path, ignore_errors=True)
+    elif path.exists():
+        sys.exit(f"{path} exists already: remove it, or give another --output")
+    return path
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m udfs.demo", description=__doc__.splitlines()[0])
+    parser.add_argument("--full", action="store_true", help="all 336,776 flights of 2013 instead of January's")
+    parser.add_argument("--rows", type=_positive, help="at most so many flights")
+    parser.add_argument("--capacity", type=_positive, default=100, help="calls in flight per task (default: 100)")
+    parser.add_argument("--timeout", type=_seconds, default=10.0, help="seconds per flight, retries included (default: 10)")
+    parser.add_argument("--mode", choices=["ordered", "unordered"], default="unordered", help="(default: unordered)")
+    parser.add_argument("--output", type=Path, help="a new folder for the Parquet files (default: demo-output/flights)")
+    parser.add_argument("--seed", type=int, default=0, help="of the service's latencies and errors (default: 0)")
+    return parser.parse_args(arguments)
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {text}")
+    return number
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not seconds > 0:
+        raise argparse.ArgumentTypeError(f"must be seconds above 0, got {text}")
+    return seconds
+
+
+if __name__ == "__main__":
+    sys.exit(main())

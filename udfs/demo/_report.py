@@ -1,0 +1,74 @@
+"""The report: what the demo prints at its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from ._run import Done
+
+__all__ = ["comparison", "delays", "summary"]
+
+BAR = 24
+
+
+def delays(console: Console, rows: list[Any]) -> None:
+    """Delay by weather, as a table with bars."""
+    table = Table(title="Departure delay by the weather at the origin", title_justify="left")
+    table.add_column("weather")
+    for name in ("flights", "mean delay", "over 30 min"):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    longest = max((row[2] for row in rows), default=1.0)
+    for weather, flights, delay, late in rows:
+        bar = "█" * max(0, round(BAR * delay / longest))
+        table.add_row(weather, f"{flights:,}", f"{delay:.1f} min", f"{late:.0%}", f"[cyan]{bar}[/]")
+    console.print(table)
+
+
+def summary(console: Console, done: Done[Any], *, rows: int, lookups: int, errors: int, in_flight: int) -> None:
+    """What the run cost, in the words of the README.
+
+    Args:
+        console: Where it goes.
+        done: The run.
+        rows: Flights enriched.
+        lookups: Questions that the flights had: one for the weather, and one for the aircraft if there is one.
+        errors: Flights whose lookup failed in the end.
+        in_flight: Calls that may be in flight at once, over all tasks: the L of Little's law.
+    """
+    seen, seconds = done.service, done.seconds
+    first = seen.requests - seen.repeats_after_failure
+    rate, limit = seen.requests / seconds, in_flight / max(seen.mean_seconds, 1e-9)
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold")
+    grid.add_column(justify="right")
+    grid.add_column(style="dim")
+    grid.add_row("flights", f"{rows:,}", f"in {seconds:.1f} s, {rows / seconds:,.0f} a second, workers' start included")
+    grid.add_row("requests", f"{seen.requests:,}", f"at most {seen.peak_in_flight} at once, on {seen.connections:,} connections")
+    grid.add_row("saved", f"{lookups - first:,}", f"of {lookups:,} lookups, by sharing and caching equal ones")
+    grid.add_row("retries", f"{seen.repeats_after_failure:,}", f"after {seen.failed:,} answers with status 500")
+    grid.add_row("misses", f"{seen.missing:,}", "honest 404s: no such observation or aircraft")
+    grid.add_row("errors", f"{errors:,}", "flights whose lookup failed for good")
+    grid.add_row(
+        "throughput",
+        f"{rate:,.0f}/s",
+        f"requests; Little's law allows {limit:,.0f}/s ({in_flight} in flight / {seen.mean_seconds * 1000:.0f} ms): {rate / limit:.0%}",
+    )
+    console.print(grid)
+
+
+def comparison(console: Console, ours: Done[Any], rows: int, by_hand: Done[Any], sample: int) -> None:
+    """Ours beside the hand-written gather, in flights a second; the sample's size is said."""
+    table = Table(title="Beside the same job by hand (asyncio.gather per Arrow batch, httpx)", title_justify="left")
+    table.add_column("")
+    for name in ("flights", "requests", "seconds", "flights/s"):
+        table.add_column(name, justify="right")
+    speeds = []
+    for name, done, count in (("this operator", ours, rows), ("gather by hand", by_hand, sample)):
+        speeds.append(count / done.seconds)
+        table.add_row(name, f"{count:,}", f"{done.service.requests:,}", f"{done.seconds:.1f}", f"{speeds[-1]:,.0f}")
+    console.print(table)
+    console.print(f"{speeds[0] / speeds[1]:.1f} times as many flights a second as by hand (on a sample of {sample:,}).")
