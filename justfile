@@ -25,7 +25,7 @@ setup:
 # Run the main job: a month of flights, enriched over HTTP (--full: the year; --help: all options)
 [no-exit-message]
 demo *ARGS: _java setup
-    @{{ python }} -m udfs.demo "$@"
+    @exec {{ python }} -m udfs.demo "$@" # exec: the SIGTERM that just passes on must not end at a shell
 
 # Run the tests; takes pytest's arguments
 [no-exit-message]
@@ -55,9 +55,9 @@ docs: _java setup
 wheel: setup
     .ci/wheel
 
-# Run the tests that take minutes
+# Run the tests that take minutes, and let Hypothesis look long
 soak *ARGS: _java setup
-    {{ python }} -m pytest -m soak --timeout=0 "$@"
+    {{ python }} -m pytest -m "soak or hypothesis" --hypothesis-profile=soak --timeout=0 "$@"
 
 # Show which lines of the operator its tests do not reach
 cover: setup

@@ -33,7 +33,7 @@ def problem_with(java: str | None) -> str | None:
     try:
         answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return f"{java}, {origin}, does not run ({error.strerror or error})."
+        return f"{java}, {origin}, does not run ({error})."
     major = major_version(answer.stderr + answer.stdout)
     if answer.returncode or major is None:
         # macOS has a stub of this name where no Java is installed

@@ -135,7 +135,7 @@ class _Task:
             if settings.on_timeout is not None:
                 on_timeout = await stack.enter_async_context(self._runtime.opened(settings.on_timeout))
             calls = RowCalls(function, on_timeout, settings)
-            operator = AsyncWaitOperator(calls, source=self._elements(), **calls.options())
+            operator: AsyncWaitOperator[Row, Row] = AsyncWaitOperator(calls, source=self._elements(), **calls.options())
             async with operator:
                 await self._collect(operator.output)
 

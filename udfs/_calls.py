@@ -8,7 +8,7 @@ from typing import Any
 
 import trio
 
-from trio_asyncio_io import RetryStrategy
+from trio_asyncio_io import AsyncFunction, RetryStrategy
 
 from ._rows import Failure, Row
 from ._settings import Settings
@@ -16,7 +16,7 @@ from ._settings import Settings
 __all__ = ["RowCalls", "raised_by_user"]
 
 
-class RowCalls:
+class RowCalls(AsyncFunction[Row, Row]):
     """A function, row -> the same row with its result, around the user's function.
 
     Args:

@@ -41,7 +41,9 @@ class Carry:
             for _ in range(1 if copies is None else copies[position]):
                 place.append((row.batch, len(indices)))
                 indices.append(row.index)
-        parts = {number: self._held[number].batch.take(pa.array(chosen, pa.int64())) for number, chosen in picked.items()}
+        parts = {
+            number: self._held[number].batch.take(pa.array(indices, pa.int64())) for number, indices in picked.items()
+        }
         self._release(rows)
         if len(parts) == 1 or not place:
             return next(iter(parts.values()))

@@ -167,24 +167,22 @@ def async_pandas_udf(
         kind = f if returnType is None else returnType
         if kind is None:
             raise TypeError('give the return type, such as async_pandas_udf("string", timeout=5.0)')
-        return lambda function: _make(function, kind, timeout, deterministic, dict(arguments))
+        return lambda function: _make(function, kind, timeout, dict(arguments), deterministic=deterministic)
     if returnType is None:
         raise TypeError('give the return type, such as async_pandas_udf(function, "string", timeout=5.0)')
-    return _make(f, returnType, timeout, deterministic, dict(arguments))
+    return _make(f, returnType, timeout, dict(arguments), deterministic=deterministic)
 
 
 def _make(
-    function: Any, kind: DataType | str, timeout: float, deterministic: bool, arguments: dict[str, Any]
+    function: Any, kind: DataType | str, timeout: float, arguments: dict[str, Any], *, deterministic: bool
 ) -> AsyncPandasUDF:
     cluster_capacity = arguments.pop("cluster_capacity", None)
-    settings = make_settings(function, timeout, arguments)
-    made = AsyncPandasUDF(settings, kind, cluster_capacity, deterministic)
-    return made
+    return AsyncPandasUDF(make_settings(function, timeout, arguments), kind, cluster_capacity, deterministic)
 
 
 def _arrow_udf(function: Callable[..., Any], kind: DataType) -> Any:
     try:
-        from pyspark.sql.functions import arrow_udf  # noqa: PLC0415 - new in Spark 4.1
+        from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]  # noqa: PLC0415 - new in Spark 4.1
     except ImportError:
         raise RuntimeError(
             f"async_pandas_udf needs Spark 4.1 or newer, and this is {pyspark.__version__}; udfs.ordered_wait and "

@@ -18,7 +18,7 @@ from ._results import ResultTypeError
 from ._rows import Failure, Row, event_times, rows_of
 from ._schema import check_columns, event_time_column, microseconds, new_columns, position_of
 from ._session import share_of, time_zone
-from ._settings import Mode, Settings, SettingsArguments, make_settings
+from ._settings import Settings, SettingsArguments, make_settings
 
 __all__ = ["ordered_wait", "unordered_wait"]
 
@@ -78,8 +78,8 @@ class _Work:
         if isinstance(result, Iterable) and not isinstance(result, str | bytes | Mapping):
             return list(result)
         error = ResultTypeError(
-            f"{self.settings.function.name} returned {type(result).__name__}, and with flatten=True it must return a list "
-            f"of 0 to n results, for {row!r}"
+            f"{self.settings.function.name} returned {type(result).__name__}, and with flatten=True it must "
+            f"return a list of 0 to n results, for {row!r}"
         )
         if self.settings.on_error == "raise":
             raise error
@@ -143,7 +143,8 @@ def ordered_wait(
         ordered_wait(df, weather, "temp double, wind double", inputs=["origin", "time_hour"], timeout=5.0)
         df.transform(ordered_wait, weather, "temp double, wind double", timeout=5.0)
     """
-    return _wait(df, function, schema, "ordered", inputs, flatten, timeout, dict(arguments))
+    settings = _settings(df, function, timeout, dict(arguments), mode="ordered")
+    return _wait(df, function, schema, inputs, settings, flatten=flatten)
 
 
 def unordered_wait(
@@ -186,26 +187,28 @@ def unordered_wait(
     if (event_time is None) != (max_out_of_orderness is None):
         raise ValueError("event_time and max_out_of_orderness belong together: give both or neither")
     delay = None if max_out_of_orderness is None else microseconds(max_out_of_orderness)
-    return _wait(df, function, schema, "unordered", inputs, flatten, timeout, dict(arguments), event_time, delay)
+    settings = _settings(df, function, timeout, dict(arguments), mode="unordered", delay=delay)
+    return _wait(df, function, schema, inputs, settings, flatten=flatten, event_time=event_time)
+
+
+def _settings(df: DataFrame, function: Any, timeout: float, arguments: dict[str, Any], **more: Any) -> Settings:
+    cluster_capacity = arguments.pop("cluster_capacity", None)
+    if cluster_capacity is not None:
+        arguments["capacity"] = share_of(cluster_capacity, df.sparkSession)
+    return make_settings(function, timeout, arguments, **more)
 
 
 def _wait(
     df: DataFrame,
     function: Any,
     schema: DataType | str,
-    mode: Mode,
     inputs: Sequence[str] | None,
+    settings: Settings,
+    *,
     flatten: bool,
-    timeout: float,
-    arguments: dict[str, Any],
     event_time: str | None = None,
-    delay: int | None = None,
 ) -> DataFrame:
     session = df.sparkSession
-    cluster_capacity = arguments.pop("cluster_capacity", None)
-    if cluster_capacity is not None:
-        arguments["capacity"] = share_of(cluster_capacity, session)
-    settings = make_settings(function, timeout, arguments, mode=mode, delay=delay)
     names = _input_names(function, inputs)
     existing, added = df.schema, new_columns(schema)
     more = [StructField(ERROR_COLUMN, ERROR_TYPE)] if settings.on_error == "column" else []

@@ -46,5 +46,5 @@ async def until_hangup(connection: socket.socket) -> None:
     hangup = getattr(select, "POLLRDHUP", 0x2000) | select.POLLHUP | select.POLLERR
     poll = select.poll()
     poll.register(connection.fileno(), hangup)
-    while not poll.poll(0):
+    while not poll.poll(0):  # noqa: ASYNC110 - the kernel tells nobody, it can only be asked
         await trio.sleep(POLL_SECONDS)

@@ -59,13 +59,9 @@ class Connection:
         with _as_httpx_errors(request):
             return await self._http.handle_async_request(_as_httpcore(request))
 
-    def is_idle(self) -> bool:
-        """Whether the last response was read to the end, and both sides keep the connection."""
-        return self._http.is_idle()
-
-    def has_expired(self) -> bool:
-        """Whether the connection was idle for too long, or the server has closed it."""
-        return self._http.has_expired()
+    def is_reusable(self) -> bool:
+        """Whether the last response was read to its end, not too long ago, and neither side has closed."""
+        return self._http.is_idle() and not self._http.has_expired()
 
     async def aclose(self) -> None:
         """Close the socket, whatever is going on above it. This waits for nobody and is not cancelled."""
@@ -97,7 +93,7 @@ class Body(httpx.AsyncByteStream):
     Args:
         request: What was asked.
         answer: httpcore's response.
-        closed: Called once, after the body was closed; it is not cancelled.
+        closed: Called once, after the body was closed, whatever came of that.
     """
 
     def __init__(
@@ -117,11 +113,10 @@ class Body(httpx.AsyncByteStream):
         """Close the body, read to its end or not. The second time nothing happens."""
         closed, self._closed = self._closed, None
         if closed is not None:
-            with trio.CancelScope(shield=True):
-                try:
-                    await self._answer.aclose()
-                finally:
-                    await closed()
+            try:
+                await self._answer.aclose()
+            finally:
+                await closed()
 
 
 def _as_httpcore(request: httpx.Request) -> httpcore.Request:

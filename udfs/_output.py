@@ -49,11 +49,11 @@ class Output:
             return to_array(self._fitting(rows, values), self._convert, self._arrow)
 
     def _fitting(self, rows: Sequence[Row], values: Sequence[Any]) -> list[Any]:
-        fitting = []
+        fitting: list[Any] = []
         for row, value in zip(rows, values, strict=True):
             try:
                 to_array([value], self._convert, self._arrow)
-            except Exception as error:  # noqa: BLE001 - Arrow's errors have many types
+            except Exception as error:
                 misfit = self._misfit(row, value, error)
                 if self._on_error == "raise":
                     raise misfit from error

@@ -89,7 +89,8 @@ def _of_tuple(value: tuple[Any, ...], names: Sequence[str]) -> Mapping[str, Any]
     if own_names:
         return dict(zip(own_names, value, strict=True))
     if len(value) != len(names):
-        raise ResultTypeError(f"returned {len(value)} values, {_shown(value)}, for the {len(names)} of {', '.join(names)}")
+        wanted = ", ".join(names)
+        raise ResultTypeError(f"returned {len(value)} values, {_shown(value)}, for the {len(names)} of {wanted}")
     return dict(zip(names, value, strict=True))
 
 

@@ -73,9 +73,7 @@ def rows_of(columns: Sequence[pa.Array], batch: int, times: Sequence[int | None]
     values: Iterator[tuple[Any, ...]] = zip(*map(_python_values, columns), strict=True)
     if times is None:
         return [Row(inputs, batch, index, None) for index, inputs in enumerate(values)]
-    return [
-        Row(inputs, batch, index, time) for index, (inputs, time) in enumerate(zip(values, times, strict=True))
-    ]
+    return [Row(inputs, batch, index, time) for index, (inputs, time) in enumerate(zip(values, times, strict=True))]
 
 
 def event_times(column: pa.Array) -> list[int | None]:

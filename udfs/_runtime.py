@@ -12,7 +12,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import trio
 
@@ -44,7 +44,7 @@ class Runtime:
     It is never started at import: a thread that is there when Spark's daemon forks would be lost.
     """
 
-    _of_process: dict[int, Runtime] = {}
+    _of_process: ClassVar[dict[int, Runtime]] = {}
     _starting = threading.Lock()
 
     def __init__(self) -> None:
@@ -137,4 +137,4 @@ async def _report(close: Callable[[], Awaitable[None]]) -> None:
     try:
         await close()
     except Exception as error:  # noqa: BLE001 - the task is over; the worker's log is all that is left
-        print(f"udfs: close() raised {error!r}", file=sys.stderr)
+        sys.stderr.write(f"udfs: close() raised {error!r}\n")

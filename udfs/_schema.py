@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pyspark.sql.types import DataType, StructField, StructType, TimestampNTZType, TimestampType
+from pyspark.sql.types import DataType, StructType, TimestampNTZType, TimestampType
 
 __all__ = ["check_columns", "event_time_column", "microseconds", "new_columns", "parse_type", "position_of"]
 
@@ -106,5 +106,6 @@ def microseconds(interval: Any) -> int:
 def _unit(unit: str, interval: str) -> int:
     found = UNITS.get(unit.removesuffix("s"))
     if found is None:
-        raise ValueError(f"max_out_of_orderness has an unknown unit, {unit!r}, in {interval!r}; use {', '.join(UNITS)}s")
+        units = ", ".join(f"{each}s" for each in UNITS)
+        raise ValueError(f"max_out_of_orderness has an unknown unit, {unit!r}, in {interval!r}; use {units}")
     return found

@@ -14,6 +14,7 @@ import ssl
 from functools import partial
 from typing import Any, Final
 
+import httpcore
 import httpx
 import trio
 
@@ -150,21 +151,19 @@ class StackTransport(httpx.AsyncBaseTransport):
             httpx.RequestError: The other side could not be reached, was too slow, or broke off.
             RuntimeError: The transport is closed.
         """
-        if self._closed:
-            raise RuntimeError("the transport is closed: it was left, or its client was")
         origin = _origin(request)
         ssl_context = self._ssl_context_for(origin)
         await self._wait_for_slot(request)
         connection = await self._take(origin, ssl_context)
         try:
-            answer = await connection.send(request)
+            answer = await self._send(connection, request)
         except BaseException:
-            await self._give_back(connection, is_whole=False)
+            await self._give_back(connection)
             raise
         return httpx.Response(
             answer.status,
             headers=answer.headers,
-            stream=Body(request, answer, partial(self._give_back, connection, is_whole=True)),
+            stream=Body(request, answer, partial(self._give_back, connection)),
             extensions=answer.extensions,
         )
 
@@ -194,7 +193,7 @@ class StackTransport(httpx.AsyncBaseTransport):
 
     async def _take(self, origin: Origin, ssl_context: ssl.SSLContext | None) -> Connection:
         connection = self._idle.pop(origin)
-        while connection is not None and connection.has_expired():
+        while connection is not None and not connection.is_reusable():
             await connection.aclose()
             connection = self._idle.pop(origin)
         if connection is None:
@@ -203,9 +202,14 @@ class StackTransport(httpx.AsyncBaseTransport):
         await self._trim()
         return connection
 
-    async def _give_back(self, connection: Connection, *, is_whole: bool) -> None:
+    async def _send(self, connection: Connection, request: httpx.Request) -> httpcore.Response:
+        if self._closed:
+            raise RuntimeError("the transport is closed: it was left, or its client was")
+        return await connection.send(request)
+
+    async def _give_back(self, connection: Connection) -> None:
         self._busy.discard(connection)
-        if is_whole and connection.is_idle() and not self._closed:
+        if not self._closed and connection.is_reusable():
             self._idle.push(connection)
         else:
             await connection.aclose()
@@ -219,7 +223,7 @@ class StackTransport(httpx.AsyncBaseTransport):
 
     def _is_surplus(self, oldest: Connection) -> bool:
         are_open = len(self._idle) + len(self._busy)
-        return len(self._idle) > self._max_idle or are_open > self._max_connections or oldest.has_expired()
+        return len(self._idle) > self._max_idle or are_open > self._max_connections or not oldest.is_reusable()
 
 
 def _origin(request: httpx.Request) -> Origin:

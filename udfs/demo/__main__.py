@@ -11,19 +11,19 @@ import sys
 import tempfile
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 from rich.console import Console
 
 from ._behaviour import Behaviour
 from ._by_hand import by_hand
 from ._facts import SCHEMA
 from ._report import comparison, delays, summary
-from ._run import Done, run
+from ._run import run
 from ._service import Service, service
 from ._spark import Job, delay_by_weather, flights, problems_of, session
 
-DEFAULT_OUTPUT = Path("demo-output")
+DEFAULT_OUTPUT = Path("output")
 SAMPLE = 1_000
 TASKS = 2
 
@@ -54,32 +54,20 @@ def _demo(options: argparse.Namespace, console: Console) -> int:
         ours = run(spark, lookup, console, "enriching", lambda: _write(job.enrich(before, lookup.url), output))
         sample = min(rows, SAMPLE)
         theirs = run(spark, lookup, console, "by hand  ", lambda: _by_hand(before.limit(sample), lookup, job))
-        after = spark.read.parquet(str(output))
-        return _report(spark, console, job, before, after, rows, ours, theirs, sample, output)
+        after = spark.read.parquet(str(output)).cache()
+        lookups = rows + before.where("tailnum is not null").count()
+        errors = after.where("error is not null").count()
+        console.print()
+        delays(console, delay_by_weather(after))
+        console.print()
+        summary(console, ours, rows=rows, lookups=lookups, errors=errors, in_flight=TASKS * job.capacity)
+        console.print()
+        comparison(console, ours, rows, theirs, sample)
+        console.print()
+        return _verdict(console, problems_of(spark, before, after), output)
 
 
-def _report(
-    spark: SparkSession,
-    console: Console,
-    job: Job,
-    before: DataFrame,
-    after: DataFrame,
-    rows: int,
-    ours: Done[None],
-    theirs: Done[None],
-    sample: int,
-    output: Path,
-) -> int:
-    lookups = rows + before.where("tailnum is not null").count()
-    errors = after.where("error is not null").count()
-    console.print()
-    delays(console, delay_by_weather(after))
-    console.print()
-    summary(console, ours, rows=rows, lookups=lookups, errors=errors, in_flight=TASKS * job.capacity)
-    console.print()
-    comparison(console, ours, rows, theirs, sample)
-    console.print()
-    problems = problems_of(spark, before, after)
+def _verdict(console: Console, problems: list[str], output: Path) -> int:
     for problem in problems:
         console.print(f"[red]✗ {problem}[/]")
     if not problems:
@@ -94,8 +82,10 @@ def _write(df: DataFrame, output: Path) -> None:
 
 def _by_hand(df: DataFrame, lookup: Service, job: Job) -> None:
     spread = df.repartition(TASKS)
-    schema = StructType([*spread.schema.fields, *DataType.fromDDL(SCHEMA).fields])
-    enriched = spread.mapInPandas(by_hand(lookup.url, job.capacity, job.timeout), schema)
+    added = StructType([])
+    for name, kind in (column.split() for column in SCHEMA.split(", ")):
+        added = added.add(name, kind)
+    enriched = spread.mapInPandas(by_hand(lookup.url, job.capacity, job.timeout), StructType([*spread.schema, *added]))
     enriched.write.format("noop").mode("append").save()
 
 
@@ -114,9 +104,9 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--full", action="store_true", help="all 336,776 flights of 2013 instead of January's")
     parser.add_argument("--rows", type=_positive, help="at most so many flights")
     parser.add_argument("--capacity", type=_positive, default=100, help="calls in flight per task (default: 100)")
-    parser.add_argument("--timeout", type=_seconds, default=10.0, help="seconds per flight, retries included (default: 10)")
+    parser.add_argument("--timeout", type=_seconds, default=10.0, help="seconds per flight (default: 10)")
     parser.add_argument("--mode", choices=["ordered", "unordered"], default="unordered", help="(default: unordered)")
-    parser.add_argument("--output", type=Path, help="a new folder for the Parquet files (default: demo-output/flights)")
+    parser.add_argument("--output", type=Path, help="a new folder for the Parquet files (default: output/flights)")
     parser.add_argument("--seed", type=int, default=0, help="of the service's latencies and errors (default: 0)")
     return parser.parse_args(arguments)
 

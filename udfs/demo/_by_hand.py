@@ -11,7 +11,7 @@ import pandas as pd
 
 from ._facts import SCHEMA
 
-__all__ = ["SCHEMA", "by_hand"]
+__all__ = ["by_hand"]
 
 Frames = Iterator[pd.DataFrame]
 
@@ -31,10 +31,10 @@ def by_hand(url: str, capacity: int, timeout: float) -> Callable[[Frames], Frame
     return run
 
 
-async def _enrich(frame: pd.DataFrame, url: str, capacity: int, timeout: float) -> list[dict[str, Any]]:
+async def _enrich(frame: pd.DataFrame, url: str, capacity: int, seconds: float) -> list[dict[str, Any]]:
     semaphore = asyncio.Semaphore(capacity)
     limits = httpx.Limits(max_connections=capacity, max_keepalive_connections=capacity)
-    async with httpx.AsyncClient(base_url=url, limits=limits, timeout=timeout, trust_env=False) as http:
+    async with httpx.AsyncClient(base_url=url, limits=limits, timeout=seconds, trust_env=False) as http:
 
         async def one(origin: str, time_hour: str, tailnum: str | None) -> dict[str, Any]:
             async with semaphore:

@@ -12,7 +12,9 @@ from udfs.http import client
 
 __all__ = ["SCHEMA", "FlightFacts"]
 
-SCHEMA: Final = "temp double, wind_speed double, precip double, visib double, manufacturer string, model string, seats int"
+SCHEMA: Final = (
+    "temp double, wind_speed double, precip double, visib double, manufacturer string, model string, seats int"
+)
 
 _WEATHER: Final = ("temp", "wind_speed", "precip", "visib")
 _PLANE: Final = ("manufacturer", "model", "seats")
@@ -26,14 +28,16 @@ class FlightFacts(AsyncFunction[Any, dict[str, Any]]):
 
     Args:
         url: Where the service is.
+        connections: How many are kept open for the next requests: as many as calls are in flight.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, connections: int) -> None:
         self._url = url
+        self._connections = connections
 
     async def open(self) -> None:
         """Open the client and the cache: once per Python worker."""
-        self._http = client(base_url=self._url)
+        self._http = client(base_url=self._url, max_idle=self._connections)
         self._look_up = cached(single_flight(self._get), size=100_000)
 
     async def invoke(self, origin: str, time_hour: str, tailnum: str | None) -> dict[str, Any]:
@@ -52,4 +56,3 @@ class FlightFacts(AsyncFunction[Any, dict[str, Any]]):
             return None
         found: dict[str, Any] = answer.raise_for_status().json()
         return found
-

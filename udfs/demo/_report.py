@@ -11,7 +11,7 @@ from ._run import Done
 
 __all__ = ["comparison", "delays", "summary"]
 
-BAR = 24
+BAR = 20
 
 
 def delays(console: Console, rows: list[Any]) -> None:
@@ -46,28 +46,26 @@ def summary(console: Console, done: Done[Any], *, rows: int, lookups: int, error
     grid.add_column(style="bold")
     grid.add_column(justify="right")
     grid.add_column(style="dim")
-    grid.add_row("flights", f"{rows:,}", f"in {seconds:.1f} s, {rows / seconds:,.0f} a second, workers' start included")
-    grid.add_row("requests", f"{seen.requests:,}", f"at most {seen.peak_in_flight} at once, on {seen.connections:,} connections")
+    at_once = f"at most {seen.peak_in_flight} at once, on {seen.connections:,} connections"
+    grid.add_row("flights", f"{rows:,}", f"in {seconds:.1f} s, {rows / seconds:,.0f}/s, start of the workers included")
+    grid.add_row("requests", f"{seen.requests:,}", at_once)
     grid.add_row("saved", f"{lookups - first:,}", f"of {lookups:,} lookups, by sharing and caching equal ones")
     grid.add_row("retries", f"{seen.repeats_after_failure:,}", f"after {seen.failed:,} answers with status 500")
     grid.add_row("misses", f"{seen.missing:,}", "honest 404s: no such observation or aircraft")
     grid.add_row("errors", f"{errors:,}", "flights whose lookup failed for good")
-    grid.add_row(
-        "throughput",
-        f"{rate:,.0f}/s",
-        f"requests; Little's law allows {limit:,.0f}/s ({in_flight} in flight / {seen.mean_seconds * 1000:.0f} ms): {rate / limit:.0%}",
-    )
+    grid.add_row("throughput", f"{rate:,.0f}/s", f"requests, {rate / limit:.0%} of what Little's law allows:")
+    grid.add_row("", f"{limit:,.0f}/s", f"{in_flight} in flight / {seen.mean_seconds * 1000:.0f} ms mean latency")
     console.print(grid)
 
 
 def comparison(console: Console, ours: Done[Any], rows: int, by_hand: Done[Any], sample: int) -> None:
     """Ours beside the hand-written gather, in flights a second; the sample's size is said."""
-    table = Table(title="Beside the same job by hand (asyncio.gather per Arrow batch, httpx)", title_justify="left")
+    table = Table(title="Beside the same job by hand: asyncio.gather per Arrow batch", title_justify="left")
     table.add_column("")
     for name in ("flights", "requests", "seconds", "flights/s"):
         table.add_column(name, justify="right")
     speeds = []
-    for name, done, count in (("this operator", ours, rows), ("gather by hand", by_hand, sample)):
+    for name, done, count in (("this operator", ours, rows), ("gather, by hand", by_hand, sample)):
         speeds.append(count / done.seconds)
         table.add_row(name, f"{count:,}", f"{done.service.requests:,}", f"{done.seconds:.1f}", f"{speeds[-1]:,.0f}")
     console.print(table)

@@ -61,26 +61,25 @@ def run(spark: SparkSession, service: Service, console: Console, title: str, act
     return Done(outcome[0], seconds, service.stats())
 
 
-def _watch(
-    spark: SparkSession, service: Service, console: Console, title: str, thread: threading.Thread
-) -> None:
+def _watch(spark: SparkSession, service: Service, console: Console, title: str, thread: threading.Thread) -> None:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(24), TextColumn("{task.fields[detail]}"))
     with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
         task = progress.add_task(title, total=1, detail="starting")
+        done, total = 0, 1
         while thread.is_alive():
             thread.join(LOOK_SECONDS)
-            done, total = _partitions(spark)
+            done, total = _partitions(spark) or (done, total)
             seen = service.stats()
             detail = f"{done}/{total} partitions, {seen.requests:,} requests, {seen.in_flight} in flight"
-            progress.update(task, completed=done, total=max(total, 1), detail=detail)
-        progress.update(task, completed=1, total=1)
+            progress.update(task, completed=done, total=total, detail=detail)
+        progress.update(task, completed=total, total=total)
 
 
-def _partitions(spark: SparkSession) -> tuple[int, int]:
-    """The tasks that are done, and all, of the stage that runs."""
+def _partitions(spark: SparkSession) -> tuple[int, int] | None:
+    """The tasks that are done, and all, of the stage that runs; None between stages."""
     tracker = spark.sparkContext.statusTracker()
     for stage in tracker.getActiveStageIds():
         info = tracker.getStageInfo(stage)
         if info is not None:
             return info.numCompletedTasks, info.numTasks
-    return 0, 0
+    return None

@@ -52,10 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     app = LookupApp(options.behaviour, answers_by_path())
     if options.with_parent:
         threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
-    with socket.create_server(("127.0.0.1", options.port), backlog=_BACKLOG) as listener:
-        # Connections inherit it. asyncio sets it on sockets made with an explicit protocol only; and without it
-        # every answer waits 40 ms, because uvicorn writes its head and its body apart.
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    with _listener(options.port) as listener:
         print(f"{READY}{listener.getsockname()[1]}", flush=True)
         _Server(_config(app)).run(sockets=[listener])
 
@@ -79,6 +76,14 @@ def _behaviour(text: str) -> Behaviour:
         return Behaviour.from_json(text)
     except (TypeError, ValueError) as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _listener(port: int) -> socket.socket:
+    listener = socket.create_server(("127.0.0.1", port), backlog=_BACKLOG)
+    # Connections inherit it. asyncio sets it only on sockets made with an explicit protocol; and without it
+    # every answer waits 40 ms, because uvicorn writes its head and its body apart.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 def _config(app: LookupApp) -> uvicorn.Config:

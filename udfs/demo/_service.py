@@ -23,9 +23,6 @@ _START_SECONDS: Final = 60.0
 _ANSWER_SECONDS: Final = 30.0
 _END_SECONDS: Final = 3.0
 
-# Without a handler of its own urllib would ask the environment's proxy for what is on this machine.
-_OPENER: Final = build_opener(ProxyHandler({}))
-
 
 @dataclass(frozen=True, slots=True)
 class Service:
@@ -49,7 +46,9 @@ class Service:
 
     def _ask(self, method: str, path: str) -> dict[str, Any]:
         request = Request(self.url + path, method=method)
-        with _OPENER.open(request, timeout=_ANSWER_SECONDS) as answer:
+        # Without a handler of its own urllib asks the environment's proxy for what is on this machine.
+        opener = build_opener(ProxyHandler({}))
+        with opener.open(request, timeout=_ANSWER_SECONDS) as answer:
             asked: dict[str, Any] = json.load(answer)
         return asked
 
@@ -68,7 +67,7 @@ def service(behaviour: Behaviour | None = None) -> Iterator[Service]:
         The running service, which answers already.
 
     Raises:
-        RuntimeError: It ended before it answered; the message has what it said on stderr.
+        RuntimeError: It did not start; the message has what it said on stderr.
 
     Example:
         >>> with service(Behaviour(seed=7)) as lookup:
@@ -96,9 +95,8 @@ def service(behaviour: Behaviour | None = None) -> Iterator[Service]:
 def _started(process: subprocess.Popen[str], errors: IO[str]) -> Service:
     line = _first_line(process)
     if not line.startswith(READY):
-        _end(process)
         errors.seek(0)
-        raise RuntimeError(f"the lookup service ended before it answered:\n{errors.read()}")
+        raise RuntimeError(f"the lookup service did not start:\n{errors.read()}")
     started = Service(f"http://127.0.0.1:{line.removeprefix(READY).strip()}", process.pid)
     started.stats()
     return started

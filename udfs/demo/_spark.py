@@ -57,11 +57,10 @@ class Job:
             "retry": ExponentialBackoff(4, initial=0.05, maximum=1.0, retry_on=httpx.HTTPError),
             "on_error": "column",
         }
+        facts = FlightFacts(url, connections=self.capacity)
         if self.mode == "ordered":
-            return udfs.ordered_wait(df, FlightFacts(url), SCHEMA, **options)
-        return udfs.unordered_wait(
-            df, FlightFacts(url), SCHEMA, event_time="scheduled", max_out_of_orderness="2 hours", **options
-        )
+            return udfs.ordered_wait(df, facts, SCHEMA, **options)
+        return udfs.unordered_wait(df, facts, SCHEMA, event_time="scheduled", max_out_of_orderness="2 hours", **options)
 
 
 @contextmanager
@@ -74,7 +73,7 @@ def session() -> Iterator[SparkSession]:
         .appName("trio-asyncio-io demo")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.extraJavaOptions", f'-Dlog4j2.configurationFile="{log}"')
+        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log.as_uri()}")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
@@ -122,14 +121,17 @@ def problems_of(spark: SparkSession, before: DataFrame, after: DataFrame) -> lis
 
 
 def delay_by_weather(after: DataFrame) -> list[Any]:
-    """Rows of (weather, flights, mean departure delay in minutes, share later than half an hour), worst first."""
+    """Rows of (weather, flights, mean departure delay in minutes, share later than half an hour), worst first.
+
+    Fog and haze are a visibility below 3 miles; windy is 20 miles an hour and more.
+    """
     weather = (
         F.when(F.col("temp").isNull() & F.col("visib").isNull(), "no observation")
-        .when((F.col("precip") > 0) & (F.col("temp") <= 32), "snow or freezing rain")  # noqa: PLR2004 - Fahrenheit
+        .when((F.col("precip") > 0) & (F.col("temp") <= 32), "snow, ice")  # noqa: PLR2004 - Fahrenheit
         .when(F.col("precip") > 0, "rain")
-        .when(F.col("visib") < 3, "fog or haze (below 3 miles)")  # noqa: PLR2004
-        .when(F.col("wind_speed") >= 20, "dry and windy (20 mph and more)")  # noqa: PLR2004
-        .otherwise("dry and calm")
+        .when(F.col("visib") < 3, "fog, haze")  # noqa: PLR2004
+        .when(F.col("wind_speed") >= 20, "windy, dry")  # noqa: PLR2004
+        .otherwise("calm, dry")
     )
     late = F.avg((F.col("dep_delay") > 30).cast("double"))  # noqa: PLR2004 - minutes
     table = after.where("dep_delay is not null").groupBy(weather.alias("weather"))
