@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import trio
@@ -23,11 +24,15 @@ class Emitter:
     Args:
         ledger: Where the entries stand.
         channel: Takes a pair for each output: the entry, and the output.
+        on_room: Called when an entry is gone that had no outputs, so that nobody will receive any.
     """
 
-    def __init__(self, ledger: Ledger, channel: trio.MemorySendChannel[Parcel]) -> None:
+    def __init__(
+        self, ledger: Ledger, channel: trio.MemorySendChannel[Parcel], on_room: Callable[[], None]
+    ) -> None:
         self._ledger = ledger
         self._channel = channel
+        self._on_room = on_room
         self._bed = trio.lowlevel.ParkingLot()
         self._is_asleep = False
         self._input_ended = False
@@ -53,6 +58,8 @@ class Emitter:
             await self._emit_all()
         except trio.BrokenResourceError:
             pass  # the consumer closed its end, and has told the feeder itself
+        finally:
+            self._ledger.close()  # what cannot go out any more need not start: a worker may not notice that it stops
         self._channel.close()
 
     async def _emit_all(self) -> None:
@@ -61,6 +68,8 @@ class Emitter:
             now = trio.current_time()
             while queue.has_completed():
                 entry = self._ledger.poll(now)
+                if not entry.results:
+                    self._on_room()
                 for output in outputs_of(entry):
                     try:
                         send_nowait((entry, output))

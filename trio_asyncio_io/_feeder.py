@@ -33,16 +33,17 @@ class Feeder:
         self._turn = trio.StrictFIFOLock()
         self._refusal: type[Exception] | None = None
         self._why = ""
+        self._cause: Exception | None = None
 
     def made_room(self) -> None:
         """The buffer has room again."""
         if self._room:
             self._room.unpark_all()
 
-    def stop(self, refusal: type[Exception], why: str) -> None:
+    def stop(self, refusal: type[Exception], why: str, cause: Exception | None = None) -> None:
         """Take nothing more; whoever puts from now on gets this exception. The first call wins."""
         if self._refusal is None:
-            self._refusal, self._why = refusal, why
+            self._refusal, self._why, self._cause = refusal, why, cause
             self.made_room()
 
     async def put(self, element: Any) -> None:
@@ -81,19 +82,30 @@ class Feeder:
 
     async def _feed_async(self, source: AsyncIterable[Any]) -> None:
         async for element in source:
-            if not self._try_accept(element):
-                await self._hold(element)
+            try:
+                accepted = self._try_accept(element)
+            except Exception:  # the key's
+                self._hold(element)
+                raise
+            if not accepted:
+                self._hold(element)
+                await self._clear_backlog()
             if self._refusal is not None:
                 return
 
     async def _feed_sync(self, source: Iterable[Any]) -> None:
         accept, on_accepted, now = self._ledger.accept, self._on_accepted, trio.current_time()
         for count, element in enumerate(source, start=1):
-            entry = accept(element, now)
+            try:
+                entry = accept(element, now)
+            except Exception:  # the key's
+                self._hold(element)
+                raise
             if entry is not None:
                 on_accepted(entry)
             else:
-                await self._hold(element)
+                self._hold(element)
+                await self._clear_backlog()
                 now = trio.current_time()
             if self._refusal is not None:
                 return
@@ -103,7 +115,7 @@ class Feeder:
 
     def _check_open(self) -> None:
         if self._refusal is not None:
-            raise self._refusal(self._why)
+            raise self._refusal(self._why) from self._cause
 
     def _try_accept(self, element: Any, results: list[Any] | None = None) -> bool:
         entry = self._ledger.accept(element, trio.current_time(), results)
@@ -112,10 +124,9 @@ class Feeder:
         self._on_accepted(entry)
         return True
 
-    async def _hold(self, element: Any) -> None:
-        """Keep the element in hand, where a snapshot sees it, until there is room."""
+    def _hold(self, element: Any) -> None:
+        """Keep the element in hand, where a snapshot sees it."""
         self._ledger.backlog.append((element, None))
-        await self._clear_backlog()
 
     async def _clear_backlog(self) -> None:
         backlog = self._ledger.backlog

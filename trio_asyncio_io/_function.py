@@ -37,14 +37,18 @@ class AsyncFunction(ABC, Generic[T, R]):
                 await self.client.aclose()
     """
 
-    async def open(self) -> None:  # noqa: B027 - optional
+    async def open(self) -> None:
         """Acquire what the invocations share. An exception here comes out of the `async with` as itself."""
 
     @abstractmethod
-    async def invoke(self, value: T) -> R:
-        """The result for one value. At the deadline it is cancelled."""
+    async def invoke(self, *args: Any, **kwargs: Any) -> R:
+        """The result for one value. At the deadline it is cancelled.
 
-    async def close(self) -> None:  # noqa: B027 - optional
+        Override it with the parameters that the function has: `value` for the operator, one for each input
+        column for a UDF. It stands here so open that a type checker accepts either.
+        """
+
+    async def close(self) -> None:
         """Release it. Runs even when cancelled, for at most one timeout; not called if `open` raised."""
 
 
@@ -55,7 +59,7 @@ class _Callable(AsyncFunction[Any, Any]):
     """A bare callable as an `AsyncFunction`."""
 
     def __init__(self, function: Callable[[Any], Awaitable[Any]]) -> None:
-        self.invoke = function  # type: ignore[method-assign]
+        self.invoke = function  # type: ignore[assignment, method-assign]
 
     async def invoke(self, value: Any) -> Any:
         """Replaced by the callable itself, so that it costs no frame of its own."""

@@ -36,25 +36,24 @@ class Invocation:
     Attributes:
         call: entry -> awaitable of the function's result, retries included.
         outputs: The function's result -> the list of outputs.
-        raises: Whether an element's error stops the operator.
     """
 
     def __init__(self, function: Any, options: Options, counters: Counters) -> None:
         self._options = options
         self._counters = counters
-        self._on_timeout: OnTimeout | None = options.on_timeout or getattr(function, "timeout", None)
+        self._on_timeout: OnTimeout | None = options.on_timeout or _timeout_method(function)
         self.call: Callable[[Entry], Awaitable[Any]] = _once(function.invoke)
         if options.retry is not None:
             self.call = _with_retries(self.call, options.retry, counters)
-        self.raises = options.on_error == "raise"
+        self._raises = options.on_error == "raise"
         self.outputs: Callable[[Any], list[Any]] = _flattened if options.flatten else _single
 
     async def rescue(self, entry: Entry, error: Exception | None) -> list[Any]:
         """The outputs of an element whose call raised `error`, or None for one whose deadline struck.
 
         Raises:
-            Exception: The element's own, with a note that names it, if the options say so; or what
-                `on_error` raised.
+            Exception: The element's own, if the options say so, or what `on_error` raised; with a note that
+                names the element.
         """
         try:
             if error is None:
@@ -62,13 +61,27 @@ class Invocation:
             self._counters.failed += 1
         except Exception as final:  # noqa: BLE001 - whatever on_timeout raised
             error = final
-        if self.raises or isinstance(error, NotAsyncError):
-            raise self._named(error, entry)
+        if self.is_fatal(error):
+            raise self.named(error, entry)
         on_error = self._options.on_error
         if not callable(on_error):  # "skip"
             self._counters.skipped += 1
             return []
-        return await self._bounded("on_error", entry, on_error, entry.value, error)
+        try:
+            return await self._bounded("on_error", entry, on_error, entry.value, error)
+        except Exception as final:
+            raise self.named(final, entry)  # noqa: B904 - it is the same exception
+
+    def is_fatal(self, error: Exception) -> bool:
+        """Whether an element's error stops the operator, without `on_error` being asked."""
+        return self._raises or isinstance(error, NotAsyncError)
+
+    def named(self, error: Exception, entry: Entry) -> Exception:
+        """The error, with a note of the element and the attempt."""
+        retry = self._options.retry
+        of = f" of {retry.max_retries + 1}" if retry else ""
+        error.add_note(f"element {entry.sequence}, {describe(entry.value)}, attempt {entry.attempts}{of}")
+        return error
 
     async def _timed_out(self, entry: Entry) -> list[Any]:
         self._counters.timed_out += 1
@@ -85,11 +98,10 @@ class Invocation:
         timeout = self._options.timeout
         return ElementTimeoutError(f"{what} for {describe(entry.value)} within its timeout of {timeout:g} s", timeout)
 
-    def _named(self, error: Exception, entry: Entry) -> Exception:
-        retry = self._options.retry
-        of = f" of {retry.max_retries + 1}" if retry else ""
-        error.add_note(f"element {entry.sequence}, {describe(entry.value)}, attempt {entry.attempts}{of}")
-        return error
+
+def _timeout_method(function: object) -> OnTimeout | None:
+    method = getattr(function, "timeout", None)
+    return method if callable(method) else None  # a client may well have its seconds under that name
 
 
 def _once(invoke: Callable[[Any], Awaitable[Any]]) -> Callable[[Entry], Awaitable[Any]]:
@@ -134,6 +146,7 @@ def _single(result: Any) -> list[Any]:
 
 def _flattened(result: Any) -> list[Any]:
     try:
-        return list(result)
+        outputs = iter(result)
     except TypeError as error:
         raise TypeError(f"with flatten=True a result is an iterable of outputs, got {describe(result)}") from error
+    return list(outputs)

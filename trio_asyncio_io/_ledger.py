@@ -9,8 +9,10 @@ one method per step, so both limits, the snapshot and the statistics are kept in
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import deque
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Any
 
 from ._elements import Watermark, with_value
@@ -19,6 +21,8 @@ from ._snapshot import Snapshot, SnapshotElement
 from ._statistics import Counters, Statistics
 
 __all__ = ["Ledger", "outputs_of"]
+
+_by_sequence = attrgetter("sequence")
 
 
 class Ledger:
@@ -43,6 +47,7 @@ class Ledger:
         self.counters = Counters()
         self._leaving: dict[int, Entry] = {}
         self._watermarks = 0
+        self._is_closed = False
 
     def accept(self, element: Any, now: float, results: list[Any] | None = None) -> Entry | None:
         """Take the element in, or return None when the buffer has no room for it."""
@@ -64,9 +69,14 @@ class Ledger:
             counters.peak_buffered = counters.buffered
         if results is not None:
             entry.complete(list(results))
-        elif self.queue.may_start(entry):
+        elif self.queue.may_start(entry) and not self._is_closed:
             self.jobs.append(entry)
         return entry
+
+    def close(self) -> None:
+        """No invocation starts any more; what has no results yet stays in the snapshot, unfinished."""
+        self._is_closed = True
+        self.jobs.clear()
 
     def start(self, now: float) -> Entry:
         """The next record to invoke, which runs from now on."""
@@ -84,8 +94,8 @@ class Ledger:
         entry.since = now
         entry.complete(results)
         successor = self.queue.successor(entry)
-        if successor is not None:
-            self.jobs.append(successor)
+        if successor is not None and not self._is_closed:
+            self._line_up(successor)
 
     def abandon(self) -> None:
         """A running record will have no results in this run; it stays in the snapshot, unfinished."""
@@ -119,7 +129,7 @@ class Ledger:
 
     def snapshot(self) -> Snapshot:
         """Every element accepted and not received yet, in the order of arrival."""
-        entries = sorted([*self._leaving.values(), *self.queue.entries()], key=lambda entry: entry.sequence)
+        entries = sorted([*self._leaving.values(), *self.queue.entries()], key=_by_sequence)
         held = [SnapshotElement(entry.sequence, entry.element, _unreceived(entry)) for entry in entries]
         ahead = [
             SnapshotElement(sequence, element, None if results is None else list(results))
@@ -130,6 +140,13 @@ class Ledger:
     def statistics(self) -> Statistics:
         """The numbers as they stand now."""
         return self.counters.freeze()
+
+    def _line_up(self, entry: Entry) -> None:
+        """Make a job of a record that waited for its key: those that arrived after it start after it."""
+        if not self.jobs or self.jobs[-1].sequence < entry.sequence:
+            self.jobs.append(entry)
+        else:
+            insort(self.jobs, entry, key=_by_sequence)
 
     def _release(self, entry: Entry) -> None:
         if entry.is_watermark:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Hashable, Iterable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterable, Callable, Hashable, Iterable
+from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, Unpack
 
@@ -12,7 +12,7 @@ import trio
 from ._elements import describe
 from ._emitter import Emitter, Parcel
 from ._feeder import Feeder
-from ._function import Function, as_function
+from ._function import Function, as_function, awaitable_from
 from ._invocation import Invocation
 from ._keyed import KeyedStreamElementQueue
 from ._ledger import Ledger
@@ -88,24 +88,38 @@ class AsyncWaitOperator(Generic[T, R]):
         # What lies ready still counts in the buffer. Emitter and consumer take turns, so the room for a few
         # rounds of the workers keeps these from waiting for those.
         self._send, receive = trio.open_memory_channel[Parcel](4 * self._options.capacity)
-        self._emitter = Emitter(self._ledger, self._send)
         self._feeder = Feeder(self._ledger, self._on_accepted)
+        self._emitter = Emitter(self._ledger, self._send, self._feeder.made_room)
         self.output: Results[R] = Results(receive, self._ledger, self._feeder.made_room, self._on_output_closed)
-        self._failure: BaseException | None = None
-        self._lifetime: AbstractAsyncContextManager[None] | None = None
+        self._failure: Exception | None = None
+        self._lifetime: AbstractAsyncContextManager[trio.Nursery] | None = None
+        self._is_entered = False
 
     async def __aenter__(self) -> Self:
         if self._lifetime is not None:
             raise RuntimeError("an operator runs once: make another one for another run")
-        self._lifetime = self._run()
-        await self._lifetime.__aenter__()
+        self._lifetime = trio.open_nursery()
+        await _call_if_there(self._function, "open")
+        nursery = await self._lifetime.__aenter__()
+        try:
+            await self._start(nursery)
+        except BaseException as error:
+            await self.__aexit__(type(error), error, error.__traceback__)
+            raise
+        self._is_entered = True
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool | None:
-        assert self._lifetime is not None
-        return await self._lifetime.__aexit__(kind, error, traceback)
+    ) -> bool:
+        # No generator stands around the block: that would make something else of a StopAsyncIteration.
+        self._ledger.close()
+        self._feeder.stop(trio.ClosedResourceError, "the operator's block has been left")
+        self._nursery.cancel_scope.cancel()
+        outcome = await self._close_after(await self._unwind(error))
+        if outcome is not None and outcome is not error:
+            _raise_as_it_is(outcome)
+        return outcome is None
 
     async def put(self, element: Any) -> None:
         """Accept a bare value, a `StreamRecord` or a `Watermark`; waits while the buffer is full.
@@ -142,27 +156,8 @@ class AsyncWaitOperator(Generic[T, R]):
         """The operator's numbers as they stand now. Works at any moment, after the block too."""
         return self._ledger.statistics()
 
-    @asynccontextmanager
-    async def _run(self) -> AsyncIterator[None]:
-        await _call_if_there(self._function, "open")
-        body_error: BaseException | None = None
-        try:
-            async with _as_it_is(), trio.open_nursery() as nursery:
-                self._nursery = nursery
-                await self._start(nursery)
-                try:
-                    yield
-                except Exception as error:  # noqa: BLE001 - raised again below, outside of the nursery's group
-                    body_error = error
-                finally:
-                    self._stop(nursery)
-            _raise_as_it_is([error for error in (self._failure, body_error) if error is not None])
-        except BaseException as error:
-            await self._close_after(error)
-            raise
-        await self._close()
-
     async def _start(self, nursery: trio.Nursery) -> None:
+        self._nursery = nursery
         self._workers = WorkerPool(
             self._ledger,
             Invocation(self._function, self._options, self._ledger.counters),
@@ -194,34 +189,50 @@ class AsyncWaitOperator(Generic[T, R]):
 
     def _on_output_closed(self) -> None:
         self._feeder.stop(trio.BrokenResourceError, "the operator's output was closed: nobody would receive this")
-        self._ledger.jobs.clear()
+        self._ledger.close()
 
     def _fail(self, error: Exception) -> None:
         if self._failure is None:
             self._failure = error
-            self._feeder.stop(trio.BrokenResourceError, f"the operator has failed: {error!r}")
+            self._ledger.close()
+            self._feeder.stop(trio.BrokenResourceError, f"the operator has failed: {error!r}", error)
             self._nursery.cancel_scope.cancel()
         elif error is not self._failure:
             self._failure.add_note(f"while the operator stopped, this was raised too: {describe(error, 200)}")
 
-    def _stop(self, nursery: trio.Nursery) -> None:
-        self._feeder.stop(trio.ClosedResourceError, "the operator's block has been left")
-        nursery.cancel_scope.cancel()
-
-    async def _close(self) -> None:
-        self._send.close()
-        await self.output.aclose()
-        with trio.fail_after(self._options.timeout, shield=True):
-            await _call_if_there(self._function, "close")
-
-    async def _close_after(self, error: BaseException) -> None:
+    async def _unwind(self, error: BaseException | None) -> BaseException | None:
+        """Wait until all have unwound; what came of it, where `error` came out of the body."""
+        assert self._lifetime is not None
+        cancelled, of_body = _parted(error, _is_cancelled)
+        of_nursery = None
         try:
-            await self._close()
-        except Exception as second:  # noqa: BLE001 - the first one is what the caller must see
-            error.add_note(f"the function's close() raised too: {describe(second, 200)}")
+            await self._lifetime.__aexit__(type(error) if cancelled else None, cancelled, None)
+        except BaseException as group:  # noqa: BLE001 - what is left of it is returned
+            still_cancelled, of_nursery = _parted(group, _is_cancelled)
+            cancelled = still_cancelled and (cancelled or still_cancelled)
+        else:
+            cancelled = None
+        _, of_body = _parted(of_body, _is_echo_of(self._failure))
+        errors = [each for each in (self._failure, of_body, *_members(of_nursery)) if each is not None]
+        if len(errors) > 1:
+            return BaseExceptionGroup("the operator and its block both failed", errors)
+        return errors[0] if errors else cancelled
+
+    async def _close_after(self, outcome: BaseException | None) -> BaseException | None:
+        """Close the channels and the function; what has come of it all."""
+        self.output.close()  # before the other end: whoever still receives must not take this for the end
+        self._send.close()
+        try:
+            with trio.fail_after(self._options.timeout, shield=True):
+                await _call_if_there(self._function, "close")
+        except Exception as error:  # noqa: BLE001 - the function's, whatever it is
+            if _parted(outcome, _is_cancelled)[1] is None:
+                return error
+            outcome.add_note(f"the function's close() raised too: {describe(error, 200)}")
+        return outcome
 
     def _check_entered(self) -> None:
-        if self._lifetime is None:
+        if not self._is_entered:
             raise RuntimeError("enter the operator first: `async with AsyncWaitOperator(...) as operator:`")
 
 
@@ -235,25 +246,36 @@ def _queue_for(options: Options) -> StreamElementQueue:
 async def _call_if_there(function: object, name: str) -> None:
     method = getattr(function, name, None)
     if method is not None:
-        await method()
+        await awaitable_from(method)
 
 
-@asynccontextmanager
-async def _as_it_is() -> AsyncIterator[None]:
-    """Take the nursery's group off a single exception."""
-    try:
-        yield
-    except BaseExceptionGroup as group:
-        if len(group.exceptions) > 1:
-            raise
-        _raise_as_it_is(list(group.exceptions))
+def _is_cancelled(error: BaseException) -> bool:
+    return isinstance(error, trio.Cancelled)
 
 
-def _raise_as_it_is(errors: list[BaseException]) -> None:
-    """Raise the exception with the context that it had, and only several as a group."""
-    if not errors:
-        return
-    error = errors[0] if len(errors) == 1 else BaseExceptionGroup("the operator and its block both failed", errors)
+def _is_echo_of(failure: Exception | None) -> Callable[[BaseException], bool]:
+    """Whether an exception only told the body, which was putting, that the operator had failed."""
+    return lambda error: isinstance(error, trio.BrokenResourceError) and error.__cause__ is failure is not None
+
+
+def _members(error: BaseException | None) -> tuple[BaseException | None, ...]:
+    return error.exceptions if isinstance(error, BaseExceptionGroup) else (error,)
+
+
+def _parted(
+    error: BaseException | None, condition: Callable[[BaseException], bool]
+) -> tuple[BaseException | None, BaseException | None]:
+    """What of the exception meets the condition, and the rest; what is whole stays itself."""
+    if not isinstance(error, BaseExceptionGroup):
+        return (error, None) if error is not None and condition(error) else (None, error)
+    matched, rest = error.split(condition)
+    if matched is None:
+        return None, error
+    return (error, None) if rest is None else (matched, rest)
+
+
+def _raise_as_it_is(error: BaseException) -> None:
+    """Raise the exception with the context that it had."""
     context = error.__context__
     try:
         raise error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 import trio
 from trio.lowlevel import checkpoint_if_cancelled
@@ -91,7 +91,7 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
             self._on_room()
         return output  # type: ignore[no-any-return]
 
-    async def aclose(self) -> None:
+    def close(self) -> None:
         """Say that no more outputs are wanted.
 
         The source is not read any more, and whoever puts gets `trio.BrokenResourceError`. No invocation is
@@ -99,6 +99,10 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
         """
         self._channel.close()
         self._on_close()
+
+    async def aclose(self) -> None:
+        """The same as `close`, as an asynchronous resource has it."""
+        self.close()
         await trio.lowlevel.checkpoint()
 
     def snapshot(self) -> Snapshot:

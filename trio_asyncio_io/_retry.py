@@ -141,7 +141,7 @@ class ExponentialBackoff(RetryStrategy):
         _check_seconds("initial", self.initial)
         _check_seconds("maximum", self.maximum)
         _check_seconds("multiplier", self.multiplier)
-        _check_seconds("jitter", float(self.jitter))
+        _check_seconds("jitter", float(self.jitter) if isinstance(self.jitter, bool) else self.jitter)
         if self.maximum < self.initial:
             raise ValueError(f"maximum must be at least initial ({self.initial}), got {self.maximum}")
         if self.multiplier < 1:
@@ -154,5 +154,5 @@ class ExponentialBackoff(RetryStrategy):
         try:
             ceiling = min(self.maximum, self.initial * self.multiplier ** (attempt - 1))
         except OverflowError:
-            ceiling = self.maximum
+            ceiling = self.maximum if self.initial else 0.0
         return ceiling * (1 - self.jitter * random)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -59,12 +59,12 @@ def problem_of(snapshot: object) -> str | None:
             f"the snapshot has version {describe(snapshot.version)}, and this release reads version {VERSION}: "
             "finish it with the release that took it"
         )
-    if not isinstance(snapshot.elements, Iterable):
+    if not isinstance(snapshot.elements, Sequence):
         return f"the snapshot's elements are damaged: {describe(snapshot.elements)} is no sequence"
-    return _problem_of_elements(list(snapshot.elements))
+    return _problem_of_elements(snapshot.elements)
 
 
-def _problem_of_elements(elements: list[Any]) -> str | None:
+def _problem_of_elements(elements: Sequence[Any]) -> str | None:
     for position, element in enumerate(elements):
         if not isinstance(element, SnapshotElement):
             return f"the snapshot's element {position} is damaged: {describe(element)} is no SnapshotElement"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Hashable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, TypeVar, Unpack
+from collections.abc import Callable, Hashable
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Any, Generic, TypeVar, Unpack
 
+from ._elements import describe
 from ._function import Function
 from ._operator import AsyncWaitOperator, Source
 from ._options import OptionsArguments
@@ -51,7 +53,7 @@ def ordered_wait(
             async for result in results:
                 print(result)
     """
-    return _results_of(AsyncWaitOperator(function, mode="ordered", timeout=timeout, source=source, **options))
+    return _ResultsOf(source, function, mode="ordered", timeout=timeout, **options)
 
 
 def unordered_wait(
@@ -76,7 +78,7 @@ def unordered_wait(
             async for result in results:
                 print(result)
     """
-    return _results_of(AsyncWaitOperator(function, mode="unordered", timeout=timeout, source=source, **options))
+    return _ResultsOf(source, function, mode="unordered", timeout=timeout, **options)
 
 
 def keyed_wait(
@@ -110,11 +112,21 @@ def keyed_wait(
             async for result in results:
                 print(result)
     """
-    operator = AsyncWaitOperator(function, mode="keyed", key=key, timeout=timeout, source=source, **options)
-    return _results_of(operator)
+    return _ResultsOf(source, function, mode="keyed", key=key, timeout=timeout, **options)
 
 
-@asynccontextmanager
-async def _results_of(operator: AsyncWaitOperator[Any, R]) -> AsyncIterator[Results[R]]:
-    async with operator:
-        yield operator.output
+class _ResultsOf(AbstractAsyncContextManager[Results[R]], Generic[R]):
+    """The operator around a block that sees nothing but its results."""
+
+    def __init__(self, source: Source, function: Function[Any, R], **options: Any) -> None:
+        if source is None:
+            raise TypeError(f"the source must be an iterable or an async iterable, got {describe(source)}")
+        self._operator: AsyncWaitOperator[Any, R] = AsyncWaitOperator(function, source=source, **options)
+
+    async def __aenter__(self) -> Results[R]:
+        return (await self._operator.__aenter__()).output
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        return await self._operator.__aexit__(kind, error, traceback)

@@ -21,7 +21,7 @@ class WatermarkClock:
     """
 
     def __init__(self, max_out_of_orderness: Any) -> None:
-        if max_out_of_orderness < type(max_out_of_orderness)():
+        if max_out_of_orderness < max_out_of_orderness - max_out_of_orderness:
             raise ValueError(f"max_out_of_orderness must not be negative, got {max_out_of_orderness!r}")
         self._bound = max_out_of_orderness
         self._latest: Any = None

@@ -106,10 +106,8 @@ class WorkerPool:
 
     async def _rescue(self, entry: Entry, error: Exception | None) -> bool:
         """Settle a troubled entry in its slot; whether the worker may go on."""
-        if trio.current_effective_deadline() == -inf:  # the operator is stopping: nobody asks for a result
-            self._abandon(entry)
-            if error is not None and self._invocation.raises:
-                self._on_failure(error)
+        if error is not None and trio.current_effective_deadline() == -inf:
+            self._failed_while_stopping(entry, error)
             return False
         try:
             results = await self._invocation.rescue(entry, error)
@@ -118,11 +116,18 @@ class WorkerPool:
             self._on_failure(final)
             return False
         except BaseException:
-            self._abandon(entry)
+            self._ledger.abandon()  # counted as failed or timed out already
             raise
         self._ledger.finish(entry, results, trio.current_time())
         self._on_done()
         return True
+
+    def _failed_while_stopping(self, entry: Entry, error: Exception) -> None:
+        """Nobody asks for a result any more, but nobody's error is lost either."""
+        self._ledger.abandon()
+        self._ledger.counters.failed += 1
+        if self._invocation.is_fatal(error):
+            self._on_failure(self._invocation.named(error, entry))
 
     def _abandon(self, entry: Entry | None) -> None:
         if entry is not None:

@@ -17,6 +17,7 @@ import httpx
 import pytest
 import trio
 
+from udfs.demo import _service
 from udfs.demo._data import plane_by_tailnum, weather_by_hour
 from udfs.demo._service import Behaviour, Service, service
 
@@ -25,10 +26,12 @@ PROMPT = Behaviour(mean_seconds=0, straggler_share=0, error_share=0)
 SLOW = Behaviour(straggler_share=1, straggler_seconds=(1000, 1000), error_share=0)
 
 PARENT = """
-import sys, time
+import os, time
 from udfs.demo._service import service
 with service() as lookup:
-    print(lookup.pid, flush=True)
+    child = os.fork() if {forks} else 0
+    if child or not {forks}:
+        print(lookup.pid, child, flush=True)
     time.sleep(1000)
 """
 
@@ -156,14 +159,29 @@ def test_sigterm_ends_it_even_while_requests_wait() -> None:
         until(lambda: not is_alive(lookup.pid))
 
 
-def test_it_ends_when_its_parent_is_killed() -> None:
-    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True) as parent:
+@pytest.mark.parametrize("forks", [False, True])
+def test_it_ends_when_its_parent_is_killed(forks: bool) -> None:
+    """Also while a child that the parent had forked lives on, and with it the service's standard input."""
+    command = [sys.executable, "-c", PARENT.format(forks=forks)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
-        pid = int(parent.stdout.readline())
+        pid, child = map(int, parent.stdout.readline().split())
         assert is_alive(pid)
         parent.kill()
         parent.wait()
-    until(lambda: not is_alive(pid))
+    try:
+        until(lambda: not is_alive(pid))
+        assert not child or is_alive(child)
+    finally:
+        if child:
+            os.kill(child, signal.SIGKILL)
+
+
+def test_one_that_does_not_listen_any_more_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_service, "_END_SECONDS", 0.05)
+    with service(PROMPT) as lookup:
+        os.kill(lookup.pid, signal.SIGSTOP)
+    assert not is_alive(lookup.pid)
 
 
 def test_it_has_a_session_of_its_own_so_that_ctrl_c_does_not_reach_it(lookup: Service) -> None:
@@ -173,7 +191,7 @@ def test_it_has_a_session_of_its_own_so_that_ctrl_c_does_not_reach_it(lookup: Se
 def test_a_service_that_dies_at_its_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Behaviour, "to_json", lambda _: json.dumps({"error_share": 2}))
     with (
-        pytest.raises(RuntimeError, match=r"ended before it answered(.|\n)*error_share must be 0 to 1"),
+        pytest.raises(RuntimeError, match=r"did not start:(.|\n)*error_share must be 0 to 1"),
         service(),
     ):
         pass
@@ -181,4 +199,6 @@ def test_a_service_that_dies_at_its_start_says_why(monkeypatch: pytest.MonkeyPat
 
 def test_a_proxy_in_the_environment_is_not_asked(lookup: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
     assert lookup.stats().requests == 0

@@ -17,6 +17,7 @@ from typing import Any
 import httpx
 import pytest
 import trio
+import trio.testing
 
 from udfs.http import StackTransport, client
 
@@ -280,14 +281,10 @@ async def test_a_response_that_is_left_unread_closes_its_connection() -> None:
 
 
 async def test_a_connection_that_the_server_closes_while_idle_is_left_out() -> None:
-    async def once(peer: Peer) -> None:
-        await ok(peer)
-        await peer.stream.aclose()
-
-    async with serving(once) as server, client(base_url=server.url) as http:
+    async with serving(ok) as server, client(base_url=server.url) as http:
         for path in ("/a", "/b"):
             assert (await http.get(path)).text == path
-            await server.peers[-1].ended.wait()
+            await server.peers[-1].stream.aclose()
         assert [peer.paths for peer in server.peers] == [["/a"], ["/b"]]
 
 
@@ -352,6 +349,35 @@ async def test_closing_the_transport_fails_what_is_in_flight() -> None:
         with pytest.raises(RuntimeError, match="the transport is closed"):
             await http.get("/")
         await http.aclose()
+
+
+async def test_a_response_that_is_read_after_the_transport_was_closed_keeps_nothing() -> None:
+    async with serving(ok) as server:
+        transport = StackTransport()
+        async with httpx.AsyncClient(transport=transport, base_url=server.url) as http:
+            async with http.stream("GET", "/a") as response:
+                await transport.aclose()
+                assert await response.aread() == b"/a"
+            assert len(transport._idle) == 0
+
+
+async def test_a_request_that_waited_for_a_connection_finds_the_transport_closed() -> None:
+    async with serving(never) as server:
+        transport = StackTransport(max_connections=1)
+        http = httpx.AsyncClient(transport=transport, base_url=server.url)
+        async with trio.open_nursery() as nursery:
+
+            async def get(error: type[Exception]) -> None:
+                with pytest.raises(error):
+                    await http.get("/")
+
+            nursery.start_soon(get, httpx.ReadError)
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            nursery.start_soon(get, RuntimeError)
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            await transport.aclose()
+        await http.aclose()
+        assert len(server.peers) == 1
 
 
 # Limits

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 from rich.console import Console
 
 from ._behaviour import Behaviour
@@ -82,9 +82,8 @@ def _write(df: DataFrame, output: Path) -> None:
 
 def _by_hand(df: DataFrame, lookup: Service, job: Job) -> None:
     spread = df.repartition(TASKS)
-    added = StructType([])
-    for name, kind in (column.split() for column in SCHEMA.split(", ")):
-        added = added.add(name, kind)
+    added = DataType.fromDDL(SCHEMA)
+    assert isinstance(added, StructType)
     enriched = spread.mapInPandas(by_hand(lookup.url, job.capacity, job.timeout), StructType([*spread.schema, *added]))
     enriched.write.format("noop").mode("append").save()
 
