@@ -27,9 +27,7 @@ class Emitter:
         on_room: Called when an entry is gone that had no outputs, so that nobody will receive any.
     """
 
-    def __init__(
-        self, ledger: Ledger, channel: trio.MemorySendChannel[Parcel], on_room: Callable[[], None]
-    ) -> None:
+    def __init__(self, ledger: Ledger, channel: trio.MemorySendChannel[Parcel], on_room: Callable[[], None]) -> None:
         self._ledger = ledger
         self._channel = channel
         self._on_room = on_room

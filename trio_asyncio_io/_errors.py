@@ -1,17 +1,21 @@
-"""The errors that the operator raises of its own accord; what a function raises comes out as itself.
+"""The errors that the operator raises of its own accord; what others raise comes out as itself.
 
     ElementTimeoutError (trio.TooSlowError)   an invocation did not end within its timeout
     SnapshotError (ValueError)                what was to be restored is not a snapshot that can be
     NotAsyncError (TypeError)                 the function is not async; says how to adapt it
+
+`parted` and `raise_as_it_is` see to the second half of that.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import trio
 
 from ._elements import describe
 
-__all__ = ["ElementTimeoutError", "NotAsyncError", "SnapshotError"]
+__all__ = ["ElementTimeoutError", "NotAsyncError", "SnapshotError", "parted", "raise_as_it_is"]
 
 
 class ElementTimeoutError(trio.TooSlowError):
@@ -46,3 +50,24 @@ class NotAsyncError(TypeError):
             "awaited. Declare it with `async def`; a blocking function can be run in threads with "
             "`trio_asyncio_io.adapters.in_thread(function)`"
         )
+
+
+def parted(
+    error: BaseException | None, condition: Callable[[BaseException], bool]
+) -> tuple[BaseException | None, BaseException | None]:
+    """What of the exception meets the condition, and the rest; what is whole stays itself."""
+    if not isinstance(error, BaseExceptionGroup):
+        return (error, None) if error is not None and condition(error) else (None, error)
+    matched, rest = error.split(condition)
+    if matched is None:
+        return None, error
+    return (error, None) if rest is None else (matched, rest)
+
+
+def raise_as_it_is(error: BaseException) -> None:
+    """Raise the exception with the context that it had."""
+    context = error.__context__
+    try:
+        raise error
+    finally:
+        error.__context__ = context

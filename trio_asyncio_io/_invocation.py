@@ -70,7 +70,8 @@ class Invocation:
         try:
             return await self._bounded("on_error", entry, on_error, entry.value, error)
         except Exception as final:
-            raise self.named(final, entry)  # noqa: B904 - it is the same exception
+            self.named(final, entry)
+            raise
 
     def is_fatal(self, error: Exception) -> bool:
         """Whether an element's error stops the operator, without `on_error` being asked."""

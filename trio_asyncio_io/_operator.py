@@ -9,8 +9,10 @@ from typing import Any, Generic, Self, TypeVar, Unpack
 
 import trio
 
+from ._deadlines import Deadlines
 from ._elements import describe
 from ._emitter import Emitter, Parcel
+from ._errors import parted, raise_as_it_is
 from ._feeder import Feeder
 from ._function import Function, as_function, awaitable_from
 from ._invocation import Invocation
@@ -118,7 +120,7 @@ class AsyncWaitOperator(Generic[T, R]):
         self._nursery.cancel_scope.cancel()
         outcome = await self._close_after(await self._unwind(error))
         if outcome is not None and outcome is not error:
-            _raise_as_it_is(outcome)
+            raise_as_it_is(outcome)
         return outcome is None
 
     async def put(self, element: Any) -> None:
@@ -158,16 +160,18 @@ class AsyncWaitOperator(Generic[T, R]):
 
     async def _start(self, nursery: trio.Nursery) -> None:
         self._nursery = nursery
+        deadlines = Deadlines(self._options.timeout)
         self._workers = WorkerPool(
             self._ledger,
             Invocation(self._function, self._options, self._ledger.counters),
             capacity=self._options.capacity,
-            timeout=self._options.timeout,
+            deadlines=deadlines,
             nursery=nursery,
             on_done=self._emitter.wake,
             on_failure=self._fail,
         )
         nursery.start_soon(self._emitter.run, name="trio_asyncio_io emitter")
+        nursery.start_soon(deadlines.run, name="trio_asyncio_io deadlines")
         if self._ledger.backlog:
             await nursery.start(self._feeder.restore, name="trio_asyncio_io restore")
         if self._source is not None:
@@ -203,16 +207,16 @@ class AsyncWaitOperator(Generic[T, R]):
     async def _unwind(self, error: BaseException | None) -> BaseException | None:
         """Wait until all have unwound; what came of it, where `error` came out of the body."""
         assert self._lifetime is not None
-        cancelled, of_body = _parted(error, _is_cancelled)
+        cancelled, of_body = parted(error, _is_cancelled)
         of_nursery = None
         try:
-            await self._lifetime.__aexit__(type(error) if cancelled else None, cancelled, None)
+            await self._lifetime.__aexit__(type(cancelled) if cancelled else None, cancelled, None)
         except BaseException as group:  # noqa: BLE001 - what is left of it is returned
-            still_cancelled, of_nursery = _parted(group, _is_cancelled)
+            still_cancelled, of_nursery = parted(group, _is_cancelled)
             cancelled = still_cancelled and (cancelled or still_cancelled)
         else:
             cancelled = None
-        _, of_body = _parted(of_body, _is_echo_of(self._failure))
+        _, of_body = parted(of_body, _is_echo_of(self._failure))
         errors = [each for each in (self._failure, of_body, *_members(of_nursery)) if each is not None]
         if len(errors) > 1:
             return BaseExceptionGroup("the operator and its block both failed", errors)
@@ -226,9 +230,10 @@ class AsyncWaitOperator(Generic[T, R]):
             with trio.fail_after(self._options.timeout, shield=True):
                 await _call_if_there(self._function, "close")
         except Exception as error:  # noqa: BLE001 - the function's, whatever it is
-            if _parted(outcome, _is_cancelled)[1] is None:
+            _, told = parted(outcome, _is_cancelled)
+            if told is None:
                 return error
-            outcome.add_note(f"the function's close() raised too: {describe(error, 200)}")
+            told.add_note(f"the function's close() raised too: {describe(error, 200)}")
         return outcome
 
     def _check_entered(self) -> None:
@@ -260,24 +265,3 @@ def _is_echo_of(failure: Exception | None) -> Callable[[BaseException], bool]:
 
 def _members(error: BaseException | None) -> tuple[BaseException | None, ...]:
     return error.exceptions if isinstance(error, BaseExceptionGroup) else (error,)
-
-
-def _parted(
-    error: BaseException | None, condition: Callable[[BaseException], bool]
-) -> tuple[BaseException | None, BaseException | None]:
-    """What of the exception meets the condition, and the rest; what is whole stays itself."""
-    if not isinstance(error, BaseExceptionGroup):
-        return (error, None) if error is not None and condition(error) else (None, error)
-    matched, rest = error.split(condition)
-    if matched is None:
-        return None, error
-    return (error, None) if rest is None else (matched, rest)
-
-
-def _raise_as_it_is(error: BaseException) -> None:
-    """Raise the exception with the context that it had."""
-    context = error.__context__
-    try:
-        raise error
-    finally:
-        error.__context__ = context

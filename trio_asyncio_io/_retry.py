@@ -30,7 +30,9 @@ def _check_retry_on(retry_on: object) -> None:
     for each in types:
         if isinstance(each, type):
             if not issubclass(each, Exception):
-                raise TypeError(f"retry_on takes exceptions below Exception, got {each.__name__}: cancellation is final")
+                raise TypeError(
+                    f"retry_on takes exceptions below Exception, got {each.__name__}: cancellation is final"
+                )
         elif isinstance(retry_on, tuple) or not callable(each):
             raise TypeError(f"retry_on must be an exception type, a tuple of them or a predicate, got {retry_on!r}")
 

@@ -10,7 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from trio_asyncio_io import ElementTimeoutError, keyed_wait
+from trio_asyncio_io import ElementTimeoutError, keyed_wait, ordered_wait
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 NEVER = Step(math.inf)
@@ -193,3 +193,25 @@ async def test_a_deadline_ends_one_invocation_and_not_its_neighbours(wait: Any, 
     assert [(call.value, call.cancelled) for call in recorder.calls if call.cancelled] == [("a", True)]
     with pytest.raises(ElementTimeoutError):
         await outputs(wait("abcd", recorder, timeout=2.0, capacity=2))
+
+
+async def test_a_function_that_never_suspends_lets_other_tasks_run(nursery):
+    """A worker takes a turn of the scheduler after so many calls, whatever the function does."""
+    calls = longest = 0
+
+    async def count_call(value):
+        nonlocal calls
+        calls += 1
+        return value
+
+    async def watch():
+        nonlocal longest
+        seen = 0
+        while True:
+            longest, seen = max(longest, calls - seen), calls
+            await trio.lowlevel.checkpoint()
+
+    nursery.start_soon(watch)
+    async with ordered_wait(range(5_000), count_call, capacity=1, timeout=1.0) as results:
+        assert [result async for result in results] == list(range(5_000))
+    assert longest <= 250

@@ -24,6 +24,8 @@ class Policy(AsyncFunction[Any, Any]):
     def __init__(self, function: Any, *, key: Callable[..., Hashable] | None = None) -> None:
         self.function = function
         self._inner = as_function(function)
+        if callable(on_timeout := getattr(self._inner, "timeout", None)):
+            self.timeout = on_timeout  # what the operator asks, and only if it is there
         self._key = key
 
     async def __call__(self, *arguments: Any) -> Any:

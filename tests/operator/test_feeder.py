@@ -1,0 +1,446 @@
+"""The feeder: the sources it reads, the buffer that stops it, and the elements that a caller puts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing
+from itertools import count
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from trio_asyncio_io import AsyncWaitOperator, StreamRecord, Watermark, keyed_wait
+from trio_asyncio_io.testing import Recorder, Scripted, Step
+
+NEVER = Scripted(default=Step(math.inf))
+AT_ONCE = Scripted()
+
+
+async def outputs(operator: Any) -> list[Any]:
+    async with operator as results:
+        return [result async for result in results]
+
+
+class CountingSource:
+    """An endless source that counts what was read from it."""
+
+    def __init__(self) -> None:
+        self.read = 0
+
+
+class SyncSource(CountingSource):
+    def __iter__(self) -> Iterator[int]:
+        return self
+
+    def __next__(self) -> int:
+        self.read += 1
+        return self.read
+
+
+class AsyncSource(CountingSource):
+    def __aiter__(self) -> AsyncIterator[int]:
+        return self
+
+    async def __anext__(self) -> int:
+        await trio.lowlevel.checkpoint()
+        self.read += 1
+        return self.read
+
+
+# Sources.
+
+
+async def async_generator(values: Any) -> AsyncIterator[Any]:
+    for value in values:
+        await trio.lowlevel.checkpoint()
+        yield value
+
+
+def memory_channel(values: Any) -> trio.MemoryReceiveChannel[Any]:
+    send, receive = trio.open_memory_channel[Any](math.inf)
+    for value in values:
+        send.send_nowait(value)
+    send.close()
+    return receive
+
+
+@pytest.mark.parametrize(
+    "source_of",
+    [list, tuple, iter, dict.fromkeys, lambda values: (value for value in values), async_generator, memory_channel],
+    ids=["list", "tuple", "iterator", "dict", "generator", "async generator", "memory channel"],
+)
+@pytest.mark.parametrize("values", [[], ["a"], ["a", "b", "c"]], ids=["empty", "one", "three"])
+async def test_a_source_is_any_iterable_async_iterable_or_channel(wait: Any, source_of: Any, values: list[str]) -> None:
+    assert sorted(await outputs(wait(source_of(values), AT_ONCE, timeout=5.0))) == values
+
+
+@pytest.mark.parametrize("source", [3, None, object(), trio.sleep], ids=repr)
+async def test_what_cannot_be_iterated_is_refused_at_once(wait: Any, source: Any) -> None:
+    with pytest.raises(TypeError, match="the source must be an iterable or an async iterable, got"):
+        wait(source, AT_ONCE, timeout=5.0)
+
+
+async def test_an_async_generator_is_not_closed(wait: Any) -> None:
+    """It may be read on from where the operator stopped."""
+
+    async def numbers() -> AsyncIterator[int]:
+        for number in range(100):
+            yield number
+
+    async with aclosing(numbers()) as source:
+        async with wait(source, AT_ONCE, timeout=5.0, capacity=2, buffer=4) as results:
+            assert await results.receive() in range(2)
+            await wait_all_tasks_blocked()
+            held = [each.element for each in results.snapshot().elements]
+        assert held[-1] == 5
+        assert await anext(source) == 6
+
+
+async def test_a_generator_is_not_closed(wait: Any) -> None:
+    source = (number for number in range(100))
+    async with wait(source, NEVER, timeout=5.0, capacity=2, buffer=4):
+        await wait_all_tasks_blocked()
+    assert next(source) == 5
+
+
+async def test_a_channel_is_not_closed(wait: Any) -> None:
+    send, receive = trio.open_memory_channel[int](math.inf)
+    async with wait(receive, AT_ONCE, timeout=5.0) as results:
+        send.send_nowait(1)
+        assert await results.receive() == 1
+    send.send_nowait(2)
+    assert receive.receive_nowait() == 2
+
+
+async def test_what_the_source_raises_comes_out_as_itself(wait: Any) -> None:
+    error = OSError("no more flights")
+
+    async def source() -> AsyncIterator[int]:
+        yield 1
+        raise error
+
+    for each in (source(), (1 / 0 for _ in range(1))):
+        recorder = Recorder(NEVER)
+        with pytest.raises((OSError, ZeroDivisionError)) as caught:
+            await outputs(wait(each, recorder, timeout=5.0))
+        assert caught.value is error or type(caught.value) is ZeroDivisionError
+        assert recorder.running == 0
+
+
+@pytest.mark.parametrize("source_of", [list, async_generator], ids=["sync", "async"])
+@pytest.mark.parametrize(("key", "error"), [(lambda value: 1 / value, ZeroDivisionError), (lambda value: [], TypeError)])
+async def test_what_the_key_raises_is_the_sources_failure_and_loses_no_element(
+    source_of: Any, key: Any, error: type[Exception]
+) -> None:
+    source = source_of([0])
+    operator = AsyncWaitOperator(NEVER, mode="keyed", key=key, timeout=5.0, source=source)
+    with pytest.raises(error):
+        async with operator:
+            await trio.sleep_forever()
+    assert [each.element for each in operator.snapshot().elements] == [0]
+
+
+async def test_an_endless_source_without_awaits_lets_the_others_work(wait: Any) -> None:
+    recorder = Recorder(AT_ONCE)
+    async with wait(count(), recorder, timeout=5.0, capacity=1) as results:
+        out = [await results.receive() for _ in range(5_000)]
+    assert sorted(out) == list(range(5_000))
+
+
+# The buffer.
+
+
+@pytest.mark.parametrize("make", [SyncSource, AsyncSource])
+@pytest.mark.parametrize(("capacity", "buffer"), [(1, 1), (2, 2), (2, 5), (4, 64)])
+@pytest.mark.parametrize("function", [NEVER, AT_ONCE], ids=["never done", "done at once"])
+async def test_without_a_reader_the_source_is_read_one_element_beyond_the_buffer(
+    wait: Any, make: Any, capacity: int, buffer: int, function: Any
+) -> None:
+    source = make()
+    async with wait(source, function, timeout=math.inf, capacity=capacity, buffer=buffer) as results:
+        await wait_all_tasks_blocked()
+        assert source.read == buffer + 1
+        assert results.statistics().buffered == buffer
+        assert [each.element for each in results.snapshot().elements] == list(range(1, buffer + 2))
+
+
+async def test_each_output_that_is_received_makes_room_for_one_element(wait: Any) -> None:
+    source = SyncSource()
+    async with wait(source, AT_ONCE, timeout=5.0, capacity=2, buffer=3) as results:
+        for received in range(20):
+            await wait_all_tasks_blocked()
+            assert source.read == received + 4
+            await results.receive()
+
+
+async def test_more_watermarks_than_the_buffer_stop_the_feeder(wait: Any) -> None:
+    read = 0
+
+    def walls() -> Iterator[Watermark]:
+        nonlocal read
+        for read in count(1):
+            yield Watermark(read)
+
+    async with wait(walls(), AT_ONCE, timeout=5.0, capacity=1, buffer=7) as results:
+        await wait_all_tasks_blocked()
+        assert read == 7 + 1
+        assert results.statistics().buffered == 0
+        assert await results.receive() == Watermark(1)
+        await wait_all_tasks_blocked()
+        assert read == 7 + 2
+
+
+async def test_watermarks_take_no_place_of_records(wait: Any) -> None:
+    source = iter([1, Watermark(1), 2, Watermark(2), 3, Watermark(3), 4])
+    async with wait(source, NEVER, timeout=math.inf, capacity=3, buffer=3) as results:
+        await wait_all_tasks_blocked()
+        assert results.statistics().buffered == 3
+        assert len(results.snapshot()) == 7
+        assert list(source) == []
+
+
+@pytest.mark.parametrize("nothing", ["skip", "flatten"])
+@pytest.mark.parametrize("source_of", [list, async_generator], ids=["sync", "async"])
+async def test_an_element_without_outputs_makes_room_too(
+    wait: Any, autojump_clock: MockClock, nothing: str, source_of: Any
+) -> None:
+    """Nobody receives anything for it, so nobody but the operator can notice."""
+    step = Step(error=OSError) if nothing == "skip" else Step(result=[])
+    with trio.fail_after(60.0):
+        operator = wait(
+            source_of(range(20)),
+            Scripted(default=step),
+            timeout=5.0,
+            capacity=1,
+            buffer=1,
+            on_error="skip",
+            flatten=nothing == "flatten",
+        )
+        assert await outputs(operator) == []
+
+
+async def test_memory_is_bounded_by_the_buffer_however_long_the_stream_is(
+    wait: Any, autojump_clock: MockClock
+) -> None:
+    most = 0
+    source = [StreamRecord(value, value) if value % 3 else Watermark(value) for value in range(3_000)]
+    async with wait(source, Scripted(default=Step(0.25)), timeout=5.0, capacity=5, buffer=10) as results:
+        async for _ in results:
+            most = max(most, len(results.snapshot()))
+    assert results.statistics().peak_buffered == 10
+    assert most <= 10 + 10 + 1  # records, watermarks, and the one in hand
+
+
+# What a caller puts.
+
+
+async def test_put_waits_while_the_buffer_is_full(push: Any, autojump_clock: MockClock) -> None:
+    async with push(AT_ONCE, timeout=5.0, capacity=1, buffer=2) as operator, trio.open_nursery() as nursery:
+        await operator.put("a")
+        await operator.put("b")
+        nursery.start_soon(operator.put, "c")
+        await wait_all_tasks_blocked()
+        assert [each.element for each in operator.snapshot().elements] == ["a", "b"]
+        await operator.output.receive()
+        await wait_all_tasks_blocked()
+        assert [each.element for each in operator.snapshot().elements] == ["b", "c"]
+
+
+async def test_several_putters_get_their_turn_in_the_order_in_which_they_came(
+    push: Any, autojump_clock: MockClock
+) -> None:
+    recorder = Recorder(AT_ONCE)
+    async with push(recorder, timeout=5.0, capacity=1, buffer=1) as operator, trio.open_nursery() as nursery:
+        await operator.put(0)
+        for value in range(1, 30):
+            nursery.start_soon(operator.put, value)
+            await wait_all_tasks_blocked()
+        for _ in range(30):
+            await operator.output.receive()
+    assert recorder.values == list(range(30))
+
+
+async def test_put_is_a_checkpoint_whether_it_waits_or_not(push: Any) -> None:
+    async with push(AT_ONCE, timeout=5.0) as operator:
+        with trio.testing.assert_checkpoints():
+            await operator.put("a")
+
+
+async def test_put_takes_records_and_watermarks(push: Any) -> None:
+    async with push(AT_ONCE, timeout=5.0) as operator:
+        for element in (StreamRecord("a", 1), Watermark(1), "b"):
+            await operator.put(element)
+        operator.end_input()
+        out = [result async for result in operator.output]
+    assert out == [StreamRecord("a", 1), Watermark(1), "b"]
+
+
+async def test_put_nowait_would_block_when_the_buffer_is_full(push: Any) -> None:
+    async with push(NEVER, timeout=5.0, capacity=1, buffer=2) as operator:
+        operator.put_nowait("a")
+        operator.put_nowait("b")
+        with pytest.raises(trio.WouldBlock):
+            operator.put_nowait("c")
+        assert [each.element for each in operator.snapshot().elements] == ["a", "b"]
+
+
+async def test_put_nowait_does_not_go_before_those_who_wait(push: Any) -> None:
+    recorder = Recorder(AT_ONCE)
+    async with push(recorder, timeout=5.0, capacity=1, buffer=1) as operator, trio.open_nursery() as nursery:
+        operator.put_nowait("a")
+        nursery.start_soon(operator.put, "b")
+        nursery.start_soon(operator.put, "c")
+        await wait_all_tasks_blocked()
+        operator.output.receive_nowait()
+        with pytest.raises(trio.WouldBlock):
+            operator.put_nowait("d")
+        for _ in range(2):
+            await operator.output.receive()
+    assert sorted(recorder.values) == ["a", "b", "c"]
+
+
+async def test_a_put_that_was_cancelled_was_not_accepted(push: Any, autojump_clock: MockClock) -> None:
+    async with push(NEVER, timeout=math.inf, capacity=1, buffer=1) as operator:
+        await operator.put("a")
+        with trio.move_on_after(1.0) as scope:
+            await operator.put("b")
+        assert scope.cancelled_caught
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await operator.put("c")
+        assert scope.cancelled_caught
+        assert [each.element for each in operator.snapshot().elements] == ["a"]
+
+
+async def test_after_the_end_of_the_input_to_put_is_your_own_mistake(push: Any) -> None:
+    async with push(AT_ONCE, timeout=5.0) as operator:
+        operator.end_input()
+        operator.end_input()
+        with pytest.raises(trio.ClosedResourceError, match="the input has ended"):
+            await operator.put("a")
+        with pytest.raises(trio.ClosedResourceError, match="the input has ended"):
+            operator.put_nowait("a")
+
+
+async def test_the_end_of_the_input_reaches_those_who_wait_to_put(push: Any) -> None:
+    async def put(operator: AsyncWaitOperator[Any, Any]) -> None:
+        with pytest.raises(trio.ClosedResourceError, match="the input has ended"):
+            await operator.put("x")
+        refused.append("x")
+
+    refused: list[str] = []
+    async with push(AT_ONCE, timeout=5.0, capacity=1, buffer=1) as operator, trio.open_nursery() as nursery:
+        operator.put_nowait("a")
+        for _ in range(3):
+            nursery.start_soon(put, operator)
+        await wait_all_tasks_blocked()
+        operator.end_input()
+        await wait_all_tasks_blocked()
+        assert refused == ["x"] * 3
+        assert [result async for result in operator.output] == ["a"]
+
+
+async def test_after_the_block_to_put_is_your_own_mistake(push: Any) -> None:
+    async with push(AT_ONCE, timeout=5.0) as operator:
+        pass
+    with pytest.raises(trio.ClosedResourceError, match="block has been left"):
+        await operator.put("a")
+    with pytest.raises(trio.ClosedResourceError, match="block has been left"):
+        operator.put_nowait("a")
+
+
+async def test_after_a_failure_putting_is_broken_and_the_cause_is_told(push: Any) -> None:
+    error = OSError("busy")
+    refused: list[BaseException] = []
+
+    async def put(operator: AsyncWaitOperator[Any, Any]) -> None:
+        with pytest.raises(trio.BrokenResourceError, match="the operator has failed: OSError") as caught:
+            await operator.put("x")
+        refused.append(caught.value)
+
+    function = Scripted({"a": Step(error=error)}, default=Step(math.inf))
+    async with trio.open_nursery() as nursery:
+        with pytest.raises(OSError):
+            async with push(function, timeout=5.0, capacity=1, buffer=1) as operator:
+                operator.put_nowait("a")
+                nursery.start_soon(put, operator)
+                await trio.sleep_forever()
+    with pytest.raises(trio.BrokenResourceError) as caught:
+        operator.put_nowait("y")
+    assert [each.__cause__ for each in (*refused, caught.value)] == [error, error]
+
+
+async def test_after_the_output_was_closed_putting_is_broken(push: Any) -> None:
+    async with push(AT_ONCE, timeout=5.0) as operator:
+        await operator.output.aclose()
+        with pytest.raises(trio.BrokenResourceError, match="output was closed"):
+            await operator.put("a")
+        with pytest.raises(trio.BrokenResourceError, match="output was closed"):
+            operator.put_nowait("a")
+
+
+async def test_before_the_block_to_put_is_refused_with_a_hint(push: Any) -> None:
+    operator = push(AT_ONCE, timeout=5.0)
+    with pytest.raises(RuntimeError, match="enter the operator first: `async with"):
+        await operator.put("a")
+    with pytest.raises(RuntimeError, match="enter the operator first: `async with"):
+        operator.put_nowait("a")
+    assert len(operator.snapshot()) == 0
+
+
+async def test_while_the_function_still_opens_nothing_is_accepted(push: Any, autojump_clock: MockClock) -> None:
+    class Slow:
+        async def open(self) -> None:
+            await trio.sleep(5.0)
+
+        async def invoke(self, value: str) -> str:
+            return value
+
+    operator = push(Slow(), timeout=5.0)
+
+    async def put() -> None:
+        await trio.sleep(1.0)
+        with pytest.raises(RuntimeError, match="enter the operator first"):
+            await operator.put("a")
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(put)
+        async with operator:
+            await operator.put("b")
+            assert await operator.output.receive() == "b"
+
+
+async def test_while_a_source_is_read_nobody_else_gets_a_turn(autojump_clock: MockClock) -> None:
+    async def source() -> AsyncIterator[str]:
+        await trio.sleep(5.0)
+        yield "a"
+
+    async with AsyncWaitOperator(AT_ONCE, timeout=5.0, source=source()) as operator:
+        await trio.sleep(1.0)
+        with pytest.raises(trio.WouldBlock):
+            operator.put_nowait("b")
+        with pytest.raises(trio.ClosedResourceError, match="the input has ended"):
+            await operator.put("b")
+        assert trio.current_time() == 5.0
+        assert [result async for result in operator.output] == ["a"]
+
+
+async def test_key_errors_of_what_is_put_reach_the_putter_and_nobody_else() -> None:
+    async with AsyncWaitOperator(AT_ONCE, mode="keyed", key=len, timeout=5.0) as operator:
+        with pytest.raises(TypeError):
+            await operator.put(3)
+        with pytest.raises(TypeError):
+            operator.put_nowait(3)
+        await operator.put("abc")
+        operator.end_input()
+        assert [result async for result in operator.output] == ["abc"]
+
+
+async def test_keyed_wait_reads_its_source_beyond_a_hot_key(autojump_clock: MockClock) -> None:
+    recorder = Recorder(Scripted(default=Step(1.0)))
+    operator = keyed_wait(["a"] * 5 + ["b"], recorder, key=str, timeout=5.0, capacity=2, buffer=6)
+    await outputs(operator)
+    assert [(call.value, call.started) for call in recorder.calls][:2] == [("a", 0.0), ("b", 0.0)]

@@ -1,0 +1,187 @@
+"""The results: what the consumer's end of the operator promises."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from trio_asyncio_io import Results, keyed_wait
+from trio_asyncio_io.testing import Recorder, Scripted, Step
+
+AT_ONCE = Scripted()
+NEVER = Scripted(default=Step(math.inf))
+
+
+async def test_the_results_are_a_receive_channel(wait: Any) -> None:
+    async with wait("a", AT_ONCE, timeout=5.0) as results:
+        assert isinstance(results, Results)
+        assert isinstance(results, trio.abc.ReceiveChannel)
+
+
+async def test_one_can_iterate_or_receive(wait: Any) -> None:
+    async with wait("abcd", AT_ONCE, timeout=5.0, capacity=1) as results:
+        out = [await results.receive()]
+        async for result in results:
+            out.append(result)
+            if result == "b":
+                break
+        out.extend([result async for result in results])
+    assert out == ["a", "b", "c", "d"]
+
+
+async def test_after_the_end_every_receive_says_so(wait: Any) -> None:
+    async with wait("a", AT_ONCE, timeout=5.0) as results:
+        await results.receive()
+        for _ in range(2):
+            with pytest.raises(trio.EndOfChannel):
+                await results.receive()
+            assert [result async for result in results] == []
+        with pytest.raises(trio.EndOfChannel):
+            results.receive_nowait()
+
+
+async def test_receive_nowait_gives_what_is_there(wait: Any) -> None:
+    async with wait("a", AT_ONCE, timeout=5.0) as results:
+        with pytest.raises(trio.WouldBlock):
+            results.receive_nowait()
+        await wait_all_tasks_blocked()
+        assert results.receive_nowait() == "a"
+
+
+async def test_after_the_block_the_channel_is_closed(wait: Any) -> None:
+    async with wait("abc", AT_ONCE, timeout=5.0) as results:
+        await results.receive()
+    with pytest.raises(trio.ClosedResourceError):
+        await results.receive()
+    with pytest.raises(trio.ClosedResourceError):
+        results.receive_nowait()
+
+
+async def test_receiving_is_a_cancellation_point_even_if_an_output_is_there(wait: Any) -> None:
+    async with wait("ab", AT_ONCE, timeout=5.0) as results:
+        await wait_all_tasks_blocked()
+        for receive in (results.receive, results.__anext__):
+            with trio.CancelScope() as scope:
+                scope.cancel()
+                await receive()
+            assert scope.cancelled_caught
+        assert len([result async for result in results]) == 2
+
+
+async def test_a_receive_that_was_cancelled_received_nothing(wait: Any, autojump_clock: MockClock) -> None:
+    async with wait("ab", Scripted(default=Step(2.0)), timeout=5.0) as results:
+        with trio.move_on_after(1.0) as scope:
+            await results.receive()
+        assert scope.cancelled_caught
+        assert sorted([result async for result in results]) == ["a", "b"]
+
+
+async def test_a_consumer_lets_others_run(wait: Any) -> None:
+    """It waits at least once in so many outputs, however fast they come."""
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(other)
+        async with wait(range(10_000), AT_ONCE, timeout=5.0, capacity=10) as results:
+            async for _ in results:
+                pass
+        nursery.cancel_scope.cancel()
+    assert turns > 10_000 / 40
+
+
+async def test_each_output_goes_to_one_of_several_consumers(wait: Any, autojump_clock: MockClock) -> None:
+    shares: list[list[int]] = [[], [], []]
+
+    async def consume(share: list[int], results: Any) -> None:
+        async for result in results:
+            share.append(result)
+            await trio.sleep(1.0)
+
+    function = Scripted(default=Step(0.25))
+    async with wait(range(90), function, timeout=5.0, capacity=9) as results, trio.open_nursery() as nursery:
+        for share in shares:
+            nursery.start_soon(consume, share, results)
+    assert [len(share) for share in shares] == [30, 30, 30]
+    assert sorted(sum(shares, [])) == list(range(90))
+
+
+async def test_closing_stops_the_source_and_what_has_not_started(wait: Any, autojump_clock: MockClock) -> None:
+    recorder = Recorder(Scripted(default=Step(1.0)))
+    read: list[int] = []
+
+    async def source() -> AsyncIterator[int]:
+        for number in range(1_000):
+            read.append(number)
+            yield number
+            await trio.sleep(0.25)
+
+    async with wait(source(), recorder, timeout=5.0, capacity=2) as results:
+        await results.receive()
+        await results.aclose()
+        await results.aclose()
+        started, seen = len(recorder.calls), len(read)
+        await trio.sleep(100.0)
+        assert len(recorder.calls) == started
+        assert len(read) <= seen + 1
+        with pytest.raises(trio.ClosedResourceError):
+            await results.receive()
+        unfinished = [each.element for each in results.snapshot().elements]
+        assert unfinished == read[1:]
+
+
+async def test_after_closing_no_record_of_a_running_key_starts(autojump_clock: MockClock) -> None:
+    recorder = Recorder(Scripted(default=Step(1.0)))
+    async with keyed_wait("aaab", recorder, key=str, timeout=5.0) as results:
+        await trio.sleep(0.5)
+        await results.aclose()
+        await trio.sleep(100.0)
+    assert recorder.values == ["a", "b"]
+
+
+async def test_what_runs_when_the_channel_is_closed_is_cancelled_when_the_block_is_left(
+    wait: Any, autojump_clock: MockClock
+) -> None:
+    recorder = Recorder(NEVER)
+    async with wait("ab", recorder, timeout=math.inf) as results:
+        await wait_all_tasks_blocked()
+        async with results:
+            pass
+        await trio.sleep(1.0)
+        assert recorder.running == 2
+    assert (recorder.running, recorder.cancelled) == (0, 2)
+    assert [each.element for each in results.snapshot().elements] == ["a", "b"]
+
+
+async def test_a_consumer_outside_of_the_block_does_not_take_a_failure_for_the_end(push: Any) -> None:
+    async def consume(output: Any) -> None:
+        with pytest.raises(trio.ClosedResourceError):
+            await output.receive()
+        told.append(True)
+
+    told: list[bool] = []
+    async with trio.open_nursery() as nursery:
+        with pytest.raises(OSError):
+            async with push(Scripted({"a": Step(error=OSError)}), timeout=5.0) as operator:
+                nursery.start_soon(consume, operator.output)
+                await wait_all_tasks_blocked()
+                await operator.put("a")
+                await trio.sleep_forever()
+    assert told == [True]
+
+
+async def test_snapshot_and_statistics_are_those_of_the_operator(push: Any) -> None:
+    async with push(NEVER, timeout=5.0) as operator:
+        await operator.put("a")
+        assert operator.output.snapshot() == operator.snapshot()
+        assert operator.output.statistics() == operator.statistics()
