@@ -8,8 +8,8 @@ the row itself. Reading goes on while calls are under way, so there is no barrie
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -74,7 +74,7 @@ class _Task:
         self._done = threading.Event()
         self._connection = worker_socket()
         self._runtime = Runtime.current()
-        self._runtime.start(self._run, self._outbox.put)
+        self._runtime.start(self._run, self._on_death)
 
     def send(self, rows: list[Row]) -> None:
         self._under_way += len(rows)
@@ -107,6 +107,10 @@ class _Task:
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the operator has ended; why is in the outbox
 
+    def _on_death(self, error: BaseException) -> None:
+        self._outbox.put(error)
+        self._done.set()
+
     async def _run(self) -> None:
         """In the loop: the operator, from the first row to the last, and the watch over Spark's connection."""
         with self._scope:
@@ -115,7 +119,9 @@ class _Task:
                     nursery.start_soon(self._watch, self._connection)
                 try:
                     await self._operate()
-                except Exception as error:  # noqa: BLE001 - it is raised in Spark's thread
+                except trio.Cancelled:
+                    raise
+                except BaseException as error:  # noqa: BLE001 - it is raised in Spark's thread
                     self._outbox.put(error)
                 nursery.cancel_scope.cancel()
         self._source.close()
@@ -135,18 +141,23 @@ class _Task:
             if settings.on_timeout is not None:
                 on_timeout = await stack.enter_async_context(self._runtime.opened(settings.on_timeout))
             calls = RowCalls(function, on_timeout, settings)
-            operator: AsyncWaitOperator[Row, Row] = AsyncWaitOperator(calls, source=self._elements(), **calls.options())
+            source = await stack.enter_async_context(self._elements())
+            operator: AsyncWaitOperator[Row, Row] = AsyncWaitOperator(calls, source=source, **calls.options())
             async with operator:
                 await self._collect(operator.output)
 
-    def _elements(self) -> AsyncIterator[Any]:
-        if self._settings.delay is None:
-            return self._rows()
-        return assign_watermarks(
-            self._rows(), timestamp=lambda row: row.event_time, max_out_of_orderness=self._settings.delay
-        )
+    @asynccontextmanager
+    async def _elements(self) -> AsyncIterator[AsyncIterator[Any]]:
+        async with aclosing(self._rows()) as rows:
+            delay = self._settings.delay
+            if delay is None:
+                yield rows
+                return
+            marked: Any = assign_watermarks(rows, timestamp=lambda row: row.event_time, max_out_of_orderness=delay)
+            async with aclosing(marked) as elements:
+                yield elements
 
-    async def _rows(self) -> AsyncIterator[Row]:
+    async def _rows(self) -> AsyncGenerator[Row, None]:
         async for rows in self._source:
             for row in rows:
                 yield row
@@ -159,7 +170,8 @@ class _Task:
                     with trio.move_on_after(LINGER_SECONDS):
                         await _fill(chunk, results)
                 finally:
-                    self._outbox.put(_rows_in(chunk))
+                    if rows := _rows_in(chunk):
+                        self._outbox.put(rows)
         except trio.EndOfChannel:
             pass
 

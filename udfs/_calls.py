@@ -28,7 +28,9 @@ class RowCalls(AsyncFunction[Row, Row]):
     def __init__(self, function: Any, on_timeout: Any, settings: Settings) -> None:
         self._call: Callable[..., Awaitable[Any]] = getattr(function, "invoke", function)
         handler = on_timeout or getattr(function, "timeout", None)
-        self._on_timeout: Callable[..., Awaitable[Any]] | None = handler and getattr(handler, "invoke", handler)
+        handler = getattr(handler, "invoke", handler)
+        # A function may have an attribute of this name that is a number of seconds.
+        self._on_timeout: Callable[..., Awaitable[Any]] | None = handler if callable(handler) else None
         self._settings = settings
         self._keeps_time = settings.on_error == "column"
 
@@ -47,6 +49,8 @@ class RowCalls(AsyncFunction[Row, Row]):
         if self._keeps_time and row.attempts == 1:
             row.started = trio.current_time()
         row.result = await self._call(*row.inputs)
+        if self._keeps_time:
+            row.seconds = trio.current_time() - row.started
         return row
 
     async def _timed_out(self, row: Row) -> Row:

@@ -177,6 +177,8 @@ def _make(
     function: Any, kind: DataType | str, timeout: float, arguments: dict[str, Any], *, deterministic: bool
 ) -> AsyncPandasUDF:
     cluster_capacity = arguments.pop("cluster_capacity", None)
+    if cluster_capacity is not None:
+        arguments["capacity"] = 1  # the least; the share is known where there is a session
     return AsyncPandasUDF(make_settings(function, timeout, arguments), kind, cluster_capacity, deterministic)
 
 

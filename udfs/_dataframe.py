@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Unpack
 
@@ -14,7 +15,7 @@ from ._bridge import enrich
 from ._carry import Carry
 from ._output import ERROR_TYPE, Output, error_array
 from ._pack import parameter_names
-from ._results import ResultTypeError
+from ._results import ResultTypeError, only_field
 from ._rows import Failure, Row, event_times, rows_of
 from ._schema import check_columns, event_time_column, microseconds, new_columns, position_of
 from ._session import share_of, time_zone
@@ -58,7 +59,8 @@ class _Work:
         if self.flatten:
             outputs = [self._outputs(row) for row in chunk]
             copies = [len(each) for each in outputs]
-            rows = [row for row, each in zip(chunk, outputs, strict=True) for _ in each]
+            # Each output has a row of its own, for it may be the only one of its siblings that does not fit.
+            rows = [copy(row) for row, each in zip(chunk, outputs, strict=True) for _ in each]
             values = [value for each in outputs for value in each]
         else:
             rows, copies, values = chunk, None, [row.result for row in chunk]
@@ -74,24 +76,30 @@ class _Work:
         """The 0 to n results of a row; one null for a row that failed."""
         if row.failure is not None:
             return [None]
+        try:
+            return self._listed(row)
+        except Exception as error:
+            if self.settings.on_error == "raise":
+                raise
+            row.failure = Failure(error, row.attempts, row.seconds)
+            return [None]
+
+    def _listed(self, row: Row) -> list[Any]:
         result = row.result
         if isinstance(result, Iterable) and not isinstance(result, str | bytes | Mapping):
             return list(result)
-        error = ResultTypeError(
+        raise ResultTypeError(
             f"{self.settings.function.name} returned {type(result).__name__}, and with flatten=True it must "
             f"return a list of 0 to n results, for {row!r}"
         )
-        if self.settings.on_error == "raise":
-            raise error
-        row.failure = Failure(error, row.attempts, 0.0)
-        return [None]
 
     def _by_name(self, values: list[Any]) -> list[Any]:
-        """The values of a single new column, where they came in a mapping under its name."""
-        if len(self.added) > 1 or isinstance(self.added.fields[0].dataType, MapType | StructType):
+        """The values of a single new column, where they came under its name."""
+        field = self.added.fields[0]
+        inner = field.dataType.names if isinstance(field.dataType, StructType) else []
+        if len(self.added) > 1 or isinstance(field.dataType, MapType) or inner == [field.name]:
             return values
-        name = self.added.names[0]
-        return [value[name] if isinstance(value, Mapping) and value.keys() == {name} else value for value in values]
+        return [only_field(value, field.name) for value in values]
 
 
 def ordered_wait(
@@ -229,7 +237,8 @@ def _wait(
 
 
 def _input_names(function: Any, inputs: Sequence[str] | None) -> list[str]:
-    names = parameter_names(function) if inputs is None else inputs
-    if isinstance(names, str) or not names or not all(isinstance(name, str) for name in names):
+    names: Any = parameter_names(function) if inputs is None else inputs
+    is_list = isinstance(names, Sequence) and not isinstance(names, str)
+    if not is_list or not names or not all(isinstance(name, str) for name in names):
         raise TypeError(f"inputs must be a list of one or more names of columns, got {inputs!r}")
     return list(names)

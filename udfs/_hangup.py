@@ -15,6 +15,7 @@ import trio
 
 __all__ = ["HangUpError", "until_hangup", "worker_socket"]
 
+DAEMON = "pyspark.daemon"
 POLL_SECONDS = 0.1
 
 
@@ -25,12 +26,12 @@ class HangUpError(RuntimeError):
 def worker_socket() -> socket.socket | None:
     """The socket between Spark and this worker, or None where there is none to be found.
 
-    It is a local variable of PySpark's daemon (`pyspark/daemon.py`, 4.0 to 4.3), which is no public name;
+    It is a local variable of PySpark's daemon (4.0 to 4.3), which is no public name and runs as `__main__`;
     without it, a blocked worker lives until Spark kills it. Must be called in the task's own thread.
     """
     frame: FrameType | None = sys._getframe()  # noqa: SLF001 - the documented way to walk the stack
     while frame is not None:
-        if frame.f_globals.get("__name__", "").endswith("daemon"):
+        if getattr(frame.f_globals.get("__spec__"), "name", None) == DAEMON:
             found = frame.f_locals.get("sock")
             if isinstance(found, socket.socket):
                 return found

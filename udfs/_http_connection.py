@@ -142,7 +142,7 @@ def _as_httpx_errors(request: httpx.Request) -> Iterator[None]:
 def _message(error: BaseException, request: httpx.Request) -> str:
     if isinstance(error, httpcore.TimeoutException):
         step = type(error).__name__.removesuffix("Timeout").lower()
-        return f"{step} timeout of {request.extensions['timeout'][step]} s"
+        return f"{step} timeout of {request.extensions.get('timeout', {}).get(step)} s"
     cause: BaseException | None = error
     while cause is not None and not str(cause):
         cause = cause.__cause__

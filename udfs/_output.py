@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql.types import DataType, DoubleType, IntegerType, StringType, StructField, StructType
 
 from ._results import Convert, ResultTypeError, arrow_type, converter, to_array
-from ._rows import Failure, Row
+from ._rows import Failure, Row, shown
 from ._settings import ErrorMode
 
 __all__ = ["ERROR_TYPE", "Output", "error_array"]
@@ -57,7 +57,7 @@ class Output:
                 misfit = self._misfit(row, value, error)
                 if self._on_error == "raise":
                     raise misfit from error
-                row.failure = Failure(misfit, row.attempts, 0.0)
+                row.failure = Failure(misfit, row.attempts, row.seconds)
                 fitting.append(None)
             else:
                 fitting.append(value)
@@ -67,8 +67,8 @@ class Output:
         if isinstance(error, ResultTypeError):
             what = str(error)
         else:
-            text = repr(value)
-            what = f"returned {type(value).__name__} {text[:80]}, which is no {self._kind.simpleString()} ({error})"
+            kind = self._kind.simpleString()
+            what = f"returned {type(value).__name__} {shown(value)}, which is no {kind} ({error})"
         return ResultTypeError(f"{self._name} {what}, for {row!r}")
 
 

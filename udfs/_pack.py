@@ -11,7 +11,7 @@ from pyspark import cloudpickle
 
 from trio_asyncio_io.adapters import is_async
 
-__all__ = ["PackedFunction", "pack", "parameter_names"]
+__all__ = ["PackedFunction", "dumped", "pack", "parameter_names"]
 
 PATTERN = """\
 What lives (a client, a connection, a lock, a nursery) is opened in the worker, not captured on the driver:
@@ -59,22 +59,30 @@ def pack(function: Any, what: str = "the function") -> PackedFunction:
             f"{what} must be async, got {name}. Declare it with `async def`; a blocking function can be run in "
             f"threads: trio_asyncio_io.adapters.in_thread({name})"
         )
+    payload = dumped(function, f"{what} {name}")
+    return PackedFunction(name, hashlib.sha256(payload).hexdigest(), payload)
+
+
+def dumped(value: object, what: str) -> bytes:
+    """The value's pickle.
+
+    Raises:
+        TypeError: It captures what cannot be sent; says what, and what to do.
+    """
     try:
-        payload = cloudpickle.dumps(function)
+        return bytes(cloudpickle.dumps(value))
     except Exception as error:
-        culprits = _culprits(function)
+        culprits = _culprits(value)
         which = f" ({', '.join(culprits)})" if culprits else ""
         raise TypeError(
-            f"{what} {name} captures something{which} that cannot be sent to the workers: {error}\n{PATTERN}"
+            f"{what} captures something{which} that cannot be sent to the workers: {error}\n{PATTERN}"
         ) from error
-    return PackedFunction(name, hashlib.sha256(payload).hexdigest(), payload)
 
 
 def name_of(function: Any) -> str:
     """What to call the function in a column's name or an error."""
-    while hasattr(function, "function"):  # a policy around it
-        function = function.function
-    return str(getattr(function, "__name__", type(function).__name__))
+    innermost = _innermost(function)
+    return str(getattr(innermost, "__name__", type(innermost).__name__))
 
 
 def parameter_names(function: Any) -> list[str]:
@@ -83,9 +91,9 @@ def parameter_names(function: Any) -> list[str]:
     Raises:
         TypeError: They cannot be told, or the function takes any number of them.
     """
-    callable_ = getattr(function, "invoke", function)
+    innermost = _innermost(function)
     try:
-        parameters = inspect.signature(callable_).parameters.values()
+        parameters = inspect.signature(getattr(innermost, "invoke", innermost)).parameters.values()
     except (TypeError, ValueError):
         parameters = ()  # type: ignore[assignment]
     names = [each.name for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
@@ -94,11 +102,21 @@ def parameter_names(function: Any) -> list[str]:
     return names
 
 
+def _innermost(function: Any) -> Any:
+    """The user's own, without the policies around it."""
+    while hasattr(function, "function"):
+        function = function.function
+    return function
+
+
 def _culprits(function: Any) -> list[str]:
     """The names of the captured things that do not pickle."""
-    captured = dict(vars(function)) if hasattr(function, "__dict__") else {}
+    captured = dict(getattr(function, "__dict__", {})) | getattr(function, "keywords", {})
     if inspect.isfunction(function):
-        variables = inspect.getclosurevars(function)
+        try:
+            variables = inspect.getclosurevars(function)
+        except ValueError:  # one of them has no value yet
+            return []
         captured |= {**variables.nonlocals, **variables.globals}
     return [f"{name}: {type(value).__name__}" for name, value in captured.items() if not _pickles(value)]
 

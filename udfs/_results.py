@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import math
+import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from datetime import datetime
+from datetime import date, datetime, timedelta, tzinfo
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType, TimestampType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DateType,
+    DayTimeIntervalType,
+    IntegralType,
+    MapType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
-__all__ = ["ResultTypeError", "arrow_type", "converter", "to_array"]
+from ._rows import shown
+
+__all__ = ["ResultTypeError", "arrow_type", "converter", "only_field", "to_array"]
 
 Convert = Callable[[Any], Any]
 
@@ -35,18 +52,18 @@ def converter(kind: DataType, zone: str) -> Convert | None:
     """What to do with each value before Arrow takes it, or None if Arrow takes it as it is.
 
     Structs may come as mappings, dataclasses, named tuples, rows or plain tuples; maps as mappings. A naive
-    datetime for a `timestamp` is in the session's time zone, as in a pandas UDF.
+    datetime for a `timestamp` is in the session's time zone, as in a pandas UDF. What Arrow would bend is
+    refused: it takes 1.5 as the integer 1, any number as a date or a timestamp, and a string as an array.
     """
     if isinstance(kind, StructType):
         return _struct_converter(kind, zone)
     if isinstance(kind, ArrayType):
-        each = converter(kind.elementType, zone)
-        return each and (lambda value: None if value is None else [each(item) for item in value])
+        return _array_converter(converter(kind.elementType, zone))
     if isinstance(kind, MapType):
         return _map_converter(kind, zone)
     if isinstance(kind, TimestampType):
         return _instant_converter(zone)
-    return None
+    return next((convert for plain, convert in STRICT.items() if isinstance(kind, plain)), None)
 
 
 def to_array(values: Sequence[Any], convert: Convert | None, kind: pa.DataType) -> pa.Array:
@@ -59,19 +76,22 @@ def to_array(values: Sequence[Any], convert: Convert | None, kind: pa.DataType) 
     return pa.array(converted, type=kind, from_pandas=False)
 
 
+def only_field(value: Any, name: str) -> Any:
+    """What stands under this name in a value that has named fields, and no other; any other value as it is."""
+    named = _named_fields(value)
+    return value if named is None or named.keys() != {name} else named[name]
+
+
 def as_mapping(value: Any, names: Sequence[str]) -> Mapping[str, Any]:
     """A struct's value as a mapping that has exactly these names.
 
     Raises:
         ResultTypeError: It has others, or is nothing of the kind.
     """
-    if isinstance(value, Mapping):
-        found: Mapping[str, Any] = value
-    elif is_dataclass(value) and not isinstance(value, type):
-        found = {field.name: getattr(value, field.name) for field in fields(value)}
-    elif isinstance(value, tuple):
+    found = _named_fields(value)
+    if found is None and isinstance(value, tuple):
         found = _of_tuple(value, names)
-    else:
+    if found is None:
         raise ResultTypeError(
             f"returned {_shown(value)}, and {', '.join(names)} want a mapping, a dataclass or a named tuple"
         )
@@ -84,10 +104,19 @@ def as_mapping(value: Any, names: Sequence[str]) -> Mapping[str, Any]:
     return found
 
 
+def _named_fields(value: Any) -> Mapping[str, Any] | None:
+    """The fields of a mapping, a dataclass, a named tuple or a row; None for anything else."""
+    if isinstance(value, Mapping):
+        return value
+    if isinstance(value, tuple):
+        names = getattr(value, "_fields", None) or getattr(value, "__fields__", None)
+        return dict(zip(names, value, strict=True)) if names else None
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    return None
+
+
 def _of_tuple(value: tuple[Any, ...], names: Sequence[str]) -> Mapping[str, Any]:
-    own_names = getattr(value, "_fields", None) or getattr(value, "__fields__", None)
-    if own_names:
-        return dict(zip(own_names, value, strict=True))
     if len(value) != len(names):
         wanted = ", ".join(names)
         raise ResultTypeError(f"returned {len(value)} values, {_shown(value)}, for the {len(names)} of {wanted}")
@@ -103,6 +132,15 @@ def _struct_converter(kind: StructType, zone: str) -> Convert:
             return None
         found = as_mapping(value, names)
         return {name: found[name] if each is None else each(found[name]) for name, each in inner}
+
+    return convert
+
+
+def _array_converter(each: Convert | None) -> Convert:
+    def convert(value: Any) -> Any:
+        if isinstance(value, str | bytes | Mapping):
+            raise ResultTypeError(f"returned {_shown(value)}, and an array wants a list")
+        return value if value is None or each is None else [each(item) for item in value]
 
     return convert
 
@@ -123,11 +161,59 @@ def _map_converter(kind: MapType, zone: str) -> Convert:
 
 def _instant_converter(zone: str) -> Convert:
     def convert(value: Any) -> Any:
-        if isinstance(value, datetime) and value.tzinfo is None:
-            return value.replace(tzinfo=ZoneInfo(zone))
-        return value
+        if value is None:
+            return None
+        _expect(datetime, value)
+        return value if value.tzinfo else value.replace(tzinfo=_tzinfo(zone))
 
     return convert
+
+
+def _tzinfo(zone: str) -> tzinfo | None:
+    """The session's time zone, which is a region or an offset such as "+02:00"."""
+    return datetime.strptime(zone, "%z").tzinfo if re.fullmatch(r"Z|[+-]\d\d:\d\d", zone) else ZoneInfo(zone)
+
+
+def _wall_clock(value: Any) -> Any:
+    if value is None:
+        return None
+    _expect(datetime, value)
+    if value.tzinfo is not None:
+        raise TypeError("it has a time zone: declare a timestamp, or make it naive")
+    return value
+
+
+def _integer(value: Any) -> Any:
+    if value is None or type(value) in {int, bool}:  # Arrow itself refuses a bool
+        return value
+    try:
+        return operator.index(value)
+    except TypeError:
+        if isinstance(value, Real | Decimal) and value == math.trunc(value):
+            return math.trunc(value)
+        raise
+
+
+def _date(value: Any) -> Any:
+    return None if value is None else _expect(date, value)
+
+
+def _duration(value: Any) -> Any:
+    return None if value is None else _expect(timedelta, value)
+
+
+def _expect(kind: type, value: Any) -> Any:
+    if not isinstance(value, kind) or value != value:  # noqa: PLR0124 - pandas' NaT is a datetime
+        raise TypeError(f"it must be a {kind.__name__}")
+    return value
+
+
+STRICT: dict[type[DataType], Convert] = {
+    IntegralType: _integer,
+    DateType: _date,
+    DayTimeIntervalType: _duration,
+    TimestampNTZType: _wall_clock,
+}
 
 
 def _same(value: Any) -> Any:
@@ -135,5 +221,4 @@ def _same(value: Any) -> Any:
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
-    return f"{type(value).__name__} {text[:80]}{'…' if len(text) > 80 else ''}"  # noqa: PLR2004
+    return f"{type(value).__name__} {shown(value)}"

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Failure", "Row", "event_times", "rows_of"]
+__all__ = ["Failure", "Row", "event_times", "rows_of", "shown"]
 
 
 class Failure:
@@ -46,12 +46,13 @@ class Row:
         index: Its place in that batch.
         event_time: Microseconds since the epoch, None for null or where there is no event time.
         attempts: Calls made so far.
-        started: When the first call began, on Trio's clock, in seconds.
+        started: When the first call began, on Trio's clock, in seconds; 0.0 unless it will be told.
+        seconds: From there to the end of the last call that gave a result.
         result: What the function returned.
         failure: Why there is no result, or None.
     """
 
-    __slots__ = ("attempts", "batch", "event_time", "failure", "index", "inputs", "result", "started")
+    __slots__ = ("attempts", "batch", "event_time", "failure", "index", "inputs", "result", "seconds", "started")
 
     def __init__(self, inputs: tuple[Any, ...], batch: int, index: int, event_time: int | None) -> None:
         self.inputs = inputs
@@ -60,12 +61,12 @@ class Row:
         self.event_time = event_time
         self.attempts = 0
         self.started = 0.0
+        self.seconds = 0.0
         self.result: Any = None
         self.failure: Failure | None = None
 
     def __repr__(self) -> str:
-        values = ", ".join(map(repr, self.inputs))
-        return f"row ({values})"
+        return f"row ({', '.join(map(shown, self.inputs))})"
 
 
 def rows_of(columns: Sequence[pa.Array], batch: int, times: Sequence[int | None] | None = None) -> list[Row]:
@@ -74,6 +75,15 @@ def rows_of(columns: Sequence[pa.Array], batch: int, times: Sequence[int | None]
     if times is None:
         return [Row(inputs, batch, index, None) for index, inputs in enumerate(values)]
     return [Row(inputs, batch, index, time) for index, (inputs, time) in enumerate(zip(values, times, strict=True))]
+
+
+def shown(value: object, limit: int = 80) -> str:
+    """A value's repr for an error message, shortened; a broken one must not hide the error that is being told."""
+    try:
+        text = repr(value)
+    except Exception as error:  # noqa: BLE001 - the user's, whatever it is
+        text = f"<whose repr raised {type(error).__name__}>"
+    return text if len(text) <= limit else f"{text[:limit]}…"
 
 
 def event_times(column: pa.Array) -> list[int | None]:

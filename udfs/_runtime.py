@@ -70,15 +70,18 @@ class Runtime:
         """
 
         async def watched() -> None:
-            self._death_watch.add(on_death)
             await work()
             self._death_watch.discard(on_death)
 
-        self.soon(lambda: self._nursery.start_soon(watched))
+        self._death_watch.add(on_death)
+        self._token.run_sync_soon(lambda: self._nursery.start_soon(watched))
 
     def soon(self, call: Callable[[], object]) -> None:
-        """Call this in the loop, soon; from any thread."""
-        self._token.run_sync_soon(call)
+        """Call this in the loop, soon; from any thread. Where the loop has died, those who watch it know."""
+        try:
+            self._token.run_sync_soon(call)
+        except trio.RunFinishedError:
+            pass
 
     @asynccontextmanager
     async def opened(self, packed: PackedFunction) -> AsyncIterator[Any]:

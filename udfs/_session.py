@@ -35,8 +35,9 @@ def task_slots(session: Any) -> int:
     """
     context = getattr(session, "_sc", None)
     per_task = int(session.conf.get("spark.task.cpus", "1"))
-    if context is not None and re.fullmatch(r"local(\[.*\])?", context.master):
-        return max(1, int(context.defaultParallelism) // per_task)
+    local = re.fullmatch(r"local(?:\[\s*(\d+|\*)\s*(?:,.*)?\])?", context.master if context else "")
+    if local:
+        return max(1, _local_cores(context, local[1]) // per_task)
     cores = session.conf.get("spark.executor.cores", None)
     most = session.conf.get("spark.cores.max", None)
     if most is not None:
@@ -68,6 +69,13 @@ def share_of(cluster_capacity: object, session: Any) -> int:
             f"least one call; got {cluster_capacity}. Give Spark fewer cores, or coalesce(1) and use capacity="
         )
     return cluster_capacity // slots
+
+
+def _local_cores(context: Any, threads: str | None) -> int:
+    """The N of local[N]; `defaultParallelism` may be anything, for it can be set."""
+    if threads == "*":
+        return int(context._jvm.java.lang.Runtime.getRuntime().availableProcessors())  # noqa: SLF001 - as Spark does
+    return int(threads or 1)
 
 
 def _most_executors(session: Any) -> int | None:

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 from trio_asyncio_io import Options, RetryStrategy
 
-from ._pack import PackedFunction, pack
+from ._pack import PackedFunction, dumped, pack
 
 __all__ = ["ErrorMode", "Mode", "Settings", "SettingsArguments", "make_settings"]
 
@@ -88,11 +88,11 @@ def make_settings(function: Any, timeout: float, arguments: dict[str, Any], **mo
     Raises:
         TypeError, ValueError: As in `Settings` and `pack`.
     """
+    known = SettingsArguments.__annotations__
+    for name in arguments.keys() - known.keys():
+        raise TypeError(f"the UDF got an unexpected keyword argument {name!r}; there are timeout, {', '.join(known)}")
     handler = arguments.pop("on_timeout", None)
     on_timeout = None if handler is None else pack(handler, "on_timeout")
-    try:
-        return Settings(pack(function), timeout, on_timeout=on_timeout, **arguments, **more)
-    except TypeError as error:
-        if "unexpected keyword" not in str(error):
-            raise
-        raise TypeError(str(error).replace("Settings.__init__()", "the UDF")) from None
+    settings = Settings(pack(function), timeout, on_timeout=on_timeout, **arguments, **more)
+    dumped(settings.retry, "retry")
+    return settings

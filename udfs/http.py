@@ -229,7 +229,7 @@ class StackTransport(httpx.AsyncBaseTransport):
 def _origin(request: httpx.Request) -> Origin:
     url = request.url
     if url.scheme not in _PORTS or not url.host:
-        message = f"the URL must start with http:// or https:// and name a host, got {str(url)!r}"
+        message = f"the URL must start with http:// or https:// and name a host, got {url!r}"
         raise httpx.UnsupportedProtocol(message, request=request)
     return url.raw_scheme, url.raw_host, url.port or _PORTS[url.scheme]
 

@@ -249,7 +249,13 @@ async def test_a_request_that_is_cancelled_in_its_tls_handshake_hangs_up_too() -
             hello.set()
         hung_up.set()
 
-    async with listening(silent) as port, client() as http, trio.open_nursery() as nursery:
+    async with (
+        serving(ok) as server,
+        listening(silent) as port,
+        client() as http,
+        trio.open_nursery() as nursery,
+    ):
+        await http.get(server.url)  # an idle connection beside it, which is to stay
         failures: list[BaseException] = []
 
         async def get() -> None:
@@ -264,6 +270,7 @@ async def test_a_request_that_is_cancelled_in_its_tls_handshake_hangs_up_too() -
         nursery.cancel_scope.cancel()
         with trio.CancelScope(shield=True):
             await hung_up.wait()
+            assert not server.peers[0].ended.is_set()
     assert isinstance(failures[0], trio.Cancelled)
 
 
@@ -297,7 +304,7 @@ async def test_connection_close_is_obeyed() -> None:
         await server.peers[0].ended.wait()
 
 
-async def test_an_expired_connection_is_closed_when_the_next_request_comes() -> None:
+async def test_an_expired_connection_is_closed_and_not_used_again() -> None:
     async with serving(ok) as server, client(base_url=server.url, keepalive_expiry=0) as http:
         await http.get("/a")
         await http.get("/b")
@@ -305,9 +312,12 @@ async def test_an_expired_connection_is_closed_when_the_next_request_comes() -> 
         assert [peer.paths for peer in server.peers] == [["/a"], ["/b"]]
 
 
-async def test_an_expired_connection_is_closed_when_another_origin_is_asked() -> None:
-    async with serving(ok) as here, serving(ok) as there, client(keepalive_expiry=0) as http:
+async def test_a_connection_that_is_no_longer_usable_is_closed_when_another_origin_is_asked() -> None:
+    async with serving(ok) as here, serving(ok) as there, client() as http:
         await http.get(here.url)
+        stream = here.peers[0].stream
+        assert isinstance(stream, trio.SocketStream)
+        await stream.send_eof()
         await http.get(there.url)
         await here.peers[0].ended.wait()
 
@@ -536,9 +546,7 @@ async def test_a_redirect_is_followed_on_the_same_connection() -> None:
         ({"http2": True}, "HTTP/1.1"),
     ],
 )
-def test_an_option_that_speaks_of_connections_is_refused_with_advice(
-    option: dict[str, Any], advice: str
-) -> None:
+def test_an_option_that_speaks_of_connections_is_refused_with_advice(option: dict[str, Any], advice: str) -> None:
     with pytest.raises(ValueError, match=f"^{next(iter(option))}=.*{advice}") as caught:
         client(**option)
     assert "secret" not in str(caught.value)
@@ -550,9 +558,7 @@ def test_an_unknown_option_is_refused_by_httpx() -> None:
 
 
 @pytest.mark.parametrize("trust_env", [False, True])
-async def test_a_proxy_in_the_environment_is_not_used(
-    monkeypatch: pytest.MonkeyPatch, trust_env: bool
-) -> None:
+async def test_a_proxy_in_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch, trust_env: bool) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     async with serving(ok) as server, client(base_url=server.url, trust_env=trust_env) as http:
         assert (await http.get("/a")).text == "/a"

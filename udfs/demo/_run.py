@@ -72,7 +72,7 @@ def _watch(spark: SparkSession, service: Service, console: Console, title: str, 
             seen = service.stats()
             detail = f"{done}/{total} partitions, {seen.requests:,} requests, {seen.in_flight} in flight"
             progress.update(task, completed=done, total=total, detail=detail)
-        progress.update(task, completed=total, total=total)
+        progress.update(task, completed=total, total=total, detail=f"{service.stats().requests:,} requests")
 
 
 def _partitions(spark: SparkSession) -> tuple[int, int] | None:
