@@ -8,8 +8,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import pyarrow.parquet as pq
 import pytest
@@ -91,8 +92,6 @@ def _found(lines: Iterator[str], pattern: str) -> Iterator[str]:
 
 
 def _asked(port: str) -> bool:
-    from urllib.request import urlopen
-
     with urlopen(f"http://127.0.0.1:{port}/stats") as answer:
         return b'"requests": 0' not in answer.read()
 
@@ -109,7 +108,7 @@ def _is_alive(pid: int) -> bool:
         return False
 
 
-def _wait_until(condition) -> None:
+def _wait_until(condition: Callable[[], object]) -> None:
     for _ in range(600):
         if condition():
             return

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import gzip
-import shutil
 import socket
 import ssl
-import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import trio
 import trio.testing
+import trustme
 
 from udfs.http import StackTransport, client
 
@@ -582,34 +580,27 @@ async def test_the_tls_context_is_made_once_and_only_for_https(monkeypatch: pyte
 
 
 @pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate for 127.0.0.1 and its key, in one file."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("openssl is not here to make a certificate")
-    path = tmp_path_factory.mktemp("tls") / "certificate.pem"
-    command = f"{openssl} req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=test -addext"
-    subprocess.run(
-        [*command.split(), "subjectAltName=IP:127.0.0.1", "-keyout", str(path), "-out", f"{path}.crt"],
-        check=True,
-        capture_output=True,
-    )
-    path.write_bytes(path.read_bytes() + Path(f"{path}.crt").read_bytes())
-    return path
+def authority() -> trustme.CA:
+    return trustme.CA()
 
 
-async def test_https_connections_are_verified_and_used_again(certificate: Path) -> None:
-    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    tls.load_cert_chain(certificate)
-    trusting = ssl.create_default_context(cafile=f"{certificate}.crt")
+@pytest.fixture
+def tls(authority: trustme.CA) -> ssl.SSLContext:
+    """The server's side, with a certificate for 127.0.0.1."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    return context
+
+
+async def test_https_connections_are_verified_and_used_again(authority: trustme.CA, tls: ssl.SSLContext) -> None:
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
     async with serving(ok, tls) as server, client(base_url=server.url, verify=trusting) as http:
         assert [(await http.get(path)).text for path in ("/a", "/b")] == ["/a", "/b"]
         assert [peer.paths for peer in server.peers] == [["/a", "/b"]]
 
 
-async def test_a_certificate_that_nobody_vouches_for_is_a_connect_error(certificate: Path) -> None:
-    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    tls.load_cert_chain(certificate)
+async def test_a_certificate_that_nobody_vouches_for_is_a_connect_error(tls: ssl.SSLContext) -> None:
     async with serving(ok, tls) as server, client(base_url=server.url) as http:
         with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
             await http.get("/")
