@@ -33,7 +33,7 @@ class Gate:
     async def wait_for(self, semaphore: threading.Semaphore, number: int) -> None:
         """Wait until it was entered, or has ended, so often."""
         for _ in range(number):
-            assert await trio.to_thread.run_sync(semaphore.acquire, True, 30)  # noqa: FBT003
+            assert await trio.to_thread.run_sync(semaphore.acquire, True, 30)
 
 
 @pytest.fixture

@@ -119,13 +119,12 @@ async def test_a_consumer_that_waits_between_outputs_gets_them_all(wait: Any, au
 async def test_the_end_of_the_input_drains_what_is_in_flight_and_ends_the_output(
     push: Any, autojump_clock: MockClock
 ) -> None:
-    out = []
+    out: list[tuple[str, float]] = []
     async with push(LATENCIES, timeout=5.0, capacity=1) as operator:
         for value in "abc":
             operator.put_nowait(value)
         operator.end_input()
-        async for result in operator.output:
-            out.append((result, trio.current_time()))
+        out += [(result, trio.current_time()) async for result in operator.output]
         with pytest.raises(trio.EndOfChannel):
             await operator.output.receive()
     assert out == [("a", 3.0), ("b", 4.0), ("c", 6.0)]

@@ -131,7 +131,9 @@ async def test_what_the_source_raises_comes_out_as_itself(wait: Any) -> None:
 
 
 @pytest.mark.parametrize("source_of", [list, async_generator], ids=["sync", "async"])
-@pytest.mark.parametrize(("key", "error"), [(lambda value: 1 / value, ZeroDivisionError), (lambda value: [], TypeError)])
+@pytest.mark.parametrize(
+    ("key", "error"), [(lambda value: 1 / value, ZeroDivisionError), (lambda value: [], TypeError)]
+)
 async def test_what_the_key_raises_is_the_sources_failure_and_loses_no_element(
     source_of: Any, key: Any, error: type[Exception]
 ) -> None:
@@ -222,9 +224,7 @@ async def test_an_element_without_outputs_makes_room_too(
         assert await outputs(operator) == []
 
 
-async def test_memory_is_bounded_by_the_buffer_however_long_the_stream_is(
-    wait: Any, autojump_clock: MockClock
-) -> None:
+async def test_memory_is_bounded_by_the_buffer_however_long_the_stream_is(wait: Any, autojump_clock: MockClock) -> None:
     most = 0
     source = [StreamRecord(value, value) if value % 3 else Watermark(value) for value in range(3_000)]
     async with wait(source, Scripted(default=Step(0.25)), timeout=5.0, capacity=5, buffer=10) as results:
@@ -361,13 +361,17 @@ async def test_after_a_failure_putting_is_broken_and_the_cause_is_told(push: Any
             await operator.put("x")
         refused.append(caught.value)
 
+    async def put_and_wait(operator: Any, nursery: trio.Nursery) -> None:
+        async with operator:
+            operator.put_nowait("a")
+            nursery.start_soon(put, operator)
+            await trio.sleep_forever()
+
     function = Scripted({"a": Step(error=error)}, default=Step(math.inf))
     async with trio.open_nursery() as nursery:
-        with pytest.raises(OSError):
-            async with push(function, timeout=5.0, capacity=1, buffer=1) as operator:
-                operator.put_nowait("a")
-                nursery.start_soon(put, operator)
-                await trio.sleep_forever()
+        operator = push(function, timeout=5.0, capacity=1, buffer=1)
+        with pytest.raises(OSError, match="busy"):
+            await put_and_wait(operator, nursery)
     with pytest.raises(trio.BrokenResourceError) as caught:
         operator.put_nowait("y")
     assert [each.__cause__ for each in (*refused, caught.value)] == [error, error]

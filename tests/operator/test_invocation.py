@@ -74,7 +74,7 @@ async def test_a_function_that_swallows_the_cancellation_and_returns_has_given_i
             try:
                 await trio.sleep_forever()
             except trio.Cancelled:
-                return value.upper()  # noqa: TRIO103
+                return value.upper()
         raise AssertionError
 
     async with wait("abc", stubborn, timeout=2.0, capacity=1) as results:
@@ -244,7 +244,7 @@ async def test_an_error_goes_out_as_itself_with_a_note_of_element_and_attempt(
     wait: Any, autojump_clock: MockClock
 ) -> None:
     error = OSError("busy")
-    with pytest.raises(OSError) as caught:
+    with pytest.raises(OSError, match="busy") as caught:
         await outputs(wait("ab", Scripted({"b": Step(error=error)}), timeout=2.0))
     assert caught.value is error
     assert error.__notes__ == ["element 1, 'b', attempt 1"]
@@ -282,9 +282,7 @@ async def test_on_error_runs_in_the_slot_of_its_element(wait: Any, autojump_cloc
     assert [call.started for call in recorder.calls] == [0.0, 2.5]
 
 
-async def test_on_error_gets_the_timeout_error_and_one_timeout_of_its_own(
-    wait: Any, autojump_clock: MockClock
-) -> None:
+async def test_on_error_gets_the_timeout_error_and_one_timeout_of_its_own(wait: Any, autojump_clock: MockClock) -> None:
     asked: list[Any] = []
 
     async def on_error(value: str, exception: Exception) -> None:
@@ -303,9 +301,7 @@ async def test_on_timeout_and_on_error_have_a_timeout_each(wait: Any, autojump_c
         await trio.sleep(1.5)
         return "rescued"
 
-    operator = wait(
-        ["a"], Scripted(default=NEVER), timeout=2.0, on_timeout=Scripted(default=NEVER), on_error=on_error
-    )
+    operator = wait(["a"], Scripted(default=NEVER), timeout=2.0, on_timeout=Scripted(default=NEVER), on_error=on_error)
     assert await outputs_at(operator) == [("rescued", 5.5)]
 
 
@@ -339,7 +335,7 @@ async def test_an_on_error_that_is_not_async_is_told(wait: Any) -> None:
     def on_error(value: str, exception: Exception) -> str:
         return value
 
-    with pytest.raises(NotAsyncError, match="on_error.*returned 'a'"):
+    with pytest.raises(NotAsyncError, match=r"on_error.*returned 'a'"):
         await outputs(wait("a", Scripted(default=Step(error=OSError)), timeout=2.0, on_error=on_error))
 
 
@@ -349,8 +345,7 @@ async def test_an_on_error_that_is_not_async_is_told(wait: Any) -> None:
 async def test_a_call_may_give_any_awaitable(wait: Any) -> None:
     class Later:
         def __await__(self) -> Iterator[Any]:
-            yield from trio.lowlevel.checkpoint().__await__()
-            return "result"
+            return Scripted()("result").__await__()
 
     def call(value: str) -> Awaitable[str]:
         return Later()

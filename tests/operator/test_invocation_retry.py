@@ -25,7 +25,7 @@ async def test_there_are_at_most_so_many_calls_after_the_first(
 ) -> None:
     error = OSError("busy")
     recorder = Recorder(Scripted(default=Step(error=error)))
-    with pytest.raises(OSError) as caught:
+    with pytest.raises(OSError, match="busy") as caught:
         await outputs(wait(["a"], recorder, timeout=60.0, retry=FixedDelay(max_retries, 1.0)))
     assert caught.value is error
     assert error.__notes__ == [f"element 0, 'a', attempt {max_retries + 1} of {max_retries + 1}"]
@@ -85,9 +85,9 @@ async def test_when_the_retries_are_used_up_the_last_result_stands(wait: Any, au
 
 
 async def test_exceptions_and_results_share_the_retries(wait: Any, autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted({"a": [Step(error=OSError), Step(result=None), Step(error=OSError)]}))
+    recorder = Recorder(Scripted({"a": [Step(error=OSError("first")), Step(result=None), Step(error=OSError("last"))]}))
     retry = FixedDelay(2, 1.0, retry_on_result=lambda result: result is None)
-    with pytest.raises(OSError):
+    with pytest.raises(OSError, match="last"):
         await outputs(wait(["a"], recorder, timeout=60.0, retry=retry))
     assert len(recorder.calls) == 3
 

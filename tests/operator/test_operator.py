@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import traceback
 from collections.abc import AsyncIterator, Callable
 from typing import Any, NoReturn
 
@@ -10,7 +11,14 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from trio_asyncio_io import AsyncWaitOperator, FixedDelay, StreamRecord, ordered_wait
+from trio_asyncio_io import (
+    AsyncWaitOperator,
+    FixedDelay,
+    Snapshot,
+    SnapshotElement,
+    StreamRecord,
+    ordered_wait,
+)
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 NEVER = Step(math.inf)
@@ -25,7 +33,7 @@ async def raised_by(operator: Any, body: Callable[[Any], Any] | None = None) -> 
             else:
                 async for _ in results:
                     pass
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - that is what is asked
         return error
     return None
 
@@ -77,6 +85,14 @@ async def test_a_failure_comes_out_with_the_context_and_the_cause_that_it_had(wa
     assert (error.__context__, error.__cause__) == (context, cause)
 
 
+async def test_the_traceback_of_a_failure_leads_into_the_function(wait: Any) -> None:
+    async def fail(value: str) -> None:
+        raise OSError("busy")
+
+    error = await raised_by(wait("a", fail, timeout=5.0))
+    assert "fail" in [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+
+
 async def test_a_failure_without_a_context_gets_none(wait: Any, autojump_clock: MockClock) -> None:
     async def body(results: Any) -> None:
         try:
@@ -124,9 +140,20 @@ async def test_two_failures_at_once_are_one_with_a_note_of_the_other_and_both_co
     assert (results.statistics().failed, results.statistics().cancelled) == (2, 0)
 
 
-async def test_one_exception_that_strikes_twice_is_still_one(wait: Any, autojump_clock: MockClock) -> None:
+async def test_one_exception_that_strikes_twice_is_still_one(wait: Any) -> None:
+    async def fail(value: str) -> None:
+        await signal.wait()
+        raise error
+
+    async def body(results: Any) -> None:
+        await wait_all_tasks_blocked()
+        signal.set()
+        await trio.sleep_forever()
+
+    signal = trio.Event()
     error = OSError("busy")
-    assert await raised_by(wait("ab", Scripted(default=Step(1.0, error=error)), timeout=5.0)) is error
+    assert await raised_by(wait("ab", fail, timeout=5.0), body) is error
+    assert sorted(error.__notes__) == ["element 0, 'a', attempt 1", "element 1, 'b', attempt 1"]
 
 
 async def test_after_a_failure_nothing_more_is_delivered_and_everything_is_in_the_snapshot(
@@ -152,7 +179,9 @@ async def test_after_a_failure_nothing_more_is_delivered_and_everything_is_in_th
     assert (statistics.running, statistics.emitted, statistics.buffered) == (0, 1, 3)
 
 
-async def test_a_body_that_puts_when_the_failure_comes_gets_the_failure_only(push: Any, autojump_clock: MockClock) -> None:
+async def test_a_body_that_puts_when_the_failure_comes_gets_the_failure_only(
+    push: Any, autojump_clock: MockClock
+) -> None:
     """It does not get a BrokenResourceError beside it, wherever it just was."""
 
     async def waiting(operator: Any) -> None:
@@ -483,6 +512,21 @@ async def test_close_runs_when_the_operator_is_cancelled(wait: Any, autojump_clo
     assert diary.lines == [("open", 1.0), ("close", 2.5)]
 
 
+async def test_close_runs_when_the_operator_is_cancelled_before_its_block_begins(
+    wait: Any, autojump_clock: MockClock, nothing_left: Any
+) -> None:
+    class Quick(Diary):
+        async def open(self) -> None:
+            self._write("open")
+
+    diary = Quick()
+    snapshot = Snapshot((SnapshotElement(0, "a"),))
+    with nothing_left(), trio.CancelScope() as scope:
+        scope.cancel()
+        await raised_by(wait(["b"], diary, timeout=5.0, restore=snapshot))
+    assert [line for line, _ in diary.lines] == ["open", "close"]
+
+
 async def test_what_close_raises_after_a_cancellation_is_not_lost(wait: Any, autojump_clock: MockClock) -> None:
     error = OSError("connection lost")
     with trio.move_on_after(2.0):
@@ -502,9 +546,7 @@ async def test_close_is_bounded_by_the_timeout(wait: Any, autojump_clock: MockCl
 
 
 @pytest.mark.parametrize("name", ["open", "close"])
-async def test_an_open_or_close_that_is_not_async_is_told(
-    wait: Any, autojump_clock: MockClock, name: str
-) -> None:
+async def test_an_open_or_close_that_is_not_async_is_told(wait: Any, autojump_clock: MockClock, name: str) -> None:
     class Half(Diary):
         pass
 
@@ -550,9 +592,8 @@ async def test_snapshot_and_statistics_work_before_within_and_after_the_block(pu
 async def test_several_operators_can_be_chained(wait: Any, autojump_clock: MockClock) -> None:
     double = Scripted({value: Step(1.0, result=value * 2) for value in range(10)})
     add_one = Scripted({value * 2: Step(1.0, result=value * 2 + 1) for value in range(10)})
-    async with wait(range(10), double, timeout=5.0) as doubled:
-        async with wait(doubled, add_one, timeout=5.0) as results:
-            out = [result async for result in results]
+    async with wait(range(10), double, timeout=5.0) as doubled, wait(doubled, add_one, timeout=5.0) as results:
+        out = [result async for result in results]
     assert sorted(out) == [value * 2 + 1 for value in range(10)]
     assert trio.current_time() == 2.0
 

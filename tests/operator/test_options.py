@@ -24,7 +24,8 @@ def test_the_defaults_are_finite_and_safe_and_the_timeout_has_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("capacity", "buffer"), [(1, 1_000), (10, 1_000), (11, 1_100), (1_000, 100_000), (5_000, 100_000), (200_000, 200_000)]
+    ("capacity", "buffer"),
+    [(1, 1_000), (10, 1_000), (11, 1_100), (1_000, 100_000), (5_000, 100_000), (200_000, 200_000)],
 )
 def test_the_buffer_is_a_hundred_times_the_capacity_within_reason(capacity: int, buffer: int) -> None:
     assert Options(1.0, capacity=capacity).buffer == buffer
@@ -70,7 +71,7 @@ def test_a_wrong_timeout_is_refused(timeout: Any, error: type[Exception]) -> Non
         ({"on_error": None}, TypeError, 'on_error must be "raise", "skip" or an async callable, got None'),
         ({"mode": "sorted"}, ValueError, "mode must be one of ordered, unordered, keyed, got 'sorted'"),
         ({"mode": "keyed"}, TypeError, 'mode "keyed" takes key=, a callable, and no other mode does; got None'),
-        ({"mode": "keyed", "key": "id"}, TypeError, 'mode "keyed" takes key=, a callable.*got \'id\''),
+        ({"mode": "keyed", "key": "id"}, TypeError, "mode \"keyed\" takes key=, a callable.*got 'id'"),
         ({"mode": "ordered", "key": repr}, TypeError, 'mode "keyed" takes key=.* and no other mode does'),
     ],
 )

@@ -179,8 +179,8 @@ async def test_neither_the_input_nor_what_waits_for_its_turn_grows_without_bound
 
 
 async def test_siblings_do_not_run_on_after_a_failure(wait: Any, autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted({0: Step(1.0, error=OSError)}, default=Step(5.0)))
-    with pytest.raises(OSError):
+    recorder = Recorder(Scripted({0: Step(1.0, error=OSError("busy"))}, default=Step(5.0)))
+    with pytest.raises(OSError, match="busy"):
         await outputs(wait(range(20), recorder, timeout=10.0))
     assert trio.current_time() == 1.0
     assert (recorder.cancelled, recorder.running) == (19, 0)

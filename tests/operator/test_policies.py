@@ -119,10 +119,10 @@ async def test_a_result_is_remembered_for_as_long_as_it_is_good(autojump_clock: 
 
 
 async def test_none_is_a_result_and_an_exception_is_none() -> None:
-    recorder = Recorder(Scripted({"a": Step(result=None), "b": [Step(error=OSError), Step(result="b")]}))
+    recorder = Recorder(Scripted({"a": Step(result=None), "b": [Step(error=OSError("busy")), Step(result="b")]}))
     function = cached(recorder)
     assert [await function("a") for _ in range(2)] == [None, None]
-    with pytest.raises(OSError):
+    with pytest.raises(OSError, match="busy"):
         await function("b")
     assert await function("b") == "b"
     assert recorder.values == ["a", "b", "b"]

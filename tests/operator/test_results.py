@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -113,7 +114,7 @@ async def test_each_output_goes_to_one_of_several_consumers(wait: Any, autojump_
         for share in shares:
             nursery.start_soon(consume, share, results)
     assert [len(share) for share in shares] == [30, 30, 30]
-    assert sorted(sum(shares, [])) == list(range(90))
+    assert sorted(chain.from_iterable(shares)) == list(range(90))
 
 
 async def test_closing_stops_the_source_and_what_has_not_started(wait: Any, autojump_clock: MockClock) -> None:
@@ -169,14 +170,18 @@ async def test_a_consumer_outside_of_the_block_does_not_take_a_failure_for_the_e
             await output.receive()
         told.append(True)
 
+    async def fail(operator: Any, nursery: trio.Nursery) -> None:
+        async with operator:
+            nursery.start_soon(consume, operator.output)
+            await wait_all_tasks_blocked()
+            await operator.put("a")
+            await trio.sleep_forever()
+
     told: list[bool] = []
     async with trio.open_nursery() as nursery:
-        with pytest.raises(OSError):
-            async with push(Scripted({"a": Step(error=OSError)}), timeout=5.0) as operator:
-                nursery.start_soon(consume, operator.output)
-                await wait_all_tasks_blocked()
-                await operator.put("a")
-                await trio.sleep_forever()
+        operator = push(Scripted({"a": Step(error=OSError("busy"))}), timeout=5.0)
+        with pytest.raises(OSError, match="busy"):
+            await fail(operator, nursery)
     assert told == [True]
 
 

@@ -134,21 +134,23 @@ def test_a_wrong_number_of_retries_is_refused(
         ({"retry_on_result": 3}, "retry_on_result must be a predicate or None, got 3"),
     ],
 )
-def test_what_to_retry_on_is_checked_at_once(
-    kind: type[RetryStrategy], keywords: dict[str, Any], message: str
-) -> None:
+def test_what_to_retry_on_is_checked_at_once(kind: type[RetryStrategy], keywords: dict[str, Any], message: str) -> None:
     with pytest.raises(TypeError, match=message):
         make(kind, **keywords)
 
 
 @pytest.mark.parametrize("seconds", [-0.1, math.inf, math.nan])
-@pytest.mark.parametrize("name", ["delay", "initial", "maximum"])
-def test_seconds_are_finite_and_not_negative(name: str, seconds: float) -> None:
+@pytest.mark.parametrize(
+    ("name", "kind", "keywords"),
+    [
+        ("delay", FixedDelay, {}),
+        ("initial", ExponentialBackoff, {"maximum": 1.0}),
+        ("maximum", ExponentialBackoff, {"initial": 0.0}),
+    ],
+)
+def test_seconds_are_finite_and_not_negative(name: str, kind: Any, keywords: Any, seconds: float) -> None:
     with pytest.raises(ValueError, match=f"{name} must be finite seconds and not negative, got {seconds}"):
-        if name == "delay":
-            FixedDelay(3, seconds)
-        else:
-            ExponentialBackoff(3, **{"initial": 0.0, "maximum": 1.0, name: seconds})
+        kind(3, **{name: seconds}, **keywords)
 
 
 @pytest.mark.parametrize(

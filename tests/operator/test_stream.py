@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import AsyncIterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -100,7 +101,7 @@ async def test_two_records_of_one_key_never_run_at_once(autojump_clock: MockCloc
     assert recorder.peak_running == 3
     for key in "abc":
         calls = [call for call in recorder.calls if call.value[0] == key]
-        assert all(before.ended <= after.started for before, after in zip(calls, calls[1:], strict=False))
+        assert all(before.ended <= after.started for before, after in pairwise(calls))
 
 
 @pytest.mark.parametrize("step", [Step(10.0), Step(1.0, error=OSError)], ids=["times out", "fails"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, timedelta
 from itertools import count, islice
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -77,7 +77,7 @@ def test_a_bound_needs_no_constructor_without_arguments() -> None:
     """As a pandas `Timedelta` has none."""
 
     class Span(timedelta):
-        def __new__(cls, *, days: int) -> Span:
+        def __new__(cls, *, days: int) -> Self:
             return super().__new__(cls, days=days)
 
     day = date(2013, 1, 2)
@@ -91,12 +91,12 @@ def test_the_source_is_read_lazily() -> None:
 
 async def test_an_async_source_gives_an_async_iterator_of_the_same() -> None:
     async def source() -> AsyncIterator[int]:
-        for value in (10, 11, 12):
+        for value in (10, 11, 12, 13):
             yield value
 
     elements = assign_watermarks(source(), timestamp=lambda value: value, max_out_of_orderness=2)
     assert [each async for each in elements] == list(
-        assign_watermarks([10, 11, 12], timestamp=lambda value: value, max_out_of_orderness=2)
+        assign_watermarks([10, 11, 12, 13], timestamp=lambda value: value, max_out_of_orderness=2)
     )
 
 

@@ -130,9 +130,7 @@ async def test_an_idle_worker_is_woken_for_each_record(push: Any, autojump_clock
     assert [call.started for call in recorder.calls] == [0.0] * 4 + [1.0] * 4 + [2.0] * 4
 
 
-async def test_records_that_come_while_workers_are_busy_are_not_forgotten(
-    wait: Any, autojump_clock: MockClock
-) -> None:
+async def test_records_that_come_while_workers_are_busy_are_not_forgotten(wait: Any, autojump_clock: MockClock) -> None:
     async def source() -> AsyncIterator[int]:
         for value in range(40):
             await trio.sleep(value * 3 % 4 / 4)
@@ -150,9 +148,7 @@ async def shielded(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("why", ["failure", "leaving", "cancellation"])
-async def test_an_operator_that_stops_starts_nothing_any_more(
-    wait: Any, autojump_clock: MockClock, why: str
-) -> None:
+async def test_an_operator_that_stops_starts_nothing_any_more(wait: Any, autojump_clock: MockClock, why: str) -> None:
     """Not even from a worker whose function does not notice that it is being cancelled."""
 
     async def one_fails(value: Any) -> Any:
@@ -195,16 +191,16 @@ async def test_a_deadline_ends_one_invocation_and_not_its_neighbours(wait: Any, 
         await outputs(wait("abcd", recorder, timeout=2.0, capacity=2))
 
 
-async def test_a_function_that_never_suspends_lets_other_tasks_run(nursery):
+async def test_a_function_that_never_suspends_lets_other_tasks_run(nursery: trio.Nursery) -> None:
     """A worker takes a turn of the scheduler after so many calls, whatever the function does."""
     calls = longest = 0
 
-    async def count_call(value):
+    async def count_call(value: int) -> int:
         nonlocal calls
         calls += 1
         return value
 
-    async def watch():
+    async def watch() -> None:
         nonlocal longest
         seen = 0
         while True:

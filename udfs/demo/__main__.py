@@ -102,7 +102,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m udfs.demo", description=__doc__.splitlines()[0])
     parser.add_argument("--full", action="store_true", help="all 336,776 flights of 2013 instead of January's")
     parser.add_argument("--rows", type=_positive, help="at most so many flights")
-    parser.add_argument("--capacity", type=_positive, default=100, help="calls in flight per task (default: 100)")
+    parser.add_argument("--capacity", type=_positive, default=200, help="calls in flight per task (default: 200)")
     parser.add_argument("--timeout", type=_seconds, default=10.0, help="seconds per flight (default: 10)")
     parser.add_argument("--mode", choices=["ordered", "unordered"], default="unordered", help="(default: unordered)")
     parser.add_argument("--output", type=Path, help="a new folder for the Parquet files (default: output/flights)")

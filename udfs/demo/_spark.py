@@ -27,7 +27,7 @@ FLIGHT = (
     "sched_arr_time int, arr_delay double, carrier string, flight int, tailnum string, origin string, dest string, "
     "air_time double, distance double, hour int, minute int, time_hour string"
 )
-PARTITIONS = 8
+PARTITIONS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Job:
     """
 
     mode: Literal["ordered", "unordered"] = "unordered"
-    capacity: int = 100
+    capacity: int = 200
     timeout: float = 10.0
     full: bool = False
     rows: int | None = None
