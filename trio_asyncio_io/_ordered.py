@@ -50,7 +50,7 @@ class OrderedStreamElementQueue(StreamElementQueue):
         return entry
 
     def _admit_watermark(self, element: Watermark) -> Entry:
-        entry = Entry(element, self.arrived, True)
+        entry = Entry(element, self.arrived, is_watermark=True)
         self._entries.append(entry)
         return entry
 

@@ -84,7 +84,7 @@ class UnorderedStreamElementQueue(StreamElementQueue):
 
     def _admit_watermark(self, element: Watermark) -> Entry:
         wall = Segment()
-        entry = SegmentEntry(element, self.arrived, wall, True)
+        entry = SegmentEntry(element, self.arrived, wall, is_watermark=True)
         self._segments.extend((wall, Segment()))
         self._leave_empty_segments()
         return entry

@@ -1,0 +1,70 @@
+"""The command line: `python -m benchmarks --help`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+import benchmarks
+
+from ._overhead import overhead
+from ._report import Report, Section
+from ._throughput import throughput
+
+PARTS = ("operator", "latency", "spark")
+WIDTH = 110  # columns, where there is no terminal to ask
+
+
+def main() -> int:
+    """Measure, show, and write."""
+    options = _options()
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    report = Report(options.quick)
+    for part in options.parts or PARTS:
+        for section in _measured(part, console, quick=options.quick):
+            section.show(console)
+            report.sections.append(section)
+    if options.json is not None:
+        report.write(options.json)
+        console.print(f"written to {options.json}")
+    return 0
+
+
+def _measured(part: str, console: Console, *, quick: bool) -> list[Section]:
+    columns = (SpinnerColumn(), TextColumn("{task.description}: {task.completed} measurements"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(part, total=None)
+
+        def on_step() -> None:
+            progress.advance(task)
+
+        if part == "operator":
+            return overhead(quick=quick, on_step=on_step)
+        if part == "latency":
+            return [throughput(quick=quick, on_step=on_step)]
+        from ._enriching import cost, gain, session  # noqa: PLC0415 - the operator is measured without Spark too
+
+        with session() as spark:
+            return [measure(spark, quick=quick, on_step=on_step) for measure in (cost, gain)]
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=(benchmarks.__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument("parts", nargs="*", metavar="part", help=f"{', '.join(PARTS)} (default: all)")
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds: about two minutes in all")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="write the numbers there, too")
+    options = parser.parse_args()
+    for part in options.parts:
+        if part not in PARTS:
+            parser.error(f"there is no part {part}: {', '.join(PARTS)}")
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,25 @@
+"""The gauge: how many calls are in flight, and how many there were at most."""
+
+from __future__ import annotations
+
+__all__ = ["Gauge"]
+
+
+class Gauge:
+    """Counts the calls in flight. For one thread.
+
+    Attributes:
+        running: Calls in flight now.
+        peak: Most calls that were in flight at once.
+    """
+
+    def __init__(self) -> None:
+        self.running = 0
+        self.peak = 0
+
+    def __enter__(self) -> None:
+        self.running += 1
+        self.peak = max(self.peak, self.running)
+
+    def __exit__(self, *_: object) -> None:
+        self.running -= 1

@@ -1,0 +1,32 @@
+"""The latencies: what a service with a long tail takes for its answers; the same in every run."""
+
+from __future__ import annotations
+
+from random import Random
+from statistics import fmean
+
+__all__ = ["mean_latency", "seconds_of"]
+
+MEAN_SECONDS = 0.020
+STRAGGLER_SECONDS = 1.0
+STRAGGLER_SHARE = 0.01
+
+
+def _draw(random: Random) -> float:
+    if random.random() < STRAGGLER_SHARE:
+        return STRAGGLER_SECONDS
+    return random.expovariate(1 / MEAN_SECONDS)
+
+
+_RANDOM = Random(1)
+_SECONDS = [_draw(_RANDOM) for _ in range(20_000)]
+
+
+def seconds_of(call: int) -> float:
+    """The latency of this call: exponential with a mean of 20 ms, but one second for one in a hundred."""
+    return _SECONDS[call % len(_SECONDS)]
+
+
+def mean_latency(calls: int = len(_SECONDS)) -> float:
+    """Mean seconds of the first so many calls: with the capacity, what Little's law allows."""
+    return fmean(seconds_of(call) for call in range(calls))

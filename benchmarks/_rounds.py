@@ -1,0 +1,66 @@
+"""Rounds: contenders measured in turn, again and again, so that what disturbs one disturbs all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from statistics import median, quantiles
+
+__all__ = ["Rounds", "measure"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """What was measured: one number for each contender and round; the first contender is the measure of the others.
+
+    Attributes:
+        numbers: By contender, in the order of the rounds.
+    """
+
+    numbers: dict[str, list[float]]
+
+    @property
+    def base(self) -> str:
+        """The contender that the others are compared with."""
+        return next(iter(self.numbers))
+
+    def median(self, name: str) -> float:
+        """The middle one of a contender's numbers."""
+        return median(self.numbers[name])
+
+    def ratios(self, name: str) -> list[float]:
+        """A contender's number by the base's, round by round: noise that lasts for a round cancels out."""
+        return [number / base for number, base in zip(self.numbers[name], self.numbers[self.base], strict=True)]
+
+    def ratio(self, name: str) -> float:
+        """The middle one of the ratios."""
+        return median(self.ratios(name))
+
+    def spread(self, name: str) -> tuple[float, float]:
+        """The first and the third quartile of the ratios: half of the rounds lie between."""
+        ratios = self.ratios(name)
+        if len(ratios) == 1:
+            return ratios[0], ratios[0]
+        low, _, high = quantiles(ratios, n=4, method="inclusive")
+        return low, high
+
+
+def measure(contenders: Mapping[str, Callable[[], float]], rounds: int, on_step: Callable[[], object]) -> Rounds:
+    """Each contender's number in each round.
+
+    Args:
+        contenders: By name: a callable that runs once and gives its number. The first is the base.
+        rounds: How many; each begins with another contender. One more goes before them and is not counted, so that
+            everything is warm.
+        on_step: Called after each measurement.
+    """
+    names = list(contenders)
+    numbers: dict[str, list[float]] = {name: [] for name in names}
+    for number in range(-1, rounds):
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            measured = contenders[name]()
+            if number >= 0:
+                numbers[name].append(measured)
+            on_step()
+    return Rounds(numbers)

@@ -1,0 +1,87 @@
+"""Every example in a docstring runs, or at least compiles."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from textwrap import dedent
+from types import ModuleType
+from typing import Any
+
+import pytest
+import trio
+import trio.testing  # noqa: F401 - for the examples
+
+import trio_asyncio_io
+import trio_asyncio_io.testing
+
+# What an example may use without an import
+GLOBALS = {
+    **{name: getattr(trio_asyncio_io, name) for name in trio_asyncio_io.__all__},
+    **{name: getattr(trio_asyncio_io.testing, name) for name in trio_asyncio_io.testing.__all__},
+    "trio": trio,
+}
+HEADING = re.compile(r"^Example:\n(.*?)(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Docstring:
+    """The docstring of a module, a class, a function or a method."""
+
+    name: str
+    text: str
+
+
+def modules(package: ModuleType) -> Iterator[ModuleType]:
+    yield package
+    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        yield importlib.import_module(found.name)
+
+
+def docstrings(owner: Any, name: str, module: str) -> Iterator[Docstring]:
+    if owner.__doc__:
+        yield Docstring(name, inspect.cleandoc(owner.__doc__))
+    for key, member in vars(owner).items():
+        inner = member.fget if isinstance(member, property) else member
+        is_ours = getattr(inner, "__module__", None) == module and not isinstance(inner, ModuleType)
+        if is_ours and (inspect.isclass(inner) or inspect.isroutine(inner)):
+            yield from docstrings(inner, f"{name}.{key}", module)
+
+
+def examples() -> Iterator[Docstring]:
+    for module in modules(trio_asyncio_io):
+        for docstring in docstrings(module, module.__name__, module.__name__):
+            if "Example:" in docstring.text or ">>>" in docstring.text:
+                yield docstring
+
+
+EXAMPLES = {each.name: each.text for each in examples()}
+SESSIONS = [name for name, text in EXAMPLES.items() if ">>>" in text]
+SKETCHES = [name for name, text in EXAMPLES.items() if ">>>" not in text]
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_session_gives_what_it_shows(name: str) -> None:
+    test = doctest.DocTestParser().get_doctest(EXAMPLES[name], dict(GLOBALS), name, None, 0)
+    runner = doctest.DocTestRunner(verbose=False)
+    failures: list[str] = []
+    runner.run(test, out=failures.append)
+    assert not failures, "".join(failures)
+
+
+@pytest.mark.parametrize("name", SKETCHES)
+def test_a_sketch_compiles(name: str) -> None:
+    found = HEADING.search(EXAMPLES[name])
+    assert found is not None
+    compile(dedent(found.group(1)), name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+
+def test_the_doors_have_an_example_each() -> None:
+    for door in ("ordered_wait", "unordered_wait", "keyed_wait"):
+        assert f"trio_asyncio_io._stream.{door}" in EXAMPLES

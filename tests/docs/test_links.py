@@ -1,0 +1,42 @@
+"""Every link from one page to another file leads somewhere, and no page names a machine."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/changelog.d").glob("*.md"))]
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """The fragments by which GitHub knows a page's headings."""
+    headings = HEADING.findall(page.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def broken_links(page: Path) -> list[str]:
+    broken = []
+    for link in LINK.findall(page.read_text(encoding="utf-8")):
+        if link.startswith(("https://", "http://")):
+            continue
+        path, _, fragment = link.partition("#")
+        target = page if not path else page.parent / path
+        if not target.exists() or (fragment and fragment not in anchors(target)):
+            broken.append(link)
+    return broken
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    assert broken_links(page) == []
+
+
+def test_a_link_that_leads_nowhere_is_seen(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# A heading\n[here](#a-heading) [gone](gone.md) [nowhere](#no-heading)\n")
+    assert broken_links(page) == ["gone.md", "#no-heading"]

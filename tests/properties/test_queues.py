@@ -1,0 +1,166 @@
+"""The three queues against a list: whatever is put, completed and polled, in any order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from trio_asyncio_io import (
+    KeyedStreamElementQueue,
+    OrderedStreamElementQueue,
+    StreamRecord,
+    UnorderedStreamElementQueue,
+    Watermark,
+)
+
+QUEUES = {
+    "ordered": OrderedStreamElementQueue,
+    "unordered": UnorderedStreamElementQueue,
+    "keyed": lambda bound: KeyedStreamElementQueue(bound, key=lambda value: value[0]),
+}
+
+
+@dataclass(eq=False)
+class Held:
+    """What the model knows of one entry."""
+
+    entry: Any
+    element: Any
+    key: Any
+    is_done: bool
+
+    @property
+    def is_watermark(self) -> bool:
+        return isinstance(self.element, Watermark)
+
+
+class Model:
+    """A queue as a list of all that is held, and a list of what is done in the order in which it may overtake."""
+
+    def __init__(self, mode: str, bound: int) -> None:
+        self.mode = mode
+        self.bound = bound
+        self.held: list[Held] = []
+        self.done: list[Held] = []
+
+    def has_room_for(self, element: Any) -> bool:
+        wanted = isinstance(element, Watermark)
+        return sum(each.is_watermark == wanted for each in self.held) < self.bound
+
+    def complete(self, one: Held) -> None:
+        one.is_done = True
+        line = [each for each in self.held if each.key == one.key] if self.mode == "keyed" else [one]
+        for each in takewhile(lambda each: each.is_done, line):
+            if each not in self.done:
+                self.done.append(each)
+
+    def next_out(self) -> Held | None:
+        if not self.held:
+            return None
+        head = self.held[0]
+        if self.mode == "ordered" or head.is_watermark:
+            return head if head.is_done else None
+        segment = list(takewhile(lambda each: not each.is_watermark, self.held))
+        return next((each for each in self.done if each in segment), None)
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """Drives a queue and its model with the same hands."""
+
+    mode: str
+
+    @initialize(bound=st.integers(1, 5))
+    def make(self, bound: int) -> None:
+        self.queue = QUEUES[self.mode](bound)
+        self.model = Model(self.mode, bound)
+        self.number = 0
+
+    def _put(self, element: Any, key: Any) -> None:
+        had_room = self.model.has_room_for(element)
+        entry = self.queue.try_put(element)
+        assert (entry is not None) == had_room
+        if entry is not None:
+            assert entry.sequence == self.number
+            self.number += 1
+            self.model.held.append(Held(entry, element, key, entry.is_done))
+
+    @rule(key=st.sampled_from("abc"), is_bare=st.booleans())
+    def put_a_record(self, key: str, is_bare: bool) -> None:
+        value = (key, self.number)
+        self._put(value if is_bare else StreamRecord(value, self.number), key)
+
+    @rule()
+    def put_a_watermark(self) -> None:
+        self._put(Watermark(self.number), None)
+
+    @precondition(lambda self: any(not each.is_done for each in self.model.held))
+    @rule(data=st.data())
+    def complete_one(self, data: st.DataObject) -> None:
+        one = data.draw(st.sampled_from([each for each in self.model.held if not each.is_done]))
+        self.model.complete(one)
+        one.entry.complete([one.element])
+        one.entry.complete(["too late"])
+
+    @rule()
+    def poll(self) -> None:
+        expected = self.model.next_out()
+        if expected is None:
+            with pytest.raises(IndexError):
+                self.queue.poll()
+            return
+        entry = self.queue.poll()
+        assert entry is expected.entry
+        assert entry.results == [expected.element]
+        self.model.held.remove(expected)
+        if expected in self.model.done:
+            self.model.done.remove(expected)
+
+    @invariant()
+    def the_queue_holds_what_the_model_holds(self) -> None:
+        if not hasattr(self, "queue"):
+            return
+        held = self.model.held
+        assert self.queue.values() == [each.element for each in held]
+        assert self.queue.entries() == [each.entry for each in held]
+        assert len(self.queue) == sum(not each.is_watermark for each in held)
+        assert self.queue.is_empty() == (not held)
+        assert self.queue.has_completed() == (self.model.next_out() is not None)
+
+    @invariant()
+    def a_record_may_start_if_none_of_its_key_is_unfinished_before_it(self) -> None:
+        if not hasattr(self, "queue"):
+            return
+        unfinished = [each for each in self.model.held if not each.is_done]
+        for each in unfinished:
+            first = next(other for other in unfinished if self.mode != "keyed" or other.key == each.key)
+            assert self.queue.may_start(each.entry) == (self.mode != "keyed" or first is each)
+
+    def teardown(self) -> None:
+        """Whatever is left, comes out once it is done."""
+        for each in list(self.model.held):
+            if not each.is_done:
+                each.entry.complete([each.element])
+        out = 0
+        while self.queue.has_completed():
+            self.queue.poll()
+            out += 1
+        assert out == len(self.model.held)
+        assert self.queue.is_empty()
+
+
+def machine(queue_mode: str) -> Any:
+    """The test case that drives the queue of this mode."""
+    case = type(f"{queue_mode}Machine", (QueueMachine,), {"mode": queue_mode}).TestCase
+    case.settings = settings(stateful_step_count=40)
+    return case
+
+
+TestOrderedQueue = machine("ordered")
+TestUnorderedQueue = machine("unordered")
+TestKeyedQueue = machine("keyed")

@@ -1,0 +1,126 @@
+"""The doors, as their users call them."""
+
+import math
+from collections.abc import AsyncIterator, Iterator
+from typing import assert_type
+
+import trio
+
+from trio_asyncio_io import (
+    AsyncWaitOperator,
+    ExponentialBackoff,
+    FixedDelay,
+    Results,
+    Snapshot,
+    SnapshotElement,
+    Statistics,
+    StreamRecord,
+    Watermark,
+    assign_watermarks,
+    keyed_wait,
+    ordered_wait,
+    unordered_wait,
+)
+
+
+async def length(text: str) -> int:
+    return len(text)
+
+
+async def words() -> AsyncIterator[str]:
+    yield "a"
+
+
+async def bare_values() -> None:
+    async with ordered_wait(["a", "bc"], length, timeout=5.0) as results:
+        assert_type(results, Results[int])
+        async for result in results:
+            assert_type(result, int)
+    async with unordered_wait(words(), length, capacity=10, buffer=100, timeout=math.inf) as results:
+        assert_type(await results.receive(), int)
+        assert_type(results.receive_nowait(), int)
+        await results.aclose()
+    async with keyed_wait({"a": 1}, length, key=str.upper, timeout=5) as results:
+        assert_type([result async for result in results], list[int])
+
+
+async def a_channel_as_source(channel: trio.MemoryReceiveChannel[str]) -> None:
+    async with unordered_wait(channel, length, timeout=5.0) as results:
+        channel_of_results: trio.abc.ReceiveChannel[int] = results
+    await channel_of_results.aclose()
+
+
+async def records_and_watermarks() -> None:
+    elements: list[StreamRecord[str] | Watermark] = [StreamRecord("a", 1), Watermark(1)]
+    async with ordered_wait(elements, length, timeout=5.0):
+        pass
+    made = assign_watermarks(["a"], timestamp=len, max_out_of_orderness=1)
+    assert_type(made, Iterator[StreamRecord[str] | Watermark])
+    async with unordered_wait(made, length, timeout=5.0):
+        pass
+    made_async = assign_watermarks(words(), timestamp=len, max_out_of_orderness=1)
+    assert_type(made_async, AsyncIterator[StreamRecord[str] | Watermark])
+    async with unordered_wait(made_async, length, timeout=5.0):
+        pass
+    assert_type(StreamRecord("a", 1).value, str)
+
+
+async def what_is_done_about_errors() -> None:
+    async def minus_one(text: str, exception: Exception) -> int:
+        return -1
+
+    async def zero(text: str) -> int:
+        return 0
+
+    async with ordered_wait(["a"], length, timeout=5.0, on_error="raise") as results:
+        assert_type(results, Results[int])
+    async with ordered_wait(["a"], length, timeout=5.0, on_error="skip") as results:
+        assert_type(results, Results[int])
+    async with ordered_wait(["a"], length, timeout=5.0, on_error=minus_one, on_timeout=zero) as results:
+        assert_type(results, Results[int])
+    ordered_wait(["a"], length, timeout=5.0, on_error="ignore")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    ordered_wait(["a"], length)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+async def retries() -> None:
+    fixed = FixedDelay(3, 0.5, retry_on=(OSError, TimeoutError))
+    growing = ExponentialBackoff(
+        3,
+        initial=0.1,
+        maximum=2.0,
+        retry_on=lambda error: "busy" in str(error),
+        retry_on_result=lambda result: result is None,
+    )
+    assert_type(growing.backoff(1, random=0.5), float)
+    for strategy in (fixed, growing):
+        async with ordered_wait(["a"], length, timeout=5.0, retry=strategy) as results:
+            assert_type(results, Results[int])
+    FixedDelay(3, 0.5, retry_on=BaseException)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+async def snapshot_and_restore() -> None:
+    async with ordered_wait(["a"], length, timeout=5.0) as results:
+        snapshot = results.snapshot()
+        assert_type(snapshot, Snapshot)
+        assert_type(results.statistics(), Statistics)
+        assert_type(results.statistics().emitted, int)
+        assert_type(results.statistics().slot_wait_seconds, float)
+    for element in snapshot.elements:
+        assert_type(element, SnapshotElement)
+        assert_type(element.sequence, int)
+    async with ordered_wait(["b"], length, timeout=5.0, restore=snapshot) as results:
+        assert_type(results, Results[int])
+
+
+async def the_pushing_door() -> None:
+    async with AsyncWaitOperator(length, mode="unordered", timeout=5.0, capacity=10) as operator:
+        assert_type(operator, AsyncWaitOperator[str, int])
+        await operator.put("a")
+        operator.put_nowait(StreamRecord("b", 2))
+        await operator.put(Watermark(2))
+        operator.end_input()
+        assert_type(await operator.output.receive(), int)
+    assert_type(operator.snapshot(), Snapshot)
+    assert_type(operator.statistics(), Statistics)
+    AsyncWaitOperator(length, mode="keyed", key=str.upper, timeout=5.0)
+    AsyncWaitOperator(length, mode="sorted", timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -1,0 +1,98 @@
+"""What users supply as a function: callables, objects, adapters and policies around them."""
+
+from functools import partial
+from typing import Any, assert_type
+
+from trio_asyncio_io import AsyncFunction, AsyncWaitOperator, Results, ordered_wait
+from trio_asyncio_io.adapters import in_thread, is_async
+from trio_asyncio_io.policies import cached, single_flight
+from trio_asyncio_io.testing import Call, Recorder, Scripted, Step, fails_first
+
+
+class Length(AsyncFunction[str, int]):
+    def __init__(self, unit: int) -> None:
+        self.unit = unit
+
+    async def open(self) -> None:
+        self.calls = 0
+
+    async def invoke(self, value: str) -> int:
+        self.calls += 1
+        return len(value) // self.unit
+
+    async def timeout(self, value: str) -> int:
+        return 0
+
+    async def close(self) -> None:
+        del self.calls
+
+
+class Weather(AsyncFunction[Any, float]):
+    """A function of several columns, for a UDF."""
+
+    async def invoke(self, origin: str, hour: int) -> float:
+        return hour / len(origin)
+
+
+class WeatherOrNothing(AsyncFunction[Any, float | None]):
+    async def invoke(self, origin: str, hour: int | None = None, *, unit: str = "F") -> float | None:
+        return None if hour is None else 1.0
+
+
+async def an_object() -> None:
+    async with ordered_wait(["a"], Length(2), timeout=5.0) as results:
+        assert_type(results, Results[int])
+    async with AsyncWaitOperator(Length(2), timeout=5.0) as operator:
+        assert_type(operator, AsyncWaitOperator[str, int])
+    assert_type(await Length(2).invoke("a"), int)
+    assert_type(await Weather().invoke("EWR", 3), float)
+    assert_type(await WeatherOrNothing().invoke("EWR", unit="C"), float | None)
+    # An override keeps its own parameters: these calls are wrong, and the checkers say so
+    await Length(2).invoke(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    await Weather().invoke("EWR")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+class Incomplete(AsyncFunction[str, int]):
+    async def open(self) -> None: ...
+
+
+def without_invoke() -> None:
+    Incomplete()  # type: ignore[abstract]  # pyright: ignore[reportAbstractUsage]
+
+
+async def other_callables() -> None:
+    async def scaled(factor: float, value: int) -> float:
+        return factor * value
+
+    class Doubled:
+        async def __call__(self, value: int) -> int:
+            return 2 * value
+
+    async with ordered_wait([1], partial(scaled, 0.5), timeout=5.0) as scaled_results:
+        assert_type(scaled_results, Results[float])
+    async with ordered_wait([1], Doubled(), timeout=5.0) as doubled_results:
+        assert_type(doubled_results, Results[int])
+    async with ordered_wait([1], in_thread(hex), timeout=5.0) as texts:
+        assert_type(texts, Results[str])
+    assert_type(is_async(scaled), bool)
+
+    def blocking(value: int) -> int:
+        return value
+
+    ordered_wait([1], blocking, timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+async def policies() -> None:
+    lookup = cached(single_flight(Length(2), key=str.upper), size=100, ttl=60.0)
+    async with ordered_wait(["a"], lookup, timeout=5.0) as results:
+        assert_type(results, Results[Any])
+    assert_type(lookup.hits, int)
+
+
+async def helpers_for_tests() -> None:
+    script = Scripted({"a": Step(1.0), "b": fails_first(2, OSError)}, default=Step(result=0))
+    recorder = Recorder(script)
+    async with ordered_wait(["a"], recorder, timeout=5.0):
+        assert_type(recorder.peak_running, int)
+    assert_type(recorder.calls, list[Call[str]])
+    assert_type(recorder.calls[0].ended, float | None)

@@ -1,0 +1,77 @@
+"""The Spark side, as its users write it."""
+
+from typing import Any, assert_type
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StringType, StructType
+
+from udfs import (
+    AsyncFunction,
+    AsyncPandasUDF,
+    ExponentialBackoff,
+    async_pandas_udf,
+    ordered_wait,
+    unordered_wait,
+)
+from udfs.http import StackTransport, client
+
+
+class Weather(AsyncFunction[Any, dict[str, float]]):
+    async def open(self) -> None:
+        self.http = client(base_url="http://127.0.0.1:8000")
+
+    async def invoke(self, origin: str, hour: str) -> dict[str, float]:
+        found: dict[str, float] = (await self.http.get(f"/weather/{origin}/{hour}")).json()
+        return found
+
+    async def close(self) -> None:
+        await self.http.aclose()
+
+
+async def country(ip: str) -> str:
+    return "NL"
+
+
+async def nowhere(ip: str) -> None: ...
+
+
+def the_column_udf(df: DataFrame) -> None:
+    made: AsyncPandasUDF = async_pandas_udf(country, StringType(), timeout=5.0, on_timeout=nowhere)
+    assert_type(made.deterministic, bool)
+    assert_type(made.asNondeterministic(), AsyncPandasUDF)
+    assert_type(df.select("ip", made("ip")), DataFrame)
+    df.sparkSession.udf.register("country", made)
+
+    @async_pandas_udf("string", timeout=5.0, on_error="null", cluster_capacity=400)  # type: ignore[untyped-decorator]
+    async def decorated(ip: str) -> str:
+        return ip
+
+    df.withColumn("country", decorated(df.ip))
+    async_pandas_udf("string")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    async_pandas_udf("string", timeout=5.0, on_error="skip")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def the_operators(df: DataFrame) -> None:
+    retry = ExponentialBackoff(3, initial=0.1, maximum=1.0)
+    assert_type(ordered_wait(df, Weather(), "temp double", inputs=["origin", "hour"], timeout=5.0), DataFrame)
+    more = unordered_wait(
+        df,
+        Weather(),
+        StructType().add("temp", "double"),
+        inputs=("origin", "hour"),
+        timeout=5.0,
+        capacity=10,
+        buffer=1_000,
+        retry=retry,
+        on_error="column",
+        flatten=True,
+        event_time="ts",
+        max_out_of_orderness="10 seconds",
+    )
+    assert_type(more, DataFrame)
+    assert_type(df.transform(ordered_wait, country, "country string", timeout=5.0), DataFrame)
+    ordered_wait(df, country, "country string", timeout=5.0, event_time="ts")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+def the_transport() -> None:
+    StackTransport(max_connections=10, max_idle=5, keepalive_expiry=30.0)

@@ -1,0 +1,351 @@
+"""The bridge: rows in, rows with results out, and the operator in another thread."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import traceback
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+import trio
+
+import udfs._bridge
+from udfs._bridge import enrich
+from udfs._hangup import HangUpError
+from udfs._runtime import Runtime
+
+PATIENCE = 30.0  # seconds that only a hang takes
+NOBODY: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left(tasks_of_the_loop: Any) -> Iterator[None]:
+    yield
+    assert tasks_of_the_loop() == NOBODY
+
+
+def values(chunks: Any) -> list[Any]:
+    return [row.result for chunk in chunks for row in chunk]
+
+
+async def double(value: int) -> int:
+    return 2 * value
+
+
+def test_every_row_comes_out_with_its_result(rows: Any, settings: Any) -> None:
+    chunks = enrich(iter([rows([1, 2, 3]), rows([4, 5], 1)]), settings(double))
+    out = [(row.batch, row.index, row.inputs, row.result) for chunk in chunks for row in chunk]
+    assert out == [(0, 0, (1,), 2), (0, 1, (2,), 4), (0, 2, (3,), 6), (1, 0, (4,), 8), (1, 1, (5,), 10)]
+
+
+def test_no_rows_give_no_rows_and_no_call(settings: Any) -> None:
+    assert values(enrich(iter([]), settings(double))) == []
+    assert values(enrich(iter([[], []]), settings(double))) == []
+
+
+def test_empty_batches_among_others_are_passed_over(rows: Any, settings: Any) -> None:
+    assert values(enrich(iter([[], rows([1]), [], rows([2]), []]), settings(double))) == [2, 4]
+
+
+def test_a_call_of_the_next_batch_starts_while_one_of_this_batch_still_runs(rows: Any, settings: Any) -> None:
+    """There is no barrier: the first row of each batch ends only when the last row of the next has started."""
+    started = [trio.Event() for _ in range(6)]
+
+    async def meet(value: int) -> int:
+        started[value].set()
+        if value + 3 < len(started):
+            await started[value + 3].wait()
+        return value
+
+    batches = [rows([0, 1], 0), rows([2, 3], 1), rows([4, 5], 2)]
+    assert values(enrich(iter(batches), settings(meet, capacity=6))) == list(range(6))
+
+
+def test_the_next_batch_is_read_exactly_when_fewer_rows_than_the_buffer_are_under_way(
+    rows: Any, settings: Any, gate: Any
+) -> None:
+    third_is_read = gate()
+    out = 0
+    under_way_when_read = []
+
+    def batches() -> Iterator[Any]:
+        for number in range(10):
+            under_way_when_read.append(2 * number - out)
+            if number == 2:
+                third_is_read.open()
+            yield rows([0, 1], number)
+
+    async def wait(value: int) -> int:
+        await third_is_read.wait()
+        return value
+
+    for chunk in enrich(batches(), settings(wait, capacity=2, buffer=5)):
+        out += len(chunk)
+    assert under_way_when_read[:3] == [0, 2, 4]  # nothing had come out yet
+    assert max(under_way_when_read) < 5
+    assert out == 20
+
+
+def test_a_batch_larger_than_the_buffer_is_the_only_one_that_is_held(rows: Any, settings: Any) -> None:
+    out = 0
+    under_way_when_read = []
+
+    def batches() -> Iterator[Any]:
+        for number in range(4):
+            under_way_when_read.append(100 * number - out)
+            yield rows(range(100), number)
+
+    for chunk in enrich(batches(), settings(double, capacity=1, buffer=7)):
+        out += len(chunk)
+    assert max(under_way_when_read) < 7
+    assert out == 400
+
+
+def last_first(count: int) -> Any:
+    """A function whose calls, with 0 to count - 1, all run at once and end in falling order."""
+    done = [trio.Event() for _ in range(count)]
+
+    async def call(value: int) -> int:
+        if value + 1 < count:
+            await done[value + 1].wait()
+            await trio.testing.wait_all_tasks_blocked()  # until the one before has been emitted
+        done[value].set()
+        return value
+
+    return call
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("ordered", [0, 1, 2]), ("unordered", [2, 1, 0])])
+def test_the_order_is_that_of_the_mode(rows: Any, settings: Any, mode: str, expected: list[int]) -> None:
+    batches = [rows([0]), rows([1, 2], 1)]
+    assert values(enrich(iter(batches), settings(last_first(3), mode=mode))) == expected
+
+
+def test_no_row_crosses_a_watermark(rows: Any, settings: Any) -> None:
+    """The first row makes a watermark, as it always does, and the fourth: event time is past the bound again."""
+    times = [0, 1, 2, 20, 20]
+    chunks = enrich(iter([rows(range(5), 0, times)]), settings(last_first(5), mode="unordered", delay=5))
+    assert values(chunks) == [0, 3, 2, 1, 4]
+
+
+def test_watermarks_alone_make_no_chunk(rows: Any, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last one follows the end of the input, which may be long after the last row came out."""
+    monkeypatch.setattr(udfs._bridge, "CHUNK_ROWS", 1)
+    chunks = enrich(iter([rows([1, 2], 0, [5, 50])]), settings(double, mode="unordered", delay=1))
+    assert [len(chunk) for chunk in chunks] == [1, 1]
+
+
+def test_a_row_without_event_time_moves_no_watermark(rows: Any, settings: Any) -> None:
+    batch = rows(range(4), 0, [None, 10, None, 30])
+    out = values(enrich(iter([batch]), settings(double, mode="unordered", delay=0)))
+    assert sorted(out) == [0, 2, 4, 6]
+
+
+async def fail_on_two(value: int) -> int:
+    if value == 2:
+        raise ValueError("two is too many")
+    return value
+
+
+def test_the_users_exception_comes_out_as_itself_and_names_the_row(rows: Any, settings: Any) -> None:
+    with pytest.raises(ValueError, match="two is too many") as caught:
+        values(enrich(iter([rows([0, 1, 2, 3])]), settings(fail_on_two)))
+    assert caught.value.__notes__ == ["element 2, row (2), attempt 1"]
+
+
+def test_the_users_traceback_begins_in_the_users_function(rows: Any, settings: Any) -> None:
+    with pytest.raises(ValueError, match="too many") as caught:
+        values(enrich(iter([rows([2])]), settings(fail_on_two)))
+    names = [entry.name for entry in caught.traceback]
+    assert names[-1] == "fail_on_two"
+    assert names[-3:-1] == ["enrich", "chunks_until"]  # Spark's thread, and nothing of the loop
+
+
+def test_a_failure_cancels_the_other_calls_and_waits_until_they_have_unwound(rows: Any, settings: Any) -> None:
+    started, unwound = [], []
+
+    async def call(value: int) -> int:
+        if value == 2:
+            raise ValueError("two is too many")
+        started.append(value)
+        try:
+            await trio.sleep_forever()
+        finally:
+            unwound.append(value)
+
+    with pytest.raises(ValueError, match="two is too many"):
+        values(enrich(iter([rows([0, 1, 2, 3])]), settings(call)))
+    assert sorted(unwound) == sorted(started)
+
+
+@pytest.mark.parametrize("on_error", ["null", "column"])
+def test_a_row_that_failed_comes_out_in_its_place_with_its_failure(rows: Any, settings: Any, on_error: str) -> None:
+    chunks = enrich(iter([rows([1, 2, 3])]), settings(fail_on_two, on_error=on_error))
+    out = [row for chunk in chunks for row in chunk]
+    assert [row.result for row in out] == [1, None, 3]
+    assert [row.failure is None for row in out] == [True, False, True]
+    assert repr(out[1].failure.exception) == "ValueError('two is too many')"
+
+
+def test_closing_the_generator_cancels_what_runs_and_waits_until_it_has_unwound(rows: Any, settings: Any) -> None:
+    started, unwound = [], []
+    all_hang = trio.Event()
+
+    async def call(value: int) -> int:
+        if value == 0:
+            await all_hang.wait()
+            return value
+        started.append(value)
+        if len(started) == 3:
+            all_hang.set()
+        try:
+            await trio.sleep_forever()
+        finally:
+            unwound.append(value)
+
+    chunks = enrich(iter([rows([0, 1, 2, 3])]), settings(call))
+    assert [row.result for row in next(chunks)] == [0]
+    assert unwound == []
+    chunks.close()
+    assert sorted(unwound) == [1, 2, 3]
+
+
+def test_closing_does_not_wait_for_ever_for_a_call_that_does_not_unwind(
+    rows: Any, settings: Any, gate: Any, tasks_of_the_loop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(udfs._bridge, "STOP_SECONDS", 0.01)
+    stubborn = gate()
+
+    async def call(value: int) -> int:
+        if value == 1:
+            with trio.CancelScope(shield=True):
+                await stubborn.wait()
+        return value
+
+    with closing(enrich(iter([rows([0, 1])]), settings(call))) as chunks:
+        next(chunks)
+        stubborn.wait_until_reached()
+    assert tasks_of_the_loop() != NOBODY
+    stubborn.open()
+    while tasks_of_the_loop():
+        pass  # each look is a turn of the loop
+
+
+def test_an_exception_of_the_input_comes_out_as_itself_and_cancels_the_calls(
+    rows: Any, settings: Any, gate: Any
+) -> None:
+    running, unwound = gate(), []
+
+    def batches() -> Iterator[Any]:
+        yield rows([0])
+        running.wait_until_reached()
+        raise OSError("the shuffle file is gone")
+
+    async def call(value: int) -> int:
+        try:
+            await running.wait()
+        finally:
+            unwound.append(value)
+        return value
+
+    with pytest.raises(OSError, match="the shuffle file is gone"):
+        values(enrich(batches(), settings(call)))
+    assert unwound == [0]
+
+
+def test_a_hang_up_of_spark_cancels_the_calls_and_wakes_sparks_thread(
+    rows: Any, settings: Any, gate: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hung_up, unwound = gate(), []
+    monkeypatch.setattr(udfs._bridge, "worker_socket", lambda: "a socket")
+    monkeypatch.setattr(udfs._bridge, "until_hangup", lambda connection: hung_up.wait())
+
+    async def call(value: int) -> int:
+        hung_up.open()
+        try:
+            await trio.sleep_forever()
+        finally:
+            unwound.append(value)
+
+    with pytest.raises(HangUpError, match="closed the connection"):
+        values(enrich(iter([rows([0])]), settings(call)))
+    assert unwound == [0]
+
+
+async def never(connection: Any) -> None:
+    await trio.sleep_forever()
+
+
+def test_the_watch_ends_with_the_task(rows: Any, settings: Any, gate: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(udfs._bridge, "worker_socket", lambda: "a socket")
+    monkeypatch.setattr(udfs._bridge, "until_hangup", never)
+    assert values(enrich(iter([rows([1])]), settings(double))) == [2]
+
+
+def test_a_call_that_wants_to_end_the_process_fails_like_any_other(rows: Any, settings: Any) -> None:
+    async def leave(value: int) -> int:
+        raise SystemExit("over and out")
+
+    before = Runtime.current()
+    with pytest.raises(SystemExit, match="over and out"):
+        values(enrich(iter([rows([1])]), settings(leave)))
+    assert Runtime.current() is before
+
+
+def test_the_death_of_the_loop_is_reported_and_the_next_task_gets_a_new_loop(rows: Any, settings: Any) -> None:
+    async def kill(value: int) -> int:
+        Runtime.current().soon(_crash)
+        await trio.sleep_forever()
+
+    before = Runtime.current()
+    with pytest.raises(trio.TrioInternalError) as caught:
+        values(enrich(iter([rows([1])]), settings(kill)))
+    assert "the loop is told to crash" in "".join(traceback.format_exception(caught.value))
+    assert Runtime.current() is not before
+    assert values(enrich(iter([rows([1])]), settings(double))) == [2]
+
+
+def test_a_task_whose_loop_died_while_spark_read_the_input_hears_why(rows: Any, settings: Any) -> None:
+    """The task speaks to the loop first and looks into its outbox afterwards."""
+
+    def batches() -> Iterator[Any]:
+        yield rows([1])
+        thread = next(thread for thread in threading.enumerate() if thread.name == "udfs-trio")
+        Runtime.current().soon(_crash)
+        thread.join(PATIENCE)
+        yield rows([2], 1)
+
+    with pytest.raises(trio.TrioInternalError):
+        values(enrich(batches(), settings(trio.sleep)))
+
+
+def _crash() -> None:
+    raise AssertionError("the loop is told to crash")
+
+
+def test_the_source_is_closed_although_the_buffer_was_full(rows: Any, settings: Any, gate: Any) -> None:
+    """Its generators would otherwise be found by the garbage collector, which warns."""
+    hanging = gate()
+
+    async def call(value: int) -> int:
+        if value:
+            await hanging.wait()
+        return value
+
+    chunks = enrich(
+        iter([rows(range(30), 0, range(30))]), settings(call, capacity=2, buffer=2, mode="unordered", delay=5)
+    )
+    next(chunks)
+    hanging.wait_until_reached()
+    chunks.close()
+    gc.collect()
+
+
+def test_chunks_are_not_larger_than_the_limit(rows: Any, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(udfs._bridge, "CHUNK_ROWS", 3)
+    sizes = [len(chunk) for chunk in enrich(iter([rows(range(100))]), settings(double))]
+    assert max(sizes) == 3
+    assert sum(sizes) == 100

@@ -1,0 +1,209 @@
+"""The calls: the user's function in the operator, on virtual time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import trio
+from trio.testing import MockClock
+
+from trio_asyncio_io import AsyncFunction, AsyncWaitOperator, ElementTimeoutError, ExponentialBackoff, FixedDelay
+from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
+from udfs._calls import RowCalls, raised_by_user
+from udfs._rows import Row, rows_of
+
+
+@pytest.fixture
+def run(settings: Any, rows: Any) -> Any:
+    """The rows of one batch after their way through the operator."""
+
+    async def go(function: Any, values: Any, *, on_timeout: Any = None, **more: Any) -> list[Row]:
+        made = settings(function, **more)
+        calls = RowCalls(function, on_timeout, made)
+        async with AsyncWaitOperator(calls, source=rows(list(values)), **calls.options()) as operator:
+            return [row async for row in operator.output]
+
+    return go
+
+
+def outcome(row: Row) -> tuple[Any, int, str | None, float | None]:
+    failure = row.failure
+    return row.result, row.attempts, failure and repr(failure.exception), failure and failure.seconds
+
+
+async def test_the_function_is_called_with_the_values_of_the_row(settings: Any) -> None:
+    async def join(*values: Any) -> str:
+        return repr(values)
+
+    calls = RowCalls(join, None, settings(join))
+    [row, null] = rows_of([pa.array(["EWR", None]), pa.array([5, None])], 0)
+    assert (await calls.invoke(row)) is row
+    assert row.result == "('EWR', 5)"
+    assert (await calls.invoke(null)).result == "(None, None)"
+
+
+async def test_an_object_is_called_by_its_invoke(run: Any) -> None:
+    class Lookup(AsyncFunction[str, str]):
+        async def invoke(self, value: str) -> str:
+            return value.lower()
+
+    [row] = await run(Lookup(), ["EWR"])
+    assert row.result == "ewr"
+
+
+async def test_attempts_are_counted_per_row(run: Any, autojump_clock: MockClock) -> None:
+    function = Scripted({"b": fails_first(2, OSError("busy"))}, default=Step(1.0))
+    out = await run(function, "abc", retry=FixedDelay(3, 0.5))
+    assert [(row.result, row.attempts) for row in out] == [("a", 1), ("b", 3), ("c", 1)]
+
+
+async def test_a_retry_on_the_result_looks_at_the_users_result(run: Any, autojump_clock: MockClock) -> None:
+    function = Scripted({"b": [Step(result="pending"), Step(result="pending"), Step(result="done")]})
+    retry = FixedDelay(5, 0.5, retry_on_result=lambda result: result == "pending")
+    out = await run(function, "ab", retry=retry)
+    assert [(row.result, row.attempts) for row in out] == [("a", 1), ("done", 3)]
+
+
+async def test_when_the_retries_are_used_up_the_last_result_stands(run: Any, autojump_clock: MockClock) -> None:
+    retry = ExponentialBackoff(2, initial=0.1, maximum=1.0, retry_on_result=lambda result: result is None)
+    [row] = await run(Scripted(default=Step(result=None)), "a", retry=retry, on_error="column")
+    assert outcome(row) == (None, 3, None, None)
+
+
+@pytest.mark.parametrize("on_error", ["null", "column"])
+async def test_a_row_that_failed_for_good_keeps_its_last_exception(
+    run: Any, on_error: str, autojump_clock: MockClock
+) -> None:
+    errors = [Step(1.0, error=OSError("busy")), Step(2.0, error=OSError("still busy"))]
+    [row] = await run(Scripted({"a": errors}), "a", retry=FixedDelay(1, 0.5), on_error=on_error)
+    result, attempts, exception, _ = outcome(row)
+    assert (result, attempts, exception) == (None, 2, "OSError('still busy')")
+
+
+async def test_the_error_column_tells_the_seconds_from_first_call_to_last(run: Any, autojump_clock: MockClock) -> None:
+    await trio.sleep(7.0)
+    errors = [Step(1.0, error=OSError("busy")), Step(2.0, error=OSError("still busy"))]
+    [row] = await run(Scripted({"a": errors}), "a", retry=FixedDelay(1, 0.5), on_error="column")
+    assert outcome(row) == (None, 2, "OSError('still busy')", 3.5)
+
+
+async def test_a_result_is_timed_too_for_it_may_turn_out_not_to_fit(run: Any, autojump_clock: MockClock) -> None:
+    steps = [Step(1.0, error=OSError("busy")), Step(2.0)]
+    [row] = await run(Scripted({"a": steps}), "a", retry=FixedDelay(1, 0.5), on_error="column")
+    assert row.seconds == 3.5
+
+
+async def test_seconds_do_not_count_the_wait_for_a_slot(run: Any, autojump_clock: MockClock) -> None:
+    function = Scripted({"b": Step(1.0, error=OSError("busy"))}, default=Step(10.0))
+    out = await run(function, "ab", capacity=1, on_error="column")
+    assert outcome(out[1]) == (None, 1, "OSError('busy')", 1.0)
+
+
+async def test_a_timeout_is_a_failure_like_any_other(run: Any, autojump_clock: MockClock) -> None:
+    function = Scripted({"b": Step(99.0)})
+    out = await run(function, "abc", timeout=5.0, on_error="column")
+    assert [row.result for row in out] == ["a", None, "c"]
+    failure = out[1].failure
+    assert isinstance(failure.exception, ElementTimeoutError)
+    assert str(failure.exception) == "the function gave no result for row ('b') within its timeout of 5 s"
+    assert (failure.attempts, failure.seconds) == (1, 5.0)
+
+
+async def test_a_result_that_was_to_be_retried_is_forgotten_when_time_runs_out(
+    run: Any, autojump_clock: MockClock
+) -> None:
+    retry = FixedDelay(9, 60.0, retry_on_result=lambda result: result == "pending")
+    [row] = await run(Scripted(default=Step(result="pending")), "a", retry=retry, timeout=5.0, on_error="null")
+    assert row.result is None
+    assert isinstance(row.failure.exception, ElementTimeoutError)
+
+
+async def test_on_timeout_gives_the_result_instead(run: Any, autojump_clock: MockClock) -> None:
+    async def give_up(value: str) -> str:
+        return f"no {value}"
+
+    recorder: Recorder[str, str] = Recorder(Scripted({"b": Step(99.0)}))
+    out = await run(recorder, "ab", timeout=5.0, on_timeout=give_up)
+    assert [row.result for row in out] == ["a", "no b"]
+    assert out[1].failure is None
+    assert recorder.cancelled == 1
+
+
+async def test_an_object_may_bring_its_own_timeout(run: Any, autojump_clock: MockClock) -> None:
+    class Lookup(AsyncFunction[str, str]):
+        async def invoke(self, value: str) -> str:
+            await trio.sleep_forever()
+            return value
+
+        async def timeout(self, value: str) -> str:
+            return f"no {value}"
+
+    [row] = await run(Lookup(), "a", timeout=5.0)
+    assert row.result == "no a"
+
+
+async def test_an_attribute_called_timeout_is_no_handler(run: Any, autojump_clock: MockClock) -> None:
+    """Many clients keep their own timeout in one."""
+
+    class Lookup(AsyncFunction[str, str]):
+        timeout = 2.5
+
+        async def invoke(self, value: str) -> str:
+            await trio.sleep_forever()
+            return value
+
+    with pytest.raises(ElementTimeoutError):
+        await run(Lookup(), "a", timeout=5.0)
+
+
+async def test_the_handler_may_be_an_object_too(run: Any, autojump_clock: MockClock) -> None:
+    class GiveUp(AsyncFunction[str, str]):
+        async def invoke(self, value: str) -> str:
+            return f"no {value}"
+
+    [row] = await run(Scripted(default=Step(99.0)), "a", timeout=5.0, on_timeout=GiveUp())
+    assert row.result == "no a"
+
+
+async def test_a_handler_that_fails_fails_the_row(run: Any, autojump_clock: MockClock) -> None:
+    async def give_up(value: str) -> str:
+        raise LookupError("no default either")
+
+    [row] = await run(Scripted(default=Step(99.0)), "a", timeout=5.0, on_timeout=give_up, on_error="column")
+    assert outcome(row) == (None, 1, "LookupError('no default either')", 5.0)
+
+
+async def test_the_wrong_number_of_inputs_is_the_callers_type_error(run: Any) -> None:
+    async def two(one: str, other: str) -> str:
+        return one + other
+
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'other'"):
+        await run(two, "a")
+
+
+async def test_a_traceback_is_cut_down_to_the_users_frames(run: Any) -> None:
+    async def helper() -> None:
+        raise LookupError("not here")
+
+    async def fails(value: str) -> None:
+        await helper()
+
+    with pytest.raises(LookupError) as caught:
+        await run(fails, "a")
+    error = raised_by_user(caught.value)
+    names = []
+    traceback = error.__traceback__
+    while traceback is not None:
+        names.append(traceback.tb_frame.f_code.co_name)
+        traceback = traceback.tb_next
+    assert names == ["fails", "helper"]
+
+
+def test_a_traceback_from_elsewhere_is_left_as_it_is() -> None:
+    with pytest.raises(ZeroDivisionError) as caught:
+        _ = 1 / 0
+    before = caught.value.__traceback__
+    assert raised_by_user(caught.value).__traceback__ is before
+    assert raised_by_user(OSError("never raised")).__traceback__ is None

@@ -1,0 +1,123 @@
+"""The carry: input rows come back as they were, at the side of their results."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+from itertools import chain
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from udfs._carry import Carry
+from udfs._rows import Row
+
+TYPES = {
+    "null": (pa.null(), None),
+    "flag": (pa.bool_(), True),
+    "number": (pa.int64(), 2**60),
+    "price": (pa.decimal128(38, 18), Decimal("1.5")),
+    "name": (pa.string(), "Zürich"),
+    "raw": (pa.binary(), b"\x00\xff"),
+    "at": (pa.timestamp("us", "America/New_York"), datetime(2013, 7, 1, 12)),
+    "wall": (pa.timestamp("us"), datetime(2013, 7, 1, 12, 0, 0, 1)),
+    "span": (pa.duration("us"), timedelta(microseconds=1)),
+    "list": (pa.list_(pa.list_(pa.int32())), [[1, None], None, []]),
+    "map": (pa.map_(pa.string(), pa.struct([("x", pa.float64())])), [("a", {"x": None}), ("b", None)]),
+    "struct": (pa.struct([("tags", pa.list_(pa.string())), ("n", pa.int8())]), {"tags": ["a", None], "n": 1}),
+    "interval": (pa.month_day_nano_interval(), pa.scalar((1, 2, 3), pa.month_day_nano_interval()).as_py()),
+}
+
+
+def batch(*values: Any, names: Any = ("n",)) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(values)], names=list(names))
+
+
+def rows_at(*places: tuple[int, int]) -> list[Row]:
+    return [Row((), number, index, None) for number, index in places]
+
+
+@pytest.fixture
+def carry() -> Carry:
+    return Carry()
+
+
+def column(found: pa.RecordBatch) -> list[Any]:
+    return list(found.column(0).to_pylist())
+
+
+def test_rows_of_one_batch_come_back_in_the_order_asked_for(carry: Carry) -> None:
+    number = carry.add(batch("a", "b", "c"))
+    assert column(carry.take(rows_at((number, 2), (number, 0)))) == ["c", "a"]
+
+
+def test_rows_of_several_batches_come_back_in_the_order_asked_for(carry: Carry) -> None:
+    one, two, three = carry.add(batch(1, 2)), carry.add(batch(3)), carry.add(batch(4, 5))
+    found = carry.take(rows_at((three, 1), (one, 1), (two, 0), (three, 0), (one, 0)))
+    assert column(found) == [5, 2, 3, 4, 1]
+
+
+def test_a_batch_is_let_go_when_the_last_of_its_rows_has_come_out(carry: Carry) -> None:
+    one, two = carry.add(batch(1, 2)), carry.add(batch(3))
+    carry.take(rows_at((one, 1)))
+    assert set(carry._held) == {one, two}
+    carry.take(rows_at((two, 0)))
+    assert set(carry._held) == {one}
+    carry.take(rows_at((one, 0)))
+    assert set(carry._held) == set()
+
+
+def test_a_row_comes_as_often_as_it_is_asked_for(carry: Carry) -> None:
+    one, two = carry.add(batch("a", "b")), carry.add(batch("c"))
+    found = carry.take(rows_at((one, 1), (two, 0), (one, 0)), [2, 0, 3])
+    assert column(found) == ["b", "b", "a", "a", "a"]
+    assert carry._held == {}
+
+
+@pytest.mark.parametrize("places", [[(0, 0), (0, 1)], [(0, 0), (1, 0), (0, 1)]])
+def test_rows_without_outputs_leave_an_empty_batch_of_the_same_schema(carry: Carry, places: Any) -> None:
+    carry.add(batch("a", "b"))
+    carry.add(batch("c"))
+    found = carry.take(rows_at(*places), [0] * len(places))
+    assert found.num_rows == 0
+    assert found.schema.names == ["n"]
+    assert set(carry._held) == {1} - {number for number, _ in places}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_every_type_comes_back_bit_for_bit(carry: Carry, name: str) -> None:
+    kind, value = TYPES[name]
+    made = pa.RecordBatch.from_arrays([pa.array([value, None, value], kind)], names=[name])
+    carry.add(made)
+    carry.add(made)
+    found = carry.take(rows_at((1, 1), (0, 0), (0, 1), (1, 0), (0, 2), (1, 2)))
+    assert found.schema.field(0).type == kind
+    assert found.column(0).to_pylist() == pa.array([None, value, None, *[value] * 3], kind).to_pylist()
+
+
+def test_columns_of_the_same_name_are_told_apart(carry: Carry) -> None:
+    twins = pa.RecordBatch.from_arrays([pa.array([1, 2]), pa.array(["a", "b"])], names=["n", "n"])
+    for _ in range(2):
+        carry.add(twins)
+    found = carry.take(rows_at((0, 1), (1, 0)))
+    assert [each.to_pylist() for each in found.columns] == [[2, 1], ["b", "a"]]
+
+
+def test_any_order_in_any_pieces_gives_each_row_once(carry: Carry) -> None:
+    random = Random(0)
+    sizes = [random.randint(1, 9) for _ in range(20)]
+    places = []
+    for size in sizes:
+        number = carry.add(batch(*(1000 * carry._next + index for index in range(size))))
+        places += [(number, index) for index in range(size)]
+    random.shuffle(places)
+    pieces = []
+    while places:
+        size = random.randint(1, 17)
+        piece, places = places[:size], places[size:]
+        assert column(carry.take(rows_at(*piece))) == [1000 * number + index for number, index in piece]
+        pieces.append(piece)
+    assert len(list(chain(*pieces))) == sum(sizes)
+    assert carry._held == {}

@@ -1,0 +1,236 @@
+"""The DataFrame operators' work in a task: record batches in and out. Their face on the driver is in tests/spark."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
+
+from udfs._dataframe import _input_names, _Work
+from udfs._results import ResultTypeError
+
+DOUBLE = T.StructType([T.StructField("temp", T.DoubleType())])
+TWO = T.StructType([T.StructField("temp", T.DoubleType()), T.StructField("wind", T.LongType())])
+
+
+@dataclass
+class Observation:
+    temp: float
+
+
+class Named(NamedTuple):
+    temp: float
+
+
+def batch(*numbers: Any, **more: Any) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"n": pa.array(numbers, pa.int64()), **more})
+
+
+@pytest.fixture
+def run(settings: Any) -> Any:
+    """The record batches that come of these; the function is called with their first column."""
+
+    def go(function: Any, batches: Any, *, added: T.StructType = DOUBLE, flatten: bool = False, **more: Any) -> Any:
+        event_time = 1 if "delay" in more else None
+        work = _Work(settings(function, **more), added, "UTC", (0,), event_time, flatten)
+        return work.run(iter(batches))
+
+    return go
+
+
+def rows_of(batches: Any) -> list[dict[str, Any]]:
+    return [row for each in batches for row in each.to_pylist()]
+
+
+async def halve(value: int) -> float:
+    return value / 2
+
+
+async def repeat(value: int) -> list[float]:
+    return [float(value)] * value
+
+
+def test_new_columns_stand_behind_the_old_ones(run: Any) -> None:
+    [out] = run(halve, [batch(1, 2, text=["a", "b"])])
+    assert out.schema.names == ["n", "text", "temp"]
+    assert out.to_pylist() == [{"n": 1, "text": "a", "temp": 0.5}, {"n": 2, "text": "b", "temp": 1.0}]
+
+
+@pytest.mark.parametrize("mode", ["ordered", "unordered"])
+def test_every_row_keeps_its_own_columns(run: Any, mode: str) -> None:
+    batches = [
+        batch(*range(start, start + 7), text=[f"row {n}" for n in range(start, start + 7)])
+        for start in range(0, 700, 7)
+    ]
+    out = rows_of(run(halve, batches, mode=mode))
+    assert sorted(row["n"] for row in out) == list(range(700))
+    assert all(row["text"] == f"row {row['n']}" and row["temp"] == row["n"] / 2 for row in out)
+
+
+def test_no_rows_give_no_batches(run: Any) -> None:
+    assert list(run(halve, [])) == []
+    assert list(run(halve, [batch(), batch()])) == []
+
+
+@pytest.mark.parametrize("result", [{"temp": 1.5, "wind": 2}, (1.5, 2)], ids=str)
+def test_several_new_columns_come_as_a_struct(run: Any, result: Any) -> None:
+    async def call(value: int) -> Any:
+        return result if value else None
+
+    assert rows_of(run(call, [batch(0, 1)], added=TWO)) == [
+        {"n": 0, "temp": None, "wind": None},
+        {"n": 1, "temp": 1.5, "wind": 2},
+    ]
+
+
+@pytest.mark.parametrize("result", [1.5, {"temp": 1.5}, Observation(1.5), Named(1.5)], ids=str)
+def test_a_single_new_column_comes_as_its_value_or_by_its_name(run: Any, result: Any) -> None:
+    async def call(value: int) -> Any:
+        return result
+
+    assert rows_of(run(call, [batch(1)])) == [{"n": 1, "temp": 1.5}]
+
+
+def single(kind: T.DataType) -> T.StructType:
+    return T.StructType([T.StructField("temp", kind)])
+
+
+Wrapped = namedtuple("Wrapped", "temp")  # noqa: PYI024 - the untyped kind is allowed as well
+
+
+@pytest.mark.parametrize(
+    ("kind", "result", "expected"),
+    [
+        (T.MapType(T.StringType(), T.LongType()), {"temp": 1}, [("temp", 1)]),
+        (T.ArrayType(T.LongType()), (7,), [7]),
+        (T.ArrayType(T.LongType()), Wrapped([7]), [7]),
+        (DOUBLE, {"temp": 1.5}, {"temp": 1.5}),
+        (TWO, {"temp": 1.5, "wind": 2}, {"temp": 1.5, "wind": 2}),
+        (TWO, {"temp": {"temp": 1.5, "wind": 2}}, {"temp": 1.5, "wind": 2}),
+    ],
+    ids=str,
+)
+def test_a_single_new_column_of_a_nested_type_is_not_mistaken(
+    run: Any, kind: T.DataType, result: Any, expected: Any
+) -> None:
+    async def call(value: int) -> Any:
+        return result
+
+    assert rows_of(run(call, [batch(1)], added=single(kind))) == [{"n": 1, "temp": expected}]
+
+
+def test_flattened_rows_come_out_as_often_as_there_are_results(run: Any) -> None:
+    out = rows_of(run(repeat, [batch(2, 0, 1), batch(0), batch(3)], flatten=True))
+    assert [(row["n"], row["temp"]) for row in out] == [(2, 2.0), (2, 2.0), (1, 1.0), (3, 3.0), (3, 3.0), (3, 3.0)]
+
+
+def test_rows_without_outputs_leave_no_empty_batch(run: Any) -> None:
+    assert list(run(repeat, [batch(0, 0), batch(0)], flatten=True)) == []
+
+
+@pytest.mark.parametrize("shape", [list, tuple, iter], ids=lambda shape: shape.__name__)
+def test_flattened_results_may_come_in_any_iterable(run: Any, shape: Any) -> None:
+    async def call(value: int) -> Any:
+        return shape([{"temp": 1.5, "wind": 2}, None])
+
+    out = rows_of(run(call, [batch(1)], added=TWO, flatten=True))
+    assert [(row["temp"], row["wind"]) for row in out] == [(1.5, 2), (None, None)]
+
+
+NOT_LISTS = [5, "abc", b"abc", {"temp": 1.5}, None]
+
+
+@pytest.mark.parametrize("result", NOT_LISTS, ids=str)
+def test_what_cannot_be_flattened_is_an_error_that_names_the_row(run: Any, result: Any) -> None:
+    async def call(value: int) -> Any:
+        return result
+
+    with pytest.raises(
+        ResultTypeError, match=r"call returned \w+, and with flatten=True it must return a list .* row \(1\)"
+    ):
+        rows_of(run(call, [batch(1)], flatten=True))
+
+
+@pytest.mark.parametrize("on_error", ["null", "column"])
+def test_a_row_that_cannot_be_flattened_comes_out_once_and_harms_no_neighbour(run: Any, on_error: str) -> None:
+    async def call(value: int) -> Any:
+        if value == 1:
+            raise ValueError("one is too few")
+        return 5 if value == 2 else [1.0] * value
+
+    out = rows_of(run(call, [batch(0, 1, 2, 3)], flatten=True, on_error=on_error))
+    assert [(row["n"], row["temp"]) for row in out] == [(1, None), (2, None), *[(3, 1.0)] * 3]
+    if on_error == "column":
+        assert [row["error"] and row["error"]["type"] for row in out] == ["ValueError", "ResultTypeError", *[None] * 3]
+
+
+@pytest.mark.parametrize("on_error", ["null", "column"])
+def test_an_iterable_that_fails_while_it_is_read_fails_its_row_only(run: Any, on_error: str) -> None:
+    async def call(value: int) -> Any:
+        return (1.0 / number for number in (1, value))
+
+    out = rows_of(run(call, [batch(1, 0, 2)], flatten=True, on_error=on_error))
+    assert [(row["n"], row["temp"]) for row in out] == [(1, 1.0), (1, 1.0), (0, None), (2, 1.0), (2, 0.5)]
+
+
+def test_an_output_that_does_not_fit_harms_none_of_its_siblings(run: Any) -> None:
+    async def call(value: int) -> list[Any]:
+        return [1.0, "two", 3.0]
+
+    out = rows_of(run(call, [batch(1)], flatten=True, on_error="column"))
+    assert [row["temp"] for row in out] == [1.0, None, 3.0]
+    assert [row["error"] is None for row in out] == [True, False, True]
+
+
+def test_the_error_column_is_the_last_one(run: Any) -> None:
+    async def call(value: int) -> float:
+        return 1 / value
+
+    [out] = run(call, [batch(0, 1)], on_error="column")
+    assert out.schema.names == ["n", "temp", "error"]
+    ill, well = out.to_pylist()
+    assert well == {"n": 1, "temp": 1.0, "error": None}
+    assert (ill["temp"], ill["error"]["type"], ill["error"]["message"]) == (
+        None,
+        "ZeroDivisionError",
+        "division by zero",
+    )
+
+
+def test_a_misfit_fails_the_task_and_cancels_its_calls(run: Any, tasks_of_the_loop: Any) -> None:
+    async def call(value: int) -> Any:
+        return "one" if value == 1 else 0.5
+
+    with pytest.raises(ResultTypeError, match=r"call returned str 'one', which is no double .* row \(1\)"):
+        rows_of(run(call, [batch(0, 1, 2)]))
+    assert tasks_of_the_loop() == []
+
+
+def test_closing_the_generator_ends_the_task(run: Any, tasks_of_the_loop: Any) -> None:
+    out: Iterator[Any] = run(halve, [batch(*range(100))] * 100, capacity=2, buffer=2)
+    next(out)
+    out.close()  # type: ignore[attr-defined]
+    assert tasks_of_the_loop() == []
+
+
+def test_with_event_time_every_row_comes_out_with_its_columns(run: Any) -> None:
+    times = pa.array([0, 60_000_000, None, 30_000_000], pa.timestamp("us"))
+    out = rows_of(run(halve, [batch(1, 2, 3, 4, ts=times)] * 3, mode="unordered", delay=10_000_000))
+    assert sorted((row["n"], row["temp"]) for row in out) == sorted([(1, 0.5), (2, 1.0), (3, 1.5), (4, 2.0)] * 3)
+    assert all(row["ts"] == times[row["n"] - 1].as_py() for row in out)
+
+
+@pytest.mark.parametrize("inputs", ["origin", [], [1], ["origin", None], 5], ids=str)
+def test_inputs_is_a_list_of_names(inputs: Any) -> None:
+    with pytest.raises(TypeError, match="inputs must be a list of one or more names of columns, got"):
+        _input_names(halve, inputs)
+
+
+def test_without_inputs_the_parameters_names_are_taken() -> None:
+    assert _input_names(halve, None) == ["value"]
+    assert _input_names(halve, ("a", "b")) == ["a", "b"]

@@ -1,0 +1,177 @@
+"""The packed function: what is sent, and what is refused."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from functools import partial
+from typing import Any
+
+import pytest
+import trio
+
+from trio_asyncio_io import AsyncFunction
+from trio_asyncio_io.adapters import in_thread
+from trio_asyncio_io.policies import cached
+from udfs._pack import pack, parameter_names
+
+
+async def look_up(origin: str, hour: int) -> str:
+    return f"{origin} {hour}"
+
+
+class Lookup(AsyncFunction[str, str]):
+    def __init__(self, url: str = "http://here") -> None:
+        self.url = url
+
+    async def invoke(self, origin: str) -> str:
+        return self.url + origin
+
+
+class AnyObject:
+    """Has an async `invoke`, and that is all that is asked for."""
+
+    async def invoke(self, tailnum: str) -> str:
+        return tailnum
+
+
+def test_a_packed_function_survives_a_pickle_and_works() -> None:
+    packed = pickle.loads(pickle.dumps(pack(look_up)))
+    assert trio.run(packed.unpack(), "EWR", 5) == "EWR 5"
+    assert packed.name == "look_up"
+
+
+def test_a_closure_takes_its_variables_along() -> None:
+    offset = 40
+
+    async def plus(value: int) -> int:
+        return value + offset
+
+    assert trio.run(pack(plus).unpack(), 2) == 42
+
+
+def test_equal_functions_have_equal_digests_and_different_ones_have_not() -> None:
+    """The digest is what tasks share an open instance by."""
+    assert pack(Lookup()).digest == pack(Lookup()).digest
+    assert pack(Lookup()).digest != pack(Lookup("http://there")).digest
+    assert pack(look_up).digest != pack(Lookup()).digest
+
+
+def test_each_unpacking_is_a_new_instance() -> None:
+    packed = pack(Lookup())
+    assert packed.unpack() is not packed.unpack()
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [(look_up, "look_up"), (Lookup(), "Lookup"), (AnyObject(), "AnyObject"), (cached(look_up), "look_up")],
+    ids=str,
+)
+def test_a_function_is_called_what_its_author_called_it(function: Any, name: str) -> None:
+    assert pack(function).name == name
+
+
+@pytest.mark.parametrize("function", [partial(look_up, "EWR"), in_thread(len), AnyObject()], ids=str)
+def test_whatever_is_async_is_accepted(function: Any) -> None:
+    assert pack(function).payload
+
+
+def blocking(value: int) -> int:
+    return value
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (blocking, r"the function must be async, got blocking\. .*`async def`.*in_thread\(blocking\)"),
+        (len, "the function must be async, got len"),
+        (lambda value: value, "the function must be async, got <lambda>"),
+        ("look_up", "the function must be async, got str"),
+        (None, "the function must be async, got NoneType"),
+        (Lookup, r"the function must be an instance, got the class Lookup: write Lookup\(\)"),
+    ],
+    ids=str,
+)
+def test_what_is_not_async_is_refused_and_the_way_out_is_shown(function: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        pack(function)
+
+
+def test_the_refused_argument_is_named() -> None:
+    with pytest.raises(TypeError, match="on_timeout must be async, got blocking"):
+        pack(blocking, "on_timeout")
+
+
+LOCK = threading.Lock()
+
+
+async def uses_a_global_lock(value: int) -> int:
+    with LOCK:
+        return value
+
+
+def test_a_captured_variable_that_cannot_be_sent_is_named_and_the_pattern_is_shown() -> None:
+    client = threading.Lock()
+
+    async def locked(value: int) -> int:
+        with client:
+            return value
+
+    with pytest.raises(TypeError) as caught:
+        pack(locked)
+    message = str(caught.value)
+    assert "the function locked captures something (client: lock) that cannot be sent to the workers" in message
+    assert "async def open(self):" in message
+    assert "class Lookup(AsyncFunction):" in message
+
+
+def test_an_attribute_that_cannot_be_sent_is_named() -> None:
+    lookup = Lookup()
+    lookup.url = threading.Lock()  # type: ignore[assignment]
+    with pytest.raises(TypeError, match=r"Lookup captures something \(url: lock\)"):
+        pack(lookup)
+
+
+def test_what_a_partial_has_bound_and_cannot_be_sent_is_named() -> None:
+    with pytest.raises(TypeError, match=r"captures something \(hour: lock\)"):
+        pack(partial(look_up, hour=threading.Lock()))
+
+
+def test_a_function_that_calls_itself_and_cannot_be_sent_is_refused_all_the_same() -> None:
+    client = threading.Lock()
+
+    async def again(value: int) -> int:
+        with client:
+            return await again(value - 1) if value else unset
+
+    with pytest.raises(TypeError, match="cannot be sent to the workers"):
+        pack(again)
+    unset = 0
+
+
+async def any_number(*values: int) -> int:
+    return sum(values)
+
+
+async def nothing() -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "names"),
+    [
+        (look_up, ["origin", "hour"]),
+        (Lookup(), ["origin"]),
+        (AnyObject(), ["tailnum"]),
+        (partial(look_up, "EWR"), ["hour"]),
+        (cached(look_up), ["origin", "hour"]),
+    ],
+    ids=str,
+)
+def test_the_columns_wanted_are_those_named_like_the_parameters(function: Any, names: list[str]) -> None:
+    assert parameter_names(function) == names
+
+
+@pytest.mark.parametrize("function", [any_number, nothing, in_thread(len)], ids=str)
+def test_where_the_columns_cannot_be_told_inputs_is_asked_for(function: Any) -> None:
+    with pytest.raises(TypeError, match=r"cannot tell from .* which columns it wants: give inputs=\[\.\.\.\]"):
+        parameter_names(function)

@@ -1,0 +1,263 @@
+"""The results: what a function may return for each declared type."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict, namedtuple
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+import pytest
+from pyspark.sql import Row
+from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
+
+from udfs._results import ResultTypeError, arrow_type, converter, to_array
+
+ZONE = "America/New_York"
+NEW_YORK = ZoneInfo(ZONE)
+NOON = datetime(2013, 7, 1, 12, 0, 0, 123456)
+
+POINT = T.StructType([T.StructField("x", T.DoubleType()), T.StructField("y", T.LongType())])
+STAMPED = T.StructType([T.StructField("at", T.TimestampType()), T.StructField("points", T.ArrayType(POINT))])
+
+
+class NamedPoint(NamedTuple):
+    x: float
+    y: int
+
+
+@dataclass
+class DataPoint:
+    x: float
+    y: int
+
+
+OldPoint = namedtuple("OldPoint", "x y")  # noqa: PYI024 - the untyped kind is allowed as well
+
+
+def array(kind: T.DataType, *values: Any, zone: str = ZONE) -> Any:
+    return to_array(values, converter(kind, zone), arrow_type(kind))
+
+
+def back(kind: T.DataType, value: Any, zone: str = ZONE) -> Any:
+    """The value after its way into Arrow and out again, a null beside it."""
+    result, null = array(kind, value, None, zone=zone).to_pylist()
+    assert null is None
+    return result
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (T.StringType(), "Zürich ✈"),
+        (T.StringType(), ""),
+        (T.BooleanType(), False),
+        (T.ByteType(), -128),
+        (T.ShortType(), 32767),
+        (T.IntegerType(), -(2**31)),
+        (T.LongType(), 2**63 - 1),
+        (T.FloatType(), 0.5),
+        (T.DoubleType(), 0.1),
+        (T.DoubleType(), math.inf),
+        (T.DecimalType(38, 18), Decimal("-12345678901234567890.123456789012345678")),
+        (T.DecimalType(5, 2), Decimal("1.50")),
+        (T.BinaryType(), b"\x00\xff"),
+        (T.DateType(), date(1582, 10, 4)),
+        (T.TimestampNTZType(), NOON),
+        (T.DayTimeIntervalType(), timedelta(days=-1, microseconds=1)),
+        (T.ArrayType(T.IntegerType()), [1, None, 3]),
+        (T.ArrayType(T.ArrayType(T.StringType())), [["a"], [], None]),
+        (T.ArrayType(T.IntegerType()), []),
+        (T.ArrayType(T.DecimalType(4, 1)), [Decimal("1.5")]),
+        (POINT, {"x": 1.5, "y": None}),
+        (T.NullType(), None),
+    ],
+    ids=repr,
+)
+def test_a_value_of_the_type_comes_back_as_it_was(kind: T.DataType, value: Any) -> None:
+    assert back(kind, value) == value
+
+
+def test_nan_stays_nan_and_does_not_become_null() -> None:
+    result = back(T.DoubleType(), math.nan)
+    assert result is not None
+    assert math.isnan(result)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        (T.LongType(), np.int64(7), 7),
+        (T.LongType(), 7.0, 7),
+        (T.ShortType(), Decimal(7), 7),
+        (T.DoubleType(), np.float32(0.5), 0.5),
+        (T.DoubleType(), 3, 3.0),
+        (T.ArrayType(T.LongType()), np.array([1, 2]), [1, 2]),
+        (T.ArrayType(T.LongType()), (1, 2), [1, 2]),
+        (T.DecimalType(10, 2), 3, Decimal("3.00")),
+        (T.DateType(), datetime(2013, 7, 1, 23, 59), date(2013, 7, 1)),
+        (T.TimestampNTZType(), pd.Timestamp(NOON), NOON),
+        (T.BinaryType(), bytearray(b"ab"), b"ab"),
+    ],
+    ids=repr,
+)
+def test_near_relatives_of_a_type_are_taken_as_it(kind: T.DataType, value: Any, expected: Any) -> None:
+    assert back(kind, value) == expected
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"x": 1.0, "y": 2},
+        {"y": 2, "x": 1.0},
+        OrderedDict(x=1.0, y=2),
+        MappingProxyType({"x": 1.0, "y": 2}),
+        NamedPoint(1.0, 2),
+        NamedPoint(y=2, x=1.0),
+        OldPoint(1.0, 2),
+        DataPoint(1.0, 2),
+        Row(x=1.0, y=2),
+        Row(y=2, x=1.0),
+        (1.0, 2),
+    ],
+    ids=repr,
+)
+def test_a_struct_may_come_in_any_of_these_shapes(value: Any) -> None:
+    assert back(POINT, value) == {"x": 1.0, "y": 2}
+
+
+def test_structs_arrays_and_maps_nest() -> None:
+    kind = T.MapType(T.StringType(), STAMPED)
+    aware = NOON.replace(tzinfo=NEW_YORK)
+    result = back(kind, {"a": (NOON, [NamedPoint(1.0, 2), None]), "b": None, "c": {"at": aware, "points": None}})
+    assert dict(result) == {
+        "a": {"at": aware, "points": [{"x": 1.0, "y": 2}, None]},
+        "b": None,
+        "c": {"at": aware, "points": None},
+    }
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        NOON,
+        pd.Timestamp(NOON),
+        NOON.replace(tzinfo=NEW_YORK),
+        datetime(2013, 7, 1, 16, 0, 0, 123456, tzinfo=UTC),
+        datetime(2013, 7, 1, 21, 30, 0, 123456, tzinfo=timezone(timedelta(hours=5, minutes=30))),
+    ],
+    ids=repr,
+)
+def test_a_timestamp_is_an_instant_and_a_naive_one_is_in_the_sessions_zone(value: Any) -> None:
+    assert back(T.TimestampType(), value) == NOON.replace(tzinfo=NEW_YORK)
+
+
+@pytest.mark.parametrize(
+    ("zone", "utc"), [("+02:00", 10), ("-08:00", 20), ("Z", 12), ("UTC", 12), ("Asia/Kolkata", 6.5)]
+)
+def test_the_sessions_zone_may_be_an_offset_as_well_as_a_region(zone: str, utc: float) -> None:
+    midnight = datetime(2013, 7, 1, tzinfo=UTC)
+    assert back(T.TimestampType(), datetime(2013, 7, 1, 12), zone) == midnight + timedelta(hours=utc)
+
+
+def test_a_timestamp_in_an_array_or_a_map_is_in_the_sessions_zone_too() -> None:
+    noon = NOON.replace(tzinfo=NEW_YORK)
+    assert back(T.ArrayType(T.TimestampType()), [NOON, None]) == [noon, None]
+    assert back(T.MapType(T.TimestampType(), T.TimestampType()), {NOON: NOON}) == [(noon, noon)]
+
+
+def test_a_summer_time_that_happens_twice_is_told_apart_by_its_fold() -> None:
+    twice = datetime(2013, 11, 3, 1, 30)
+    first, second = array(T.TimestampType(), twice, twice.replace(fold=1)).to_pylist()
+    assert second - first == timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (T.LongType(), "7"),
+        (T.LongType(), 1.5),
+        (T.LongType(), math.nan),
+        (T.LongType(), Decimal("1.5")),
+        (T.LongType(), True),
+        (T.LongType(), np.float32(1.5)),
+        (T.LongType(), 2**63),
+        (T.ByteType(), 200),
+        (T.StringType(), 7),
+        (T.BooleanType(), "yes"),
+        (T.DoubleType(), "0.5"),
+        (T.DecimalType(5, 2), Decimal("1.234")),
+        (T.DecimalType(5, 2), Decimal(10_000)),
+        (T.DateType(), "2013-07-01"),
+        (T.DateType(), 15_887),
+        (T.DateType(), pd.NaT),
+        (T.TimestampType(), "2013-07-01 12:00:00"),
+        (T.TimestampType(), 1_372_694_400),
+        (T.TimestampType(), 1_372_694_400.5),
+        (T.TimestampType(), NOON.date()),
+        (T.TimestampType(), time(12)),
+        (T.TimestampType(), pd.NaT),
+        (T.TimestampNTZType(), 1_372_694_400),
+        (T.TimestampNTZType(), NOON.replace(tzinfo=NEW_YORK)),
+        (T.DayTimeIntervalType(), 5),
+        (T.BinaryType(), 7),
+        (T.ArrayType(T.LongType()), 7),
+        (T.ArrayType(T.LongType()), ["7"]),
+        (T.ArrayType(T.StringType()), "abc"),
+        (T.ArrayType(T.LongType()), [1.5]),
+        (T.ArrayType(T.LongType()), b"abc"),
+        (T.ArrayType(T.StringType()), {"a": 1}),
+        (T.ArrayType(T.TimestampType()), {NOON: 1}),
+        (T.ArrayType(POINT), [{"x": 1.0}]),
+        (T.MapType(T.StringType(), T.LongType()), [("a", 1)]),
+        (T.MapType(T.StringType(), T.LongType()), {"a": "1"}),
+        (T.MapType(T.StringType(), T.LongType()), {None: 1}),
+        (POINT, {"x": 1.0, "y": "2"}),
+        (T.StringType(), {"a": 1}),
+    ],
+    ids=repr,
+)
+def test_what_is_of_another_type_is_refused_and_never_bent(kind: T.DataType, value: Any) -> None:
+    with pytest.raises(Exception, match=r".+"):
+        array(kind, value)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (1.0, r"returned float 1\.0, and x, y want a mapping, a dataclass or a named tuple"),
+        ("xy", "returned str 'xy', and x, y want a mapping"),
+        (NamedPoint, "returned type <class .*NamedPoint'>, and x, y want"),
+        (DataPoint, "returned type <class .*DataPoint'>, and x, y want"),
+        ({"x": 1.0}, "returned dict {'x': 1.0} without y"),
+        ({"x": 1.0, "y": 2, "z": 3}, "with z, which is not in the schema"),
+        ({"x": 1.0, "Y": 2}, "without y and with Y, which is not in the schema"),
+        ({"x": 1.0, "y": 2, 3: 4}, "with 3, which is not in the schema"),
+        ((1.0,), r"returned 1 values, tuple \(1\.0,\), for the 2 of x, y"),
+        ((1.0, 2, 3), "returned 3 values"),
+        (Row(x=1.0), "without y"),
+    ],
+    ids=repr,
+)
+def test_a_struct_of_another_shape_is_refused_and_the_difference_named(value: Any, message: str) -> None:
+    with pytest.raises(ResultTypeError, match=message):
+        array(POINT, value)
+
+
+def test_a_long_result_is_shortened_in_the_message() -> None:
+    with pytest.raises(ResultTypeError) as caught:
+        array(POINT, "a" * 10_000)
+    assert len(str(caught.value)) < 200
+    assert "a…" in str(caught.value)
+
+
+def test_what_arrow_takes_as_it_is_needs_no_converter() -> None:
+    """So that plain types cost nothing per row."""
+    for kind in (T.StringType(), T.DoubleType(), T.BooleanType(), T.BinaryType(), T.DecimalType()):
+        assert converter(kind, ZONE) is None

@@ -1,0 +1,156 @@
+"""The rows: what the function is called with, for each type of column."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
+
+from udfs._output import Output
+from udfs._results import arrow_type
+from udfs._rows import Failure, Row, event_times, rows_of
+
+NEW_YORK = ZoneInfo("America/New_York")
+NOON = datetime(2013, 7, 1, 12, tzinfo=NEW_YORK)
+
+
+def inputs(column: pa.Array) -> list[Any]:
+    return [row.inputs[0] for row in rows_of([column], 0)]
+
+
+def test_a_row_has_one_value_of_each_column_and_knows_its_place() -> None:
+    first, second = rows_of([pa.array([1, 2]), pa.array(["a", None])], 7)
+    assert (first.inputs, first.batch, first.index, first.event_time) == ((1, "a"), 7, 0, None)
+    assert (second.inputs, second.batch, second.index) == ((2, None), 7, 1)
+
+
+def test_a_row_begins_without_calls_and_without_a_result() -> None:
+    [row] = rows_of([pa.array([1])], 0)
+    assert (row.attempts, row.started, row.result, row.failure) == (0, 0.0, None, None)
+
+
+def test_a_row_shows_its_values() -> None:
+    [row] = rows_of([pa.array(["EWR"]), pa.array([NOON.date()])], 0)
+    assert repr(row) == "row ('EWR', datetime.date(2013, 7, 1))"
+
+
+def test_a_row_of_long_values_is_shown_shortened() -> None:
+    """It stands in every error message."""
+    [row] = rows_of([pa.array(["x" * 100_000]), pa.array([1])], 0)
+    assert len(repr(row)) < 300
+    assert repr(row).startswith("row ('xxx")
+
+
+def test_columns_of_different_lengths_are_refused() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        rows_of([pa.array([1, 2]), pa.array([1])], 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (pa.string(), "Zürich"),
+        (pa.bool_(), True),
+        (pa.int8(), -1),
+        (pa.int64(), 2**63 - 1),
+        (pa.float32(), 0.5),
+        (pa.decimal128(38, 18), Decimal("1.500000000000000000")),
+        (pa.binary(), b"\x00"),
+        (pa.date32(), date(1582, 10, 4)),
+        (pa.timestamp("us"), datetime(2013, 7, 1, 12, 0, 0, 1)),
+        (pa.duration("us"), timedelta(microseconds=-1)),
+        (pa.list_(pa.int32()), [1, None]),
+        (pa.struct([("x", pa.float64()), ("y", pa.list_(pa.string()))]), {"x": None, "y": ["a"]}),
+        (pa.map_(pa.string(), pa.int64()), {"a": 1, "b": None}),
+        (pa.list_(pa.map_(pa.string(), pa.map_(pa.int32(), pa.int32()))), [{"a": {1: 2}}, {}]),
+        (pa.struct([("m", pa.map_(pa.string(), pa.int64()))]), {"m": {"a": 1}}),
+    ],
+    ids=str,
+)
+def test_a_value_is_plain_python_and_a_null_is_none(kind: pa.DataType, value: Any) -> None:
+    [found, null] = inputs(pa.array([value, None], kind))
+    assert found == value
+    assert type(found) is type(value)
+    assert null is None
+
+
+def test_a_timestamp_comes_with_the_sessions_zone() -> None:
+    """Spark sends instants, labelled with the session's zone."""
+    [found] = inputs(pa.array([NOON], pa.timestamp("us", "America/New_York")))
+    assert found == NOON
+    assert (found.hour, found.utcoffset()) == (12, timedelta(hours=-4))
+
+
+def test_nan_is_no_null() -> None:
+    nan, null = inputs(pa.array([math.nan, None], pa.float64(), from_pandas=False))
+    assert math.isnan(nan)
+    assert null is None
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([NOON], pa.timestamp("us", "America/New_York")),
+        pa.array([NOON], pa.timestamp("us", "UTC")),
+        pa.array([NOON], pa.timestamp("ns", "UTC")),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_an_event_time_is_the_instants_microseconds_since_the_epoch(column: pa.Array) -> None:
+    assert event_times(column) == [round(NOON.timestamp() * 1e6)]
+
+
+def test_a_naive_event_time_is_taken_as_it_stands() -> None:
+    epoch = datetime(1970, 1, 1, tzinfo=UTC).replace(tzinfo=None)
+    column = pa.array([epoch, None, epoch - timedelta(microseconds=1)], pa.timestamp("us"))
+    assert event_times(column) == [0, None, -1]
+
+
+def test_rows_take_their_event_time_along() -> None:
+    assert [row.event_time for row in rows_of([pa.array("abc")], 0, [3, None, 1])] == [3, None, 1]
+
+
+def test_a_failure_is_a_struct_of_four() -> None:
+    failure = Failure(ConnectionError("no route"), 3, 1.5)
+    assert failure.as_struct() == {"type": "ConnectionError", "message": "no route", "attempts": 3, "seconds": 1.5}
+
+
+DETAILED = T.StructType(
+    [
+        T.StructField("text", T.StringType()),
+        T.StructField("number", T.DecimalType(10, 3)),
+        T.StructField("at", T.TimestampType()),
+        T.StructField("tags", T.ArrayType(T.MapType(T.StringType(), T.DateType()))),
+        T.StructField(
+            "inner", T.StructType([T.StructField("ratio", T.FloatType()), T.StructField("raw", T.BinaryType())])
+        ),
+    ]
+)
+
+
+def test_what_comes_in_may_go_out_as_it_is() -> None:
+    """Nested, with nulls at every depth: an identity function loses nothing."""
+    full = {
+        "text": "a",
+        "number": Decimal("1.250"),
+        "at": NOON,
+        "tags": [[("x", date(2013, 7, 1)), ("y", None)], None, []],
+        "inner": {"ratio": 0.5, "raw": b"\xff"},
+    }
+    hollow = dict.fromkeys(full)
+    values = [full, None, hollow, full | {"inner": {"ratio": None, "raw": None}}]
+    column = pa.array(values, arrow_type(DETAILED))
+    rows = rows_of([column], 0)
+    output = Output(DETAILED, zone="UTC", on_error="raise", name="identity")
+    assert output.array(rows, [row.inputs[0] for row in rows]).equals(column)
+
+
+def test_a_row_is_small() -> None:
+    """There may be a hundred thousand of them under way in a task."""
+    assert not hasattr(Row((), 0, 0, None), "__dict__")

@@ -1,0 +1,106 @@
+"""The session: what it says of time and of tasks, and how a limit is shared."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from udfs._session import active_session, share_of, task_slots, time_zone
+
+
+class Conf:
+    def __init__(self, values: dict[str, str]) -> None:
+        self._values = values
+
+    def get(self, key: str, *default: str | None) -> str | None:
+        return self._values.get(key, *default)
+
+
+def session(master: str | None = None, **conf: Any) -> Any:
+    """A stand-in; `spark_executor_cores=4` is `spark.executor.cores`. Without a master it is a Connect session."""
+    stub = SimpleNamespace(conf=Conf({key.replace("_", "."): str(value) for key, value in conf.items()}))
+    if master is not None:
+        runtime = SimpleNamespace(availableProcessors=lambda: 16)
+        lang = SimpleNamespace(Runtime=SimpleNamespace(getRuntime=lambda: runtime))
+        stub._sc = SimpleNamespace(
+            master=master,
+            # what LocalSchedulerBackend answers: the setting, and only without it the cores
+            defaultParallelism=int(conf.get("spark_default_parallelism", 16)),
+            _jvm=SimpleNamespace(java=SimpleNamespace(lang=lang)),
+        )
+    return stub
+
+
+def test_the_time_zone_is_the_sessions() -> None:
+    assert time_zone(session(spark_sql_session_timeZone="America/New_York")) == "America/New_York"
+
+
+def test_without_a_session_one_is_told_to_make_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    with pytest.raises(RuntimeError, match="no Spark session is active: create one with SparkSession"):
+        active_session()
+
+
+@pytest.mark.parametrize(
+    ("master", "conf", "slots"),
+    [
+        ("local", {}, 1),
+        ("local[3]", {}, 3),
+        ("local[ 3 , 2 ]", {}, 3),
+        ("local[*]", {}, 16),
+        ("local[*,4]", {}, 16),
+        ("local[4]", {"spark_task_cpus": 2}, 2),
+        ("local[2]", {"spark_task_cpus": 4}, 1),
+        ("local-cluster[2,3,1024]", {}, 6),
+        ("local-cluster[2,3,1024]", {"spark_task_cpus": 2}, 2),
+        ("spark://here:7077", {"spark_cores_max": 12}, 12),
+        ("spark://here:7077", {"spark_cores_max": 12, "spark_task_cpus": 5}, 2),
+        ("yarn", {"spark_executor_cores": 4, "spark_executor_instances": 5}, 20),
+        ("yarn", {"spark_executor_cores": 5, "spark_executor_instances": 2, "spark_task_cpus": 2}, 4),
+        (None, {"spark_executor_cores": 4, "spark_executor_instances": 5}, 20),
+    ],
+    ids=str,
+)
+def test_the_slots_are_the_tasks_that_can_run_at_once(master: str | None, conf: dict[str, Any], slots: int) -> None:
+    assert task_slots(session(master, **conf)) == slots
+
+
+@pytest.mark.parametrize("parallelism", [1, 100])
+def test_the_default_parallelism_is_a_number_of_partitions_and_says_nothing_of_slots(parallelism: int) -> None:
+    """In local mode Spark reports the setting in place of the cores."""
+    assert task_slots(session("local[4]", spark_default_parallelism=parallelism)) == 4
+
+
+def test_with_dynamic_allocation_the_most_executors_count() -> None:
+    conf = {"spark_executor_cores": 4, "spark_executor_instances": 2, "spark_dynamicAllocation_enabled": "true"}
+    assert task_slots(session("yarn", spark_dynamicAllocation_maxExecutors=10, **conf)) == 40
+    with pytest.raises(ValueError, match=r"spark\.dynamicAllocation\.maxExecutors"):
+        task_slots(session("yarn", **conf))
+
+
+@pytest.mark.parametrize("conf", [{}, {"spark_executor_cores": 4}, {"spark_executor_instances": 4}], ids=str)
+def test_where_the_slots_cannot_be_told_one_is_told_what_to_set(conf: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"set spark\.cores\.max, or spark\.executor\.cores and .*capacity="):
+        task_slots(session("yarn", **conf))
+
+
+@pytest.mark.parametrize(("limit", "share"), [(4, 1), (7, 1), (8, 2), (400, 100)])
+def test_all_tasks_together_stay_below_the_limit(limit: int, share: int) -> None:
+    assert share_of(limit, session("local[4]")) == share
+    assert 4 * share <= limit
+
+
+@pytest.mark.parametrize("limit", [3, 0, -1])
+def test_a_limit_that_cannot_be_shared_is_refused(limit: int) -> None:
+    message = f"cluster_capacity must be at least the number of tasks that can run at once, 4, .*; got {limit}"
+    with pytest.raises(ValueError, match=message):
+        share_of(limit, session("local[4]"))
+
+
+@pytest.mark.parametrize("limit", [1.5, "10", None, True])
+def test_a_limit_is_a_whole_number(limit: Any) -> None:
+    with pytest.raises(TypeError, match="cluster_capacity must be a whole number, got"):
+        share_of(limit, session("local[4]"))

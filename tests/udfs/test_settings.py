@@ -1,0 +1,108 @@
+"""The settings: checked on the driver, before anything is sent."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import threading
+from typing import Any
+
+import pytest
+
+from trio_asyncio_io import ExponentialBackoff, FixedDelay
+from udfs._settings import Settings, make_settings
+
+
+async def look_up(value: int) -> int:
+    return value
+
+
+def made(**arguments: Any) -> Settings:
+    return make_settings(look_up, arguments.pop("timeout", 5.0), arguments)
+
+
+def test_the_defaults_are_those_of_the_operator() -> None:
+    settings = made()
+    assert (settings.mode, settings.capacity, settings.buffer, settings.retry) == ("ordered", 100, None, None)
+    assert (settings.on_timeout, settings.on_error, settings.delay) == (None, "raise", None)
+    assert settings.bound == 10_000
+
+
+def test_the_bound_is_the_buffer_where_one_is_given() -> None:
+    assert made(capacity=5, buffer=7).bound == 7
+
+
+def test_settings_survive_a_pickle() -> None:
+    settings = made(retry=FixedDelay(3, 0.5), on_timeout=look_up, on_error="column", capacity=7)
+    assert pickle.loads(pickle.dumps(settings)) == settings
+
+
+def test_the_operators_arguments_are_as_set_with_the_handlers_of_the_task() -> None:
+    settings = made(capacity=5, buffer=7)
+    assert settings.options(on_timeout=look_up) == {
+        "mode": "ordered",
+        "timeout": 5.0,
+        "capacity": 5,
+        "buffer": 7,
+        "retry": None,
+        "on_timeout": look_up,
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"capacity": 0}, "capacity must be at least 1, got 0"),
+        ({"capacity": -3}, "capacity must be at least 1, got -3"),
+        ({"capacity": 10, "buffer": 9}, "buffer must be at least the capacity, 10, got 9"),
+        ({"timeout": -1.0}, r"timeout must be seconds, not negative and not NaN .*, got -1\.0"),
+        ({"timeout": math.nan}, "timeout must be seconds, not negative and not NaN .*, got nan"),
+        ({"on_error": "skip"}, """on_error must be "raise", "null" or "column", got 'skip\'"""),
+        ({"on_error": None}, "on_error must be .* got None"),
+    ],
+    ids=str,
+)
+def test_a_value_out_of_its_range_is_refused_by_name(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        made(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"capacity": 1.5}, r"capacity must be a whole number, got 1\.5"),
+        ({"capacity": "10"}, "capacity must be a whole number, got '10'"),
+        ({"capacity": True}, "capacity must be a whole number, got True"),
+        ({"buffer": 1e6}, "buffer must be a whole number"),
+        ({"timeout": None}, r"timeout must be seconds as a number \(math.inf for none\), got None"),
+        ({"timeout": "5"}, "timeout must be seconds as a number"),
+        ({"retry": 3}, "retry must be a RetryStrategy such as FixedDelay, got 3"),
+        ({"on_timeout": "null"}, "on_timeout must be async, got str"),
+        ({"on_timeout": print}, "on_timeout must be async, got print"),
+        ({"capasity": 10}, "the UDF got an unexpected keyword argument 'capasity'"),
+    ],
+    ids=str,
+)
+def test_a_value_of_the_wrong_type_is_refused_by_name(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        made(**arguments)
+
+
+@pytest.mark.parametrize("name", ["mode", "delay", "function", "_"])
+def test_what_the_doors_decide_cannot_be_given_as_an_argument(name: str) -> None:
+    """A column UDF that was unordered would corrupt data silently."""
+    with pytest.raises(TypeError, match=f"the UDF got an unexpected keyword argument '{name}'"):
+        made(**{name: "unordered"})
+
+
+def test_an_endless_timeout_has_to_be_said() -> None:
+    assert made(timeout=math.inf).timeout == math.inf
+
+
+def test_a_retry_strategy_that_cannot_be_sent_is_refused_with_the_pattern() -> None:
+    lock = threading.Lock()
+    strategy = ExponentialBackoff(3, initial=0.1, maximum=1.0, retry_on=lambda error: lock.locked())
+    with pytest.raises(
+        TypeError, match=r"retry captures something .* that cannot be sent to the workers[\s\S]*async def open"
+    ):
+        made(retry=strategy)
