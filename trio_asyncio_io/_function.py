@@ -58,8 +58,8 @@ Function: TypeAlias = Callable[[T], Awaitable[R]] | AsyncFunction[T, R]
 class _Callable(AsyncFunction[Any, Any]):
     """A bare callable as an `AsyncFunction`."""
 
-    def __init__(self, function: Callable[[Any], Awaitable[Any]]) -> None:
-        self.invoke = function  # type: ignore[assignment, method-assign]
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.invoke = function  # type: ignore[method-assign]
 
     async def invoke(self, value: Any) -> Any:
         """Replaced by the callable itself, so that it costs no frame of its own."""

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from random import Random
 from types import CoroutineType
-from typing import Any
+from typing import Any, cast
 
 import trio
 
@@ -102,7 +102,7 @@ class Invocation:
 
 def _timeout_method(function: object) -> OnTimeout | None:
     method = getattr(function, "timeout", None)
-    return method if callable(method) else None  # a client may well have its seconds under that name
+    return cast(OnTimeout, method) if callable(method) else None  # a client may well have its seconds under that name
 
 
 def _once(invoke: Callable[[Any], Awaitable[Any]]) -> Callable[[Entry], Awaitable[Any]]:

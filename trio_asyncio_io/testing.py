@@ -72,7 +72,7 @@ class Scripted(Generic[T]):
     Cancellation: a waiting call ends at once, and its step counts as done.
 
     Example:
-        >>> lookup = Scripted({"slow": Step(30.0), "flaky": fails_first(2, OSError("busy"))}, default=Step(0.5))
+        >>> lookup = Scripted({"slow": Step(30.0), "flaky": fails_first(2, OSError("busy"))}, default=Step(0.01))
         >>> trio.run(lookup, "quick")
         'quick'
     """

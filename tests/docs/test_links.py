@@ -1,4 +1,4 @@
-"""Every link from one page to another file leads somewhere, and no page names a machine."""
+"""Every link from one page to another file leads somewhere."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@
 
 The examples before the first `##` heading are the page's set-up. Those of a section go on from them and from
 each other. `await`, `async with` and `async for` may stand at the top, as in `python -m trio`; such examples run on
-a virtual clock unless their section says otherwise. A DataFrame that is an example's last expression is collected,
-and `async def test_...(autojump_clock)` is run, as pytest-trio would.
+a virtual clock unless their section says otherwise. A DataFrame that is a statement of its own is collected, and
+`async def test_...(autojump_clock)` is run, as pytest-trio would.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
-from functools import partial
 from io import StringIO
 from itertools import pairwise
 from pathlib import Path
@@ -65,8 +64,7 @@ class Section:
     def needs_spark(self) -> bool:
         return any("udfs" in each.code or "pyspark" in each.code for each in self.examples)
 
-    @property
-    def name(self) -> str:
+    def __str__(self) -> str:
         return f"{self.page.stem}: {self.title}"
 
     def run(self, names: dict[str, Any], service: str) -> None:
@@ -78,10 +76,10 @@ class Section:
         """
         namespace = {"__name__": "__main__", **names}
         for example in self.examples:
-            printed = self._run_one(example, namespace, service)
+            printed = self.run_one(example, namespace, service)
             assert example.output is None or printed == example.output
 
-    def _run_one(self, example: Example, namespace: dict[str, Any], service: str) -> str:
+    def run_one(self, example: Example, namespace: dict[str, Any], service: str) -> str:
         source = "\n" * (example.line - 1) + example.code.replace(SERVICE, service)
         before = set(namespace)
         with redirect_stdout(StringIO()) as printed:
@@ -127,15 +125,14 @@ def _examples(text: str, line: int) -> list[Example]:
     return found
 
 
-def _compiled(source: str, filename: str) -> list[Any]:
-    """The code objects of an example; its last expression, if it has one, apart, so that it has a value."""
-    compiled: Callable[..., Any] = partial(compile, filename=filename, flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    tree = ast.parse(source, filename)
-    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
-    codes = [compiled(tree, mode="exec")]
-    if isinstance(last, ast.Expr):
-        codes.append(compiled(ast.Expression(last.value), mode="eval"))
-    return codes
+def _compiled(source: str, filename: str) -> Iterator[Any]:
+    """A code object for each statement, so that an expression has a value."""
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    for statement in ast.parse(source, filename).body:
+        if isinstance(statement, ast.Expr):
+            yield compile(ast.Expression(statement.value), filename, "eval", flags)
+        else:
+            yield compile(ast.Module([statement], type_ignores=[]), filename, "exec", flags)
 
 
 async def _awaited(coroutine: Any) -> Any:
@@ -145,12 +142,12 @@ async def _awaited(coroutine: Any) -> Any:
 SECTIONS = [section for page in PAGES for section in sections(page)]
 
 
-@pytest.mark.parametrize("section", [each for each in SECTIONS if not each.needs_spark], ids=Section.name.fget)
+@pytest.mark.parametrize("section", [each for each in SECTIONS if not each.needs_spark], ids=str)
 def test_the_examples_of_a_section_run(section: Section, service: str) -> None:
     section.run({}, service)
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("section", [each for each in SECTIONS if each.needs_spark], ids=Section.name.fget)
+@pytest.mark.parametrize("section", [each for each in SECTIONS if each.needs_spark], ids=str)
 def test_the_examples_of_a_section_run_on_spark(section: Section, service: str, lent: dict[str, Any]) -> None:
     section.run(lent if section.page.name == "README.md" else {}, service)

@@ -152,6 +152,20 @@ async def test_an_endless_source_without_awaits_lets_the_others_work(wait: Any) 
     assert sorted(out) == list(range(5_000))
 
 
+async def test_a_long_source_without_awaits_is_not_read_to_its_end_before_anything_starts(wait: Any) -> None:
+    """Although the buffer would hold all of it."""
+    read_at_the_first_call = []
+
+    async def look(value: int) -> int:
+        read_at_the_first_call.append(source.read)
+        return value
+
+    source = SyncSource()
+    async with wait(source, look, timeout=5.0, capacity=1, buffer=1_000_000) as results:
+        await results.receive()
+    assert read_at_the_first_call[0] <= 2_000  # two turns, as the scheduler likes
+
+
 # The buffer.
 
 

@@ -174,12 +174,70 @@ async def test_an_operator_that_stops_starts_nothing_any_more(wait: Any, autojum
     assert done == ([1, 2] if why == "failure" else [0, 1, 2])
 
 
+async def test_a_cancelled_operator_starts_nothing_while_its_body_still_unwinds(
+    wait: Any, autojump_clock: MockClock
+) -> None:
+    recorder = Recorder(shielded)
+    with trio.move_on_after(1.0):
+        async with wait(range(100), recorder, timeout=10.0, capacity=3):
+            try:
+                await trio.sleep_forever()
+            finally:
+                with trio.CancelScope(shield=True):
+                    await trio.sleep(50.0)
+    assert trio.current_time() == 51.0
+    assert recorder.values == [0, 1, 2]
+
+
+@pytest.mark.parametrize("attempt", range(10))
+async def test_not_even_in_the_very_turn_of_the_failure_is_another_invocation_started(push: Any, attempt: int) -> None:
+    """Trio runs what is woken together in random order, hence several attempts."""
+
+    async def woken_together(value: int) -> int:
+        lines.append(value)
+        await signal.wait()
+        if value == 0:
+            lines.append("failed")
+            raise OSError("busy")
+        return value
+
+    lines: list[Any] = []
+    signal = trio.Event()
+    operator = push(woken_together, timeout=10.0, capacity=5)
+
+    async def body() -> None:
+        async with operator:
+            for value in range(20):
+                operator.put_nowait(value)
+            await wait_all_tasks_blocked()
+            signal.set()
+            await trio.sleep_forever()
+
+    with pytest.raises(OSError, match="busy"):
+        await body()
+    assert lines[-1] == "failed"
+
+
 async def test_two_deadlines_at_one_instant_both_strike(wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=NEVER))
     async with wait(range(4), recorder, timeout=2.0, capacity=2, on_error="skip") as results:
         assert [result async for result in results] == []
     assert [(call.started, call.ended) for call in recorder.calls] == [(0.0, 2.0)] * 2 + [(2.0, 4.0)] * 2
     assert results.statistics().timed_out == 4
+
+
+@pytest.mark.parametrize("timeout", [5.0, math.inf])
+async def test_no_deadline_is_kept_of_an_invocation_that_has_ended(
+    push: Any, autojump_clock: MockClock, timeout: float
+) -> None:
+    """However it ended: memory is bounded."""
+    function = Scripted({value: Step(error=OSError) for value in range(0, 100, 2)}, default=Step(0.5))
+    async with push(function, timeout=timeout, capacity=10, on_error="skip") as operator:
+        for value in range(100):
+            operator.put_nowait(value)
+        operator.end_input()
+        assert len([result async for result in operator.output]) == 50
+        assert len(operator._workers._deadlines._by_scope) == 0
 
 
 async def test_a_deadline_ends_one_invocation_and_not_its_neighbours(wait: Any, autojump_clock: MockClock) -> None:
