@@ -48,7 +48,7 @@ def new_columns(declared: DataType | str) -> StructType:
 
 
 def check_columns(existing: Sequence[str], added: Sequence[str], inputs: Sequence[str], *, case: bool) -> None:
-    """Check that inputs exist, once, and that no new column exists already.
+    """Check that inputs exist, that no column exists twice, and no new one already.
 
     Args:
         existing, added, inputs: Names of columns.
@@ -62,6 +62,7 @@ def check_columns(existing: Sequence[str], added: Sequence[str], inputs: Sequenc
     for name in inputs:
         if fold(name) not in known:
             raise ValueError(f"there is no column {name!r}; there are {', '.join(existing)}")
+    for name in [*inputs, *existing]:
         if known.count(fold(name)) > 1:
             raise ValueError(f"there are several columns {name!r}: rename them first")
     for name in added:

@@ -431,7 +431,7 @@ def test_two_records_of_one_key_never_run_at_once(scenario: Scenario) -> None:
 
 
 @pytest.mark.soak
-@settings(max_examples=20_000)
+@settings(max_examples=10_000)
 @given(scenarios(), st.integers(1, 4), st.integers(0, 6), QUARTERS)
 def test_all_of_it_for_minutes(scenario: Scenario, capacity: int, more: int, instant: float) -> None:
     test_the_outputs_are_those_that_the_model_foretells.hypothesis.inner_test(scenario)

@@ -54,6 +54,12 @@ def test_an_input_that_exists_twice_is_refused() -> None:
         check_columns(["id", "Id"], ["temp"], ["ID"], case=False)
 
 
+@pytest.mark.parametrize(("existing", "case"), [(["a", "b", "b"], True), (["a", "b", "B"], False)])
+def test_columns_of_the_same_name_are_refused_for_spark_cannot_tell_them_apart(existing: list[str], case: bool) -> None:
+    with pytest.raises(ValueError, match=f"there are several columns '{existing[1]}': rename them first"):
+        check_columns(existing, ["temp"], ["a"], case=case)
+
+
 @pytest.mark.parametrize(("added", "case"), [(["temp", "temp"], True), (["temp", "TEMP"], False)])
 def test_an_addition_that_is_named_twice_is_refused(added: list[str], case: bool) -> None:
     with pytest.raises(ValueError, match="the schema names a column twice: "):

@@ -1,0 +1,156 @@
+"""Bad input: refused when the plan is built, by name, and before anything is called."""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import Any
+
+import pytest
+from pyspark.errors import ParseException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+
+from udfs import async_pandas_udf, ordered_wait, unordered_wait
+
+DOORS = pytest.mark.parametrize("wait", [ordered_wait, unordered_wait], ids=lambda wait: wait.__name__)
+
+
+async def look_up(origin: str) -> float:
+    raise AssertionError("nobody may call this")
+
+
+def blocking(origin: str) -> float:
+    raise AssertionError("nobody may call this")
+
+
+@pytest.fixture
+def flights(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame([("EWR", 5, "2013-01-01")], "origin string, Hour int, day string")
+
+
+COLUMNS = {
+    "an input that does not exist": ({"inputs": ["orgin"]}, "there is no column 'orgin'; there are origin, Hour, day"),
+    "a new column that exists": ({"schema": "day double"}, "there is a column 'day' already"),
+    "one that exists in another case": ({"schema": "HOUR double"}, "there is a column 'HOUR' already"),
+    "a column named twice": ({"schema": "a double, A int"}, "the schema names a column twice: a, A"),
+    "an error column that exists": ({"schema": "error int", "on_error": "column"}, "the schema names a column twice"),
+    "no capacity": ({"capacity": 0}, "capacity must be at least 1, got 0"),
+    "a buffer below the capacity": ({"capacity": 9, "buffer": 8}, "buffer must be at least the capacity, 9, got 8"),
+    "a negative timeout": ({"timeout": -1.0}, r"timeout must be seconds, not negative .* got -1\.0"),
+    "a timeout that is no number": ({"timeout": math.nan}, r"timeout must be seconds, .* not NaN .* got nan"),
+    "an unknown error mode": ({"on_error": "skip"}, 'on_error must be "raise", "null" or "column", got \'skip\''),
+    "too small a share": ({"cluster_capacity": 1}, "cluster_capacity must be at least .* 2, .* got 1"),
+}
+TYPES = {
+    "inputs that are no list": (
+        {"inputs": "origin"},
+        "inputs must be a list of one or more names of columns, got 'origin'",
+    ),
+    "inputs that are no names": ({"inputs": [F.lit]}, "inputs must be a list of one or more names of columns"),
+    "no inputs": ({"inputs": []}, r"inputs must be a list of one or more names of columns, got \[\]"),
+    "a schema without names": ({"schema": "double"}, "the schema must name the new columns, .* got 'double'"),
+    "a schema that is none": ({"schema": float}, "the type must be a DDL string or a Spark type, got <class 'float'>"),
+    "a blocking function": ({"function": blocking}, "must be async, got blocking.*in_thread"),
+    "a timeout that is none": ({"timeout": None}, "timeout must be seconds as a number"),
+    "a retry that is a number": ({"retry": 3}, "retry must be a RetryStrategy such as FixedDelay, got 3"),
+    "an unknown keyword": ({"capasity": 9}, "unexpected keyword argument 'capasity'"),
+    "a keyword of the operator": ({"mode": "unordered"}, "unexpected keyword argument 'mode'"),
+}
+
+
+def build(wait: Any, df: DataFrame, *, function: Any = look_up, schema: Any = "temp double", **more: Any) -> Any:
+    return wait(df, function, schema, **({"timeout": 5.0} | more))
+
+
+@DOORS
+@pytest.mark.parametrize("what", COLUMNS)
+def test_a_value_that_does_not_do_is_refused_by_name(flights: DataFrame, wait: Any, what: str) -> None:
+    arguments, message = COLUMNS[what]
+    with pytest.raises(ValueError, match=message):
+        build(wait, flights, **arguments)
+
+
+@DOORS
+@pytest.mark.parametrize("what", TYPES)
+def test_a_value_of_the_wrong_type_is_refused_by_name(flights: DataFrame, wait: Any, what: str) -> None:
+    arguments, message = TYPES[what]
+    with pytest.raises(TypeError, match=message):
+        build(wait, flights, **arguments)
+
+
+@DOORS
+@pytest.mark.parametrize("schema", ["temp doubel", "temp double,"])
+def test_a_schema_that_is_no_ddl_is_refused_with_its_place(flights: DataFrame, wait: Any, schema: str) -> None:
+    with pytest.raises(ParseException, match=r"temp[\s\S]*\^\^\^"):
+        build(wait, flights, schema=schema)
+
+
+def test_in_a_session_that_tells_upper_from_lower_case_they_are_two_names(
+    spark: SparkSession, flights: DataFrame
+) -> None:
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        assert build(ordered_wait, flights, schema="HOUR double").columns == ["origin", "Hour", "day", "HOUR"]
+        with pytest.raises(ValueError, match="there is no column 'ORIGIN'"):
+            build(ordered_wait, flights, inputs=["ORIGIN"])
+    finally:
+        spark.conf.set("spark.sql.caseSensitive", "false")
+
+
+def test_an_unpicklable_capture_is_refused_with_the_right_pattern(flights: DataFrame) -> None:
+    client = threading.Lock()
+
+    async def locked(origin: str) -> float:
+        with client:
+            return await look_up(origin)
+
+    for build_it in (
+        lambda: build(ordered_wait, flights, function=locked),
+        lambda: async_pandas_udf(locked, "double", timeout=5.0),
+    ):
+        with pytest.raises(TypeError, match=r"\(client: lock\) that cannot be sent[\s\S]*async def open\(self\):"):
+            build_it()
+
+
+EVENT_TIMES = {
+    "no timestamp": (("day", "10 seconds"), TypeError, "event_time must be a timestamp column, and 'day' is string"),
+    "no such column": (("daytime", "10 seconds"), ValueError, "there is no column 'daytime'"),
+    "no interval": (("ts", "soon"), ValueError, "must be an interval such as \"10 seconds\", got 'soon'"),
+    "a negative interval": (("ts", "-5 seconds"), ValueError, "must be an interval"),
+    "a unit without a length": (("ts", "1 month"), ValueError, "unknown unit, 'month'"),
+    "a number": (("ts", 10), TypeError, "must be an interval"),
+    "no bound": (("ts", None), ValueError, "belong together"),
+    "a bound without a column": ((None, "10 seconds"), ValueError, "belong together"),
+}
+
+
+@pytest.mark.parametrize("what", EVENT_TIMES)
+def test_an_event_time_that_does_not_do_is_refused_by_name(flights: DataFrame, what: str) -> None:
+    (event_time, bound), error, message = EVENT_TIMES[what]
+    df = flights.withColumn("ts", F.to_timestamp("day"))
+    with pytest.raises(error, match=message):
+        build(unordered_wait, df, event_time=event_time, max_out_of_orderness=bound)
+
+
+def test_a_column_udf_checks_what_it_can_before_it_is_used() -> None:
+    for arguments, error in (
+        ({"capacity": 0}, ValueError),
+        ({"timeout": -1.0}, ValueError),
+        ({"capasity": 1}, TypeError),
+    ):
+        with pytest.raises(error):
+            async_pandas_udf(look_up, "double", **({"timeout": 5.0} | arguments))
+
+
+def test_a_column_udf_checks_the_rest_where_it_is_used(flights: DataFrame) -> None:
+    with pytest.raises(ParseException):
+        flights.select(async_pandas_udf(look_up, "doubel x", timeout=5.0)("origin"))
+    with pytest.raises(ValueError, match="cluster_capacity must be at least"):
+        flights.select(async_pandas_udf(look_up, "double", timeout=5.0, cluster_capacity=1)("origin"))
+
+
+def test_ordered_wait_has_no_event_time(flights: DataFrame) -> None:
+    """It never lets a row cross another, so there is nothing to bound."""
+    with pytest.raises(TypeError, match="unexpected keyword argument 'event_time'"):
+        build(ordered_wait, flights, event_time="ts")

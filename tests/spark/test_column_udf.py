@@ -1,0 +1,146 @@
+"""The column UDF in every place where Spark takes a column."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import random
+from typing import Any
+
+import pytest
+import trio
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+
+from udfs import AsyncPandasUDF, async_pandas_udf
+
+ROWS = 100
+
+
+@async_pandas_udf("long", timeout=30.0)
+async def plus_one(value: int) -> int:
+    return value + 1
+
+
+@async_pandas_udf("string", timeout=30.0)
+async def label(number: int | None, text: str | None) -> str:
+    return f"{number}:{text}"
+
+
+@pytest.fixture
+def numbers(spark: SparkSession) -> DataFrame:
+    """0 to 99 in four partitions; an Arrow batch holds seven rows."""
+    return spark.range(0, ROWS, 1, 4)
+
+
+@pytest.fixture
+def counted(service: Any) -> AsyncPandasUDF:
+    """Gives the value itself, and the service counts the calls."""
+    client = service.client
+
+    @async_pandas_udf("long", capacity=10, timeout=30.0)
+    async def counted(value: int) -> int:
+        return int(await client.ask(value))
+
+    return counted  # type: ignore[no-any-return]
+
+
+def test_every_row_gets_its_own_result_however_late_it_comes(numbers: DataFrame) -> None:
+    """Latencies at random, so that results come in another order, and in other chunks, than the rows."""
+
+    @async_pandas_udf("long", capacity=20, timeout=30.0)
+    async def dawdle(value: int) -> int:
+        await trio.sleep(random() / 50)
+        return 10 * value
+
+    out = numbers.select("id", dawdle("id").alias("ten")).collect()
+    assert [(row.id, row.ten) for row in out] == [(value, 10 * value) for value in range(ROWS)]
+
+
+def test_select_with_names_and_columns_and_several_inputs(numbers: DataFrame) -> None:
+    out = numbers.select(
+        plus_one("id").alias("by_name"),
+        plus_one(F.col("id") * 2).alias("by_column"),
+        label("id", F.when(F.col("id") % 2 == 0, "even")).alias("two"),
+    ).collect()
+    assert [tuple(row) for row in out] == [
+        (value + 1, 2 * value + 1, f"{value}:{'even' if value % 2 == 0 else None}") for value in range(ROWS)
+    ]
+
+
+def test_the_column_is_named_after_the_function(numbers: DataFrame) -> None:
+    assert numbers.select(plus_one("id")).columns == ["plus_one(id)"]
+
+
+def test_a_filter_on_the_result_calls_once_for_each_row(
+    numbers: DataFrame, counted: AsyncPandasUDF, service: Any
+) -> None:
+    """Spark would call a deterministic function once for the filter and again for the column."""
+    out = numbers.withColumn("same", counted("id")).where("same >= 90").collect()
+    assert [(row.id, row.same) for row in out] == [(value, value) for value in range(90, ROWS)]
+    assert Counter(service.calls) == Counter(map(str, range(ROWS)))
+
+
+def test_a_result_that_is_used_twice_is_asked_for_once(
+    numbers: DataFrame, counted: AsyncPandasUDF, service: Any
+) -> None:
+    out = (
+        numbers.withColumn("same", counted("id"))
+        .select((F.col("same") + F.col("same")).alias("double"), "same")
+        .collect()
+    )
+    assert [(row.double, row.same) for row in out] == [(2 * value, value) for value in range(ROWS)]
+    assert Counter(service.calls) == Counter(map(str, range(ROWS)))
+
+
+def test_a_udf_of_a_udf_calls_each_once_for_each_row(numbers: DataFrame, counted: AsyncPandasUDF, service: Any) -> None:
+    out = numbers.select(plus_one(counted(plus_one("id"))).alias("n")).collect()
+    assert [row.n for row in out] == [value + 2 for value in range(ROWS)]
+    assert Counter(service.calls) == Counter(str(value + 1) for value in range(ROWS))
+
+
+def test_sql_after_it_was_registered(
+    spark: SparkSession, numbers: DataFrame, counted: AsyncPandasUDF, service: Any
+) -> None:
+    spark.udf.register("counted", counted)
+    spark.udf.register("tag", label)
+    numbers.createOrReplaceTempView("numbers")
+    query = "select id, n, tag(n, 'x') as tag from (select id, counted(id) as n from numbers) where n < 20"
+    assert [(row.id, row.n, row.tag) for row in spark.sql(query).collect()] == [(n, n, f"{n}:x") for n in range(20)]
+    assert Counter(service.calls) == Counter(map(str, range(ROWS)))
+
+
+def test_a_deterministic_one_may_be_left_out_where_nobody_looks(numbers: DataFrame, service: Any) -> None:
+    client = service.client
+
+    async def ask(value: int) -> str:
+        return await client.ask(value)
+
+    idle = async_pandas_udf(ask, "string", timeout=30.0, deterministic=True)
+    assert numbers.withColumn("asked", idle("id")).count() == ROWS
+    assert service.calls == []
+
+
+def test_nulls_come_as_none_and_none_goes_as_null(numbers: DataFrame) -> None:
+    @async_pandas_udf("long", timeout=30.0)
+    async def swap(value: int | None) -> int | None:
+        return -1 if value is None else None
+
+    out = numbers.select(swap(F.when(F.col("id") < 50, F.col("id"))).alias("n")).collect()
+    assert [row.n for row in out] == [None] * 50 + [-1] * 50
+
+
+def test_rows_stay_aligned_beside_other_columns_and_other_kinds_of_udf(numbers: DataFrame) -> None:
+    twice = F.udf(lambda value: 2 * value, "long")
+    out = numbers.select("id", twice("id").alias("twice"), plus_one("id").alias("one"), (-F.col("id")).alias("less"))
+    assert [tuple(row) for row in out.collect()] == [(n, 2 * n, n + 1, -n) for n in range(ROWS)]
+
+
+def test_grouping_and_joining_on_the_result(numbers: DataFrame) -> None:
+    @async_pandas_udf("int", timeout=30.0)
+    async def bucket(value: int) -> int:
+        return value % 3
+
+    counts = numbers.groupBy(bucket("id").alias("bucket")).count()
+    assert sorted(map(tuple, counts.collect())) == [(0, 34), (1, 33), (2, 33)]
+    joined = counts.join(numbers.select("id", bucket("id").alias("bucket")), "bucket")
+    assert joined.count() == ROWS

@@ -1,0 +1,112 @@
+"""Streaming: files come in, rows come out once each, and clients live from batch to batch."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+
+from udfs import AsyncFunction, async_pandas_udf, ordered_wait, unordered_wait
+
+FILES = 4
+ROWS_PER_FILE = 20
+ROWS = FILES * ROWS_PER_FILE
+PATIENCE = 60  # seconds that only a hang takes
+
+
+class Stream:
+    """A folder of files as a stream, one file to the micro-batch, and a query over it that can go on later."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark = spark
+        self.source, self.sink, self.checkpoint = (str(folder / name) for name in ("source", "sink", "checkpoint"))
+        self.files = 0
+
+    def add(self, files: int) -> None:
+        """More files, each with the next numbers, in two partitions when read."""
+        for number in range(self.files, self.files + files):
+            rows = self.spark.range(number * ROWS_PER_FILE, (number + 1) * ROWS_PER_FILE, 1, 1)
+            rows.withColumn("ts", F.timestamp_seconds("id")).write.mode("append").parquet(self.source)
+        self.files += files
+
+    def read(self) -> DataFrame:
+        return (
+            self.spark.readStream.schema("id long, ts timestamp").option("maxFilesPerTrigger", 1).parquet(self.source)
+        )
+
+    def run(self, df: DataFrame) -> list[Any]:
+        """What the sink holds when the query has read all that there is."""
+        writer = df.writeStream.format("parquet").option("checkpointLocation", self.checkpoint)
+        query = writer.trigger(availableNow=True).start(self.sink)
+        assert query.awaitTermination(PATIENCE)
+        assert query.exception() is None
+        return self.spark.read.parquet(self.sink).collect()
+
+
+@pytest.fixture
+def stream(spark: SparkSession, tmp_path: Path) -> Stream:
+    made = Stream(spark, tmp_path)
+    made.add(FILES)
+    return made
+
+
+class Connected(AsyncFunction[int, str]):
+    """Asks over connections that are opened once per process, and gives the process beside the answer."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+
+    async def open(self) -> None:
+        await self.client.ask(f"opened in {os.getpid()}")
+
+    async def invoke(self, id: int) -> str:  # noqa: A002 - the column is called so
+        return f"{await self.client.ask(id)} in {os.getpid()}"
+
+
+@pytest.mark.parametrize("door", ["column", "ordered", "unordered"])
+def test_every_row_comes_out_once_and_is_asked_for_once(stream: Stream, service: Any, door: str) -> None:
+    function = Connected(service.client)
+    df = stream.read()
+    if door == "column":
+        df = df.withColumn("answer", async_pandas_udf(function, "string", timeout=30.0)("id"))
+    elif door == "ordered":
+        df = df.transform(ordered_wait, function, "answer string", timeout=30.0)
+    else:
+        event_time = {"event_time": "ts", "max_out_of_orderness": "5 seconds"}
+        df = df.withWatermark("ts", "1 minute").transform(
+            unordered_wait, function, "answer string", timeout=30.0, **event_time
+        )
+    rows = stream.run(df)
+    assert sorted((row.id, row.answer.split()[0]) for row in rows) == [(n, str(n)) for n in range(ROWS)]
+    processes = {row.answer.split()[-1] for row in rows}
+    opened = [f"opened in {process}" for process in processes]
+    assert Counter(service.calls) == Counter([*map(str, range(ROWS)), *opened])
+
+
+def test_a_query_goes_on_where_it_ended(stream: Stream, service: Any) -> None:
+    client = service.client
+
+    async def ask(id: int) -> str:  # noqa: A002 - the column is called so
+        return await client.ask(id)
+
+    df = stream.read().transform(unordered_wait, ask, "answer string", timeout=30.0)
+    assert len(stream.run(df)) == ROWS
+    stream.add(1)
+    rows = stream.run(df)
+    assert sorted(row.answer for row in rows) == sorted(map(str, range(ROWS + ROWS_PER_FILE)))
+    assert Counter(service.calls) == Counter(map(str, range(ROWS + ROWS_PER_FILE)))
+
+
+def test_a_stream_may_end_in_memory(stream: Stream) -> None:
+    async def double(id: int) -> int:  # noqa: A002 - the column is called so
+        return 2 * id
+
+    df = stream.read().transform(ordered_wait, double, "twice long", timeout=30.0)
+    query = df.writeStream.format("memory").queryName("doubled").trigger(availableNow=True).start()
+    assert query.awaitTermination(PATIENCE)
+    assert [row.twice for row in stream.spark.table("doubled").orderBy("id").collect()] == list(range(0, 2 * ROWS, 2))

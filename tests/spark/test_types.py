@@ -1,0 +1,146 @@
+"""Types: every value that goes in comes out, as an input, as a result and in each shape of a struct."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import pytest
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
+
+from udfs import async_pandas_udf, ordered_wait
+
+COLUMNS = {
+    "flag": ("boolean", "true"),
+    "tiny": ("tinyint", "-128y"),
+    "small": ("smallint", "32767s"),
+    "number": ("int", "-2147483648"),
+    "big": ("bigint", "9223372036854775807L"),
+    "half": ("float", "float('0.5')"),
+    "nan": ("double", "double('NaN')"),
+    "price": ("decimal(38,18)", "cast(123456789.123456789 as decimal(38,18))"),
+    "text": ("string", "'Zürich ✈'"),
+    "raw": ("binary", "X'00FF'"),
+    "day": ("date", "date'1582-10-04'"),
+    "instant": ("timestamp", "timestamp'2013-07-01 12:00:00.123456'"),
+    "wall": ("timestamp_ntz", "timestamp_ntz'2013-03-10 02:30:00.000001'"),
+    "span": ("interval day to second", "interval '1 02:03:04.000005' day to second"),
+    "items": ("array<array<int>>", "array(array(1, null), null, array())"),
+    "stamps": ("map<string,array<timestamp>>", "map('a', array(timestamp'2013-12-01 12:00:00', null), 'b', null)"),
+    "inner": (
+        "struct<x:double,inner:struct<tags:array<string>,raw:binary>>",
+        "named_struct('x', 1.5d, 'inner', named_struct('tags', array('a', null), 'raw', X'01'))",
+    ),
+}
+FIELDS = ", ".join(f"{name} {kind}" for name, (kind, _) in COLUMNS.items())
+
+
+@pytest.fixture(params=["America/New_York", "Asia/Kolkata"])
+def zone(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
+    """Two sessions' time zones, neither of them UTC."""
+    key = "spark.sql.session.timeZone"
+    before = spark.conf.get(key)
+    spark.conf.set(key, request.param)
+    yield request.param
+    assert before is not None
+    spark.conf.set(key, before)
+
+
+def test_what_comes_in_may_go_out_as_it_is(spark: SparkSession, zone: str) -> None:
+    """By both doors at once, nulls between. What Spark shows of the value is what it shows of the result."""
+
+    async def give_back(*values: Any) -> tuple[Any, ...]:
+        return values
+
+    columns = [f"if(id % 3 = 1, null, {expression}) as {name}" for name, (_, expression) in COLUMNS.items()]
+    df = spark.range(0, 20, 1, 2).selectExpr("id", *columns)
+    back = async_pandas_udf(give_back, f"struct<{FIELDS}>", timeout=30.0)
+    schema = T.StructType([T.StructField(f"{f.name}_2", f.dataType) for f in df.schema.fields[1:]])
+    out = ordered_wait(df, give_back, schema, inputs=list(COLUMNS), timeout=30.0)
+    out = out.select("*", back(*COLUMNS).alias("column"))
+    rows = out.collect()
+    assert len(rows) == 20
+    for row in rows:
+        value, result, column = ([repr(each) for each in part] for part in (row[1:18], row[18:-1], row.column))
+        assert value == result == column
+    shown = out.selectExpr(*(f"string({name}) = string({name}_2) as {name}" for name in COLUMNS)).distinct()
+    assert {each for row in shown.collect() for each in row} == {True, None}
+
+
+class NamedPoint(NamedTuple):
+    at: datetime
+    price: Decimal | None
+
+
+@dataclass
+class DataPoint:
+    at: datetime
+    price: Decimal | None
+
+
+NOON = datetime(2013, 7, 1, 12)
+
+
+def test_a_struct_may_come_in_any_shape_and_a_naive_datetime_is_in_the_sessions_zone(
+    spark: SparkSession, zone: str
+) -> None:
+    @async_pandas_udf("struct<at timestamp, price decimal(10, 2)>", timeout=30.0)
+    async def point(shape: int) -> Any:
+        price = Decimal("1.5")
+        return [
+            {"price": price, "at": NOON},
+            NamedPoint(NOON, price),
+            DataPoint(NOON, price),
+            Row(price=price, at=NOON),
+            (NOON, price),
+            None,
+        ][shape]
+
+    rows = spark.range(0, 6, 1, 2).select(point("id").alias("p")).selectExpr("string(p.at) at", "string(p.price) price")
+    assert [tuple(row) for row in rows.collect()] == [("2013-07-01 12:00:00", "1.50")] * 5 + [(None, None)]
+
+
+def test_an_aware_datetime_is_its_instant(spark: SparkSession, zone: str) -> None:
+    @async_pandas_udf(T.TimestampType(), timeout=30.0)
+    async def epoch(seconds: int) -> datetime:
+        return datetime.fromtimestamp(seconds, UTC)
+
+    rows = spark.range(0, 3, 1, 1).select(epoch("id").cast("long").alias("seconds")).collect()
+    assert [row.seconds for row in rows] == [0, 1, 2]
+
+
+def test_inputs_are_plain_python_values(spark: SparkSession) -> None:
+    async def types_of(*values: Any) -> dict[str, str]:
+        return {name: type(value).__name__ for name, value in zip(COLUMNS, values, strict=True)}
+
+    df = spark.range(1).selectExpr(*(f"{expression} as {name}" for name, (_, expression) in COLUMNS.items()))
+    named = async_pandas_udf(types_of, "map<string, string>", timeout=30.0)
+    [row] = df.select(named(*COLUMNS).alias("types")).collect()
+    assert row.types == {
+        **dict.fromkeys(("tiny", "small", "number", "big"), "int"),
+        **dict.fromkeys(("half", "nan"), "float"),
+        **dict.fromkeys(("instant", "wall"), "datetime"),
+        **dict.fromkeys(("stamps", "inner"), "dict"),
+        "flag": "bool",
+        "price": "Decimal",
+        "text": "str",
+        "raw": "bytes",
+        "day": "date",
+        "span": "timedelta",
+        "items": "list",
+    }
+
+
+def test_a_date_comes_as_it_goes(spark: SparkSession) -> None:
+    """The day of a calendar that was in use then, not moved by any zone."""
+
+    @async_pandas_udf("date", timeout=30.0)
+    async def day_after(day: date) -> date:
+        return date.fromordinal(day.toordinal() + 1)
+
+    df = spark.sql("select explode(array(date'2013-03-09', date'1969-12-31')) as day")
+    assert [row[0] for row in df.select(day_after("day")).collect()] == [date(2013, 3, 10), date(1970, 1, 1)]
