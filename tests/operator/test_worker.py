@@ -226,13 +226,13 @@ async def test_two_deadlines_at_one_instant_both_strike(wait: Any, autojump_cloc
     assert results.statistics().timed_out == 4
 
 
-@pytest.mark.parametrize("timeout", [5.0, math.inf])
+@pytest.mark.parametrize("seconds", [5.0, math.inf])
 async def test_no_deadline_is_kept_of_an_invocation_that_has_ended(
-    push: Any, autojump_clock: MockClock, timeout: float
+    push: Any, autojump_clock: MockClock, seconds: float
 ) -> None:
     """However it ended: memory is bounded."""
     function = Scripted({value: Step(error=OSError) for value in range(0, 100, 2)}, default=Step(0.5))
-    async with push(function, timeout=timeout, capacity=10, on_error="skip") as operator:
+    async with push(function, timeout=seconds, capacity=10, on_error="skip") as operator:
         for value in range(100):
             operator.put_nowait(value)
         operator.end_input()
