@@ -15,6 +15,7 @@ from rich.table import Table
 
 __all__ = ["Line", "Report", "Section"]
 
+PEAK = "peak in flight"
 PACKAGES = ("trio", "aiometer", "pyspark", "pandas", "pyarrow")
 
 
@@ -53,11 +54,14 @@ class Section:
         """Print the table."""
         table = Table(title=self.title, title_justify="left", caption=self.notes, caption_justify="left")
         table.add_column("")
-        for column in (*self.formats, "peak in flight"):
+        formats = dict(self.formats)
+        if any(line.peak is not None for line in self.lines):
+            formats[PEAK] = "{:.0f}"
+        for column in formats:
             table.add_column(column, justify="right")
         for line in self.lines:
-            cells = [self._cell(line.values.get(column), form) for column, form in self.formats.items()]
-            table.add_row(line.name, *cells, "" if line.peak is None else str(line.peak))
+            values = {**line.values, PEAK: line.peak}
+            table.add_row(line.name, *(self._cell(values.get(column), form) for column, form in formats.items()))
         console.print(table)
         console.print()
 

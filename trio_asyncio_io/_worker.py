@@ -104,7 +104,9 @@ class WorkerPool:
                     on_done()
                     if not deadlines.meet(scope):  # it struck, and the function returned all the same
                         break
-        except Exception as error:  # noqa: BLE001 - the user's, whatever it is
+        except Exception as error:
+            if entry is None:  # not the user's
+                raise
             return entry, error
         except BaseException:
             self._abandon(entry)

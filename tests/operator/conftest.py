@@ -1,8 +1,8 @@
-"""What the operator's tests share: each mode through one door, and a check that nothing is left alive."""
+"""What the operator's tests share: each mode through one door, what came out of it, and what was left alive."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
@@ -35,6 +35,25 @@ def wait(mode: str) -> Any:
 def push(mode: str) -> Any:
     """The pushing door in the mode. In keyed mode equal values have one key."""
     return partial(AsyncWaitOperator, mode=mode, key=repr if mode == "keyed" else None)
+
+
+@pytest.fixture(scope="session")
+def raised_by() -> Callable[..., Awaitable[Any]]:
+    """What comes out of an operator's block around a body, which by default receives everything."""
+
+    async def raised_by(operator: Any, body: Callable[[Any], Awaitable[None]] | None = None) -> Any:
+        try:
+            async with operator as results:
+                if body is not None:
+                    await body(results)
+                else:
+                    async for _ in results:
+                        pass
+        except BaseException as error:  # noqa: BLE001 - that is what is asked
+            return error
+        return None
+
+    return raised_by
 
 
 @pytest.fixture

@@ -1,0 +1,235 @@
+"""The feeder as those who put see it; the sources it reads are in test_feeder.py."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from trio_asyncio_io import AsyncWaitOperator, StreamRecord, Watermark, keyed_wait
+from trio_asyncio_io.testing import Recorder, Scripted, Step
+
+NEVER = Scripted(default=Step(math.inf))
+AT_ONCE = Scripted()
+
+
+async def outputs(operator: Any) -> list[Any]:
+    async with operator as results:
+        return [result async for result in results]
+
+
+async def test_put_waits_while_the_buffer_is_full(push: Any, autojump_clock: MockClock) -> None:
+    async with push(AT_ONCE, timeout=5.0, capacity=1, buffer=2) as operator, trio.open_nursery() as nursery:
+        await operator.put("a")
+        await operator.put("b")
+        nursery.start_soon(operator.put, "c")
+        await wait_all_tasks_blocked()
+        assert [each.element for each in operator.snapshot().elements] == ["a", "b"]
+        await operator.output.receive()
+        await wait_all_tasks_blocked()
+        assert [each.element for each in operator.snapshot().elements] == ["b", "c"]
+
+
+async def test_several_putters_get_their_turn_in_the_order_in_which_they_came(
+    push: Any, autojump_clock: MockClock
+) -> None:
+    recorder = Recorder(AT_ONCE)
+    async with push(recorder, timeout=5.0, capacity=1, buffer=1) as operator, trio.open_nursery() as nursery:
+        await operator.put(0)
+        for value in range(1, 30):
+            nursery.start_soon(operator.put, value)
+            await wait_all_tasks_blocked()
+        for _ in range(30):
+            await operator.output.receive()
+    assert recorder.values == list(range(30))
+
+
+async def test_put_is_a_checkpoint_whether_it_waits_or_not(push: Any) -> None:
+    async with push(AT_ONCE, timeout=5.0) as operator:
+        with trio.testing.assert_checkpoints():
+            await operator.put("a")
+
+
+async def test_put_takes_records_and_watermarks(push: Any) -> None:
+    async with push(AT_ONCE, timeout=5.0) as operator:
+        for element in (StreamRecord("a", 1), Watermark(1), "b"):
+            await operator.put(element)
+        operator.end_input()
+        out = [result async for result in operator.output]
+    assert out == [StreamRecord("a", 1), Watermark(1), "b"]
+
+
+async def test_put_nowait_would_block_when_the_buffer_is_full(push: Any) -> None:
+    async with push(NEVER, timeout=5.0, capacity=1, buffer=2) as operator:
+        operator.put_nowait("a")
+        operator.put_nowait("b")
+        with pytest.raises(trio.WouldBlock):
+            operator.put_nowait("c")
+        assert [each.element for each in operator.snapshot().elements] == ["a", "b"]
+
+
+async def test_put_nowait_does_not_go_before_those_who_wait(push: Any) -> None:
+    recorder = Recorder(AT_ONCE)
+    async with push(recorder, timeout=5.0, capacity=1, buffer=1) as operator, trio.open_nursery() as nursery:
+        operator.put_nowait("a")
+        nursery.start_soon(operator.put, "b")
+        nursery.start_soon(operator.put, "c")
+        await wait_all_tasks_blocked()
+        operator.output.receive_nowait()
+        with pytest.raises(trio.WouldBlock):
+            operator.put_nowait("d")
+        for _ in range(2):
+            await operator.output.receive()
+    assert sorted(recorder.values) == ["a", "b", "c"]
+
+
+async def test_a_put_that_was_cancelled_was_not_accepted(push: Any, autojump_clock: MockClock) -> None:
+    async with push(NEVER, timeout=math.inf, capacity=1, buffer=1) as operator:
+        await operator.put("a")
+        with trio.move_on_after(1.0) as scope:
+            await operator.put("b")
+        assert scope.cancelled_caught
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await operator.put("c")
+        assert scope.cancelled_caught
+        assert [each.element for each in operator.snapshot().elements] == ["a"]
+
+
+async def test_after_the_end_of_the_input_to_put_is_your_own_mistake(push: Any) -> None:
+    async with push(AT_ONCE, timeout=5.0) as operator:
+        operator.end_input()
+        operator.end_input()
+        with pytest.raises(trio.ClosedResourceError, match="the input has ended"):
+            await operator.put("a")
+        with pytest.raises(trio.ClosedResourceError, match="the input has ended"):
+            operator.put_nowait("a")
+
+
+async def test_the_end_of_the_input_reaches_those_who_wait_to_put(push: Any) -> None:
+    async def put(operator: AsyncWaitOperator[Any, Any]) -> None:
+        with pytest.raises(trio.ClosedResourceError, match="the input has ended"):
+            await operator.put("x")
+        refused.append("x")
+
+    refused: list[str] = []
+    async with push(AT_ONCE, timeout=5.0, capacity=1, buffer=1) as operator, trio.open_nursery() as nursery:
+        operator.put_nowait("a")
+        for _ in range(3):
+            nursery.start_soon(put, operator)
+        await wait_all_tasks_blocked()
+        operator.end_input()
+        await wait_all_tasks_blocked()
+        assert refused == ["x"] * 3
+        assert [result async for result in operator.output] == ["a"]
+
+
+async def test_after_the_block_to_put_is_your_own_mistake(push: Any) -> None:
+    async with push(AT_ONCE, timeout=5.0) as operator:
+        pass
+    with pytest.raises(trio.ClosedResourceError, match="block has been left"):
+        await operator.put("a")
+    with pytest.raises(trio.ClosedResourceError, match="block has been left"):
+        operator.put_nowait("a")
+
+
+async def test_after_a_failure_putting_is_broken_and_the_cause_is_told(push: Any) -> None:
+    error = OSError("busy")
+    refused: list[BaseException] = []
+
+    async def put(operator: AsyncWaitOperator[Any, Any]) -> None:
+        with pytest.raises(trio.BrokenResourceError, match="the operator has failed: OSError") as caught:
+            await operator.put("x")
+        refused.append(caught.value)
+
+    async def put_and_wait(operator: Any, nursery: trio.Nursery) -> None:
+        async with operator:
+            operator.put_nowait("a")
+            nursery.start_soon(put, operator)
+            await trio.sleep_forever()
+
+    function = Scripted({"a": Step(error=error)}, default=Step(math.inf))
+    async with trio.open_nursery() as nursery:
+        operator = push(function, timeout=5.0, capacity=1, buffer=1)
+        with pytest.raises(OSError, match="busy"):
+            await put_and_wait(operator, nursery)
+    with pytest.raises(trio.BrokenResourceError) as caught:
+        operator.put_nowait("y")
+    assert [each.__cause__ for each in (*refused, caught.value)] == [error, error]
+
+
+async def test_after_the_output_was_closed_putting_is_broken(push: Any) -> None:
+    async with push(AT_ONCE, timeout=5.0) as operator:
+        await operator.output.aclose()
+        with pytest.raises(trio.BrokenResourceError, match="output was closed"):
+            await operator.put("a")
+        with pytest.raises(trio.BrokenResourceError, match="output was closed"):
+            operator.put_nowait("a")
+
+
+async def test_before_the_block_to_put_is_refused_with_a_hint(push: Any) -> None:
+    operator = push(AT_ONCE, timeout=5.0)
+    with pytest.raises(RuntimeError, match="enter the operator first: `async with"):
+        await operator.put("a")
+    with pytest.raises(RuntimeError, match="enter the operator first: `async with"):
+        operator.put_nowait("a")
+    assert len(operator.snapshot()) == 0
+
+
+async def test_while_the_function_still_opens_nothing_is_accepted(push: Any, autojump_clock: MockClock) -> None:
+    class Slow:
+        async def open(self) -> None:
+            await trio.sleep(5.0)
+
+        async def invoke(self, value: str) -> str:
+            return value
+
+    operator = push(Slow(), timeout=5.0)
+
+    async def put() -> None:
+        await trio.sleep(1.0)
+        with pytest.raises(RuntimeError, match="enter the operator first"):
+            await operator.put("a")
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(put)
+        async with operator:
+            await operator.put("b")
+            assert await operator.output.receive() == "b"
+
+
+async def test_while_a_source_is_read_nobody_else_gets_a_turn(autojump_clock: MockClock) -> None:
+    async def source() -> AsyncIterator[str]:
+        await trio.sleep(5.0)
+        yield "a"
+
+    async with AsyncWaitOperator(AT_ONCE, timeout=5.0, source=source()) as operator:
+        await trio.sleep(1.0)
+        with pytest.raises(trio.WouldBlock):
+            operator.put_nowait("b")
+        with pytest.raises(trio.ClosedResourceError, match="the input has ended"):
+            await operator.put("b")
+        assert trio.current_time() == 5.0
+        assert [result async for result in operator.output] == ["a"]
+
+
+async def test_key_errors_of_what_is_put_reach_the_putter_and_nobody_else() -> None:
+    async with AsyncWaitOperator(AT_ONCE, mode="keyed", key=len, timeout=5.0) as operator:
+        with pytest.raises(TypeError):
+            await operator.put(3)
+        with pytest.raises(TypeError):
+            operator.put_nowait(3)
+        await operator.put("abc")
+        operator.end_input()
+        assert [result async for result in operator.output] == ["abc"]
+
+
+async def test_keyed_wait_reads_its_source_beyond_a_hot_key(autojump_clock: MockClock) -> None:
+    recorder = Recorder(Scripted(default=Step(1.0)))
+    operator = keyed_wait(["a"] * 5 + ["b"], recorder, key=str, timeout=5.0, capacity=2, buffer=6)
+    await outputs(operator)
+    assert [(call.value, call.started) for call in recorder.calls][:2] == [("a", 0.0), ("b", 0.0)]

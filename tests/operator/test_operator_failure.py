@@ -1,0 +1,277 @@
+"""Failure: of the function, of the body and of the source; what comes out, and that nothing is lost."""
+
+from __future__ import annotations
+
+import math
+import traceback
+from collections.abc import AsyncIterator
+from typing import Any, NoReturn
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from trio_asyncio_io import AsyncWaitOperator, StreamRecord
+from trio_asyncio_io.testing import Recorder, Scripted, Step
+
+NEVER = Step(math.inf)
+
+
+async def test_the_first_failure_cancels_all_others_and_comes_out_once_they_have_unwound(
+    raised_by: Any, wait: Any, autojump_clock: MockClock, nothing_left: Any
+) -> None:
+    async def tidy(value: str) -> str:
+        if value == "b":
+            await trio.sleep(1.0)
+            raise error
+        try:
+            await trio.sleep_forever()
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(4.0)
+        raise AssertionError
+
+    error = OSError("busy")
+    recorder = Recorder(tidy)
+    with nothing_left():
+        assert await raised_by(wait("abcdef", recorder, timeout=60.0, capacity=3)) is error
+        assert trio.current_time() == 5.0
+        assert (recorder.running, recorder.cancelled, recorder.values) == (0, 2, ["a", "b", "c"])
+    assert error.__notes__ == ["element 1, 'b', attempt 1"]
+
+
+async def test_a_failure_cancels_the_body(raised_by: Any, wait: Any, autojump_clock: MockClock) -> None:
+    async def body(results: Any) -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            unwound.append(trio.current_time())
+
+    unwound: list[float] = []
+    error = OSError("busy")
+    assert await raised_by(wait("a", Scripted(default=Step(2.0, error=error)), timeout=5.0), body) is error
+    assert unwound == [2.0]
+
+
+async def test_a_failure_comes_out_with_the_context_and_the_cause_that_it_had(raised_by: Any, wait: Any) -> None:
+    context, cause, error = KeyError("context"), LookupError("cause"), OSError("busy")
+    error.__context__, error.__cause__ = context, cause
+    function = Scripted(default=Step(error=error))
+    assert await raised_by(wait("a", function, timeout=5.0)) is error
+    assert (error.__context__, error.__cause__) == (context, cause)
+
+
+async def test_the_traceback_of_a_failure_leads_into_the_function(raised_by: Any, wait: Any) -> None:
+    async def fail(value: str) -> None:
+        raise OSError("busy")
+
+    error = await raised_by(wait("a", fail, timeout=5.0))
+    assert "fail" in [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+
+
+async def test_a_failure_without_a_context_gets_none(raised_by: Any, wait: Any, autojump_clock: MockClock) -> None:
+    async def body(results: Any) -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            await trio.lowlevel.cancel_shielded_checkpoint()
+
+    error = OSError("busy")
+    await raised_by(wait("ab", Scripted({"b": Step(1.0, error=error)}, default=NEVER), timeout=5.0), body)
+    assert error.__context__ is None
+    assert error.__cause__ is None
+
+
+async def test_a_group_that_the_function_raises_comes_out_as_that_group(raised_by: Any, wait: Any) -> None:
+    group = ExceptionGroup("two at once", [OSError("one"), ValueError("two")])
+    assert await raised_by(wait("a", Scripted(default=Step(error=group)), timeout=5.0)) is group
+
+
+async def test_any_exception_comes_out_as_itself(raised_by: Any, wait: Any) -> None:
+    """Those with a meaning in generators and coroutines too, and those that are not errors."""
+    for kind in (StopAsyncIteration, RuntimeError, trio.EndOfChannel, trio.BrokenResourceError, SystemExit):
+        error = kind("mine")
+        assert await raised_by(wait("a", Scripted(default=Step(error=error)), timeout=5.0)) is error
+
+
+async def test_two_failures_at_once_are_one_with_a_note_of_the_other_and_both_count(raised_by: Any, wait: Any) -> None:
+    async def fail(value: str) -> None:
+        await signal.wait()
+        raise errors[value]
+
+    async def body(each: Any) -> None:
+        nonlocal results
+        results = each
+        await wait_all_tasks_blocked()
+        signal.set()
+        await trio.sleep_forever()
+
+    results: Any = None
+    signal = trio.Event()
+    errors = {"a": OSError("one"), "b": ValueError("two")}
+    error = await raised_by(wait("ab", fail, timeout=5.0), body)
+    other = errors["a" if error is errors["b"] else "b"]
+    assert "attempt 1" in error.__notes__[0]
+    assert repr(other) in error.__notes__[1]
+    assert (results.statistics().failed, results.statistics().cancelled) == (2, 0)
+
+
+async def test_one_exception_that_strikes_twice_is_still_one(raised_by: Any, wait: Any) -> None:
+    async def fail(value: str) -> None:
+        await signal.wait()
+        raise error
+
+    async def body(results: Any) -> None:
+        await wait_all_tasks_blocked()
+        signal.set()
+        await trio.sleep_forever()
+
+    signal = trio.Event()
+    error = OSError("busy")
+    assert await raised_by(wait("ab", fail, timeout=5.0), body) is error
+    assert sorted(error.__notes__) == ["element 0, 'a', attempt 1", "element 1, 'b', attempt 1"]
+
+
+async def test_after_a_failure_nothing_more_is_delivered_and_everything_is_in_the_snapshot(
+    raised_by: Any, wait: Any, autojump_clock: MockClock
+) -> None:
+    function = Scripted({"a": Step(1.0), "b": Step(2.0, error=OSError), "c": Step(1.0), "d": NEVER})
+    received = []
+
+    async def body(operator: Any) -> None:
+        received.append(await operator.output.receive())
+        await trio.sleep_forever()
+
+    operator = AsyncWaitOperator(function, source=[StreamRecord("a", 1), "b", "c", "d"], timeout=5.0)
+    assert type(await raised_by(operator, body)) is OSError
+    assert received == [StreamRecord("a", 1)]
+    assert [(each.element, each.results) for each in operator.snapshot().elements] == [
+        ("b", None),
+        ("c", ["c"]),
+        ("d", None),
+    ]
+    statistics = operator.statistics()
+    assert (statistics.completed, statistics.failed, statistics.cancelled) == (2, 1, 1)
+    assert (statistics.running, statistics.emitted, statistics.buffered) == (0, 1, 3)
+
+
+async def test_a_body_that_puts_when_the_failure_comes_gets_the_failure_only(
+    raised_by: Any, push: Any, autojump_clock: MockClock
+) -> None:
+    """It does not get a BrokenResourceError beside it, wherever it just was."""
+
+    async def waiting(operator: Any) -> None:
+        await operator.put("a")
+        await operator.put("b")
+
+    async def busy(operator: Any) -> None:
+        while True:
+            await operator.put("a")
+
+    async def at_once(operator: Any) -> None:
+        while True:
+            operator.put_nowait("a")
+            with trio.CancelScope(shield=True):
+                await trio.sleep(0.5)
+
+    async def in_a_nursery(operator: Any) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(waiting, operator)
+            nursery.start_soon(busy, operator)
+            async for _ in operator.output:
+                pass
+
+    for body in (waiting, busy, at_once, in_a_nursery):
+        error = OSError("busy")
+        function = Scripted(default=Step(1.0, error=error))
+        buffer = 1 if body is waiting else 10_000
+        operator = push(function, timeout=5.0, capacity=1, buffer=buffer)
+        with trio.fail_after(60):
+            assert await raised_by(operator, body) is error, body
+
+
+# The body and the source.
+
+
+async def test_what_the_body_raises_comes_out_as_itself(raised_by: Any, wait: Any, autojump_clock: MockClock) -> None:
+    context = KeyError("context")
+    for error in (
+        OSError("mine"),
+        ExceptionGroup("mine", [OSError(), ValueError()]),
+        ExceptionGroup("mine", [OSError()]),
+        BaseExceptionGroup("mine", [KeyboardInterrupt()]),
+        StopAsyncIteration("mine"),
+        KeyboardInterrupt("mine"),
+    ):
+
+        async def body(results: Any, error: BaseException = error) -> NoReturn:
+            await wait_all_tasks_blocked()
+            error.__context__ = context
+            raise error
+
+        recorder = Recorder(Scripted(default=NEVER))
+        assert await raised_by(wait("abc", recorder, timeout=math.inf), body) is error
+        assert error.__context__ is context
+        assert (recorder.running, recorder.cancelled) == (0, 3)
+
+
+async def test_a_failure_and_an_error_of_the_body_come_out_together(
+    raised_by: Any, wait: Any, autojump_clock: MockClock
+) -> None:
+    failure, mine = OSError("busy"), ValueError("while cleaning up")
+
+    async def body(results: Any) -> None:
+        try:
+            await trio.sleep_forever()
+        except trio.Cancelled:
+            raise mine from None
+
+    group = await raised_by(wait("a", Scripted(default=Step(1.0, error=failure)), timeout=5.0), body)
+    assert isinstance(group, ExceptionGroup)
+    assert group.exceptions == (failure, mine)
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt])
+async def test_a_failure_is_not_lost_if_a_task_of_the_body_fails_while_it_is_cancelled(
+    raised_by: Any, wait: Any, autojump_clock: MockClock, kind: type[BaseException]
+) -> None:
+    failure, mine = OSError("busy"), kind("while cleaning up")
+
+    async def child() -> None:
+        try:
+            await trio.sleep_forever()
+        except trio.Cancelled:
+            raise mine from None
+
+    async def body(results: Any) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(child)
+            await trio.sleep_forever()
+
+    group = await raised_by(wait("a", Scripted(default=Step(1.0, error=failure)), timeout=5.0), body)
+    leaves = []
+    pending = [group]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, BaseExceptionGroup):
+            pending.extend(each.exceptions)
+        else:
+            leaves.append(each)
+    assert sorted(leaves, key=repr) == sorted([failure, mine], key=repr)
+
+
+async def test_the_sources_exception_comes_out_as_itself_and_stops_everything(
+    raised_by: Any, wait: Any, autojump_clock: MockClock, nothing_left: Any
+) -> None:
+    error = OSError("no more")
+
+    async def source() -> AsyncIterator[str]:
+        yield "a"
+        await trio.sleep(1.0)
+        raise error
+
+    recorder = Recorder(Scripted(default=NEVER))
+    with nothing_left():
+        assert await raised_by(wait(source(), recorder, timeout=math.inf)) is error
+    assert (recorder.running, recorder.cancelled) == (0, 1)
+    assert not hasattr(error, "__notes__")

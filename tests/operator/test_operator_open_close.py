@@ -1,0 +1,170 @@
+"""`open` and `close`: when they run, for how long, and what becomes of their errors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from trio_asyncio_io import Snapshot, SnapshotElement
+
+
+class Diary:
+    """A function that writes down what happens to it."""
+
+    def __init__(self, **raising: BaseException) -> None:
+        self.lines: list[tuple[str, float]] = []
+        self._raising = raising
+
+    def _write(self, line: str) -> None:
+        self.lines.append((line, trio.current_time()))
+        if line in self._raising:
+            raise self._raising[line]
+
+    async def open(self) -> None:
+        await trio.sleep(1.0)
+        self._write("open")
+
+    async def invoke(self, value: str) -> str:
+        await trio.sleep(2.0)
+        self._write(value)
+        return value
+
+    async def close(self) -> None:
+        await trio.sleep(0.5)
+        self._write("close")
+
+
+async def test_open_comes_before_the_first_invocation_and_close_after_the_last(
+    raised_by: Any, wait: Any, autojump_clock: MockClock
+) -> None:
+    diary = Diary()
+    assert await raised_by(wait(["a"], diary, timeout=5.0)) is None
+    assert diary.lines == [("open", 1.0), ("a", 3.0), ("close", 3.5)]
+
+
+async def test_close_comes_after_the_last_invocation_has_unwound(wait: Any, autojump_clock: MockClock) -> None:
+    class Tidy(Diary):
+        async def invoke(self, value: str) -> str:
+            try:
+                await trio.sleep_forever()
+            finally:
+                with trio.CancelScope(shield=True):
+                    await trio.sleep(3.0)
+                self._write("unwound")
+            raise AssertionError
+
+    diary = Tidy()
+    async with wait("a", diary, timeout=math.inf):
+        await trio.sleep(1.0)
+    assert diary.lines == [("open", 1.0), ("unwound", 5.0), ("close", 5.5)]
+
+
+async def test_what_open_raises_comes_out_as_itself_and_close_is_not_called(
+    raised_by: Any, wait: Any, autojump_clock: MockClock
+) -> None:
+    error = OSError("no connection")
+    diary = Diary(open=error)
+    assert await raised_by(wait(["a"], diary, timeout=5.0)) is error
+    assert diary.lines == [("open", 1.0)]
+
+
+async def test_an_open_that_was_cancelled_needs_no_close(raised_by: Any, wait: Any, autojump_clock: MockClock) -> None:
+    diary = Diary()
+    with trio.move_on_after(0.5):
+        await raised_by(wait(["a"], diary, timeout=5.0))
+    assert diary.lines == []
+
+
+async def test_what_close_raises_comes_out_as_itself(raised_by: Any, wait: Any, autojump_clock: MockClock) -> None:
+    error = OSError("connection lost")
+    assert await raised_by(wait(["a"], Diary(close=error), timeout=5.0)) is error
+
+
+@pytest.mark.parametrize("where", ["a", "body"])
+async def test_after_a_failure_close_is_called_and_what_it_raises_is_a_note(
+    raised_by: Any, wait: Any, autojump_clock: MockClock, where: str
+) -> None:
+    error = ValueError("first")
+    raising: dict[str, BaseException] = {"close": OSError("connection lost")}
+
+    async def body(results: Any) -> None:
+        if where == "body":
+            raise error
+        await trio.sleep_forever()
+
+    diary = Diary(**raising, **({"a": error} if where == "a" else {}))
+    assert await raised_by(wait(["a"], diary, timeout=5.0), body) is error
+    assert diary.lines[-1][0] == "close"
+    assert error.__notes__[-1] == "the function's close() raised too: OSError('connection lost')"
+
+
+async def test_close_runs_when_the_operator_is_cancelled(wait: Any, autojump_clock: MockClock) -> None:
+    diary = Diary()
+    with trio.move_on_after(2.0) as scope:
+        async with wait(["a"], diary, timeout=5.0) as results:
+            await results.receive()
+    assert scope.cancelled_caught
+    assert diary.lines == [("open", 1.0), ("close", 2.5)]
+
+
+async def test_close_runs_when_the_operator_is_cancelled_before_its_block_begins(
+    raised_by: Any, wait: Any, autojump_clock: MockClock, nothing_left: Any
+) -> None:
+    class Quick(Diary):
+        async def open(self) -> None:
+            self._write("open")
+
+    diary = Quick()
+    snapshot = Snapshot((SnapshotElement(0, "a"),))
+    with nothing_left(), trio.CancelScope() as scope:
+        scope.cancel()
+        await raised_by(wait(["b"], diary, timeout=5.0, restore=snapshot))
+    assert [line for line, _ in diary.lines] == ["open", "close"]
+
+
+async def test_what_close_raises_after_a_cancellation_is_not_lost(
+    raised_by: Any, wait: Any, autojump_clock: MockClock
+) -> None:
+    error = OSError("connection lost")
+    with trio.move_on_after(2.0):
+        assert await raised_by(wait(["a"], Diary(close=error), timeout=5.0)) is error
+
+
+@pytest.mark.parametrize("cancelled", [True, False])
+async def test_close_is_bounded_by_the_timeout(
+    raised_by: Any, wait: Any, autojump_clock: MockClock, cancelled: bool
+) -> None:
+    class Hanging(Diary):
+        async def close(self) -> None:
+            await trio.sleep_forever()
+
+    with trio.move_on_after(2.0 if cancelled else math.inf):
+        error = await raised_by(wait(["a"], Hanging(), timeout=5.0))
+        assert isinstance(error, trio.TooSlowError)
+    assert trio.current_time() == (7.0 if cancelled else 8.0)
+
+
+@pytest.mark.parametrize("name", ["open", "close"])
+async def test_an_open_or_close_that_is_not_async_is_told(
+    raised_by: Any, wait: Any, autojump_clock: MockClock, name: str
+) -> None:
+    class Half(Diary):
+        pass
+
+    setattr(Half, name, lambda self: None)
+    error = await raised_by(wait([], Half(), timeout=5.0))
+    assert isinstance(error, TypeError)
+    assert f"Half.{name}" in str(error) or f"{name}" in str(error)
+    assert "async" in str(error)
+
+
+async def test_an_object_with_nothing_but_invoke_will_do(raised_by: Any, wait: Any) -> None:
+    class Bare:
+        async def invoke(self, value: str) -> str:
+            return value
+
+    assert await raised_by(wait("a", Bare(), timeout=5.0)) is None
