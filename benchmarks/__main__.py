@@ -57,7 +57,7 @@ def _options() -> argparse.Namespace:
         prog="python -m benchmarks", description=(benchmarks.__doc__ or "").splitlines()[0]
     )
     parser.add_argument("parts", nargs="*", metavar="part", help=f"{', '.join(PARTS)} (default: all)")
-    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds: about two minutes in all")
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds: about three minutes in all")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the numbers there, too")
     options = parser.parse_args()
     for part in options.parts:
