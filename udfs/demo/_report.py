@@ -62,11 +62,13 @@ def comparison(console: Console, ours: Done[Any], rows: int, by_hand: Done[Any],
     """Ours beside the hand-written gather, in flights a second; the sample's size is said."""
     table = Table(title="Beside the same job by hand: asyncio.gather per Arrow batch", title_justify="left")
     table.add_column("")
-    for name in ("flights", "requests", "seconds", "flights/s"):
+    for name in ("flights", "requests", "seconds", "requests/s", "flights/s"):
         table.add_column(name, justify="right")
     speeds = []
     for name, done, count in (("this operator", ours, rows), ("gather, by hand", by_hand, sample)):
         speeds.append(count / done.seconds)
-        table.add_row(name, f"{count:,}", f"{done.service.requests:,}", f"{done.seconds:.1f}", f"{speeds[-1]:,.0f}")
+        requests = done.service.requests
+        numbers = (f"{count:,}", f"{requests:,}", f"{done.seconds:.1f}", f"{requests / done.seconds:,.0f}")
+        table.add_row(name, *numbers, f"{speeds[-1]:,.0f}")
     console.print(table)
     console.print(f"{speeds[0] / speeds[1]:.1f} times as many flights a second as by hand (on a sample of {sample:,}).")
