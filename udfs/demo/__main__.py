@@ -24,7 +24,7 @@ from ._service import Service, service
 from ._spark import Job, delay_by_weather, flights, problems_of, session
 
 DEFAULT_OUTPUT = Path("output")
-SAMPLE = 1_000
+SAMPLE = 500
 TASKS = 2
 
 
