@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
-from collections.abc import Iterable
 from operator import attrgetter
 from typing import Any
 
@@ -30,6 +29,7 @@ class Ledger:
 
     Args:
         queue: Decides the order. Its bound is the buffer.
+        restored: What to begin with, or None.
 
     Attributes:
         jobs: Records whose invocation may start, in the order in which they will.
@@ -38,12 +38,13 @@ class Ledger:
         counters: The numbers behind `Statistics`.
     """
 
-    def __init__(self, queue: StreamElementQueue, restored: Iterable[SnapshotElement] = ()) -> None:
+    def __init__(self, queue: StreamElementQueue, restored: Snapshot | None = None) -> None:
         self.queue = queue
         self.jobs: deque[Entry] = deque()
         self.backlog: deque[tuple[Any, list[Any] | None]] = deque(
-            (element.element, element.results) for element in restored
+            (element.element, element.results) for element in (restored.elements if restored else ())
         )
+        self._taken_before = (restored.taken if restored else 0) - len(self.backlog)
         self.counters = Counters()
         self._leaving: dict[int, Entry] = {}
         self._watermarks = 0
@@ -135,7 +136,8 @@ class Ledger:
             SnapshotElement(sequence, element, None if results is None else list(results))
             for sequence, (element, results) in enumerate(self.backlog, start=self.queue.arrived)
         ]
-        return Snapshot((*held, *ahead))
+        taken = self._taken_before + self.queue.arrived + len(self.backlog)
+        return Snapshot((*held, *ahead), taken=taken)
 
     def statistics(self) -> Statistics:
         """The numbers as they stand now."""

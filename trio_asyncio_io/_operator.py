@@ -86,7 +86,7 @@ class AsyncWaitOperator(Generic[T, R]):
         self._function = as_function(function)
         self._options = Options(timeout, mode=mode, key=key, **options)
         self._source = source
-        self._ledger = Ledger(_queue_for(self._options), self._options.restored)
+        self._ledger = Ledger(_queue_for(self._options), self._options.restore)
         # What lies ready still counts in the buffer. Emitter and consumer take turns, so the room for a few
         # rounds of the workers keeps these from waiting for those.
         self._send, receive = trio.open_memory_channel[Parcel](4 * self._options.capacity)

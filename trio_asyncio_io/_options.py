@@ -11,7 +11,7 @@ from typing import Any, Literal, SupportsIndex, TypeAlias, TypedDict
 from ._elements import describe
 from ._errors import SnapshotError
 from ._retry import RetryStrategy
-from ._snapshot import Snapshot, SnapshotElement, problem_of
+from ._snapshot import Snapshot, problem_of
 
 __all__ = ["Mode", "OnError", "OnTimeout", "Options", "OptionsArguments", "default_buffer"]
 
@@ -115,11 +115,6 @@ class Options:
         """The buffer as a number."""
         assert self.buffer is not None
         return self.buffer
-
-    @property
-    def restored(self) -> tuple[SnapshotElement, ...]:
-        """The elements to begin with."""
-        return () if self.restore is None else tuple(self.restore.elements)
 
     def _check_callables(self) -> None:
         if self.retry is not None and not isinstance(self.retry, RetryStrategy):

@@ -40,10 +40,13 @@ class Snapshot:
     Attributes:
         elements: The elements, by ascending sequence.
         version: The form of this data; another version is refused.
+        taken: How many elements the operator has taken from upstream, in this run and in those that it was
+            restored from: a source that can be read again goes on behind so many.
     """
 
     elements: tuple[SnapshotElement, ...] = ()
     version: int = VERSION
+    taken: int = 0
 
     def __len__(self) -> int:
         """The number of elements, watermarks included."""
@@ -61,6 +64,8 @@ def problem_of(snapshot: object) -> str | None:
         )
     if not isinstance(snapshot.elements, Sequence):
         return f"the snapshot's elements are damaged: {describe(snapshot.elements)} is no sequence"
+    if isinstance(snapshot.taken, bool) or not isinstance(snapshot.taken, int) or snapshot.taken < 0:
+        return f"the snapshot's count of elements taken is damaged: {describe(snapshot.taken)}"
     return _problem_of_elements(snapshot.elements)
 
 

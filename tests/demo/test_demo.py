@@ -47,18 +47,23 @@ def test_it_enriches_every_flight_checks_itself_and_tells_what_it_did(tmp_path: 
     assert table.column("temp").null_count < 60
 
 
-def test_ctrl_c_stops_it_and_leaves_no_process_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize("moment", ["while Spark starts", "while it asks"])
+def test_ctrl_c_stops_it_and_leaves_no_process_behind(tmp_path: Path, moment: str) -> None:
     process = demo("--full", cwd=tmp_path)
     assert process.stdout is not None
-    port = next(iter(_found(process.stdout, r"127\.0\.0\.1:(\d+)")))
-    _wait_until(lambda: _asked(port))
+    next(_found(process.stdout, "(starting)"))
+    _wait_until(lambda: len(_descendants(process.pid)) >= 2)
+    if moment == "while it asks":
+        port = next(_found(process.stdout, r"127\.0\.0\.1:(\d+)"))
+        _wait_until(lambda: _asked(port))
     family = _descendants(process.pid)
     assert len(family) >= 2, "the service and Spark's JVM"
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 130, output
     assert "stopped" in output
-    assert "Traceback" not in output
+    assert "Traceback" not in output, output
+    assert "ERROR" not in output, output
     _wait_until(lambda: not [pid for pid in family if _is_alive(pid)])
 
 
@@ -97,7 +102,8 @@ def _asked(port: str) -> bool:
 
 
 def _descendants(pid: int) -> list[int]:
-    children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    threads = Path(f"/proc/{pid}/task").glob("*/children")
+    children = [int(child) for thread in threads for child in thread.read_text().split()]
     return [*children, *(each for child in children for each in _descendants(child))]
 
 

@@ -9,6 +9,7 @@ import pytest
 from trio_asyncio_io import (
     KeyedStreamElementQueue,
     OrderedStreamElementQueue,
+    Snapshot,
     SnapshotElement,
     StreamRecord,
     UnorderedStreamElementQueue,
@@ -18,7 +19,7 @@ from trio_asyncio_io._ledger import Ledger, outputs_of
 
 
 def ordered(bound: int = 3, *restored: SnapshotElement) -> Ledger:
-    return Ledger(OrderedStreamElementQueue(bound), restored)
+    return Ledger(OrderedStreamElementQueue(bound), Snapshot(restored, taken=len(restored)))
 
 
 def accept(ledger: Ledger, *elements: Any, now: float = 0.0) -> list[Any]:
@@ -163,6 +164,16 @@ def test_what_is_restored_stands_first_and_is_numbered_anew() -> None:
     ledger = ordered(3, SnapshotElement(17, "a", ["A"]), SnapshotElement(40, "b"))
     assert snapshot_of(ledger) == [(0, "a", ["A"]), (1, "b", None)]
     assert not ledger.is_drained()
+
+
+def test_what_was_taken_is_counted_over_all_runs() -> None:
+    ledger = Ledger(OrderedStreamElementQueue(2), Snapshot((SnapshotElement(7, "a"),), taken=10))
+    assert ledger.snapshot().taken == 10
+    ledger.accept(*ledger.backlog.popleft()[:1], 0.0)
+    accept(ledger, "b")
+    assert ledger.snapshot().taken == 11
+    ledger.backlog.append(("c", None))
+    assert ledger.snapshot().taken == 12
 
 
 def test_a_restored_result_is_not_a_job() -> None:

@@ -44,6 +44,8 @@ BAD: list[tuple[Any, str]] = [
     (Snapshot((SnapshotElement("0", "a"),)), "element 0 has no sequence number, but '0'"),
     (Snapshot((SnapshotElement(0, "a", "A"),)), "the results of element 0 are damaged: 'A' is no list"),
     (Snapshot((SnapshotElement(0, Watermark(1), []),)), "element 0 is a watermark, and a watermark has no results"),
+    (replace(SNAPSHOT, taken=-1), "the snapshot's count of elements taken is damaged: -1"),
+    (replace(SNAPSHOT, taken="3"), "the snapshot's count of elements taken is damaged: '3'"),
     (Snapshot((SnapshotElement(1, "a"), SnapshotElement(1, "b"))), "do not rise: 1 follows 1"),
     (Snapshot((SnapshotElement(2, "a"), SnapshotElement(1, "b"))), "do not rise: 1 follows 2"),
 ]

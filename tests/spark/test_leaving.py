@@ -56,7 +56,7 @@ def test_a_limit_ends_the_calls_that_are_still_under_way(
     assert (row.id, len(row.answer)) == (0, 200_000)
     service.wait_until(lambda: service.running == 0 and service.connected == 0)
     assert len(service.calls) <= 10 + answered  # a call takes the place of one that is done, and none comes after
-    assert len(service.hung_up) >= 10
+    assert len(service.calls) - len(service.hung_up) <= answered  # all that were not answered were given up
 
 
 class Action(threading.Thread):

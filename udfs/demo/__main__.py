@@ -18,6 +18,7 @@ from rich.console import Console
 from ._behaviour import Behaviour
 from ._by_hand import by_hand
 from ._facts import SCHEMA
+from ._interrupt import interruptible
 from ._report import comparison, delays, summary
 from ._run import run
 from ._service import Service, service
@@ -33,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
     console = Console()
     try:
-        return _demo(options, console)
+        return interruptible(lambda: _demo(options, console))
     except KeyboardInterrupt:
         console.print("[yellow]stopped: the job is cancelled, and the service has ended[/]")
         return 130

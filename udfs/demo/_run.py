@@ -1,4 +1,4 @@
-"""The run: a Spark action in a thread of its own, watched from the main thread, which Ctrl-C reaches."""
+"""The run: a Spark action in a thread of its own, and a watch that shows how far it is."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ def run(spark: SparkSession, service: Service, console: Console, title: str, act
 
     Raises:
         Exception: The action's own.
-        KeyboardInterrupt: Ctrl-C; the job has been cancelled, and its thread has ended.
     """
     service.reset()
     outcome: list[T] = []
@@ -43,18 +42,13 @@ def run(spark: SparkSession, service: Service, console: Console, title: str, act
     def work() -> None:
         try:
             outcome.append(action())
-        except BaseException as error:  # noqa: BLE001 - raised again in the main thread
+        except BaseException as error:  # noqa: BLE001 - raised again by the watch
             failure.append(error)
 
     thread = threading.Thread(target=work, name="spark action", daemon=True)
     began = time.perf_counter()
     thread.start()
-    try:
-        _watch(spark, service, console, title, thread)
-    except BaseException:
-        spark.sparkContext.cancelAllJobs()
-        thread.join(10)
-        raise
+    _watch(spark, service, console, title, thread)
     seconds = time.perf_counter() - began
     if failure:
         raise failure[0]
