@@ -1,4 +1,4 @@
-"""Adapters: what people have, made into an async function."""
+"""The thread: a blocking callable as an async function."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, Generic, TypeVar
 
 import trio
 
-from ._elements import describe
-from ._function import is_async
+from .._elements import describe
+from ._synchronous import check_synchronous
 
-__all__ = ["in_thread", "is_async"]
+__all__ = ["in_thread"]
 
 R = TypeVar("R")
 
@@ -21,6 +21,9 @@ class in_thread(Generic[R]):  # noqa: N801 - used like a function
 
     Args:
         function: A blocking callable; it may use locks, sockets and `time.sleep`, and no Trio.
+
+    Attributes:
+        function: As given.
 
     Cancellation: the waiting ends at the deadline, and the slot is free. Python cannot stop a thread, so the
     call itself runs on to its end, and its result is dropped: give it a timeout of its own, too.
@@ -37,17 +40,14 @@ class in_thread(Generic[R]):  # noqa: N801 - used like a function
     """
 
     def __init__(self, function: Callable[..., R]) -> None:
-        if not callable(function):
-            raise TypeError(f"in_thread takes a blocking callable, got {describe(function)}")
-        if is_async(function):
-            raise TypeError(f"{describe(function)} is async already: it needs no thread")
-        self._function = function
+        check_synchronous(function, "in_thread", "a blocking callable")
+        self.function = function
 
     async def __call__(self, *arguments: Any) -> R:
         """Call the function in a thread and give its result."""
         limiter = trio.CapacityLimiter(1)
-        call = partial(self._function, *arguments)
+        call = partial(self.function, *arguments)
         return await trio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=limiter)
 
     def __repr__(self) -> str:
-        return f"in_thread({describe(self._function)})"
+        return f"in_thread({describe(self.function)})"

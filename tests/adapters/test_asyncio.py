@@ -1,0 +1,450 @@
+"""What trio-asyncio makes of asyncio's coroutine functions; without a server, and on virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import pickle
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from functools import partial
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+import trio_asyncio
+from pyspark import cloudpickle
+
+from trio_asyncio_io import AsyncFunction, ElementTimeoutError, FixedDelay, ordered_wait, unordered_wait
+from trio_asyncio_io.adapters import from_asyncio
+from trio_asyncio_io.policies import cached
+
+CALLER = ContextVar("CALLER", default="nobody")
+
+
+async def double(value: int) -> int:
+    await asyncio.sleep(1.0)
+    return 2 * value
+
+
+async def outputs(operator: Any) -> list[Any]:
+    async with operator as results:
+        return [result async for result in results]
+
+
+@asynccontextmanager
+async def opened(function: Any) -> AsyncIterator[from_asyncio[Any]]:
+    adapter: from_asyncio[Any] = from_asyncio(function)
+    await adapter.open()
+    try:
+        yield adapter
+    finally:
+        await adapter.close()
+
+
+def living() -> int:
+    return trio.lowlevel.current_statistics().tasks_living
+
+
+async def test_an_asyncio_function_becomes_one_of_trio(autojump_clock: Any) -> None:
+    assert await outputs(ordered_wait([1, 2, 3], from_asyncio(double), timeout=5.0)) == [2, 4, 6]
+    assert trio.current_time() == 1.0
+
+
+async def test_a_hundred_invocations_share_one_loop(autojump_clock: Any) -> None:
+    loops = set()
+    latch = asyncio.Event()
+    waiting = 0
+
+    async def all_wait(value: int) -> int:
+        nonlocal waiting
+        loops.add(asyncio.get_running_loop())
+        waiting += 1
+        if waiting == 100:
+            latch.set()
+        await latch.wait()
+        return value
+
+    found = await outputs(ordered_wait(range(100), from_asyncio(all_wait), capacity=100, timeout=5.0))
+    assert found == list(range(100))
+    assert len(loops) == 1
+
+
+class Counter:
+    """An object with a life of its own, in asyncio; not derived from anything."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    async def open(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.task = asyncio.create_task(asyncio.sleep(3600.0))
+        self.events.append("open")
+
+    async def invoke(self, value: int, times: int = 2) -> int:
+        assert asyncio.get_running_loop() is self.loop
+        await asyncio.sleep(value)
+        return value * times
+
+    async def close(self) -> None:
+        assert asyncio.get_running_loop() is self.loop
+        self.task.cancel()
+        self.events.append("close")
+
+
+async def test_an_object_is_opened_invoked_and_closed_in_the_loop(autojump_clock: Any) -> None:
+    counter = Counter()
+    assert await outputs(unordered_wait([3, 1, 2], from_asyncio(counter), timeout=5.0)) == [2, 4, 6]
+    assert counter.events == ["open", "close"]
+
+
+async def test_it_takes_any_number_of_arguments(autojump_clock: Any) -> None:
+    async with opened(Counter()) as adapter:
+        assert await adapter.invoke(2, 5) == 10
+
+
+async def test_it_is_opened_and_closed_in_different_tasks(autojump_clock: Any) -> None:
+    """As in a Spark worker, where a task opens it and the idle timer closes it."""
+    before = living()
+    adapter: from_asyncio[Any] = from_asyncio(Counter())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(adapter.open)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(adapter.invoke, 1)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(adapter.close)
+    assert living() == before
+
+
+async def test_it_can_be_used_again_after_it_was_closed(autojump_clock: Any) -> None:
+    function = from_asyncio(double)
+    for _ in range(2):
+        assert await outputs(ordered_wait([1], function, timeout=5.0)) == [2]
+
+
+async def test_a_second_operator_at_the_same_time_is_refused(autojump_clock: Any) -> None:
+    async with opened(double) as adapter:
+        with pytest.raises(RuntimeError, match=r"from_asyncio\(.*double.*\) is open already: make one for each"):
+            await adapter.open()
+        assert await adapter.invoke(1) == 2
+
+
+async def test_what_is_not_open_says_so(autojump_clock: Any) -> None:
+    async with opened(double) as once_open:
+        pass
+    for adapter in (from_asyncio(double), once_open):
+        for method in (partial(adapter.invoke, 1), adapter.close):
+            with pytest.raises(RuntimeError, match="is not open: give it to an operator"):
+                await method()
+
+
+async def test_two_adapters_have_a_loop_each(autojump_clock: Any) -> None:
+    async def loop_of(value: int) -> Any:
+        return asyncio.get_running_loop()
+
+    async with opened(loop_of) as one, opened(loop_of) as other:
+        assert await one.invoke(1) is not await other.invoke(1)
+
+
+async def test_it_composes_with_policies(autojump_clock: Any) -> None:
+    assert await outputs(ordered_wait([1, 2], cached(from_asyncio(double)), capacity=1, timeout=5.0)) == [2, 4]
+
+
+async def test_the_context_is_that_of_the_caller_and_trio_can_be_called_in_turn(autojump_clock: Any) -> None:
+    async def through_trio(value: int) -> str:
+        await trio_asyncio.trio_as_aio(trio.sleep)(value)
+        return CALLER.get()
+
+    async with opened(through_trio) as adapter:
+        CALLER.set("this test")
+        assert await adapter.invoke(3) == "this test"
+    assert trio.current_time() == 3.0
+
+
+async def test_an_exception_is_itself_and_is_retried(autojump_clock: Any) -> None:
+    calls = 0
+
+    async def flaky(value: int) -> int:
+        nonlocal calls
+        calls += 1
+        raise OSError(f"busy {calls}")
+
+    retry = FixedDelay(2, 1.0, retry_on=OSError)
+    with pytest.raises(OSError, match="busy 3") as caught:
+        await outputs(ordered_wait([7], from_asyncio(flaky), timeout=5.0, retry=retry))
+    assert caught.value.__notes__ == ["element 0, 7, attempt 3 of 3"]
+
+
+async def test_a_deadline_is_asyncios_cancellation_and_waits_until_it_has_unwound(autojump_clock: Any) -> None:
+    unwound: list[float] = []
+
+    async def slow(value: int) -> None:
+        try:
+            await asyncio.sleep(60.0)
+        except asyncio.CancelledError:
+            await asyncio.sleep(2.0)
+            unwound.append(trio.current_time())
+            raise
+
+    async def on_timeout(value: int) -> list[float]:
+        return list(unwound)
+
+    assert await outputs(ordered_wait([0], from_asyncio(slow), timeout=5.0, on_timeout=on_timeout)) == [[7.0]]
+
+
+async def test_a_deadline_inside_asyncio_is_left_to_asyncio(autojump_clock: Any) -> None:
+    async def impatient(value: int) -> None:
+        async with asyncio.timeout(1.0):
+            await asyncio.sleep(60.0)
+
+    with pytest.raises(TimeoutError):
+        await outputs(ordered_wait([0], from_asyncio(impatient), timeout=5.0))
+    assert trio.current_time() == 1.0
+
+
+async def test_a_result_in_place_of_the_cancellation_counts(autojump_clock: Any) -> None:
+    async def stubborn(value: int) -> str:
+        try:
+            await asyncio.sleep(60.0)
+        except asyncio.CancelledError:
+            return "anyway"
+        return "in time"
+
+    assert await outputs(ordered_wait([0], from_asyncio(stubborn), timeout=5.0)) == ["anyway"]
+
+
+async def test_a_call_that_is_cancelled_before_it_begins_never_does(autojump_clock: Any) -> None:
+    called: list[int] = []
+
+    async def record(value: int) -> None:
+        called.append(value)
+
+    async with opened(record) as adapter:
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await adapter.invoke(1)
+    assert scope.cancelled_caught
+    assert called == []
+
+
+async def cancels_itself(value: int) -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(1.0)
+
+
+async def raises_cancelled(value: int) -> None:
+    raise asyncio.CancelledError
+
+
+async def waits_for_a_cancelled_task(value: int) -> None:
+    task = asyncio.create_task(asyncio.sleep(1.0))
+    task.cancel()
+    await task
+
+
+@pytest.mark.parametrize("function", [cancels_itself, raises_cancelled, waits_for_a_cancelled_task])
+async def test_a_cancellation_that_is_not_ours_is_an_ordinary_error(function: Any, autojump_clock: Any) -> None:
+    with pytest.raises(RuntimeError, match=rf"{function.__name__}.* was cancelled inside asyncio, and not by us") as it:
+        await outputs(ordered_wait([0], from_asyncio(function), timeout=5.0))
+    assert isinstance(it.value.__cause__, asyncio.CancelledError)
+
+
+@pytest.mark.parametrize("leaving", [SystemExit, KeyboardInterrupt])
+async def test_what_would_end_the_program_ends_no_other_call(leaving: Any, autojump_clock: Any) -> None:
+    async def leaves(value: int) -> int:
+        if value:
+            raise leaving(value)
+        return await double(4)
+
+    async with opened(leaves) as adapter:
+
+        async def other() -> None:
+            assert await adapter.invoke(0) == 8
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(other)
+            await trio.testing.wait_all_tasks_blocked()
+            with pytest.raises(leaving):
+                await adapter.invoke(1)
+
+
+class Broken(Counter):
+    async def open(self) -> None:
+        await super().open()
+        raise OSError("no route")
+
+
+async def test_an_exception_of_open_is_itself_and_nothing_is_left(autojump_clock: Any) -> None:
+    before = living()
+    broken = Broken()
+    with pytest.raises(OSError, match="no route"):
+        await outputs(ordered_wait([1], from_asyncio(broken), timeout=5.0))
+    assert living() == before
+    assert broken.task.cancelled()
+
+
+class SlowToOpen(Counter):
+    async def open(self) -> None:
+        await super().open()
+        await asyncio.sleep(60.0)
+
+
+async def test_an_open_that_is_cancelled_leaves_nothing(autojump_clock: Any) -> None:
+    before = living()
+    slow = SlowToOpen()
+    adapter: from_asyncio[Any] = from_asyncio(slow)
+    with trio.move_on_after(5.0):
+        await adapter.open()
+    assert trio.current_time() == 5.0
+    assert living() == before
+    assert slow.task.cancelled()
+
+
+class BrokenAtTheEnd(Counter):
+    async def close(self) -> None:
+        raise OSError("hung up")
+
+
+async def test_an_exception_of_close_is_itself_and_nothing_is_left(autojump_clock: Any) -> None:
+    before = living()
+    with pytest.raises(OSError, match="hung up"):
+        await outputs(ordered_wait([1], from_asyncio(BrokenAtTheEnd()), timeout=5.0))
+    assert living() == before
+
+
+class Hangs(Counter):
+    async def close(self) -> None:
+        await asyncio.sleep(3600.0)
+
+
+async def test_a_close_that_hangs_is_cancelled_after_one_timeout(autojump_clock: Any) -> None:
+    before = living()
+    with pytest.raises(trio.TooSlowError):
+        await outputs(ordered_wait([1], from_asyncio(Hangs()), timeout=5.0))
+    assert trio.current_time() == 6.0
+    assert living() == before
+
+
+async def test_tasks_left_in_the_loop_are_cancelled_at_the_end(autojump_clock: Any) -> None:
+    left: list[asyncio.Task[None]] = []
+
+    async def leave_one(value: int) -> None:
+        left.append(asyncio.create_task(asyncio.sleep(3600.0)))
+
+    await outputs(ordered_wait([1], from_asyncio(leave_one), timeout=5.0))
+    assert left[0].cancelled()
+    assert trio.current_time() == 0.0
+
+
+async def test_a_task_that_fails_unseen_is_logged_and_harms_nobody(autojump_clock: Any, caplog: Any) -> None:
+    async def fails() -> None:
+        raise OSError("nobody looked")
+
+    async def start_one(value: int) -> int:
+        task = asyncio.create_task(fails())
+        await asyncio.sleep(1.0)
+        del task
+        gc.collect()
+        return await double(value)
+
+    with caplog.at_level(logging.ERROR, "asyncio"):
+        assert await outputs(ordered_wait([1, 2], from_asyncio(start_one), timeout=5.0)) == [2, 4]
+    assert "Task exception was never retrieved" in caplog.text
+
+
+def test_a_run_that_ends_without_close_ends() -> None:
+    adapter: from_asyncio[Any] = from_asyncio(double)
+
+    async def main() -> Any:
+        await adapter.open()
+        return await adapter.invoke(1)
+
+    for _ in range(2):  # and the adapter is good for another run
+        assert trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0)) == 2
+
+
+async def test_a_loop_that_cannot_be_started_says_so(monkeypatch: Any) -> None:
+    before = living()
+
+    def open_loop() -> Any:
+        raise OSError("too many open files")
+
+    adapter: from_asyncio[Any] = from_asyncio(double)
+    monkeypatch.setattr(trio_asyncio, "open_loop", open_loop)
+    with pytest.raises(RuntimeError, match=r"the asyncio loop did not start: .*too many open files") as caught:
+        await adapter.open()
+    assert isinstance(caught.value.__cause__, OSError)
+    assert living() == before
+
+
+class Answers(Counter):
+    async def timeout(self, value: int) -> str:
+        assert asyncio.get_running_loop() is self.loop
+        await asyncio.sleep(1.0)
+        return f"no answer for {value}"
+
+
+async def test_the_objects_timeout_method_answers_in_the_loop(autojump_clock: Any) -> None:
+    assert await outputs(ordered_wait([60], from_asyncio(Answers()), timeout=5.0)) == ["no answer for 60"]
+    assert trio.current_time() == 6.0
+
+
+async def test_without_a_timeout_method_the_timeout_is_the_operators(autojump_clock: Any) -> None:
+    with pytest.raises(ElementTimeoutError):
+        await outputs(ordered_wait([60], from_asyncio(Counter()), timeout=5.0))
+
+
+class Lookup(AsyncFunction[int, int]):
+    """Derived from `AsyncFunction`, whose `open` and `close` do nothing in any flavour."""
+
+    async def invoke(self, value: int) -> int:
+        return await double(value)
+
+
+async def test_an_async_function_with_an_asyncio_invoke_will_do(autojump_clock: Any) -> None:
+    assert await outputs(ordered_wait([1], from_asyncio(Lookup()), timeout=5.0)) == [2]
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (None, r"from_asyncio takes an asyncio coroutine function, or an object .*, got None$"),
+        (Lookup, r"got <class .*Lookup.*: give an instance, not the class"),
+        (len, r"<built-in function len> is not async. .*`async def`.*in_thread\(function\)"),
+    ],
+)
+def test_what_is_not_async_is_refused_and_the_way_out_is_shown(function: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        from_asyncio(function)
+
+
+def test_it_pickles_as_what_it_was_made_of() -> None:
+    copy = pickle.loads(pickle.dumps(from_asyncio(asyncio.sleep)))
+    assert copy.function is asyncio.sleep
+    assert repr(copy).startswith("from_asyncio(<function sleep")
+
+
+async def test_it_is_sent_while_it_is_open_and_arrives_closed(autojump_clock: Any) -> None:
+    async with opened(double) as adapter:
+        copy = cloudpickle.loads(cloudpickle.dumps(adapter))
+        await copy.open()
+        assert await copy.invoke(2) == await adapter.invoke(2) == 4
+        await copy.close()
+
+
+def test_without_trio_asyncio_it_says_what_to_install(monkeypatch: Any) -> None:
+    monkeypatch.setitem(sys.modules, "trio_asyncio", None)
+    with pytest.raises(ImportError, match=r"pip install 'trio-asyncio-io\[asyncio\]'"):
+        from_asyncio(double)
+
+
+def test_the_other_adapters_do_not_import_it() -> None:
+    code = "import sys, trio_asyncio_io.adapters; assert 'trio_asyncio' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -1,0 +1,216 @@
+"""The asyncio loop: coroutine functions of asyncio as async functions of Trio, through trio-asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextvars import copy_context
+from importlib import import_module
+from typing import Any, Protocol, TypeVar
+
+import trio
+
+from .._elements import describe
+from .._function import AsyncFunction, as_function, awaitable_from, is_async
+
+__all__ = ["from_asyncio"]
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class _AsyncioFunction(Protocol[R_co]):
+    """An `AsyncFunction` in asyncio's flavour; `open`, `close` and `timeout` may stand beside it."""
+
+    async def invoke(self, *args: Any, **kwargs: Any) -> R_co: ...
+
+
+class from_asyncio(AsyncFunction[Any, R]):  # noqa: N801 - used like a function
+    """An asyncio coroutine function as an `AsyncFunction`, so that asyncpg, aiohttp or redis clients work.
+
+    It has an asyncio loop of its own inside the Trio run (trio-asyncio's), from `open` to `close`, in which all
+    its invocations run at the same time. Timers of that loop follow Trio's clock. `open` and `close` may be
+    called from different tasks. Asyncio tasks that are still there at the end are cancelled, and `close` waits
+    for them; one that fails unseen is logged by asyncio, as in any loop, and harms nobody.
+
+    Args:
+        function: An asyncio coroutine function; or an object with an async `invoke` and perhaps `open`, `close`
+            and `timeout`, as an `AsyncFunction` has them, all of which run in the loop: the place to open a
+            connection pool.
+
+    Attributes:
+        function: As given.
+
+    Cancellation: a deadline becomes one `asyncio.CancelledError` in the function, and the call ends when that
+    has unwound, never before: asyncpg, say, stops the query on the server. What it returns or raises in place
+    of it counts.
+
+    Raises:
+        ImportError: trio-asyncio is not installed.
+        TypeError: The function is not async.
+        RuntimeError: From a call: `asyncio.CancelledError` was raised although nothing had been cancelled; it is
+            the cause. Or the adapter is not open; or it is, and is opened a second time.
+
+    Example:
+        class Names:
+            async def open(self):
+                self.pool = await asyncpg.create_pool("postgresql:///shop", max_size=20)
+
+            async def invoke(self, id):
+                return await self.pool.fetchval("select name from customers where id = $1", id)
+
+            async def close(self):
+                await self.pool.close()
+
+        async with ordered_wait(ids, from_asyncio(Names()), capacity=20, timeout=5.0) as results:
+            ...
+    """
+
+    def __init__(self, function: Callable[..., Awaitable[R]] | _AsyncioFunction[R]) -> None:
+        _check(function)
+        _trio_asyncio()
+        self.function = function
+        self._inner = as_function(function)
+        if callable(getattr(self._inner, "timeout", None)):
+            self.timeout = self._timeout  # what the operator asks, and only if it is there
+        self._loop: _Loop | None = None
+
+    def __reduce__(self) -> Any:
+        return from_asyncio, (self.function,)
+
+    async def open(self) -> None:
+        """Start the loop, and open the function in it."""
+        if self._loop is not None and self._loop.is_running:
+            raise RuntimeError(f"{self!r} is open already: make one for each operator")
+        loop = _Loop()
+        await loop.start()
+        try:
+            if hasattr(self._inner, "open"):
+                await loop.run(self._inner.open)
+        except BaseException:
+            await loop.stop()
+            raise
+        self._loop = loop
+
+    async def invoke(self, *arguments: Any) -> R:
+        """The function's result."""
+        result: R = await self._opened().run(self._inner.invoke, *arguments)
+        return result
+
+    async def close(self) -> None:
+        """Close the function, and end the loop. When this returns or raises, nothing of it is left."""
+        loop = self._opened()
+        try:
+            if hasattr(self._inner, "close"):
+                await loop.run(self._inner.close)
+        finally:
+            self._loop = None
+            await loop.stop()
+
+    async def _timeout(self, value: Any) -> R:
+        result: R = await self._opened().run(self._inner.timeout, value)
+        return result
+
+    def _opened(self) -> _Loop:
+        if self._loop is None:
+            raise RuntimeError(f"{self!r} is not open: give it to an operator, or await its open() first")
+        return self._loop
+
+    def __repr__(self) -> str:
+        return f"from_asyncio({describe(self.function)})"
+
+
+class _Loop:
+    """An asyncio loop in a Trio task of its own, so that whoever starts it need not be who stops it."""
+
+    def __init__(self) -> None:
+        self._started = trio.Event()
+        self._stopping = trio.Event()
+        self._ended = trio.Event()
+        self._error: BaseException | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._started.is_set() and not self._ended.is_set()
+
+    async def start(self) -> None:
+        """Start it.
+
+        Raises:
+            RuntimeError: It could not be started; the cause says why.
+        """
+        trio.lowlevel.spawn_system_task(self._live, name="trio_asyncio_io asyncio loop")
+        with trio.CancelScope(shield=True):
+            await self._started.wait()
+        if self._error is not None:
+            raise RuntimeError(f"the asyncio loop did not start: {self._error!r}") from self._error
+
+    async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What the asyncio-flavoured function gives; on cancellation, once it has unwound.
+
+        Raises:
+            RuntimeError: The loop has ended, or asyncio cancelled the call and Trio did not.
+        """
+        if not self.is_running:
+            raise RuntimeError("the asyncio loop has ended") from self._error
+        try:
+            result, leaving = await _trio_asyncio().run_aio_future(self._task(function, arguments))
+        except asyncio.CancelledError as error:
+            raise RuntimeError(f"{describe(function)} was cancelled inside asyncio, and not by us") from error
+        if leaving is not None:
+            raise leaving
+        return result
+
+    async def stop(self) -> None:
+        """Cancel what is left in it, and wait until it has ended."""
+        self._stopping.set()
+        with trio.CancelScope(shield=True):
+            await self._ended.wait()
+
+    async def _live(self) -> None:
+        try:
+            async with _trio_asyncio().open_loop() as self._loop:
+                self._loop.set_exception_handler(asyncio.BaseEventLoop.default_exception_handler)
+                self._started.set()
+                await self._stopping.wait()
+        except BaseException as error:  # noqa: BLE001 - what leaves a system task ends the whole Trio run
+            self._error = error
+        finally:
+            self._ended.set()
+            self._started.set()
+
+    def _task(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> asyncio.Task[Any]:
+        context = copy_context()
+        context.run(_trio_asyncio().current_loop.set, self._loop)  # for functions that call Trio in their turn
+        task: asyncio.Task[Any] = self._loop.create_task(_called(function, arguments), context=context)
+        return task
+
+
+async def _called(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, BaseException | None]:
+    """The result; or else what asyncio may not see, because it would end the loop under all the other calls."""
+    try:
+        return await awaitable_from(function, *arguments), None
+    except (KeyboardInterrupt, SystemExit) as leaving:
+        return None, leaving
+
+
+def _check(function: Any) -> None:
+    takes = "from_asyncio takes an asyncio coroutine function, or an object with an async `invoke`"
+    if isinstance(function, type):
+        raise TypeError(f"{takes}, got {describe(function)}: give an instance, not the class")
+    if is_async(function):
+        return
+    if not callable(function):
+        raise TypeError(f"{takes}, got {describe(function)}")
+    raise TypeError(
+        f"{takes}, but {describe(function)} is not async. Declare it with `async def`; a blocking function can be run "
+        "in threads: trio_asyncio_io.adapters.in_thread(function)"
+    )
+
+
+def _trio_asyncio() -> Any:
+    """The package, which is imported only where it is needed, for it patches asyncio."""
+    try:
+        return import_module("trio_asyncio")
+    except ImportError as error:
+        raise ImportError("from_asyncio needs trio-asyncio: pip install 'trio-asyncio-io[asyncio]'") from error

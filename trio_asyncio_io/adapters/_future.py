@@ -1,0 +1,90 @@
+"""The future: a callable that returns a `concurrent.futures.Future` as an async function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from typing import Any, Generic, Protocol, TypeVar
+
+import trio
+
+from .._elements import describe
+from .._errors import NotAsyncError
+from ._callback import ResultFuture
+from ._synchronous import check_synchronous
+
+__all__ = ["from_future"]
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class _Future(Protocol[R_co]):
+    """What is needed of a future; those of executors, of gRPC and of Dask have it."""
+
+    def add_done_callback(self, callback: Callable[[Any], Any], /) -> Any: ...
+    def cancel(self) -> Any: ...
+    def result(self) -> R_co: ...
+
+
+class from_future(Generic[R]):  # noqa: N801 - used like a function
+    """A callable that returns a `concurrent.futures.Future` as an async function.
+
+    Args:
+        function: A callable, (*values) -> future. It returns at once, for it is called in Trio's own thread.
+            A future is anything with `add_done_callback`, `cancel` and `result`.
+
+    Attributes:
+        function: As given.
+
+    Cancellation: `future.cancel()` is called and the waiting ends at once. A future that can no longer be
+    cancelled, because it is running, runs on to its end, and its late result is dropped.
+
+    Raises:
+        TypeError: The function is not callable, or is async already.
+        NotAsyncError: From a call: the function returned something that is no such future.
+        RuntimeError: From a call: somebody else cancelled the future. `concurrent.futures.CancelledError` is
+            its cause.
+
+    Example:
+        with ProcessPoolExecutor() as pool:
+            parse_elsewhere = from_future(lambda page: pool.submit(parse, page))
+            async with ordered_wait(pages, parse_elsewhere, timeout=5.0) as results:
+                ...
+    """
+
+    def __init__(self, function: Callable[..., _Future[R]]) -> None:
+        check_synchronous(function, "from_future", "a callable that returns a Future")
+        self.function = function
+
+    async def __call__(self, *arguments: Any) -> R:
+        """Call the function, wait for the future and give its result."""
+        future = self._future_for(arguments)
+        done: ResultFuture[object] = ResultFuture()
+        future.add_done_callback(done.complete)
+        try:
+            await done.wait()
+        except trio.Cancelled:
+            future.cancel()
+            raise
+        try:
+            return future.result()
+        except CancelledError as error:
+            raise RuntimeError(f"the future of {describe(self.function)} was cancelled, and not by us") from error
+
+    def _future_for(self, arguments: tuple[Any, ...]) -> _Future[R]:
+        future = self.function(*arguments)
+        if not all(callable(getattr(future, name, None)) for name in ("add_done_callback", "cancel", "result")):
+            raise NotAsyncError(
+                f"from_future needs a Future, but {describe(self.function)} returned {describe(future)}. "
+                "A blocking function can be run in threads: trio_asyncio_io.adapters.in_thread(function)"
+            )
+        if hasattr(future, "_asyncio_future_blocking"):  # how asyncio knows its own
+            raise NotAsyncError(
+                f"{describe(self.function)} returned {describe(future)}, which is a future of asyncio's: await it in a "
+                "coroutine function, for trio_asyncio_io.adapters.from_asyncio(function)"
+            )
+        return future
+
+    def __repr__(self) -> str:
+        return f"from_future({describe(self.function)})"
