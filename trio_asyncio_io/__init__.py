@@ -4,23 +4,29 @@
 #
 #     _stream          ordered_wait, unordered_wait, keyed_wait: the doors
 #     _operator        owns the nursery
-#     _feeder  _worker  _emitter  _results          |
-#              _invocation                          |  _ledger
-#              _function                            |  _ordered  _unordered  _keyed  (_queue)
-#                                                   |  _options  _retry  _snapshot  _statistics
+#     _feeder  _worker  _emitter  _results          |  _observed
+#              _invocation        _letters          |  _ledger
+#              _attempts  _function                 |  _ordered  _unordered  _keyed  (_queue)
+#                                                   |  _options  _retry  _retry_after  _retry_budget
+#                                                   |  _snapshot  _statistics  _dead_letter  _observer
 #                                                   |  _elements  _watermarks
 #
 #     adapters  policies  testing      beside the operator, which knows none of them
 
+from ._dead_letter import DeadLetter, LostError
 from ._elements import StreamRecord, Watermark
-from ._errors import ElementTimeoutError, NotAsyncError, SnapshotError
+from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError, SnapshotError, UnreadLettersError
 from ._function import AsyncFunction
 from ._keyed import KeyedStreamElementQueue
+from ._letters import DeadLetters
+from ._observer import Observer
 from ._operator import AsyncWaitOperator
 from ._options import Options
 from ._ordered import OrderedStreamElementQueue
 from ._results import Results
-from ._retry import ExponentialBackoff, FixedDelay, RetryStrategy
+from ._retry import DelayList, ExponentialBackoff, FixedDelay, RetryStrategy
+from ._retry_after import retry_after
+from ._retry_budget import RetryBudget
 from ._snapshot import Snapshot, SnapshotElement
 from ._statistics import Statistics
 from ._stream import keyed_wait, ordered_wait, unordered_wait
@@ -30,14 +36,21 @@ from ._watermarks import assign_watermarks
 __all__ = [
     "AsyncFunction",
     "AsyncWaitOperator",
+    "AttemptTimeoutError",
+    "DeadLetter",
+    "DeadLetters",
+    "DelayList",
     "ElementTimeoutError",
     "ExponentialBackoff",
     "FixedDelay",
     "KeyedStreamElementQueue",
+    "LostError",
     "NotAsyncError",
+    "Observer",
     "Options",
     "OrderedStreamElementQueue",
     "Results",
+    "RetryBudget",
     "RetryStrategy",
     "Snapshot",
     "SnapshotElement",
@@ -45,9 +58,11 @@ __all__ = [
     "Statistics",
     "StreamRecord",
     "UnorderedStreamElementQueue",
+    "UnreadLettersError",
     "Watermark",
     "assign_watermarks",
     "keyed_wait",
     "ordered_wait",
+    "retry_after",
     "unordered_wait",
 ]

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import trio
 
 from ._ledger import Ledger, outputs_of
+from ._letters import DeadLetters
 from ._queue import Entry
 
 __all__ = ["Emitter", "Parcel"]
@@ -24,16 +25,23 @@ class Emitter:
     Args:
         ledger: Where the entries stand.
         channel: Takes a pair for each output: the entry, and the output.
+        letters: Takes the dead letters.
         on_room: Called when an entry is gone that had no outputs, so that nobody will receive any.
     """
 
-    def __init__(self, ledger: Ledger, channel: trio.MemorySendChannel[Parcel], on_room: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        channel: trio.MemorySendChannel[Parcel],
+        letters: DeadLetters,
+        on_room: Callable[[], None],
+    ) -> None:
         self._ledger = ledger
         self._channel = channel
+        self._letters = letters
         self._on_room = on_room
         self._bed = trio.lowlevel.ParkingLot()
         self._is_asleep = False
-        self._input_ended = False
 
     def wake(self) -> None:
         """Something may have become ready to go out."""
@@ -43,7 +51,7 @@ class Emitter:
 
     def end_input(self) -> None:
         """Nothing more will be accepted: end once everything is out."""
-        self._input_ended = True
+        self._ledger.input_ended = True
         self.wake()
 
     async def run(self) -> None:
@@ -59,6 +67,7 @@ class Emitter:
         finally:
             self._ledger.close()  # what cannot go out any more need not start: a worker may not notice that it stops
         self._channel.close()
+        self._letters.end()
 
     async def _emit_all(self) -> None:
         queue, send_nowait = self._ledger.queue, self._channel.send_nowait
@@ -67,7 +76,7 @@ class Emitter:
             while queue.has_completed():
                 entry = self._ledger.poll(now)
                 if not entry.results:
-                    self._on_room()
+                    self._emit_nothing(entry)
                 for output in outputs_of(entry):
                     try:
                         send_nowait((entry, output))
@@ -78,5 +87,12 @@ class Emitter:
                 self._is_asleep = True
                 await self._bed.park()
 
+    def _emit_nothing(self, entry: Entry) -> None:
+        letter = self._ledger.letter_of(entry)
+        if letter is None:
+            self._on_room()
+        else:
+            self._letters.post(entry, letter)
+
     def _is_finished(self) -> bool:
-        return self._input_ended and self._ledger.is_drained()
+        return self._ledger.input_ended and self._ledger.is_drained()

@@ -1,6 +1,8 @@
 """The errors that the operator raises of its own accord; what others raise comes out as itself.
 
     ElementTimeoutError (trio.TooSlowError)   an invocation did not end within its timeout
+    AttemptTimeoutError (trio.TooSlowError)   one attempt of it did not end within the retry strategy's
+    UnreadLettersError (RuntimeError)         dead letters fill the buffer, and nobody receives them
     SnapshotError (ValueError)                what was to be restored is not a snapshot that can be
     NotAsyncError (TypeError)                 the function is not async; says how to adapt it
 
@@ -15,10 +17,29 @@ import trio
 
 from ._elements import describe
 
-__all__ = ["ElementTimeoutError", "NotAsyncError", "SnapshotError", "parted", "raise_as_it_is"]
+__all__ = [
+    "AttemptTimeoutError",
+    "ElementTimeoutError",
+    "NotAsyncError",
+    "SnapshotError",
+    "UnreadLettersError",
+    "parted",
+    "raise_as_it_is",
+]
 
 
-class ElementTimeoutError(trio.TooSlowError):
+class _TimeoutError(trio.TooSlowError):
+    """What the two have in common: the seconds."""
+
+    def __init__(self, message: str, timeout: float = float("nan")) -> None:
+        super().__init__(message, timeout)
+        self.timeout = timeout
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class ElementTimeoutError(_TimeoutError):
     """An invocation, all its attempts and backoffs included, did not end within its timeout.
 
     It is raised only after the running attempt has been cancelled and has unwound. It is never retried.
@@ -27,12 +48,19 @@ class ElementTimeoutError(trio.TooSlowError):
         timeout: The timeout that was missed, in seconds.
     """
 
-    def __init__(self, message: str, timeout: float = float("nan")) -> None:
-        super().__init__(message, timeout)
-        self.timeout = timeout
 
-    def __str__(self) -> str:
-        return str(self.args[0])
+class AttemptTimeoutError(_TimeoutError):
+    """One attempt did not end within the retry strategy's `attempt_timeout`, and has unwound.
+
+    It is always worth another attempt; where there is none left, it is the element's failure.
+
+    Attributes:
+        timeout: The timeout that was missed, in seconds.
+    """
+
+
+class UnreadLettersError(RuntimeError):
+    """Dead letters fill the whole buffer, and nobody has ever received one: nothing could go on."""
 
 
 class SnapshotError(ValueError):

@@ -7,20 +7,17 @@ which runs in the same slot under deadlines of its own.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from inspect import isawaitable
-from random import Random
-from types import CoroutineType
 from typing import Any, cast
 
 import trio
 
+from ._attempts import Call, attempts_of, flusher_of
 from ._elements import describe
 from ._errors import ElementTimeoutError, NotAsyncError
 from ._function import awaitable_from
+from ._ledger import Ledger
 from ._options import OnTimeout, Options
 from ._queue import Entry
-from ._retry import RetryStrategy
-from ._statistics import Counters
 
 __all__ = ["Invocation"]
 
@@ -29,23 +26,28 @@ class Invocation:
     """How an operator makes results of an element; composed once from its options.
 
     Args:
-        function: An object with an async `invoke`, and perhaps a `timeout`.
+        function: An object with an async `invoke`, and perhaps a `timeout` and a `flush`.
         options: The operator's options.
-        counters: Where retries, timeouts and failures are counted.
+        ledger: Where retries, timeouts and failures are written down.
 
     Attributes:
         call: entry -> awaitable of the function's result, retries included.
         outputs: The function's result -> the list of outputs.
+        flush: Tell the function that nobody else will come for a while, if that is so and it wants to know.
     """
 
-    def __init__(self, function: Any, options: Options, counters: Counters) -> None:
+    def __init__(self, function: Any, options: Options, ledger: Ledger) -> None:
         self._options = options
-        self._counters = counters
+        self._ledger = ledger
         self._on_timeout: OnTimeout | None = options.on_timeout or _timeout_method(function)
-        self.call: Callable[[Entry], Awaitable[Any]] = _once(function.invoke)
-        if options.retry is not None:
-            self.call = _with_retries(self.call, options.retry, counters)
+        self.call: Call = attempts_of(function, options, ledger)
+        self.flush: Callable[[], None] = flusher_of(function, ledger) or _do_nothing
         self._raises = options.on_error == "raise"
+        self._policy: Callable[[Entry, Exception], Awaitable[list[Any]]] = {
+            "raise": self._raise,
+            "skip": self._skip,
+            "dead_letter": self._bury,
+        }.get(cast(Any, options.on_error), self._ask)
         self.outputs: Callable[[Any], list[Any]] = _flattened if options.flatten else _single
 
     async def rescue(self, entry: Entry, error: Exception | None) -> list[Any]:
@@ -55,29 +57,41 @@ class Invocation:
             Exception: The element's own, if the options say so, or what `on_error` raised; with a note that
                 names the element.
         """
-        try:
-            if error is None:
+        if error is not None:
+            self._ledger.counters.failed += 1
+        else:
+            try:
                 return await self._timed_out(entry)
-            self._counters.failed += 1
-        except Exception as final:  # noqa: BLE001 - whatever on_timeout raised
-            error = final
-        if self.is_fatal(error):
-            raise self.named(error, entry)
-        on_error = self._options.on_error
-        if not callable(on_error):  # "skip"
-            self._counters.skipped += 1
-            return []
+            except Exception as final:  # noqa: BLE001 - whatever on_timeout raised
+                error = final
+        self._ledger.fail(entry, error, trio.current_time())
+        return await (self._raise if isinstance(error, NotAsyncError) else self._policy)(entry, error)
+
+    def failed_while_stopping(self, entry: Entry, error: Exception) -> Exception | None:
+        """Note that a call raised when nobody asked for its result any more; the error, if it would have stopped us."""
+        self._ledger.counters.failed += 1
+        self._ledger.fail(entry, error, trio.current_time())
+        return self._named(error, entry) if self._raises or isinstance(error, NotAsyncError) else None
+
+    async def _raise(self, entry: Entry, error: Exception) -> list[Any]:
+        raise self._named(error, entry)
+
+    async def _skip(self, entry: Entry, error: Exception) -> list[Any]:  # noqa: ARG002 - a policy gets both
+        self._ledger.counters.skipped += 1
+        return []
+
+    async def _bury(self, entry: Entry, error: Exception) -> list[Any]:
+        self._ledger.bury(entry, error, trio.current_time())
+        return []
+
+    async def _ask(self, entry: Entry, error: Exception) -> list[Any]:
         try:
-            return await self._bounded("on_error", entry, on_error, entry.value, error)
+            return await self._bounded("on_error", entry, cast(Any, self._options.on_error), entry.value, error)
         except Exception as final:
-            self.named(final, entry)
+            self._named(final, entry)
             raise
 
-    def is_fatal(self, error: Exception) -> bool:
-        """Whether an element's error stops the operator, without `on_error` being asked."""
-        return self._raises or isinstance(error, NotAsyncError)
-
-    def named(self, error: Exception, entry: Entry) -> Exception:
+    def _named(self, error: Exception, entry: Entry) -> Exception:
         """The error, with a note of the element and the attempt."""
         retry = self._options.retry
         of = f" of {retry.max_retries + 1}" if retry else ""
@@ -85,7 +99,7 @@ class Invocation:
         return error
 
     async def _timed_out(self, entry: Entry) -> list[Any]:
-        self._counters.timed_out += 1
+        self._ledger.time_out(entry, trio.current_time())
         if self._on_timeout is None:
             raise self._timeout_error(entry, "the function gave no result")
         return await self._bounded("on_timeout", entry, self._on_timeout, entry.value)
@@ -105,40 +119,8 @@ def _timeout_method(function: object) -> OnTimeout | None:
     return cast(OnTimeout, method) if callable(method) else None  # a client may well have its seconds under that name
 
 
-def _once(invoke: Callable[[Any], Awaitable[Any]]) -> Callable[[Entry], Awaitable[Any]]:
-    def call(entry: Entry) -> Any:
-        # Not `async def`: the function's own coroutine is what the worker awaits, with no frame in between.
-        entry.attempts += 1
-        awaitable = invoke(entry.value)
-        if type(awaitable) is not CoroutineType and not isawaitable(awaitable):
-            raise NotAsyncError.for_result(invoke, awaitable)
-        return awaitable
-
-    return call
-
-
-def _with_retries(
-    once: Callable[[Entry], Awaitable[Any]], strategy: RetryStrategy, counters: Counters
-) -> Callable[[Entry], Awaitable[Any]]:
-    random = Random()
-
-    async def call(entry: Entry) -> Any:
-        for attempt in range(1, strategy.max_retries + 1):
-            try:
-                result = await once(entry)
-            except NotAsyncError:
-                raise
-            except Exception as error:
-                if not strategy.retries_exception(error):
-                    raise
-            else:
-                if not strategy.retries_result(result):
-                    return result
-            await trio.sleep(strategy.backoff(attempt, random.random()))
-            counters.retried += 1
-        return await once(entry)
-
-    return call
+def _do_nothing() -> None:
+    pass
 
 
 def _single(result: Any) -> list[Any]:

@@ -14,6 +14,7 @@ from collections import deque
 from operator import attrgetter
 from typing import Any
 
+from ._dead_letter import DeadLetter
 from ._elements import Watermark, with_value
 from ._queue import Entry, StreamElementQueue
 from ._snapshot import Snapshot, SnapshotElement
@@ -36,6 +37,7 @@ class Ledger:
         backlog: (element, results or None) taken from upstream and not in the queue yet: what is being
             restored, or the one element in the feeder's hand.
         counters: The numbers behind `Statistics`.
+        input_ended: Whether nothing more will be accepted.
     """
 
     def __init__(self, queue: StreamElementQueue, restored: Snapshot | None = None) -> None:
@@ -46,7 +48,9 @@ class Ledger:
         )
         self._taken_before = (restored.taken if restored else 0) - len(self.backlog)
         self.counters = Counters()
+        self.input_ended = False
         self._leaving: dict[int, Entry] = {}
+        self._letters: dict[int, DeadLetter] = {}
         self._watermarks = 0
         self._is_closed = False
 
@@ -69,7 +73,7 @@ class Ledger:
         if counters.buffered > counters.peak_buffered:
             counters.peak_buffered = counters.buffered
         if results is not None:
-            entry.complete(list(results))
+            entry.complete(self._without_letter(entry, results))
         elif self.queue.may_start(entry) and not self._is_closed:
             self.jobs.append(entry)
         return entry
@@ -79,15 +83,45 @@ class Ledger:
         self._is_closed = True
         self.jobs.clear()
 
+    def starts_no_more(self) -> bool:
+        """Whether no invocation starts any more before another one has ended."""
+        return self.input_ended and not self.jobs and not self.backlog
+
     def start(self, now: float) -> Entry:
         """The next record to invoke, which runs from now on."""
         entry = self.jobs.popleft()
         counters = self.counters
         counters.slot_wait_seconds += now - entry.since
+        entry.since = now
         counters.running += 1
         if counters.running > counters.peak_running:
             counters.peak_running = counters.running
         return entry
+
+    def attempt_failed(self, entry: Entry, error: Exception) -> None:
+        """A call has raised; that is of interest to an observer only."""
+
+    def complete(self, entry: Entry, results: list[Any], now: float) -> None:
+        """The function gave these results, and the record's slot is free."""
+        self.counters.completed += 1
+        self.finish(entry, results, now)
+
+    def time_out(self, entry: Entry, now: float) -> None:  # noqa: ARG002 - an observer wants them
+        """A running record's deadline has struck."""
+        self.counters.timed_out += 1
+
+    def fail(self, entry: Entry, error: Exception, now: float) -> None:
+        """A running record has no result of its own; that is of interest to an observer only."""
+
+    def bury(self, entry: Entry, error: Exception, now: float) -> None:
+        """A running record is to leave as a dead letter, with no outputs."""
+        self.counters.dead_lettered += 1
+        self._letters[entry.sequence] = DeadLetter(entry.element, error, entry.attempts, now - entry.since)
+
+    def cancel(self, entry: Entry, now: float) -> None:  # noqa: ARG002 - an observer wants them
+        """A running record's call was cancelled; it stays in the snapshot, unfinished."""
+        self.counters.cancelled += 1
+        self.abandon()
 
     def finish(self, entry: Entry, results: list[Any], now: float) -> None:
         """The record has its results, and its slot is free."""
@@ -107,11 +141,21 @@ class Ledger:
         entry = self.queue.poll()
         if not entry.is_watermark:
             self.counters.head_wait_seconds += now - entry.since
-        if entry.results:
+        if entry.results or entry.sequence in self._letters:
             self._leaving[entry.sequence] = entry
         else:
             self._release(entry)
         return entry
+
+    def letter_of(self, entry: Entry) -> DeadLetter | None:
+        """The dead letter that a record without outputs leaves as, if it does."""
+        return self._letters.get(entry.sequence)
+
+    def received_letter(self, entry: Entry) -> None:
+        """Somebody has this record's dead letter, or nobody wants it."""
+        del self._letters[entry.sequence]
+        del self._leaving[entry.sequence]
+        self._release(entry)
 
     def received(self, entry: Entry) -> bool:
         """The consumer has one more output of this entry; says whether that made room."""
@@ -131,7 +175,7 @@ class Ledger:
     def snapshot(self) -> Snapshot:
         """Every element accepted and not received yet, in the order of arrival."""
         entries = sorted([*self._leaving.values(), *self.queue.entries()], key=_by_sequence)
-        held = [SnapshotElement(entry.sequence, entry.element, _unreceived(entry)) for entry in entries]
+        held = [SnapshotElement(entry.sequence, entry.element, self._unreceived(entry)) for entry in entries]
         ahead = [
             SnapshotElement(sequence, element, None if results is None else list(results))
             for sequence, (element, results) in enumerate(self.backlog, start=self.queue.arrived)
@@ -150,6 +194,20 @@ class Ledger:
         else:
             insort(self.jobs, entry, key=_by_sequence)
 
+    def _without_letter(self, entry: Entry, results: list[Any]) -> list[Any]:
+        """A restored record's outputs; its dead letter is kept aside."""
+        if len(results) == 1 and isinstance(results[0], DeadLetter):
+            self._letters[entry.sequence] = results[0]
+            return []
+        return list(results)
+
+    def _unreceived(self, entry: Entry) -> list[Any] | None:
+        if entry.is_watermark or entry.results is None:
+            return None
+        if entry.sequence in self._letters:
+            return [self._letters[entry.sequence]]
+        return entry.results[entry.received :]
+
     def _release(self, entry: Entry) -> None:
         if entry.is_watermark:
             self._watermarks -= 1
@@ -163,9 +221,3 @@ def outputs_of(entry: Entry) -> list[Any]:
     if entry.value is entry.element:  # a bare value, or a watermark
         return results
     return [with_value(entry.element, result) for result in results]
-
-
-def _unreceived(entry: Entry) -> list[Any] | None:
-    if entry.is_watermark or entry.results is None:
-        return None
-    return entry.results[entry.received :]

@@ -18,6 +18,8 @@ from ._function import Function, as_function, awaitable_from
 from ._invocation import Invocation
 from ._keyed import KeyedStreamElementQueue
 from ._ledger import Ledger
+from ._letters import DeadLetters
+from ._observed import ObservedLedger
 from ._options import Mode, Options, OptionsArguments
 from ._ordered import OrderedStreamElementQueue
 from ._queue import Entry, StreamElementQueue
@@ -57,7 +59,8 @@ class AsyncWaitOperator(Generic[T, R]):
         key: value -> hashable, for mode "keyed".
         source: Read by the operator's own feeder, which ends the input at the source's end; then nobody
             else may put. None: the caller puts.
-        options: `capacity`, `buffer`, `retry`, `on_timeout`, `on_error`, `flatten` and `restore`; see `Options`.
+        options: `capacity`, `buffer`, `retry`, `on_timeout`, `on_error`, `flatten`, `restore` and `observer`; see
+            `Options`.
 
     Raises:
         TypeError, ValueError: An argument is out of its range; the message names it and its value.
@@ -86,13 +89,16 @@ class AsyncWaitOperator(Generic[T, R]):
         self._function = as_function(function)
         self._options = Options(timeout, mode=mode, key=key, **options)
         self._source = source
-        self._ledger = Ledger(_queue_for(self._options), self._options.restore)
+        self._ledger = _ledger_for(self._options)
         # What lies ready still counts in the buffer. Emitter and consumer take turns, so the room for a few
         # rounds of the workers keeps these from waiting for those.
         self._send, receive = trio.open_memory_channel[Parcel](4 * self._options.capacity)
         self._feeder = Feeder(self._ledger, self._on_accepted)
-        self._emitter = Emitter(self._ledger, self._send, self._feeder.made_room)
-        self.output: Results[R] = Results(receive, self._ledger, self._feeder.made_room, self._on_output_closed)
+        made_room = self._feeder.made_room
+        letters = DeadLetters(self._ledger, made_room)
+        self._emitter = Emitter(self._ledger, self._send, letters, made_room)
+        self.output: Results[R] = Results(receive, letters, self._ledger, made_room, self._on_output_closed)
+        self._invocation = Invocation(self._function, self._options, self._ledger)
         self._failure: Exception | None = None
         self._lifetime: AbstractAsyncContextManager[trio.Nursery] | None = None
         self._is_entered = False
@@ -149,6 +155,7 @@ class AsyncWaitOperator(Generic[T, R]):
         """Say that nothing more will be put. What was accepted still runs and comes out; then `output` ends."""
         self._feeder.stop(trio.ClosedResourceError, "the input has ended")
         self._emitter.end_input()
+        self._invocation.flush()
 
     def snapshot(self) -> Snapshot:
         """Every element accepted and not received yet; see `Snapshot`. Works at any moment, after the block too."""
@@ -163,7 +170,7 @@ class AsyncWaitOperator(Generic[T, R]):
         deadlines = Deadlines(self._options.timeout)
         self._workers = WorkerPool(
             self._ledger,
-            Invocation(self._function, self._options, self._ledger.counters),
+            self._invocation,
             capacity=self._options.capacity,
             deadlines=deadlines,
             nursery=nursery,
@@ -224,6 +231,7 @@ class AsyncWaitOperator(Generic[T, R]):
 
     async def _close_after(self, outcome: BaseException | None) -> BaseException | None:
         """Close the channels and the function; what has come of it all."""
+        self.output.dead_letters.abandon()
         self.output.close()  # before the other end: whoever still receives must not take this for the end
         self._send.close()
         try:
@@ -239,6 +247,13 @@ class AsyncWaitOperator(Generic[T, R]):
     def _check_entered(self) -> None:
         if not self._is_entered:
             raise RuntimeError("enter the operator first: `async with AsyncWaitOperator(...) as operator:`")
+
+
+def _ledger_for(options: Options) -> Ledger:
+    queue = _queue_for(options)
+    if options.observer is None:
+        return Ledger(queue, options.restore)
+    return ObservedLedger(queue, options.restore, options.observer)
 
 
 def _queue_for(options: Options) -> StreamElementQueue:

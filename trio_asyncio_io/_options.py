@@ -10,6 +10,7 @@ from typing import Any, Literal, SupportsIndex, TypeAlias, TypedDict
 
 from ._elements import describe
 from ._errors import SnapshotError
+from ._observer import Observer
 from ._retry import RetryStrategy
 from ._snapshot import Snapshot, problem_of
 
@@ -17,8 +18,9 @@ __all__ = ["Mode", "OnError", "OnTimeout", "Options", "OptionsArguments", "defau
 
 Mode: TypeAlias = Literal["ordered", "unordered", "keyed"]
 OnTimeout: TypeAlias = Callable[[Any], Awaitable[Any]]
-OnError: TypeAlias = Literal["raise", "skip"] | Callable[[Any, Exception], Awaitable[Any]]
+OnError: TypeAlias = Literal["raise", "skip", "dead_letter"] | Callable[[Any, Exception], Awaitable[Any]]
 
+ERROR_POLICIES = ("raise", "skip", "dead_letter")
 MODES = ("ordered", "unordered", "keyed")
 DEFAULT_CAPACITY = 100
 
@@ -33,6 +35,7 @@ class OptionsArguments(TypedDict, total=False):
     on_error: OnError
     flatten: bool
     restore: Snapshot | None
+    observer: Observer | None
 
 
 def default_buffer(capacity: int) -> int:
@@ -72,10 +75,12 @@ class Options:
         retry: A retry strategy, or None to call once.
         on_timeout: Async callable, value -> result, asked once the timed-out attempt has unwound. None: an
             `ElementTimeoutError` goes to `on_error`.
-        on_error: "raise" stops the operator with the exception; "skip" leaves the element out; an async
-            callable, (value, exception) -> result, gives a result in its place.
+        on_error: "raise" stops the operator with the exception; "skip" leaves the element out; "dead_letter" sends it,
+            with its error, to the channel `dead_letters`; an async callable, (value, exception) -> result, gives a
+            result in its place.
         flatten: True: a result is an iterable of 0..n outputs, emitted side by side.
         restore: A snapshot to begin with, before anything else.
+        observer: Told of each step of each record's life, or None.
         mode: "ordered", "unordered" or "keyed".
         key: value -> hashable, for mode "keyed" and no other.
 
@@ -93,6 +98,7 @@ class Options:
     on_error: OnError = "raise"
     flatten: bool = False
     restore: Snapshot | None = None
+    observer: Observer | None = None
     mode: Mode = "ordered"
     key: Callable[[Any], Hashable] | None = None
 
@@ -121,11 +127,14 @@ class Options:
             raise TypeError(f"retry must be a RetryStrategy such as FixedDelay, got {describe(self.retry)}")
         if self.on_timeout is not None and not callable(self.on_timeout):
             raise TypeError(f"on_timeout must be an async callable or None, got {describe(self.on_timeout)}")
+        wanted = 'on_error must be "raise", "skip", "dead_letter" or an async callable'
         if isinstance(self.on_error, str):
-            if self.on_error not in ("raise", "skip"):
-                raise ValueError(f'on_error must be "raise", "skip" or an async callable, got {self.on_error!r}')
+            if self.on_error not in ERROR_POLICIES:
+                raise ValueError(f"{wanted}, got {self.on_error!r}")
         elif not callable(self.on_error):
-            raise TypeError(f'on_error must be "raise", "skip" or an async callable, got {describe(self.on_error)}')
+            raise TypeError(f"{wanted}, got {describe(self.on_error)}")
+        if self.observer is not None and not isinstance(self.observer, Observer):
+            raise TypeError(f"observer must be an Observer or None, got {describe(self.observer)}")
 
     def _check_mode(self) -> None:
         if self.mode not in MODES:

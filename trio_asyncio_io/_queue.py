@@ -27,7 +27,7 @@ class Entry:
         is_watermark: Whether the element is a watermark, which counts in no limit.
         sequence: The element's position in the queue's input, counted from 0.
         attempts: Calls made for this element so far.
-        since: Since when it has been waiting, for its slot or, once done, for its turn; Trio's clock, in seconds.
+        since: When its present state began (waiting for a slot, running, done), in seconds on Trio's clock.
         received: How many of the results the consumer has received.
     """
 

@@ -10,6 +10,7 @@ from trio.lowlevel import checkpoint_if_cancelled
 
 from ._emitter import Parcel
 from ._ledger import Ledger
+from ._letters import DeadLetters
 from ._snapshot import Snapshot
 from ._statistics import Statistics
 
@@ -27,16 +28,21 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
     `receive` checks for cancellation on every call, and lets other tasks run when it has to wait, which is
     after at most four times `capacity` outputs: a turn of the scheduler for each would cost as much as all the rest of
     an element's way together.
+
+    Attributes:
+        dead_letters: The channel of the elements that failed, with `on_error="dead_letter"`.
     """
 
     def __init__(
         self,
         channel: trio.MemoryReceiveChannel[Parcel],
+        dead_letters: DeadLetters,
         ledger: Ledger,
         on_room: Callable[[], None],
         on_close: Callable[[], None],
     ) -> None:
         self._channel = channel
+        self.dead_letters = dead_letters
         self._ledger = ledger
         self._on_room = on_room
         self._on_close = on_close

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeAlias
 
-__all__ = ["ExponentialBackoff", "FixedDelay", "RetryStrategy"]
+from ._retry_after import retry_after
+from ._retry_budget import RetryBudget
+
+__all__ = ["DelayList", "ExponentialBackoff", "FixedDelay", "RetryStrategy"]
 
 RetryOn: TypeAlias = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], bool]
 
@@ -46,6 +49,12 @@ class RetryStrategy(ABC):
         retry_on: An exception type, a tuple of them, or a predicate: exception -> bool.
         retry_on_result: A predicate, result -> bool: True calls again. None looks at no result. When the
             retries are used up, the last result stands.
+        attempt_timeout: Seconds for each attempt, above 0. One that takes longer is cancelled, and when it has unwound
+            counts as having raised an `AttemptTimeoutError`, which is worth another call whatever `retry_on` says.
+            `math.inf`, the default: only the element's own deadline ends an attempt.
+        retry_after: exception -> the seconds that its sender asks the caller to wait, or None. The next attempt begins
+            not before that, nor before the backoff; the element's deadline goes on. None asks no exception.
+        budget: A limit on the retries of an operator's elements together, or None.
 
     Raises:
         TypeError, ValueError: An argument is out of its range; the message names it.
@@ -55,6 +64,9 @@ class RetryStrategy(ABC):
     _: KW_ONLY
     retry_on: RetryOn = Exception
     retry_on_result: Callable[[Any], bool] | None = None
+    attempt_timeout: float = math.inf
+    retry_after: Callable[[Exception], float | None] | None = retry_after
+    budget: RetryBudget | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.max_retries, bool) or not isinstance(self.max_retries, int):
@@ -64,6 +76,14 @@ class RetryStrategy(ABC):
         _check_retry_on(self.retry_on)
         if self.retry_on_result is not None and not callable(self.retry_on_result):
             raise TypeError(f"retry_on_result must be a predicate or None, got {self.retry_on_result!r}")
+        if isinstance(self.attempt_timeout, bool) or not isinstance(self.attempt_timeout, int | float):
+            raise TypeError(f"attempt_timeout must be seconds as a number, got {self.attempt_timeout!r}")
+        if not self.attempt_timeout > 0:
+            raise ValueError(f"attempt_timeout must be seconds above 0, got {self.attempt_timeout!r}")
+        if self.retry_after is not None and not callable(self.retry_after):
+            raise TypeError(f"retry_after must be a callable or None, got {self.retry_after!r}")
+        if self.budget is not None and not isinstance(self.budget, RetryBudget):
+            raise TypeError(f"budget must be a RetryBudget or None, got {self.budget!r}")
 
     @abstractmethod
     def backoff(self, attempt: int, random: float) -> float:
@@ -73,6 +93,13 @@ class RetryStrategy(ABC):
             attempt: The attempt that has just ended, counted from 1.
             random: A number drawn evenly from [0, 1).
         """
+
+    def wait(self, attempt: int, random: float, exception: Exception | None = None) -> float:
+        """Seconds to wait after an attempt: the backoff or, if it is longer, what the exception's sender asks for."""
+        backoff = self.backoff(attempt, random)
+        if exception is None or self.retry_after is None:
+            return backoff
+        return max(backoff, self.retry_after(exception) or 0.0)
 
     def retries_exception(self, exception: Exception) -> bool:
         """Whether this exception is worth another call."""
@@ -92,7 +119,7 @@ class FixedDelay(RetryStrategy):
     Args:
         max_retries: Most calls after the first, at least 0.
         delay: Seconds before each retry, at least 0.
-        retry_on, retry_on_result: As in `RetryStrategy`.
+        retry_on, retry_on_result, attempt_timeout, retry_after, budget: As in `RetryStrategy`.
 
     Example:
         >>> FixedDelay(3, 0.5, retry_on=ConnectionError).backoff(2, random=0.9)
@@ -124,7 +151,7 @@ class ExponentialBackoff(RetryStrategy):
         maximum: Most seconds before any retry, at least `initial`.
         multiplier: Growth from one wait to the next, at least 1.
         jitter: The share of the wait that is random, from 0.0 to 1.0.
-        retry_on, retry_on_result: As in `RetryStrategy`.
+        retry_on, retry_on_result, attempt_timeout, retry_after, budget: As in `RetryStrategy`.
 
     Example:
         >>> strategy = ExponentialBackoff(5, initial=0.1, maximum=1.0)
@@ -158,3 +185,34 @@ class ExponentialBackoff(RetryStrategy):
         except OverflowError:
             ceiling = self.maximum if self.initial else 0.0
         return ceiling * (1 - self.jitter * random)
+
+
+@dataclass(frozen=True)
+class DelayList(RetryStrategy):
+    """Waits that stand in a list; there are as many retries as waits.
+
+    Args:
+        delays: Seconds before the first retry, the second one and so on; each finite and not negative.
+        retry_on, retry_on_result, attempt_timeout, retry_after, budget: As in `RetryStrategy`.
+
+    Example:
+        >>> strategy = DelayList([0.1, 1.0, 10.0])
+        >>> strategy.max_retries, strategy.backoff(2, random=0.5)
+        (3, 1.0)
+    """
+
+    max_retries: int = field(init=False)
+    delays: Sequence[float]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.delays, str | bytes) or not isinstance(self.delays, Sequence):
+            raise TypeError(f"delays must be a list of seconds, got {self.delays!r}")
+        for position, delay in enumerate(self.delays):
+            _check_seconds(f"delays[{position}]", delay)
+        object.__setattr__(self, "delays", tuple(self.delays))
+        object.__setattr__(self, "max_retries", len(self.delays))
+        super().__post_init__()
+
+    def backoff(self, attempt: int, random: float) -> float:  # noqa: ARG002 - the list says it all
+        """The wait that stands at this place."""
+        return self.delays[attempt - 1]

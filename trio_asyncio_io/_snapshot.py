@@ -64,8 +64,9 @@ def problem_of(snapshot: object) -> str | None:
         )
     if not isinstance(snapshot.elements, Sequence):
         return f"the snapshot's elements are damaged: {describe(snapshot.elements)} is no sequence"
-    if isinstance(snapshot.taken, bool) or not isinstance(snapshot.taken, int) or snapshot.taken < 0:
-        return f"the snapshot's count of elements taken is damaged: {describe(snapshot.taken)}"
+    taken: object = snapshot.taken
+    if not isinstance(taken, int) or taken < 0:
+        return f"the snapshot's count of elements taken is damaged: {describe(taken)}"
     return _problem_of_elements(snapshot.elements)
 
 

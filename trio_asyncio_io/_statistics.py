@@ -21,9 +21,11 @@ class Statistics:
         emitted: Outputs that the consumer has received; watermarks do not count.
         completed: Invocations whose function gave a result.
         retried: Calls after the first.
+        retries_denied: Calls after the first that the retry budget did not allow.
         timed_out: Invocations that their deadline ended, whatever `on_timeout` made of them.
         failed: Invocations whose last call raised, whatever `on_error` made of them.
         skipped: Elements left out by `on_error="skip"`; each is also failed or timed_out.
+        dead_lettered: Elements that became dead letters; each is also failed or timed_out.
         cancelled: Invocations cancelled because the operator stopped.
         slot_wait_seconds: Time that records waited between acceptance and their invocation's start, summed.
         head_wait_seconds: Time that done records waited for their turn to go out, summed.
@@ -42,6 +44,8 @@ class Statistics:
     cancelled: int = 0
     slot_wait_seconds: float = 0.0
     head_wait_seconds: float = 0.0
+    retries_denied: int = 0
+    dead_lettered: int = 0
 
 
 class Counters:
@@ -66,6 +70,8 @@ class Counters:
     cancelled: int
     slot_wait_seconds: float
     head_wait_seconds: float
+    retries_denied: int
+    dead_lettered: int
 
     def freeze(self) -> Statistics:
         """The numbers as they stand now."""

@@ -39,7 +39,7 @@ def ordered_wait(
         timeout: Seconds from the start of an invocation to its result, all attempts and backoffs included;
             not negative, `math.inf` for none. Required.
         options: `capacity=100`, `buffer=None`, `retry=None`, `on_timeout=None`, `on_error="raise"`,
-            `flatten=False` and `restore=None`; see `Options`.
+            `flatten=False`, `restore=None` and `observer=None`; see `Options`.
 
     Returns:
         An async context manager that gives the `Results`: a receive channel with `snapshot()` and

@@ -98,8 +98,7 @@ class WorkerPool:
                     deadlines.set(scope, now)
                     results = outputs(await call(entry))
                     now = current_time()
-                    ledger.counters.completed += 1
-                    ledger.finish(entry, results, now)
+                    ledger.complete(entry, results, now)
                     entry = None
                     on_done()
                     if not deadlines.meet(scope):  # it struck, and the function returned all the same
@@ -136,11 +135,10 @@ class WorkerPool:
     def _failed_while_stopping(self, entry: Entry, error: Exception) -> None:
         """Nobody asks for a result any more, but nobody's error is lost either."""
         self._ledger.abandon()
-        self._ledger.counters.failed += 1
-        if self._invocation.is_fatal(error):
-            self._on_failure(self._invocation.named(error, entry))
+        fatal = self._invocation.failed_while_stopping(entry, error)
+        if fatal is not None:
+            self._on_failure(fatal)
 
     def _abandon(self, entry: Entry | None) -> None:
         if entry is not None:
-            self._ledger.abandon()
-            self._ledger.counters.cancelled += 1
+            self._ledger.cancel(entry, trio.current_time())

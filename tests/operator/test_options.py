@@ -67,8 +67,16 @@ def test_a_wrong_timeout_is_refused(timeout: Any, error: type[Exception]) -> Non
         ({"buffer": math.inf}, TypeError, "buffer must be a whole number, got inf"),
         ({"retry": 3}, TypeError, "retry must be a RetryStrategy such as FixedDelay, got 3"),
         ({"on_timeout": "skip"}, TypeError, "on_timeout must be an async callable or None, got 'skip'"),
-        ({"on_error": "ignore"}, ValueError, """on_error must be "raise", "skip" or an async callable, got 'ignore'"""),
-        ({"on_error": None}, TypeError, 'on_error must be "raise", "skip" or an async callable, got None'),
+        (
+            {"on_error": "ignore"},
+            ValueError,
+            """on_error must be "raise", "skip", "dead_letter" or an async callable, got 'ignore'""",
+        ),
+        (
+            {"on_error": None},
+            TypeError,
+            'on_error must be "raise", "skip", "dead_letter" or an async callable, got None',
+        ),
         ({"mode": "sorted"}, ValueError, "mode must be one of ordered, unordered, keyed, got 'sorted'"),
         ({"mode": "keyed"}, TypeError, 'mode "keyed" takes key=, a callable, and no other mode does; got None'),
         ({"mode": "keyed", "key": "id"}, TypeError, "mode \"keyed\" takes key=, a callable.*got 'id'"),

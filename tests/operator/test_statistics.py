@@ -26,6 +26,8 @@ def test_the_fields_are_those_of_the_contract() -> None:
         "cancelled",
         "slot_wait_seconds",
         "head_wait_seconds",
+        "retries_denied",
+        "dead_lettered",
     ]
 
 

@@ -1,0 +1,54 @@
+"""The retry budget: an account of calls, without a clock."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trio_asyncio_io import RetryBudget
+from trio_asyncio_io._retry_budget import BudgetAccount
+
+
+@given(st.lists(st.booleans()), st.floats(0, 2), st.integers(0, 5))
+def test_there_are_never_more_retries_than_the_reserve_and_the_ratio_of_the_calls(
+    steps: list[bool], ratio: float, reserve: int
+) -> None:
+    account = BudgetAccount(RetryBudget(ratio, reserve))
+    calls = retries = 0
+    for is_call in steps:
+        if is_call:
+            account.deposit()
+            calls += 1
+        else:
+            retries += account.withdraw()
+        assert retries <= reserve + ratio * calls + 1e-9
+
+
+def test_what_is_not_used_is_not_saved_up_beyond_the_reserve() -> None:
+    account = BudgetAccount(RetryBudget(ratio=1.0, reserve=2))
+    for _ in range(100):
+        account.deposit()
+    assert [account.withdraw() for _ in range(4)] == [True, True, False, False]
+
+
+def test_without_a_budget_there_is_always_enough() -> None:
+    account = BudgetAccount(None)
+    account.deposit()
+    assert all(account.withdraw() for _ in range(1_000))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"ratio": -0.1}, "ratio must be retries for each call, not negative, got -0.1"),
+        ({"ratio": math.nan}, "ratio must be .* got nan"),
+        ({"reserve": -1}, "reserve must be a number of retries, not negative, got -1"),
+        ({"reserve": math.inf}, "reserve must be .* got inf"),
+    ],
+)
+def test_what_is_out_of_its_range_is_named(arguments: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        RetryBudget(**arguments)

@@ -1,0 +1,152 @@
+"""The attempts: the calls for one element, up to the one whose outcome counts.
+
+Each layer is a function around a function, entry -> awaitable of the result, and is there only if an option asks for
+it: a call, told to hurry, timed, observed, repeated. Nobody pays for what is not used.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+from math import inf
+from random import Random
+from types import CoroutineType
+from typing import Any, TypeAlias
+
+import trio
+
+from ._elements import describe
+from ._errors import AttemptTimeoutError, NotAsyncError
+from ._ledger import Ledger
+from ._options import Options
+from ._queue import Entry
+from ._retry import RetryStrategy
+from ._retry_budget import BudgetAccount
+
+__all__ = ["Call", "attempts_of", "flusher_of"]
+
+Call: TypeAlias = Callable[[Entry], Awaitable[Any]]
+
+_log = logging.getLogger("trio_asyncio_io")
+
+
+def attempts_of(function: Any, options: Options, ledger: Ledger) -> Call:
+    """All calls for one element: entry -> awaitable of the function's result."""
+    retry = options.retry
+    call = _once(function.invoke)
+    flush = flusher_of(function, ledger)
+    if flush is not None:
+        call = _flushing(call, flush, ledger)
+    if retry is not None and retry.attempt_timeout < inf:
+        call = _timed(call, retry.attempt_timeout)
+    if options.observer is not None:
+        call = _observed(call, ledger)
+    return call if retry is None else _Repeated(call, retry, ledger)
+
+
+def flusher_of(function: Any, ledger: Ledger) -> Callable[[], None] | None:
+    """What tells the function that nobody else will come for a while, if that is so; None if it need not know."""
+    flush = getattr(function, "flush", None)
+    if not callable(flush):
+        return None
+
+    def call() -> None:
+        if ledger.counters.running and ledger.starts_no_more():
+            try:
+                flush()
+            except Exception:  # noqa: BLE001 - the scheduler calls this, and there is nobody to raise it to
+                _log.exception("flush() of the function raised")
+
+    return call
+
+
+def _once(invoke: Callable[[Any], Awaitable[Any]]) -> Call:
+    def call(entry: Entry) -> Any:
+        # Not `async def`: the function's own coroutine is what the worker awaits, with no frame in between.
+        entry.attempts += 1
+        awaitable = invoke(entry.value)
+        if type(awaitable) is not CoroutineType and not isawaitable(awaitable):
+            raise NotAsyncError.for_result(invoke, awaitable)
+        return awaitable
+
+    return call
+
+
+def _flushing(once: Call, flush: Callable[[], None], ledger: Ledger) -> Call:
+    def call(entry: Entry) -> Awaitable[Any]:
+        if ledger.starts_no_more():  # soon: when this call, too, waits for company
+            trio.lowlevel.current_trio_token().run_sync_soon(flush, idempotent=True)
+        return once(entry)
+
+    return call
+
+
+def _timed(once: Call, seconds: float) -> Call:
+    async def call(entry: Entry) -> Any:
+        with trio.move_on_after(seconds):
+            return await once(entry)
+        what = f"attempt {entry.attempts} gave no result for {describe(entry.value)}"
+        raise AttemptTimeoutError(f"{what} within its attempt_timeout of {seconds:g} s", seconds)
+
+    return call
+
+
+def _observed(once: Call, ledger: Ledger) -> Call:
+    async def call(entry: Entry) -> Any:
+        try:
+            return await once(entry)
+        except Exception as error:
+            ledger.attempt_failed(entry, error)
+            raise
+
+    return call
+
+
+class _Repeated:
+    """A call that is made again as the strategy says. A loop: two attempts of one element never run at once."""
+
+    def __init__(self, once: Call, strategy: RetryStrategy, ledger: Ledger) -> None:
+        self._once = once
+        self._strategy = strategy
+        self._counters = ledger.counters
+        self._account = BudgetAccount(strategy.budget)
+        self._random = Random()
+
+    async def __call__(self, entry: Entry) -> Any:
+        self._account.deposit()
+        for attempt in range(1, self._strategy.max_retries + 1):
+            try:
+                result = await self._once(entry)
+            except Exception as error:
+                wait = self._wait_after_error(attempt, error)
+                if wait is None:
+                    raise
+            else:
+                wait = self._wait_after_result(attempt, result)
+                if wait is None:
+                    return result
+            await trio.sleep(wait)
+            self._counters.retried += 1
+        return await self._once(entry)
+
+    def _wait_after_error(self, attempt: int, error: Exception) -> float | None:
+        if isinstance(error, NotAsyncError):
+            return None
+        if not (isinstance(error, AttemptTimeoutError) or self._strategy.retries_exception(error)):
+            return None
+        if not self._may_retry():
+            error.add_note("it was not retried: the operator's retry budget is used up")
+            return None
+        return self._strategy.wait(attempt, self._random.random(), error)
+
+    def _wait_after_result(self, attempt: int, result: Any) -> float | None:
+        if not self._strategy.retries_result(result) or not self._may_retry():
+            return None
+        return self._strategy.wait(attempt, self._random.random())
+
+    def _may_retry(self) -> bool:
+        if self._account.withdraw():
+            return True
+        self._counters.retries_denied += 1
+        return False

@@ -1,0 +1,71 @@
+"""The observed ledger: the ledger of an operator that has an observer."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from ._ledger import Ledger
+from ._observer import Observer
+from ._queue import Entry, StreamElementQueue
+from ._snapshot import Snapshot
+
+__all__ = ["ObservedLedger"]
+
+_log = logging.getLogger("trio_asyncio_io")
+
+
+class ObservedLedger(Ledger):
+    """A ledger that tells an observer of each step that it writes down."""
+
+    def __init__(self, queue: StreamElementQueue, restored: Snapshot | None, observer: Observer) -> None:
+        super().__init__(queue, restored)
+        self._observer = observer
+
+    def accept(self, element: Any, now: float, results: list[Any] | None = None) -> Entry | None:
+        entry = super().accept(element, now, results)
+        if entry is not None and not entry.is_watermark:
+            self._tell("accepted", entry)
+        return entry
+
+    def start(self, now: float) -> Entry:
+        entry = super().start(now)
+        self._tell("started", entry)
+        return entry
+
+    def attempt_failed(self, entry: Entry, error: Exception) -> None:
+        self._tell("attempt_failed", entry, entry.attempts, error)
+
+    def time_out(self, entry: Entry, now: float) -> None:
+        super().time_out(entry, now)
+        self._tell("timed_out", entry, entry.attempts, now - entry.since)
+
+    def complete(self, entry: Entry, results: list[Any], now: float) -> None:
+        seconds = now - entry.since
+        super().complete(entry, results, now)
+        self._tell("completed", entry, entry.attempts, seconds)
+
+    def fail(self, entry: Entry, error: Exception, now: float) -> None:
+        super().fail(entry, error, now)
+        self._tell("failed", entry, entry.attempts, now - entry.since, error)
+
+    def cancel(self, entry: Entry, now: float) -> None:
+        super().cancel(entry, now)
+        self._tell("cancelled", entry, entry.attempts, now - entry.since)
+
+    def received(self, entry: Entry) -> bool:
+        gone = super().received(entry)
+        if not entry.is_watermark:
+            self._tell("emitted", entry)
+        return gone
+
+    def received_letter(self, entry: Entry) -> None:
+        super().received_letter(entry)
+        self._tell("emitted", entry)
+
+    def _tell(self, hook: str, entry: Entry, *more: Any) -> None:
+        try:
+            getattr(self._observer, hook)(entry.sequence, entry.element, *more)
+        except Exception:  # noqa: BLE001 - the observer's own; the operator does not depend on it
+            _log.exception("%s of the observer %r raised; it is told nothing more", hook, self._observer)
+            self._observer = Observer()

@@ -1,0 +1,65 @@
+"""The retry budget: how many retries an operator may make, for all its elements together."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+__all__ = ["BudgetAccount", "RetryBudget"]
+
+
+@dataclass(frozen=True, slots=True)
+class RetryBudget:
+    """A limit on an operator's retries, so that a service which is down is not asked several times as often.
+
+    Each element's first call puts `ratio` of a retry into an account, and each retry takes a whole one out. The account
+    begins with `reserve` and never holds more. So however the service behaves, and at every moment,
+
+        retries <= reserve + ratio * first calls
+
+    An element that gets no retry keeps its last exception or result. The account is the operator's own (in Spark: the
+    task's), and counts calls, not time, so that it is the same in every run (Finagle's `RetryBudget` and gRPC's retry
+    throttling, without a clock).
+
+    Args:
+        ratio: Retries for each first call, not negative; 0.2 lets a fifth be retried in the long run.
+        reserve: Retries that are there from the start, at least 0; for an operator that has made few calls.
+
+    Raises:
+        ValueError: An argument is out of its range.
+
+    Example:
+        ExponentialBackoff(5, initial=0.1, maximum=10.0, budget=RetryBudget(ratio=0.2))
+    """
+
+    ratio: float = 0.2
+    reserve: float = 100.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.ratio < math.inf:
+            raise ValueError(f"ratio must be retries for each call, not negative, got {self.ratio!r}")
+        if not 0 <= self.reserve < math.inf:
+            raise ValueError(f"reserve must be a number of retries, not negative, got {self.reserve!r}")
+
+
+@dataclass(slots=True)
+class BudgetAccount:
+    """What is left of one operator's budget; without a budget there is always enough."""
+
+    budget: RetryBudget | None
+    left: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.left = math.inf if self.budget is None else self.budget.reserve
+
+    def deposit(self) -> None:
+        """A first call was made."""
+        if self.budget is not None:
+            self.left = min(self.budget.reserve, self.left + self.budget.ratio)
+
+    def withdraw(self) -> bool:
+        """Take a retry out of it; whether there was one."""
+        if self.left < 1:
+            return False
+        self.left -= 1
+        return True
