@@ -15,9 +15,11 @@ __all__ = ["AsyncFunction", "Function", "as_function", "awaitable_from", "is_asy
 
 T = TypeVar("T")
 R = TypeVar("R")
+T_contra = TypeVar("T_contra", contravariant=True)
+R_co = TypeVar("R_co", covariant=True)
 
 
-class AsyncFunction(ABC, Generic[T, R]):
+class AsyncFunction(ABC, Generic[T_contra, R_co]):
     """A function that opens something first and closes it at the end (Flink's `RichAsyncFunction`).
 
     `open` runs before the first invocation, `close` after the last one has ended or unwound, however the
@@ -41,7 +43,7 @@ class AsyncFunction(ABC, Generic[T, R]):
         """Acquire what the invocations share. An exception here comes out of the `async with` as itself."""
 
     @abstractmethod
-    async def invoke(self, *args: Any, **kwargs: Any) -> R:
+    async def invoke(self, *args: Any, **kwargs: Any) -> R_co:
         """The result for one value. At the deadline it is cancelled.
 
         Override it with the parameters that the function has: `value` for the operator, one for each input

@@ -1,4 +1,4 @@
-"""Policies: what is shared, what is remembered, and that the wrapped function lives as without them."""
+"""Policies: that the wrapped function lives as without them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import trio
-from trio.testing import MockClock, wait_all_tasks_blocked
+from trio.testing import MockClock
 
-from trio_asyncio_io import AsyncFunction, FixedDelay, unordered_wait
+from trio_asyncio_io import AsyncFunction, NotAsyncError, unordered_wait
 from trio_asyncio_io.policies import cached, single_flight
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
@@ -22,9 +22,6 @@ async def outputs(operator: Any) -> list[Any]:
 
 async def upper(value: str) -> str:
     return value.upper()
-
-
-# Both.
 
 
 @pytest.fixture(params=[cached, single_flight])
@@ -105,119 +102,57 @@ def test_what_cannot_be_called_is_refused(policy: Any, function: Any) -> None:
         policy(function)
 
 
-# cached.
-
-
-async def test_a_result_is_remembered_for_as_long_as_it_is_good(autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted(default=Step(1.0)))
-    function = cached(recorder, ttl=10.0)
-    for instant, calls in [(0.0, 1), (5.0, 1), (10.75, 1), (11.0, 2), (21.5, 2)]:
-        await trio.sleep_until(instant)
-        assert await function("a") == "a"
-        assert len(recorder.calls) == calls
-    assert (function.hits, function.misses) == (3, 2)
-
-
-async def test_none_is_a_result_and_an_exception_is_none() -> None:
-    recorder = Recorder(Scripted({"a": Step(result=None), "b": [Step(error=OSError("busy")), Step(result="b")]}))
-    function = cached(recorder)
-    assert [await function("a") for _ in range(2)] == [None, None]
-    with pytest.raises(OSError, match="busy"):
-        await function("b")
-    assert await function("b") == "b"
-    assert recorder.values == ["a", "b", "b"]
-
-
-async def test_the_one_unused_for_longest_goes_first() -> None:
-    recorder = Recorder(Scripted())
-    function = cached(recorder, size=2)
-    for value in "abacab":
-        await function(value)
-    assert recorder.values == ["a", "b", "c", "b"]
-
-
 @pytest.mark.parametrize(
-    ("keywords", "message"),
+    "options",
     [
-        ({"size": 0}, "size must be at least 1, got 0"),
-        ({"ttl": 0.0}, "ttl must be seconds above 0, got 0.0"),
-        ({"ttl": -1.0}, "ttl must be seconds above 0"),
-        ({"ttl": math.nan}, "ttl must be seconds above 0"),
+        {"size": 3, "ttl": 2.0, "negative_ttl": 1.0, "is_negative": str.isupper, "errors": (KeyError,)},
+        {"key": str.lower, "size": 4},
     ],
 )
-def test_wrong_limits_are_refused(keywords: dict[str, float], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        cached(upper, **keywords)
+def test_a_policy_pickles_with_all_its_options(options: dict[str, Any]) -> None:
+    copy = pickle.loads(pickle.dumps(cached(upper, **options)))
+    assert options.items() <= copy._options.items()
 
 
-# single_flight.
+async def test_a_function_that_is_not_async_is_told_so(policy: Any) -> None:
+    with pytest.raises(NotAsyncError, match=r"must be async, but .* returned 'A'"):
+        await policy(str.upper)("a")
 
 
-async def test_concurrent_calls_with_one_key_are_one_call(autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted(default=Step(2.0)))
-    function = single_flight(recorder)
-    out = await outputs(unordered_wait("aaabba", function, timeout=5.0, capacity=6))
-    assert sorted(out) == list("aaaabb")
-    assert trio.current_time() == 2.0
-    assert recorder.values == ["a", "b"]
-    assert (function.calls, function.shared) == (2, 4)
+def test_a_policy_has_a_flush_only_if_the_function_has_one(policy: Any) -> None:
+    class Flushed(Client):
+        def flush(self) -> None:
+            self.lines.append("flush")
+
+    assert not hasattr(policy(policy(Client())), "flush")
+    assert callable(policy(policy(Flushed())).flush)
 
 
-async def test_nothing_is_kept_after_the_flight(autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted(default=Step(2.0)))
-    await outputs(unordered_wait("aa", single_flight(recorder), timeout=5.0, capacity=1))
-    assert recorder.values == ["a", "a"]
+async def test_a_flush_is_passed_on(policy: Any) -> None:
+    flushed = trio.Event()
+
+    class Flushed(Client):
+        def flush(self) -> None:
+            flushed.set()
+
+    policy(policy(Flushed())).flush()
+    await flushed.wait()
 
 
-async def test_an_exception_is_shared(autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted(default=Step(2.0, error=OSError("busy"))))
-    async with unordered_wait("aaa", single_flight(recorder), timeout=5.0, on_error="skip") as results:
-        assert [result async for result in results] == []
-    assert len(recorder.calls) == 1
-    assert results.statistics().failed == 3
+async def test_a_flush_that_raises_is_logged_and_ends_no_loop(policy: Any, caplog: pytest.LogCaptureFixture) -> None:
+    class Flushed(Client):
+        def flush(self) -> None:
+            raise OSError("broken pipe")
+
+    assert await outputs(unordered_wait(["a"], policy(single_flight(Flushed())), timeout=5.0)) == ["A"]
+    policy(single_flight(Flushed())).flush()
+    for _ in range(20):
+        await trio.lowlevel.checkpoint()
+    assert "broken pipe" in caplog.text
 
 
-async def test_a_shared_exception_can_be_retried(autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted({"a": [Step(1.0, error=OSError), Step(1.0)]}))
-    function = single_flight(recorder)
-    assert await outputs(unordered_wait("aaa", function, timeout=5.0, retry=FixedDelay(1, 1.0))) == ["a"] * 3
-    assert len(recorder.calls) == 2
+async def test_an_attribute_of_that_name_that_cannot_be_called_is_no_flush(policy: Any) -> None:
+    class Flushed(Client):
+        flush = True
 
-
-async def test_when_the_caller_that_flies_is_cancelled_the_next_one_makes_the_call_anew(
-    autojump_clock: MockClock,
-) -> None:
-    recorder = Recorder(Scripted(default=Step(5.0)))
-    function = single_flight(recorder)
-    landed = []
-
-    async def call(deadline: float) -> None:
-        with trio.move_on_after(deadline):
-            landed.append((await function("a"), trio.current_time()))
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(call, 3.0)
-        await wait_all_tasks_blocked()
-        nursery.start_soon(call, math.inf)
-        nursery.start_soon(call, math.inf)
-    assert landed == [("a", 8.0), ("a", 8.0)]
-    assert [(each.started, each.cancelled) for each in recorder.calls] == [(0.0, True), (3.0, False)]
-
-
-async def test_a_waiting_caller_just_leaves(autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted(default=Step(5.0)))
-    function = single_flight(recorder)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(function, "a")
-        await wait_all_tasks_blocked()
-        with trio.move_on_after(1.0) as scope:
-            await function("a")
-    assert scope.cancelled_caught
-    assert (len(recorder.calls), recorder.cancelled) == (1, 0)
-
-
-async def test_the_order_of_composition_is_the_meaning(autojump_clock: MockClock) -> None:
-    """A cache around a shared flight makes one call for each key, however many ask and whenever."""
-    recorder = Recorder(Scripted(default=Step(1.0)))
-    await outputs(unordered_wait("abab" * 10, cached(single_flight(recorder)), timeout=5.0, capacity=7))
-    assert sorted(recorder.values) == ["a", "b"]
+    assert not hasattr(policy(Flushed()), "flush")

@@ -85,7 +85,7 @@ async def other_callables() -> None:
 async def policies() -> None:
     lookup = cached(single_flight(Length(2), key=str.upper), size=100, ttl=60.0)
     async with ordered_wait(["a"], lookup, timeout=5.0) as results:
-        assert_type(results, Results[Any])
+        assert_type(results, Results[int])
     assert_type(lookup.hits, int)
 
 

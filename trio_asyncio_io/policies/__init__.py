@@ -2,9 +2,21 @@
 
 They compose, and the order of composition is the meaning: `cached(single_flight(fetch))` looks into the cache
 first and shares the request if it must be made; a retry strategy of the operator goes around both.
+
+`CacheError` is raised by `persistent`, when its file cannot be used.
 """
 
-from ._cached import cached
-from ._single_flight import single_flight
+# The layout:
+#
+#     _cached  _single_flight  _grouped  _persistent     the policies, each on _policy
+#     _shared  _fresh                                    a call that several tasks wait for, and its exception
+#     _lifetime  _checks                                 for how long an answer is good; arguments
+#     _store  _trips  _stable_key                        what is persistent: a file, the way there, its keys
 
-__all__ = ["cached", "single_flight"]
+from ._cached import cached
+from ._grouped import grouped
+from ._persistent import persistent
+from ._single_flight import single_flight
+from ._store import CacheError
+
+__all__ = ["CacheError", "cached", "grouped", "persistent", "single_flight"]

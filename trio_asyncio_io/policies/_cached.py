@@ -5,74 +5,115 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import trio
 
-from ._policy import Policy
+from ._checks import checked_count, checked_error_types
+from ._fresh import fresh
+from ._lifetime import Lifetime, is_none
+from ._policy import Policy, Wrapped
 
 __all__ = ["cached"]
 
+R = TypeVar("R")
 
-class cached(Policy):  # noqa: N801 - used like a function
+
+@dataclass(frozen=True, slots=True)
+class _Kept(Generic[R]):
+    """An answer, good until an instant: a result, or an exception."""
+
+    result: R | None
+    error: Exception | None
+    until: float
+
+    def answer(self) -> R:
+        """Return the result, or raise the exception."""
+        if self.error is not None:
+            raise fresh(self.error).with_traceback(None)
+        return self.result  # type: ignore[return-value] # without an exception there is a result, which may be None
+
+
+class cached(Policy[R]):  # noqa: N801 - used like a function
     """A function that remembers its results: the `size` that were used last, each for `ttl` seconds.
 
-    A result of None is a result, and is remembered. An exception never is. Concurrent first calls with one
-    key are all made: put `single_flight` inside to share them.
+    A result of None is a result, and is remembered. An exception is not, unless its type is among `errors`.
+    Concurrent first calls with one key are all made: put `single_flight` inside to share them.
 
     Args:
         function: An async callable or an `AsyncFunction`.
-        size: Most results kept, at least 1; the one unused for longest goes first.
+        size: Most answers kept, at least 1; the one unused for longest goes first.
         ttl: Seconds for which a result is good, above 0, on Trio's clock; `math.inf`: as long as it is kept.
         key: The arguments -> hashable. None: the arguments themselves.
+        negative_ttl: Seconds for which a negative answer is good, at least 0; 0: negative answers are not
+            kept. None: as long as any other.
+        is_negative: result -> whether it is negative. Unless given: whether it is None.
+        errors: An exception type, or a tuple of them, that is an answer: it is remembered as a negative one,
+            and raised again, without its traceback and its cause.
 
     Attributes:
         hits: Calls answered from the cache.
         misses: Calls made.
 
     Raises:
-        ValueError: `size` or `ttl` is out of its range.
+        TypeError, ValueError: An argument is out of its range; the message names it and its value.
+
+    Cancellation: nothing is kept of a call that is cancelled.
 
     Example:
-        lookup = cached(single_flight(fetch), size=10_000, ttl=300.0)
+        lookup = cached(single_flight(fetch), size=10_000, ttl=300.0, negative_ttl=10.0, errors=LookupError)
     """
 
     def __init__(
-        self, function: Any, *, size: int = 10_000, ttl: float = math.inf, key: Callable[..., Hashable] | None = None
+        self,
+        function: Wrapped[R],
+        *,
+        size: int = 10_000,
+        ttl: float = math.inf,
+        key: Callable[..., Hashable] | None = None,
+        negative_ttl: float | None = None,
+        is_negative: Callable[[R], bool] = is_none,
+        errors: type[Exception] | tuple[type[Exception], ...] = (),
     ) -> None:
-        super().__init__(function, key=key)
-        if size < 1:
-            raise ValueError(f"size must be at least 1, got {size}")
-        if not ttl > 0:
-            raise ValueError(f"ttl must be seconds above 0, got {ttl}")
+        options = {"size": size, "ttl": ttl, "negative_ttl": negative_ttl, "is_negative": is_negative, "errors": errors}
+        super().__init__(function, key=key, **options)
+        self._size = checked_count("size", size)
+        self._lifetime = Lifetime(ttl, negative_ttl, is_negative)
+        self._errors = checked_error_types("errors", errors)
         self.hits = 0
         self.misses = 0
-        self._size = size
-        self._ttl = ttl
-        self._kept: OrderedDict[Hashable, tuple[Any, float]] = OrderedDict()
+        self._kept: OrderedDict[Hashable, _Kept[R]] = OrderedDict()
 
-    def __reduce__(self) -> Any:
-        return _make, (self.function, self._size, self._ttl, self._key)
-
-    async def invoke(self, *arguments: Any) -> Any:
-        """The result kept for this key, or that of a new call."""
+    async def invoke(self, *arguments: Any) -> R:
+        """The answer kept for this key, or that of a new call."""
         key = self.key_of(arguments)
         kept = self._kept.get(key)
-        if kept is not None and trio.current_time() < kept[1]:
+        if kept is not None and trio.current_time() < kept.until:
             self.hits += 1
             self._kept.move_to_end(key)
-            return kept[0]
+            return kept.answer()
         self.misses += 1
-        result = await self._inner.invoke(*arguments)
-        self._keep(key, result)
+        try:
+            result: R = await self._call(*arguments)
+        except self._errors as error:
+            self._keep(key, None, _bare(error), self._lifetime.of_negative)
+            raise
+        self._keep(key, result, None, self._lifetime.of(result))
         return result
 
-    def _keep(self, key: Hashable, result: Any) -> None:
-        self._kept[key] = (result, trio.current_time() + self._ttl)
+    def _keep(self, key: Hashable, result: R | None, error: Exception | None, seconds: float) -> None:
+        if not seconds:
+            return
+        self._kept[key] = _Kept(result, error, trio.current_time() + seconds)
         self._kept.move_to_end(key)
         if len(self._kept) > self._size:
             self._kept.popitem(last=False)
 
 
-def _make(function: Any, size: int, ttl: float, key: Callable[..., Hashable] | None) -> cached:
-    return cached(function, size=size, ttl=ttl, key=key)
+def _bare(error: Exception) -> Exception:
+    """The exception without what would keep the frames of its call, and all that lives in them, in memory."""
+    kept = fresh(error)
+    if kept is not error:
+        kept.__traceback__ = kept.__cause__ = kept.__context__ = None
+    return kept

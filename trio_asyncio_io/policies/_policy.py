@@ -2,33 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import Any
+import logging
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Any, TypeAlias, TypeVar
+
+import trio
 
 from .._elements import describe
-from .._function import AsyncFunction, as_function
+from .._function import AsyncFunction, as_function, awaitable_from
 
-__all__ = ["Policy"]
+__all__ = ["Policy", "Wrapped", "soon"]
+
+R = TypeVar("R")
+
+_log = logging.getLogger("trio_asyncio_io")
+
+Wrapped: TypeAlias = Callable[..., Awaitable[R]] | AsyncFunction[Any, R]
 
 
-class Policy(AsyncFunction[Any, Any]):
-    """What the keyed policies share: the inner function, opened and closed with this one, and the key.
+class Policy(AsyncFunction[Any, R]):
+    """What the policies share: the inner function, opened and closed with this one, and the key.
 
     A policy pickles as what it was made of; what it remembers stays behind.
 
     Args:
         function: An async callable or an `AsyncFunction`, of one or more arguments.
         key: The arguments -> hashable; equal keys are the same call. None: the arguments themselves.
+        options: What else the policy was made of, so that it can be made again.
     """
 
-    def __init__(self, function: Any, *, key: Callable[..., Hashable] | None = None) -> None:
+    def __init__(self, function: Any, *, key: Callable[..., Hashable] | None = None, **options: Any) -> None:
         self.function = function
         self._inner = as_function(function)
+        # Two methods that the operator calls, and only if they are there
         if callable(on_timeout := getattr(self._inner, "timeout", None)):
-            self.timeout = on_timeout  # what the operator asks, and only if it is there
+            self.timeout = on_timeout
+        self._inner_flush: Callable[[], object] | None = None
+        if callable(flush := getattr(self._inner, "flush", None)):
+            self._inner_flush = flush
+            if not hasattr(self, "flush"):
+                object.__setattr__(self, "flush", self._pass_flush_on)
         self._key = key
+        self._options = options if key is None else {"key": key, **options}
 
-    async def __call__(self, *arguments: Any) -> Any:
+    def __reduce__(self) -> Any:
+        return _made_again, (type(self), self.function, self._options)
+
+    async def __call__(self, *arguments: Any) -> R:
         """The same as `invoke`, so that a policy is a callable too."""
         return await self.invoke(*arguments)
 
@@ -56,5 +76,39 @@ class Policy(AsyncFunction[Any, Any]):
             raise TypeError(f"{name} needs a hashable key, and {describe(key)} is none: give {name} key=") from None
         return key
 
+    def _call(self, *arguments: Any) -> Any:
+        """The inner function's awaitable."""
+        return awaitable_from(self._inner.invoke, *arguments)
+
+    def _pass_flush_on(self) -> None:
+        """Tell the inner function that nobody else will call for a while: after those that are on their way to it."""
+        assert self._inner_flush is not None
+        self._inner_flush()
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({describe(self.function)})"
+
+
+def _made_again(policy: Any, function: Any, options: dict[str, Any]) -> Any:
+    return policy(function, **options)
+
+
+def soon(method: Callable[[], object], turns: int = 3) -> None:
+    """Call the method when all tasks that are ready, or were just started, have come as far as they come by themselves.
+
+    Args:
+        method: What it raises is logged: the scheduler calls it, and there is nobody to raise it to.
+        turns: How often the queue of Trio's entry is gone through. The first time may be in this very turn of the
+            scheduler, and the second one before the tasks that were started in it: hence 3.
+    """
+
+    def call() -> None:
+        if turns > 1:
+            soon(method, turns - 1)
+            return
+        try:
+            method()
+        except Exception:  # noqa: BLE001 - it is logged
+            _log.exception("flush() of the function raised")
+
+    trio.lowlevel.current_trio_token().run_sync_soon(call)

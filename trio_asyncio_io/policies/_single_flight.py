@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
-import trio
-
-from ._policy import Policy
+from ._policy import Policy, Wrapped, soon
+from ._shared import SharedCall
 
 __all__ = ["single_flight"]
 
-
-class _Flight:
-    """A call under way. When it has landed it has a result or an error, or neither: its caller was cancelled."""
-
-    __slots__ = ("error", "landed", "result")
-
-    def __init__(self) -> None:
-        self.landed = trio.Event()
-        self.result: tuple[Any] | None = None
-        self.error: Exception | None = None
+R = TypeVar("R")
 
 
-class single_flight(Policy):  # noqa: N801 - used like a function
+class single_flight(Policy[R]):  # noqa: N801 - used like a function
     """A function whose concurrent calls with one key share one call, its result or its exception.
 
-    The first caller makes the call; those that come while it runs wait for its outcome. Nothing is kept
-    afterwards: put `cached` around it for that (Go's `singleflight`).
+    The first caller makes the call, and those that come while it runs wait for its outcome with it. Nothing is
+    kept afterwards: put `cached` around it for that (Go's `singleflight`).
 
     Args:
         function: An async callable or an `AsyncFunction`.
@@ -37,50 +28,45 @@ class single_flight(Policy):  # noqa: N801 - used like a function
         calls: Calls made.
         shared: Calls saved, because another one was under way.
 
-    Cancellation: a waiting caller just leaves. If the caller that makes the call is cancelled, so is the
-    call, and the first of those that wait makes it anew.
+    Raises:
+        Exception: What the call raised. Where several share it, each gets a copy, if it can be copied.
+
+    Cancellation: a caller just leaves, whether it made the call or not. The last one to leave cancels the call,
+    and waits until it has unwound.
 
     Example:
         async with unordered_wait(codes, single_flight(fetch), timeout=5.0) as results:
             ...
     """
 
-    def __init__(self, function: Any, *, key: Callable[..., Hashable] | None = None) -> None:
+    def __init__(self, function: Wrapped[R], *, key: Callable[..., Hashable] | None = None) -> None:
         super().__init__(function, key=key)
         self.calls = 0
         self.shared = 0
-        self._flights: dict[Hashable, _Flight] = {}
+        self._flights: dict[Hashable, SharedCall[R]] = {}
 
-    def __reduce__(self) -> Any:
-        return _make, (self.function, self._key)
-
-    async def invoke(self, *arguments: Any) -> Any:
+    async def invoke(self, *arguments: Any) -> R:
         """The outcome of the call that is under way for this key, or of a new one."""
         key = self.key_of(arguments)
-        while (flight := self._flights.get(key)) is not None:
-            await flight.landed.wait()
-            if flight.error is not None:
-                self.shared += 1
-                raise flight.error
-            if flight.result is not None:
-                self.shared += 1
-                return flight.result[0]
-        return await self._fly(key, arguments)
-
-    async def _fly(self, key: Hashable, arguments: tuple[Any, ...]) -> Any:
-        flight = self._flights[key] = _Flight()
-        self.calls += 1
+        flight = self._flights.get(key)
+        if flight is not None and not flight.is_abandoned:
+            self.shared += 1
+        else:
+            flight = self._take_off(key, arguments)
         try:
-            result = await self._inner.invoke(*arguments)
-            flight.result = (result,)
-        except Exception as error:
-            flight.error = error
-            raise
+            return await flight.wait()
         finally:
-            del self._flights[key]
-            flight.landed.set()
-        return result
+            # Not as soon as it has landed: whoever comes before those that wait were told, must not make it anew.
+            if flight.has_ended and self._flights.get(key) is flight:
+                del self._flights[key]
 
+    def _take_off(self, key: Hashable, arguments: tuple[Any, ...]) -> SharedCall[R]:
+        flight = SharedCall[R](partial(self._call, *arguments))
+        flight.start("trio_asyncio_io single flight")
+        self._flights[key] = flight
+        self.calls += 1
+        return flight
 
-def _make(function: Any, key: Callable[..., Hashable] | None) -> single_flight:
-    return single_flight(function, key=key)
+    def _pass_flush_on(self) -> None:
+        # A flight that has just taken off comes to the inner function a turn later
+        soon(super()._pass_flush_on)

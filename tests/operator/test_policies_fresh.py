@@ -1,0 +1,111 @@
+"""The fresh exception: the same to whoever looks, and nobody's but theirs."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+import pytest
+
+from trio_asyncio_io import ElementTimeoutError
+from trio_asyncio_io.policies._fresh import fresh
+
+
+class Keyword(Exception):  # noqa: N818 - it is one
+    """As httpx's: arguments that `args` does not have."""
+
+    def __init__(self, message: str, *, request: object) -> None:
+        super().__init__(message)
+        self.request = request
+
+
+class Phrased(Exception):  # noqa: N818 - it is one
+    """Makes another message of its argument: made again of its `args`, it would say it twice."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"failed with {code}")
+        self.code = code
+
+
+class Counting(Exception):  # noqa: N818 - it is one
+    made = 0
+
+    def __init__(self) -> None:
+        type(self).made += 1
+
+
+class Slotted(Exception):  # noqa: N818 - it is one
+    __slots__ = ("code",)
+
+
+class Unprintable(Exception):  # noqa: N818 - it is one
+    def __str__(self) -> str:
+        raise OSError
+
+
+ERRORS = [
+    ValueError("bad", 3),
+    KeyError("a"),
+    OSError(2, "no such file", "path"),
+    ConnectionResetError(104, "reset"),
+    UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid"),
+    ElementTimeoutError("too slow", 5.0),
+    ExceptionGroup("two", [ValueError("a"), KeyError("b")]),
+    ImportError("no", name="module"),
+    Keyword("gone", request=object()),
+    Phrased(404),
+    Counting(),
+    KeyboardInterrupt(),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_a_copy_says_what_the_exception_says(error: BaseException) -> None:
+    twin = fresh(error)
+    assert twin is not error
+    assert type(twin) is type(error)
+    assert twin.args == error.args
+    assert str(twin) == str(error)
+    assert vars(twin) == vars(error)
+
+
+@pytest.mark.parametrize("error", [Slotted("a"), Unprintable("a")], ids=lambda error: type(error).__name__)
+def test_what_cannot_be_copied_faithfully_is_returned_itself(error: Exception) -> None:
+    assert fresh(error) is error
+
+
+def fail(error: Exception) -> None:
+    try:
+        {}["a"]
+    except KeyError as cause:
+        raise error from cause
+
+
+def raised(error: Exception) -> Any:
+    with pytest.raises(type(error)) as caught:
+        fail(error)
+    return caught.value
+
+
+def test_a_copy_has_the_past_of_the_exception() -> None:
+    error = raised(ValueError("bad"))
+    twin = fresh(error)
+    assert twin.__cause__ is error.__cause__
+    assert twin.__context__ is error.__context__
+    assert twin.__suppress_context__
+    assert traceback.format_exception(twin) == traceback.format_exception(error)
+
+
+def test_a_context_is_not_hidden_by_the_copying() -> None:
+    error = ValueError("bad")
+    error.__context__ = KeyError("a")
+    assert not fresh(error).__suppress_context__
+
+
+def test_what_is_added_to_one_is_not_added_to_the_other() -> None:
+    error = ValueError("bad")
+    error.add_note("of both")
+    twin = fresh(error)
+    twin.add_note("of the copy")
+    error.add_note("of the original")
+    assert (error.__notes__, twin.__notes__) == (["of both", "of the original"], ["of both", "of the copy"])

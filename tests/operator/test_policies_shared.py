@@ -1,0 +1,222 @@
+"""The shared call: who gets what of it, and that it never outlives those who wait."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
+from functools import partial
+from traceback import extract_tb
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from trio_asyncio_io.policies._shared import SharedCall
+from trio_asyncio_io.testing import Recorder, Scripted, Step
+
+NothingLeft = Callable[[], AbstractContextManager[None]]
+
+
+def started(function: Any) -> SharedCall[Any]:
+    call = SharedCall(partial(function, "a"))
+    call.start("shared")
+    return call
+
+
+async def waited(call: SharedCall[Any], *patiences: float) -> list[Any]:
+    """What each of these waiters, who leave after so many seconds, got of the call, and when it went."""
+    got: list[Any] = [None] * len(patiences)
+
+    async def wait(number: int, patience: float) -> None:
+        outcome: Any = "nothing"
+        with trio.move_on_after(patience):
+            try:
+                outcome = await call.wait()
+            except Exception as error:  # noqa: BLE001 - what is asked
+                outcome = error
+        got[number] = (outcome, trio.current_time())
+
+    async with trio.open_nursery() as nursery:
+        for number, patience in enumerate(patiences):
+            nursery.start_soon(wait, number, patience)
+    return got
+
+
+async def test_all_who_wait_get_the_result(autojump_clock: MockClock, nothing_left: NothingLeft) -> None:
+    with nothing_left():
+        got = await waited(started(Scripted(default=Step(2.0))), math.inf, 1.0, math.inf)
+    assert got == [("a", 2.0), ("nothing", 1.0), ("a", 2.0)]
+
+
+async def test_the_last_to_leave_cancels_the_call_and_waits_until_it_has_unwound(
+    autojump_clock: MockClock, nothing_left: NothingLeft
+) -> None:
+
+    async def slow_to_unwind(value: str) -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(3.0)
+
+    with nothing_left():
+        call = started(slow_to_unwind)
+        assert await waited(call, 2.0, 1.0) == [("nothing", 5.0), ("nothing", 1.0)]
+    assert (call.is_abandoned, call.has_ended) == (True, True)
+
+
+async def test_waiters_that_leave_at_the_same_instant_leave_nothing_behind(
+    autojump_clock: MockClock, nothing_left: NothingLeft
+) -> None:
+    recorder = Recorder(Scripted(default=Step(math.inf)))
+    with nothing_left():
+        assert await waited(started(recorder), 1.0, 1.0, 1.0) == [("nothing", 1.0)] * 3
+    assert (recorder.running, recorder.cancelled) == (0, 1)
+
+
+async def test_a_result_that_is_given_in_spite_of_the_cancellation_counts(autojump_clock: MockClock) -> None:
+    async def stubborn(value: str) -> str:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(3.0)
+        return value
+
+    assert await waited(started(stubborn), 1.0) == [("a", 3.0)]
+
+
+async def test_an_exception_raised_while_the_call_unwinds_counts(autojump_clock: MockClock) -> None:
+    async def clumsy(value: str) -> None:
+        try:
+            await trio.sleep_forever()
+        except trio.Cancelled:
+            raise OSError("broken") from None
+
+    [(error, instant)] = await waited(started(clumsy), 1.0)
+    assert (str(error), instant) == ("broken", 1.0)
+
+
+async def test_who_waits_alone_gets_the_very_exception() -> None:
+    busy = OSError("busy")
+    [(error, _)] = await waited(started(Scripted(default=Step(error=busy))), math.inf)
+    assert error is busy
+
+
+async def test_each_of_several_gets_a_copy_of_the_exception(autojump_clock: MockClock) -> None:
+    async def failing(value: str) -> None:
+        await trio.sleep(1.0)
+        busy = OSError(5, "busy")
+        busy.add_note("from the service")
+        raise busy from KeyError(value)
+
+    got = await waited(started(failing), math.inf, math.inf)
+    errors = [error for error, _ in got]
+    assert errors[0] is not errors[1]
+    for number, error in enumerate(errors):
+        error.add_note(f"element {number}")
+        assert (type(error), error.args, error.errno) == (OSError, (5, "busy"), 5)
+        assert error.__notes__ == ["from the service", f"element {number}"]
+        assert isinstance(error.__cause__, KeyError)
+        assert [frame.name for frame in extract_tb(error.__traceback__)] == ["wait", "wait", "_outcome", "failing"]
+
+
+async def test_what_cannot_be_copied_does_not_pile_up_tracebacks(autojump_clock: MockClock) -> None:
+    class Slotted(Exception):  # noqa: N818 - it is one
+        __slots__ = ("code",)
+
+    got = await waited(started(Scripted(default=Step(1.0, error=Slotted()))), *[math.inf] * 5)
+    assert len({id(error) for error, _ in got}) == 1
+    assert len(extract_tb(got[0][0].__traceback__)) <= 5
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit])
+async def test_what_is_no_ordinary_exception_reaches_those_who_wait_and_not_the_loop(
+    kind: type[BaseException], nothing_left: NothingLeft
+) -> None:
+    with nothing_left():
+        call = started(Scripted(default=Step(error=kind("stop"))))
+        with pytest.raises(kind, match="stop"):
+            await call.wait()
+
+
+async def test_a_group_of_exceptions_is_handed_over_without_the_cancellation(autojump_clock: MockClock) -> None:
+    async def failing(value: str) -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise OSError(value)
+
+    async def both(value: str) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(failing, value)
+            nursery.start_soon(trio.sleep_forever)
+
+    call = started(both)
+    with pytest.raises(ExceptionGroup) as caught, trio.move_on_after(1.0):
+        await call.wait()
+    assert [type(error) for error in caught.value.exceptions] == [OSError]
+
+
+async def test_the_call_has_the_context_variables_of_who_made_it() -> None:
+    tenant = ContextVar("tenant", default="nobody")
+
+    async def read(value: str) -> str:
+        return tenant.get()
+
+    tenant.set("me")
+    call = SharedCall(partial(read, "a"))
+    tenant.set("another")
+    call.start("shared")
+    assert await call.wait() == "me"
+
+
+async def test_whoever_comes_right_after_the_end_has_the_outcome_too() -> None:
+    got = []
+
+    async def wait() -> None:
+        with pytest.raises(OSError, match="busy") as caught:
+            await call.wait()
+        got.append(caught.value)
+
+    async def come_late() -> None:
+        while not call.has_ended:
+            await trio.lowlevel.checkpoint()
+        await wait()
+
+    call = started(Scripted(default=Step(error=OSError("busy"))))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait)
+        nursery.start_soon(come_late)
+    assert len(got) == 2
+
+
+def test_the_end_of_the_loop_is_survived() -> None:
+    """Only a system task can still wait then."""
+    got = []
+
+    async def waiting() -> None:
+        call = started(recorder)
+        try:
+            await call.wait()
+        except BaseException as error:
+            got.append(error)
+            raise
+
+    async def stubborn() -> None:
+        call = started(recorder)
+        with trio.CancelScope(shield=True):
+            try:
+                await call.wait()
+            except RuntimeError as error:
+                got.append(error)
+
+    async def main() -> None:
+        trio.lowlevel.spawn_system_task(waiting)
+        trio.lowlevel.spawn_system_task(stubborn)
+        await wait_all_tasks_blocked()
+
+    recorder = Recorder(Scripted(default=Step(math.inf)))
+    trio.run(main)
+    assert {type(error) for error in got} == {trio.Cancelled, RuntimeError}
+    assert (recorder.running, recorder.cancelled) == (0, 2)

@@ -1,0 +1,196 @@
+"""The persistent cache: results in a file, which the next run finds again."""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+from collections.abc import Callable, Hashable
+from inspect import isfunction
+from typing import Any, TypeVar
+
+import trio
+
+from .._elements import describe
+from ._lifetime import Lifetime, is_none
+from ._policy import Policy, Wrapped, soon
+from ._stable_key import stable_key
+from ._store import Find, Keep, Store
+from ._trips import Trips
+
+__all__ = ["persistent"]
+
+R = TypeVar("R")
+
+
+class persistent(Policy[R]):  # noqa: N801 - used like a function
+    """A function that keeps its results in a file: what was paid for once is not paid for again.
+
+    A result is in the file before `invoke` returns it, so a job that was killed and is run again makes only the
+    calls that had not returned. Any number of processes of one host may use a file at once; each sees what
+    the others have kept. Exceptions are not kept. Concurrent first calls with one key are all made: put
+    `single_flight` inside to share those of one process.
+
+    The file is an SQLite database, used in a thread; what concurrent invocations read and write goes there
+    together. It survives the end of the process, however it ends; a power cut may take the last seconds' results.
+    Damaged bytes are never taken for a result. Results are pickled, so **trust the file as you trust your
+    code**: whoever can write it can run what they like in your process.
+
+    Args:
+        function: An async callable or an `AsyncFunction`.
+        path: The file, on a local disk; it is made unless it is there, its directory is not. On Spark each
+            worker's host has its own. Two more files, that end in -wal and -shm, lie beside it.
+        name: Separates functions that share a file, and versions of one function: give another one when
+            old results are no longer right. None: the qualified name of the function, or of its class; a
+            function that has none of its own, such as a closure, a lambda or a `partial`, needs a name.
+        ttl: Seconds for which a result is good, above 0, on the wall clock; `math.inf`: for ever. What has
+            expired is dropped when the file is opened.
+        key: The arguments -> what identifies the call, as below. None: the arguments themselves. They
+            must be, or contain as tuples, nothing but None, bool, int, float, str, bytes, Decimal, date, datetime,
+            timedelta and UUID. Keys of different type differ, as 1 and 1.0 do.
+        negative_ttl: Seconds for which a negative result is good, at least 0; 0: it is not kept. None: as long
+            as any other.
+        is_negative: result -> whether it is negative. Unless given: whether it is None.
+
+    Attributes:
+        hits: Calls answered from the file.
+        misses: Calls made.
+
+    Raises:
+        TypeError, ValueError: An argument is out of its range; a key is of another type, or a result cannot
+            be pickled.
+        CacheError: The file cannot be used: it is damaged, or another program's. At `open`, or when it is found.
+        RuntimeError: It was not opened. An operator opens its function; by hand, `await` its `open` and `close`.
+
+    Cancellation: nothing is kept of a call that is cancelled. A result that is there is kept all the same, which
+    takes as long as the write: milliseconds, unless others hold the file (ten seconds then, at most).
+
+    Example:
+        lookup = persistent(grouped(fetch_many), "/var/cache/weather.sqlite", name="weather 2", ttl=86_400.0)
+    """
+
+    def __init__(
+        self,
+        function: Wrapped[R],
+        path: str | os.PathLike[str],
+        *,
+        name: str | None = None,
+        ttl: float = math.inf,
+        key: Callable[..., Hashable] | None = None,
+        negative_ttl: float | None = None,
+        is_negative: Callable[[R], bool] = is_none,
+    ) -> None:
+        path = _checked_path(path)
+        name = _checked_name(name) if name is not None else _name_of(function)
+        options = {"path": path, "name": name, "ttl": ttl, "negative_ttl": negative_ttl, "is_negative": is_negative}
+        super().__init__(function, key=key, **options)
+        self._lifetime = Lifetime(ttl, negative_ttl, is_negative)
+        self._store = Store(path, name)
+        self._trips: Trips[Find | Keep, bytes | None] | None = None
+        self._finding = 0
+        self._flush_is_due = False
+        self.hits = 0
+        self.misses = 0
+
+    async def open(self) -> None:
+        """Open the file and the inner function.
+
+        Raises:
+            CacheError: The file cannot be used.
+        """
+        await trio.to_thread.run_sync(self._store.open)
+        try:
+            await super().open()
+        except BaseException:
+            await self._close_store()
+            raise
+        self._trips = Trips(self._store.answer)
+
+    async def close(self) -> None:
+        """Close the inner function and the file."""
+        self._trips = None
+        try:
+            await super().close()
+        finally:
+            await self._close_store()
+
+    async def invoke(self, *arguments: Any) -> R:
+        """The result in the file, or that of a new call, which is in the file then."""
+        if self._trips is None:
+            raise RuntimeError(f"{self} is not open: an operator opens it; by hand, `await` its open() and close()")
+        key = stable_key(arguments if self._key is None else self._key(*arguments))
+        found = await self._found(self._trips, key)
+        if found is not None:
+            self.hits += 1
+            return found[0]
+        self.misses += 1
+        result: R = await self._call(*arguments)
+        if seconds := self._lifetime.of(result):
+            order = Keep(key, _pickled(result), seconds)
+            with trio.CancelScope(shield=True):  # it is paid for
+                await self._trips.ask(order)
+        return result
+
+    async def _found(self, trips: Trips[Find | Keep, bytes | None], key: bytes) -> tuple[R] | None:
+        self._finding += 1
+        try:
+            payload = await trips.ask(Find(key))
+        finally:
+            self._finding -= 1
+            if self._flush_is_due and not self._finding:
+                self._flush_is_due = False
+                soon(super()._pass_flush_on)
+        return None if payload is None else _unpickled(payload)
+
+    def _pass_flush_on(self) -> None:
+        if self._finding:
+            self._flush_is_due = True
+        else:
+            super()._pass_flush_on()
+
+    async def _close_store(self) -> None:
+        with trio.CancelScope(shield=True):
+            await trio.to_thread.run_sync(self._store.close)
+
+
+def _pickled(result: object) -> bytes:
+    try:
+        return pickle.dumps(result, protocol=5)
+    except Exception as error:
+        raise TypeError(
+            f"persistent cannot keep {describe(result)}: {error}. Let the function return plain values"
+        ) from error
+
+
+def _unpickled(payload: bytes) -> tuple[Any] | None:
+    try:
+        return (pickle.loads(payload),)  # noqa: S301 - the docstring says whom to trust
+    except Exception:  # noqa: BLE001 - of a class that is gone, or has changed: no answer any more
+        return None
+
+
+def _checked_path(path: Any) -> str:
+    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+        raise TypeError(f"path must be a file's path, got {describe(path)}")
+    if os.fspath(path) in {"", ":memory:"}:
+        raise ValueError(f"path must be a file's path, got {path!r}")
+    return os.fspath(path)
+
+
+def _checked_name(name: Any) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"name must be a string, got {describe(name)}")
+    if not name:
+        raise ValueError("name must not be empty, got ''")
+    return name
+
+
+def _name_of(function: Any) -> str:
+    """The qualified name of the user's own function, without the policies around it."""
+    while isinstance(function, Policy):
+        function = function.function
+    named = function if isfunction(function) or not hasattr(function, "invoke") else type(function)
+    name = getattr(named, "__qualname__", None)
+    if not isinstance(name, str) or "<" in name or hasattr(named, "__self__"):
+        raise TypeError(f"name must be given for {describe(function)}: nothing in the file would tell it from others")
+    return f"{named.__module__}.{name}"

@@ -1,0 +1,110 @@
+"""The shared call: one call that several tasks wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextvars import copy_context
+from types import TracebackType
+from typing import Generic, TypeVar
+
+import trio
+
+from ._fresh import fresh
+
+__all__ = ["SharedCall"]
+
+R = TypeVar("R")
+
+
+class SharedCall(Generic[R]):
+    """A call that is cancelled when all who wait for it are gone, and that never outlives them.
+
+    It runs in a task of its own, with the context variables of whoever made it. That is a system task, because a
+    policy has no nursery: its `open` and `close` are called from different tasks.
+
+    Make it, `start` it, and `wait` for it in the same turn of the scheduler: who starts it waits for it.
+
+    Args:
+        call: What gives the awaitable; called once, in the call's own task.
+    """
+
+    __slots__ = ("_call", "_context", "_ended", "_error", "_is_shared", "_result", "_scope", "_traceback", "_waiting")
+
+    def __init__(self, call: Callable[[], Awaitable[R]]) -> None:
+        self._call = call
+        self._context = copy_context()
+        self._scope = trio.CancelScope()
+        self._ended = trio.Event()
+        self._waiting = 0
+        self._result: tuple[R] | None = None
+        self._error: BaseException | None = None
+        self._traceback: TracebackType | None = None
+        self._is_shared = False
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether all who waited have left: the call is unwinding, and nobody else may wait for it."""
+        return self._scope.cancel_called
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the call has ended or unwound. Who waits for it then has its outcome in the next turn."""
+        return self._ended.is_set()
+
+    def start(self, name: str) -> None:
+        """Start the call's task."""
+        trio.lowlevel.spawn_system_task(self._run, name=name, context=self._context)
+
+    async def wait(self) -> R:
+        """The call's result.
+
+        Raises:
+            BaseException: What the call raised. Where several wait, each gets a copy, if it can be copied.
+
+        Cancellation: the caller just leaves. If nobody else waits, the call is cancelled, and the caller leaves
+        when it has unwound; a result or an exception that it then has all the same counts.
+        """
+        self._waiting += 1
+        self._is_shared = self._is_shared or self._waiting > 1
+        try:
+            await self._ended.wait()
+        except BaseException:
+            if self._waiting > 1 or not await self._abandon():
+                raise
+        finally:
+            self._waiting -= 1
+        return self._outcome()
+
+    async def _abandon(self) -> bool:
+        """Cancel the call and wait until it has unwound; whether it has an outcome all the same."""
+        self._scope.cancel()
+        with trio.CancelScope(shield=True):
+            await self._ended.wait()
+        return self._result is not None or self._error is not None
+
+    def _outcome(self) -> R:
+        if self._result is not None:
+            return self._result[0]
+        if self._error is None:
+            raise RuntimeError("the shared call was cancelled, because its Trio loop ends")
+        error = fresh(self._error) if self._is_shared else self._error
+        error.__traceback__ = self._traceback
+        context, is_suppressed = error.__context__, error.__suppress_context__
+        try:
+            raise error
+        finally:
+            error.__context__, error.__suppress_context__ = context, is_suppressed
+            del error
+
+    async def _run(self) -> None:
+        try:
+            with self._scope:
+                result = await self._call()
+                self._result = (result,)
+        except trio.Cancelled:  # the loop ends
+            raise
+        except BaseException as error:  # noqa: BLE001 - one that leaves a system task ends the loop; the waiting get it
+            self._error = error
+            self._traceback = error.__traceback__ and error.__traceback__.tb_next  # without this very frame
+        finally:
+            self._ended.set()
