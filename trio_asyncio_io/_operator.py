@@ -31,6 +31,9 @@ from ._worker import WorkerPool
 
 __all__ = ["AsyncWaitOperator"]
 
+# What a function may take to close, whatever its invocations may: a pool with short calls can be slow to say goodbye.
+CLOSE_SECONDS = 30.0
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -235,8 +238,10 @@ class AsyncWaitOperator(Generic[T, R]):
         self.output.close()  # before the other end: whoever still receives must not take this for the end
         self._send.close()
         try:
-            with trio.fail_after(self._options.timeout, shield=True):
+            with trio.move_on_after(CLOSE_SECONDS, shield=True) as scope:
                 await _call_if_there(self._function, "close")
+            if scope.cancelled_caught:
+                raise trio.TooSlowError(f"close() of the function did not end within {CLOSE_SECONDS:g} s")  # noqa: TRY301
         except Exception as error:  # noqa: BLE001 - the function's, whatever it is
             _, told = parted(outcome, _is_cancelled)
             if told is None:
