@@ -23,6 +23,9 @@ __all__ = [
     "NotAsyncError",
     "SnapshotError",
     "UnreadLettersError",
+    "is_cancelled",
+    "is_echo_of",
+    "members_of",
     "parted",
     "raise_as_it_is",
 ]
@@ -99,3 +102,18 @@ def raise_as_it_is(error: BaseException) -> None:
         raise error
     finally:
         error.__context__ = context
+
+
+def is_cancelled(error: BaseException) -> bool:
+    """Whether Trio cancelled something."""
+    return isinstance(error, trio.Cancelled)
+
+
+def is_echo_of(failure: Exception | None) -> Callable[[BaseException], bool]:
+    """Whether an exception only told the body, which was putting, that the operator had failed."""
+    return lambda error: isinstance(error, trio.BrokenResourceError) and error.__cause__ is failure is not None
+
+
+def members_of(error: BaseException | None) -> tuple[BaseException | None, ...]:
+    """The exceptions of a group; of anything else, itself."""
+    return error.exceptions if isinstance(error, BaseExceptionGroup) else (error,)

@@ -51,7 +51,7 @@ class AsyncFunction(ABC, Generic[T_contra, R_co]):
         """
 
     async def close(self) -> None:
-        """Release it. Runs even when cancelled, for at most one timeout; not called if `open` raised."""
+        """Release it. Runs even when cancelled, for at most 30 seconds; not called if `open` raised."""
 
 
 Function: TypeAlias = Callable[[T], Awaitable[R]] | AsyncFunction[T, R]

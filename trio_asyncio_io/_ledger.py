@@ -41,12 +41,13 @@ class Ledger:
     """
 
     def __init__(self, queue: StreamElementQueue, restored: Snapshot | None = None) -> None:
+        restored = Snapshot() if restored is None else restored
         self.queue = queue
         self.jobs: deque[Entry] = deque()
         self.backlog: deque[tuple[Any, list[Any] | None]] = deque(
-            (element.element, element.results) for element in (restored.elements if restored else ())
+            (element.element, element.results) for element in restored.elements
         )
-        self._taken_before = (restored.taken if restored else 0) - len(self.backlog)
+        self._taken_before = restored.taken - len(self.backlog)
         self.counters = Counters()
         self.input_ended = False
         self._leaving: dict[int, Entry] = {}

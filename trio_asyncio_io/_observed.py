@@ -1,16 +1,20 @@
-"""The observed ledger: the ledger of an operator that has an observer."""
+"""The ledger of an operator, as its options want it; observed, if there is an observer."""
 
 from __future__ import annotations
 
 import logging
 from typing import Any
 
+from ._keyed import KeyedStreamElementQueue
 from ._ledger import Ledger
 from ._observer import Observer
+from ._options import Options
+from ._ordered import OrderedStreamElementQueue
 from ._queue import Entry, StreamElementQueue
 from ._snapshot import Snapshot
+from ._unordered import UnorderedStreamElementQueue
 
-__all__ = ["ObservedLedger"]
+__all__ = ["ObservedLedger", "ledger_for"]
 
 _log = logging.getLogger("trio_asyncio_io")
 
@@ -69,3 +73,18 @@ class ObservedLedger(Ledger):
         except Exception:  # noqa: BLE001 - the observer's own; the operator does not depend on it
             _log.exception("%s of the observer %r raised; it is told nothing more", hook, self._observer)
             self._observer = Observer()
+
+
+def ledger_for(options: Options) -> Ledger:
+    """A new ledger around a queue of the options' mode."""
+    queue = _queue_for(options)
+    if options.observer is None:
+        return Ledger(queue, options.restore)
+    return ObservedLedger(queue, options.restore, options.observer)
+
+
+def _queue_for(options: Options) -> StreamElementQueue:
+    if options.key is not None:
+        return KeyedStreamElementQueue(options.bound, key=options.key)
+    kind = OrderedStreamElementQueue if options.mode == "ordered" else UnorderedStreamElementQueue
+    return kind(options.bound)

@@ -12,24 +12,23 @@ import trio
 from ._deadlines import Deadlines
 from ._elements import describe
 from ._emitter import Emitter, Parcel
-from ._errors import parted, raise_as_it_is
+from ._errors import is_cancelled, is_echo_of, members_of, parted, raise_as_it_is
 from ._feeder import Feeder
 from ._function import Function, as_function, awaitable_from
 from ._invocation import Invocation
-from ._keyed import KeyedStreamElementQueue
-from ._ledger import Ledger
 from ._letters import DeadLetters
-from ._observed import ObservedLedger
+from ._observed import ledger_for
 from ._options import Mode, Options, OptionsArguments
-from ._ordered import OrderedStreamElementQueue
-from ._queue import Entry, StreamElementQueue
+from ._queue import Entry
 from ._results import Results
 from ._snapshot import Snapshot
 from ._statistics import Statistics
-from ._unordered import UnorderedStreamElementQueue
 from ._worker import WorkerPool
 
 __all__ = ["AsyncWaitOperator"]
+
+# What a function may take to close, whatever its invocations may: a pool with short calls can be slow to say goodbye.
+CLOSE_SECONDS = 30.0
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -89,7 +88,7 @@ class AsyncWaitOperator(Generic[T, R]):
         self._function = as_function(function)
         self._options = Options(timeout, mode=mode, key=key, **options)
         self._source = source
-        self._ledger = _ledger_for(self._options)
+        self._ledger = ledger_for(self._options)
         # What lies ready still counts in the buffer. Emitter and consumer take turns, so the room for a few
         # rounds of the workers keeps these from waiting for those.
         self._send, receive = trio.open_memory_channel[Parcel](4 * self._options.capacity)
@@ -214,17 +213,17 @@ class AsyncWaitOperator(Generic[T, R]):
     async def _unwind(self, error: BaseException | None) -> BaseException | None:
         """Wait until all have unwound; what came of it, where `error` came out of the body."""
         assert self._lifetime is not None
-        cancelled, of_body = parted(error, _is_cancelled)
+        cancelled, of_body = parted(error, is_cancelled)
         of_nursery = None
         try:
             await self._lifetime.__aexit__(type(cancelled) if cancelled else None, cancelled, None)
         except BaseException as group:  # noqa: BLE001 - what is left of it is returned
-            still_cancelled, of_nursery = parted(group, _is_cancelled)
+            still_cancelled, of_nursery = parted(group, is_cancelled)
             cancelled = still_cancelled and (cancelled or still_cancelled)
         else:
             cancelled = None
-        _, of_body = parted(of_body, _is_echo_of(self._failure))
-        errors = [each for each in (self._failure, of_body, *_members(of_nursery)) if each is not None]
+        _, of_body = parted(of_body, is_echo_of(self._failure))
+        errors = [each for each in (self._failure, of_body, *members_of(of_nursery)) if each is not None]
         if len(errors) > 1:
             return BaseExceptionGroup("the operator and its block both failed", errors)
         return errors[0] if errors else cancelled
@@ -235,10 +234,12 @@ class AsyncWaitOperator(Generic[T, R]):
         self.output.close()  # before the other end: whoever still receives must not take this for the end
         self._send.close()
         try:
-            with trio.fail_after(self._options.timeout, shield=True):
+            with trio.move_on_after(CLOSE_SECONDS, shield=True) as scope:
                 await _call_if_there(self._function, "close")
+            if scope.cancelled_caught:
+                raise trio.TooSlowError(f"close() of the function did not end within {CLOSE_SECONDS:g} s")  # noqa: TRY301
         except Exception as error:  # noqa: BLE001 - the function's, whatever it is
-            _, told = parted(outcome, _is_cancelled)
+            _, told = parted(outcome, is_cancelled)
             if told is None:
                 return error
             told.add_note(f"the function's close() raised too: {describe(error, 200)}")
@@ -249,34 +250,7 @@ class AsyncWaitOperator(Generic[T, R]):
             raise RuntimeError("enter the operator first: `async with AsyncWaitOperator(...) as operator:`")
 
 
-def _ledger_for(options: Options) -> Ledger:
-    queue = _queue_for(options)
-    if options.observer is None:
-        return Ledger(queue, options.restore)
-    return ObservedLedger(queue, options.restore, options.observer)
-
-
-def _queue_for(options: Options) -> StreamElementQueue:
-    if options.key is not None:
-        return KeyedStreamElementQueue(options.bound, key=options.key)
-    kind = OrderedStreamElementQueue if options.mode == "ordered" else UnorderedStreamElementQueue
-    return kind(options.bound)
-
-
 async def _call_if_there(function: object, name: str) -> None:
     method = getattr(function, name, None)
     if method is not None:
         await awaitable_from(method)
-
-
-def _is_cancelled(error: BaseException) -> bool:
-    return isinstance(error, trio.Cancelled)
-
-
-def _is_echo_of(failure: Exception | None) -> Callable[[BaseException], bool]:
-    """Whether an exception only told the body, which was putting, that the operator had failed."""
-    return lambda error: isinstance(error, trio.BrokenResourceError) and error.__cause__ is failure is not None
-
-
-def _members(error: BaseException | None) -> tuple[BaseException | None, ...]:
-    return error.exceptions if isinstance(error, BaseExceptionGroup) else (error,)

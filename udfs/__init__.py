@@ -6,27 +6,31 @@
 #     _settings  _schema  _session  _pack      what is checked there and pickled
 #     ─────────────────────────────────────────────────────────────────────────
 #     _bridge                                  Spark's thread and the loop's thread
-#     _runtime  _hangup  _calls                in the loop
-#     _rows  _results  _output  _carry         Arrow in and out, in Spark's thread
+#     _runtime  _hangup  _calls  _observer     in the loop
+#     _enrichment  _rows  _results  _output  _carry    Arrow in and out, in Spark's thread
 #
 #     http                                     an httpx client that stays fast on Trio
 #     demo                                     the main job, on real flights and weather
 
-from trio_asyncio_io import AsyncFunction, ExponentialBackoff, FixedDelay
+from trio_asyncio_io import AsyncFunction, DelayList, ExponentialBackoff, FixedDelay, Observer, RetryBudget
 
 from ._column import AsyncPandasUDF, async_pandas_udf
-from ._dataframe import ordered_wait, unordered_wait
+from ._dataframe import keyed_wait, ordered_wait, unordered_wait
 from ._hangup import HangUpError
 from ._results import ResultTypeError
 
 __all__ = [
     "AsyncFunction",
     "AsyncPandasUDF",
+    "DelayList",
     "ExponentialBackoff",
     "FixedDelay",
     "HangUpError",
+    "Observer",
     "ResultTypeError",
+    "RetryBudget",
     "async_pandas_udf",
+    "keyed_wait",
     "ordered_wait",
     "unordered_wait",
 ]

@@ -10,6 +10,7 @@ import trio
 
 from trio_asyncio_io import AsyncFunction, RetryStrategy
 
+from ._observer import of_rows
 from ._rows import Failure, Row
 from ._settings import Settings
 
@@ -33,12 +34,15 @@ class RowCalls(AsyncFunction[Row, Row]):
         self._on_timeout: Callable[..., Awaitable[Any]] | None = handler if callable(handler) else None
         self._settings = settings
         self._keeps_time = settings.on_error == "column"
+        if callable(flush := getattr(function, "flush", None)):
+            self.flush = flush  # what the operator asks for, and only if it is there
 
     def options(self) -> dict[str, Any]:
         """The operator's arguments."""
         settings = self._settings
         return settings.options(
             retry=settings.retry and _of_rows(settings.retry),
+            observer=settings.observer and of_rows(settings.observer),
             on_timeout=self._timed_out if self._on_timeout else None,
             on_error="raise" if settings.on_error == "raise" else self._failed,
         )

@@ -2,104 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any, Unpack
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.types import DataType, MapType, StructField, StructType
+from pyspark.sql.types import DataType, StructField, StructType
 
-from ._bridge import enrich
-from ._carry import Carry
-from ._output import ERROR_TYPE, Output, error_array
+from ._enrichment import ERROR_COLUMN, Enrichment
+from ._output import ERROR_TYPE
 from ._pack import parameter_names
-from ._results import ResultTypeError, only_field
-from ._rows import Failure, Row, event_times, rows_of
-from ._schema import check_columns, event_time_column, microseconds, new_columns, position_of
+from ._schema import check_columns, event_time_column, key_column, microseconds, new_columns, position_of
 from ._session import share_of, time_zone
 from ._settings import Settings, SettingsArguments, make_settings
 
-__all__ = ["ordered_wait", "unordered_wait"]
-
-ERROR_COLUMN = "error"
-
-
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """What a task needs to know; pickled."""
-
-    settings: Settings
-    added: StructType
-    zone: str
-    inputs: tuple[int, ...]
-    event_time: int | None
-    flatten: bool
-
-    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        carry = Carry()
-        output = self._output()
-        for chunk in enrich(self._rows(batches, carry), self.settings):
-            batch = self._batch(chunk, carry, output)
-            if batch.num_rows:
-                yield batch
-
-    def _rows(self, batches: Iterator[pa.RecordBatch], carry: Carry) -> Iterator[list[Row]]:
-        for batch in batches:
-            if batch.num_rows:
-                times = None if self.event_time is None else event_times(batch.column(self.event_time))
-                yield rows_of([batch.column(i) for i in self.inputs], carry.add(batch), times)
-
-    def _output(self) -> Output:
-        kind: DataType = self.added.fields[0].dataType if len(self.added) == 1 else self.added
-        return Output(kind, zone=self.zone, on_error=self.settings.on_error, name=self.settings.function.name)
-
-    def _batch(self, chunk: list[Row], carry: Carry, output: Output) -> pa.RecordBatch:
-        if self.flatten:
-            outputs = [self._outputs(row) for row in chunk]
-            copies = [len(each) for each in outputs]
-            # Each output has a row of its own, for it may be the only one of its siblings that does not fit.
-            rows = [copy(row) for row, each in zip(chunk, outputs, strict=True) for _ in each]
-            values = [value for each in outputs for value in each]
-        else:
-            rows, copies, values = chunk, None, [row.result for row in chunk]
-        added = output.array(rows, self._by_name(values))
-        columns = [added] if len(self.added) == 1 else added.flatten()
-        names = self.added.names
-        if self.settings.on_error == "column":
-            columns, names = [*columns, error_array(rows)], [*names, ERROR_COLUMN]
-        old = carry.take(chunk, copies)
-        return pa.RecordBatch.from_arrays([*old.columns, *columns], names=[*old.schema.names, *names])
-
-    def _outputs(self, row: Row) -> list[Any]:
-        """The 0 to n results of a row; one null for a row that failed."""
-        if row.failure is not None:
-            return [None]
-        try:
-            return self._listed(row)
-        except Exception as error:
-            if self.settings.on_error == "raise":
-                raise
-            row.failure = Failure(error, row.attempts, row.seconds)
-            return [None]
-
-    def _listed(self, row: Row) -> list[Any]:
-        result = row.result
-        if isinstance(result, Iterable) and not isinstance(result, str | bytes | Mapping):
-            return list(result)
-        raise ResultTypeError(
-            f"{self.settings.function.name} returned {type(result).__name__}, and with flatten=True it must "
-            f"return a list of 0 to n results, for {row!r}"
-        )
-
-    def _by_name(self, values: list[Any]) -> list[Any]:
-        """The values of a single new column, where they came under its name."""
-        field = self.added.fields[0]
-        inner = field.dataType.names if isinstance(field.dataType, StructType) else []
-        if len(self.added) > 1 or isinstance(field.dataType, MapType) or inner == [field.name]:
-            return values
-        return [only_field(value, field.name) for value in values]
+__all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
 
 
 def ordered_wait(
@@ -192,11 +109,59 @@ def unordered_wait(
             df, weather, "temp double, wind double", timeout=5.0, event_time="ts", max_out_of_orderness="10 seconds"
         )
     """
-    if (event_time is None) != (max_out_of_orderness is None):
-        raise ValueError("event_time and max_out_of_orderness belong together: give both or neither")
-    delay = None if max_out_of_orderness is None else microseconds(max_out_of_orderness)
+    delay = _delay(event_time, max_out_of_orderness)
     settings = _settings(df, function, timeout, dict(arguments), mode="unordered", delay=delay)
     return _wait(df, function, schema, inputs, settings, flatten=flatten, event_time=event_time)
+
+
+def keyed_wait(
+    df: DataFrame,
+    function: Any,
+    schema: DataType | str,
+    *,
+    key: str | Sequence[str],
+    timeout: float,
+    inputs: Sequence[str] | None = None,
+    flatten: bool = False,
+    event_time: str | None = None,
+    max_out_of_orderness: str | None = None,
+    **arguments: Unpack[SettingsArguments],
+) -> DataFrame:
+    """The DataFrame with new columns from an async function, one call at a time and in order for each key.
+
+    Two rows of one key never run at once; rows of different keys do not wait for each other, and come out as their
+    results are there.
+
+    **Order**: that of the partition, for each key. Spark spreads rows over partitions as it likes: where all rows of a
+    key must keep one order, bring them together first, `df.repartition("account").sortWithinPartitions("at")`.
+    All else is as in `unordered_wait`. A row that waits for its key holds a place in the buffer, not a slot.
+
+    Args:
+        df, function, schema, timeout, inputs, flatten, event_time, max_out_of_orderness, arguments: As in
+            `unordered_wait`.
+        key: The name of a column, or several: which rows must keep their order. A null is a key like any other.
+            Arrays, maps and structs are none.
+
+    Returns:
+        The DataFrame, with all its columns and the new ones behind them.
+
+    Raises:
+        TypeError: As in `unordered_wait`, or a key column is an array, a map or a struct.
+        ValueError: A column does not exist, or exists already, or an argument is out of its range.
+
+    Example:
+        keyed_wait(df, post, "receipt string", key="account", inputs=["account", "amount"], timeout=5.0)
+    """
+    delay = _delay(event_time, max_out_of_orderness)
+    settings = _settings(df, function, timeout, dict(arguments), mode="keyed", delay=delay)
+    keys = _names("key", [key] if isinstance(key, str) else key)
+    return _wait(df, function, schema, inputs, settings, flatten=flatten, event_time=event_time, keys=keys)
+
+
+def _delay(event_time: str | None, max_out_of_orderness: str | None) -> int | None:
+    if (event_time is None) != (max_out_of_orderness is None):
+        raise ValueError("event_time and max_out_of_orderness belong together: give both or neither")
+    return None if max_out_of_orderness is None else microseconds(max_out_of_orderness)
 
 
 def _settings(df: DataFrame, function: Any, timeout: float, arguments: dict[str, Any], **more: Any) -> Settings:
@@ -215,19 +180,30 @@ def _wait(
     *,
     flatten: bool,
     event_time: str | None = None,
+    keys: Sequence[str] = (),
 ) -> DataFrame:
     session = df.sparkSession
-    names = _input_names(function, inputs)
+    names = _names("inputs", parameter_names(function) if inputs is None else inputs)
     existing, added = df.schema, new_columns(schema)
     more = [StructField(ERROR_COLUMN, ERROR_TYPE)] if settings.on_error == "column" else []
     case = str(session.conf.get("spark.sql.caseSensitive")).lower() == "true"
     event = [] if event_time is None else [event_time]
-    check_columns(existing.names, [*added.names, *(each.name for each in more)], [*names, *event], case=case)
-    places = tuple(position_of(name, existing.names, case=case) for name in names)
-    place = None if event_time is None else position_of(event_time, existing.names, case=case)
-    if place is not None:
-        event_time_column(existing.names[place], existing, place)
-    work = _Work(settings, added, time_zone(session), places, place, flatten)
+    wanted = [*names, *event, *keys]
+    check_columns(existing.names, [*added.names, *(each.name for each in more)], wanted, case=case)
+    place = {name: position_of(name, existing.names, case=case) for name in wanted}
+    for name in event:
+        event_time_column(existing.names[place[name]], existing, place[name])
+    for name in keys:
+        key_column(existing.names[place[name]], existing, place[name])
+    work = Enrichment(
+        settings,
+        added,
+        time_zone(session),
+        inputs=tuple(place[name] for name in names),
+        event_time=None if event_time is None else place[event_time],
+        key=tuple(place[name] for name in keys),
+        flatten=flatten,
+    )
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return work.run(batches)
@@ -236,9 +212,8 @@ def _wait(
     return df.mapInArrow(run, StructType([*existing.fields, *added.fields, *more]))
 
 
-def _input_names(function: Any, inputs: Sequence[str] | None) -> list[str]:
-    names: Any = parameter_names(function) if inputs is None else inputs
+def _names(what: str, names: Any) -> list[str]:
     is_list = isinstance(names, Sequence) and not isinstance(names, str)
     if not is_list or not names or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"inputs must be a list of one or more names of columns, got {inputs!r}")
+        raise TypeError(f"{what} must be a list of one or more names of columns, got {names!r}")
     return list(names)

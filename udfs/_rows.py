@@ -8,7 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Failure", "Row", "event_times", "rows_of", "shown"]
+__all__ = ["Failure", "Row", "put_event_times", "put_keys", "rows_of", "shown"]
+
+
+_NAN = object()
 
 
 class Failure:
@@ -45,6 +48,7 @@ class Row:
         batch: The number of its Arrow batch in this task.
         index: Its place in that batch.
         event_time: Microseconds since the epoch, None for null or where there is no event time.
+        key: The values of the key columns, in keyed mode.
         attempts: Calls made so far.
         started: When the first call began, on Trio's clock, in seconds; 0.0 unless it will be told.
         seconds: From there to the end of the last call that gave a result.
@@ -52,13 +56,25 @@ class Row:
         failure: Why there is no result, or None.
     """
 
-    __slots__ = ("attempts", "batch", "event_time", "failure", "index", "inputs", "result", "seconds", "started")
+    __slots__ = (
+        "attempts",
+        "batch",
+        "event_time",
+        "failure",
+        "index",
+        "inputs",
+        "key",
+        "result",
+        "seconds",
+        "started",
+    )
 
-    def __init__(self, inputs: tuple[Any, ...], batch: int, index: int, event_time: int | None) -> None:
+    def __init__(self, inputs: tuple[Any, ...], batch: int, index: int) -> None:
         self.inputs = inputs
         self.batch = batch
         self.index = index
-        self.event_time = event_time
+        self.event_time: int | None = None
+        self.key: tuple[Any, ...] = ()
         self.attempts = 0
         self.started = 0.0
         self.seconds = 0.0
@@ -69,12 +85,22 @@ class Row:
         return f"row ({', '.join(map(shown, self.inputs))})"
 
 
-def rows_of(columns: Sequence[pa.Array], batch: int, times: Sequence[int | None] | None = None) -> list[Row]:
+def rows_of(columns: Sequence[pa.Array], batch: int) -> list[Row]:
     """The rows of one Arrow batch, given its input columns."""
-    values: Iterator[tuple[Any, ...]] = zip(*map(_python_values, columns), strict=True)
-    if times is None:
-        return [Row(inputs, batch, index, None) for index, inputs in enumerate(values)]
-    return [Row(inputs, batch, index, time) for index, (inputs, time) in enumerate(zip(values, times, strict=True))]
+    return [Row(inputs, batch, index) for index, inputs in enumerate(_values_of(columns))]
+
+
+def put_event_times(rows: Sequence[Row], column: pa.Array) -> None:
+    """Give the rows of one batch their event times: microseconds, so that no time zone's arithmetic is in the way."""
+    times = pc.cast(column, pa.timestamp("us", tz=column.type.tz)).cast(pa.int64()).to_pylist()
+    for row, time in zip(rows, times, strict=True):
+        row.event_time = time
+
+
+def put_keys(rows: Sequence[Row], columns: Sequence[pa.Array]) -> None:
+    """Give the rows of one batch their keys. As in Spark's own grouping, one NaN equals another."""
+    for row, key in zip(rows, _values_of(columns), strict=True):
+        row.key = tuple(_NAN if value != value else value for value in key)  # noqa: PLR0124 - what makes a NaN
 
 
 def shown(value: object, limit: int = 80) -> str:
@@ -86,10 +112,8 @@ def shown(value: object, limit: int = 80) -> str:
     return text if len(text) <= limit else f"{text[:limit]}…"
 
 
-def event_times(column: pa.Array) -> list[int | None]:
-    """A timestamp column as microseconds since the epoch, so that no time zone's arithmetic is in the way."""
-    result: list[int | None] = pc.cast(column, pa.timestamp("us", tz=column.type.tz)).cast(pa.int64()).to_pylist()
-    return result
+def _values_of(columns: Sequence[pa.Array]) -> Iterator[tuple[Any, ...]]:
+    return zip(*map(_python_values, columns), strict=True)
 
 
 def _python_values(column: pa.Array) -> list[Any]:

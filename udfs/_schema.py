@@ -6,9 +6,17 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pyspark.sql.types import DataType, StructType, TimestampNTZType, TimestampType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, TimestampNTZType, TimestampType, VariantType
 
-__all__ = ["check_columns", "event_time_column", "microseconds", "new_columns", "parse_type", "position_of"]
+__all__ = [
+    "check_columns",
+    "event_time_column",
+    "key_column",
+    "microseconds",
+    "new_columns",
+    "parse_type",
+    "position_of",
+]
 
 UNITS = {
     "microsecond": 1,
@@ -87,6 +95,17 @@ def event_time_column(name: str, schema: StructType, position: int) -> None:
     kind = schema.fields[position].dataType
     if not isinstance(kind, TimestampType | TimestampNTZType):
         raise TypeError(f"event_time must be a timestamp column, and {name!r} is {kind.simpleString()}: cast it first")
+
+
+def key_column(name: str, schema: StructType, position: int) -> None:
+    """Check that the column can be a key.
+
+    Raises:
+        TypeError: Its values cannot be told apart by equality.
+    """
+    kind = schema.fields[position].dataType
+    if isinstance(kind, ArrayType | MapType | StructType | VariantType):
+        raise TypeError(f"key must be columns of plain values, and {name!r} is {kind.simpleString()}: name its fields")
 
 
 def microseconds(interval: Any) -> int:

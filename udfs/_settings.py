@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
+from operator import attrgetter
 from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
-from trio_asyncio_io import Options, RetryStrategy
+from trio_asyncio_io import Observer, Options, RetryStrategy
 
 from ._pack import PackedFunction, dumped, pack
 
 __all__ = ["ErrorMode", "Mode", "Settings", "SettingsArguments", "make_settings"]
 
 ErrorMode: TypeAlias = Literal["raise", "null", "column"]
-Mode: TypeAlias = Literal["ordered", "unordered"]
+Mode: TypeAlias = Literal["ordered", "unordered", "keyed"]
 
 
 class SettingsArguments(TypedDict, total=False):
@@ -24,6 +25,7 @@ class SettingsArguments(TypedDict, total=False):
     retry: RetryStrategy | None
     on_timeout: Any
     on_error: ErrorMode
+    observer: Observer | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +35,13 @@ class Settings:
     Args:
         function: The user's function, packed.
         timeout: Seconds from the start of a row's invocation to its result.
-        mode: "ordered" or "unordered".
+        mode: "ordered", "unordered" or "keyed", by the rows' `key`.
         capacity: Most invocations running at once in one task.
         buffer: Most rows in the operator at once in one task; None: the operator's default.
         retry: A retry strategy, or None.
         on_timeout: Async callable, the input columns' values -> result, or None.
         on_error: What becomes of a row that failed.
+        observer: Told of each step of each row's life, in the worker, or None.
         delay: For event time: how much older than the latest row a row may be, in microseconds. None: there
             are no watermarks.
 
@@ -55,12 +58,13 @@ class Settings:
     retry: RetryStrategy | None = None
     on_timeout: PackedFunction | None = None
     on_error: ErrorMode = "raise"
+    observer: Observer | None = None
     delay: int | None = None
 
     def __post_init__(self) -> None:
         if self.on_error not in get_args(ErrorMode):
             raise ValueError(f'on_error must be "raise", "null" or "column", got {self.on_error!r}')
-        self.options()
+        self.options(observer=self.observer)
 
     def options(self, **handlers: Any) -> dict[str, Any]:
         """The arguments of the operator, with the handlers for this task in place."""
@@ -70,6 +74,7 @@ class Settings:
             "capacity": self.capacity,
             "buffer": self.buffer,
             "retry": self.retry,
+            "key": attrgetter("key") if self.mode == "keyed" else None,
         } | handlers
         Options(**arguments)
         return arguments
@@ -95,4 +100,5 @@ def make_settings(function: Any, timeout: float, arguments: dict[str, Any], **mo
     on_timeout = None if handler is None else pack(handler, "on_timeout")
     settings = Settings(pack(function), timeout, on_timeout=on_timeout, **arguments, **more)
     dumped(settings.retry, "retry")
+    dumped(settings.observer, "observer")
     return settings

@@ -174,6 +174,7 @@ def test_what_was_taken_is_counted_over_all_runs() -> None:
     assert ledger.snapshot().taken == 11
     ledger.backlog.append(("c", None))
     assert ledger.snapshot().taken == 12
+    assert Ledger(OrderedStreamElementQueue(2), Snapshot(taken=10)).snapshot().taken == 10
 
 
 def test_a_restored_result_is_not_a_job() -> None:

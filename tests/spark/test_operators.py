@@ -13,11 +13,17 @@ import trio
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
-from udfs import AsyncFunction, ordered_wait, unordered_wait
+from udfs import AsyncFunction, keyed_wait, ordered_wait, unordered_wait
 
 ROWS = 100
 PARTITIONS = 4
-DOORS = pytest.mark.parametrize("wait", [ordered_wait, unordered_wait], ids=lambda wait: wait.__name__)
+
+
+def keyed_by_id(df: DataFrame, *arguments: Any, **options: Any) -> DataFrame:
+    return keyed_wait(df, *arguments, key="id", **options)
+
+
+DOORS = pytest.mark.parametrize("wait", [ordered_wait, unordered_wait, keyed_by_id], ids=lambda wait: wait.__name__)
 
 
 async def describe(id: int) -> dict[str, Any]:  # noqa: A002 - the column is called so
@@ -165,6 +171,47 @@ def test_rows_without_event_time_wait_for_nobody_and_are_not_lost(numbers: DataF
         df, describe_as, "ten long", inputs=["id"], timeout=30.0, event_time="TS", max_out_of_orderness="5 seconds"
     )
     assert sorted(row.ten for row in out.collect()) == [10 * n for n in range(ROWS)]
+
+
+def test_keyed_asks_for_one_row_of_a_key_at_a_time_and_in_order(spark: SparkSession, service: Any) -> None:
+    """In each of two partitions there are five keys; a key's calls never overlap, those of others do."""
+    client = service.client
+    running: set[str] = set()
+
+    async def answer(question: str) -> str:
+        key = question.partition(":")[0]
+        assert key not in running
+        running.add(key)
+        await trio.sleep(random() / 100)
+        running.remove(key)
+        return question
+
+    async def ask(account: str, id: int) -> str:  # noqa: A002 - the column is called so
+        return await client.ask(f"{account}:{id}")
+
+    service.answer = answer
+    df = spark.range(0, ROWS, 1, 2).selectExpr("id", f"concat(id div {ROWS // 2}, '-', id % 5) as account")
+    out = keyed_wait(df, ask, "answer string", key=["account"], timeout=30.0, capacity=20).collect()
+    assert sorted(row.answer for row in out) == sorted(f"{row.account}:{row.id}" for row in df.collect())
+    for account in {row.account for row in out}:
+        came_out = [row.id for row in out if row.account == account]
+        asked = [int(call.split(":")[1]) for call in service.calls if call.startswith(f"{account}:")]
+        assert came_out == asked == sorted(came_out)
+    assert service.peak_running > 2
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("nobody", "there is no column 'nobody'; there are id, tags"),
+        ([], r"key must be a list of one or more names of columns, got \[\]"),
+        (["id", "tags"], "key must be columns of plain values, and 'tags' is array<int>"),
+    ],
+)
+def test_a_bad_key_is_refused_when_the_plan_is_built(spark: SparkSession, key: Any, message: str) -> None:
+    df = spark.range(3).withColumn("tags", F.array(F.lit(1)))
+    with pytest.raises((TypeError, ValueError), match=message):
+        keyed_wait(df, describe, "ten long, text string", key=key, timeout=30.0)
 
 
 def test_operators_follow_each_other(numbers: DataFrame) -> None:

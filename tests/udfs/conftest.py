@@ -82,7 +82,10 @@ def rows() -> Callable[..., list[Row]]:
     """The rows of a batch with one column of these values."""
 
     def make(values: Any, batch: int = 0, times: Any = None) -> list[Row]:
-        return rows_of([pa.array(values)], batch, times)
+        made = rows_of([pa.array(values)], batch)
+        for row, time in zip(made, times or [None] * len(made), strict=True):
+            row.event_time = time
+        return made
 
     return make
 

@@ -36,7 +36,7 @@ def batch(*values: Any, names: Any = ("n",)) -> pa.RecordBatch:
 
 
 def rows_at(*places: tuple[int, int]) -> list[Row]:
-    return [Row((), number, index, None) for number, index in places]
+    return [Row((), number, index) for number, index in places]
 
 
 @pytest.fixture

@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
+import trio
 from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
 
-from udfs._dataframe import _input_names, _Work
+from udfs._dataframe import _names
+from udfs._enrichment import Enrichment
 from udfs._results import ResultTypeError
 
 DOUBLE = T.StructType([T.StructField("temp", T.DoubleType())])
@@ -37,7 +39,10 @@ def run(settings: Any) -> Any:
 
     def go(function: Any, batches: Any, *, added: T.StructType = DOUBLE, flatten: bool = False, **more: Any) -> Any:
         event_time = 1 if "delay" in more else None
-        work = _Work(settings(function, **more), added, "UTC", (0,), event_time, flatten)
+        key = (0,) if more.get("mode") == "keyed" else ()
+        work = Enrichment(
+            settings(function, **more), added, "UTC", inputs=(0,), event_time=event_time, key=key, flatten=flatten
+        )
         return work.run(iter(batches))
 
     return go
@@ -228,9 +233,28 @@ def test_with_event_time_every_row_comes_out_with_its_columns(run: Any) -> None:
 @pytest.mark.parametrize("inputs", ["origin", [], [1], ["origin", None], 5], ids=str)
 def test_inputs_is_a_list_of_names(inputs: Any) -> None:
     with pytest.raises(TypeError, match="inputs must be a list of one or more names of columns, got"):
-        _input_names(halve, inputs)
+        _names("inputs", inputs)
 
 
-def test_without_inputs_the_parameters_names_are_taken() -> None:
-    assert _input_names(halve, None) == ["value"]
-    assert _input_names(halve, ("a", "b")) == ["a", "b"]
+def test_any_sequence_of_names_is_a_list_of_names() -> None:
+    assert _names("inputs", ("a", "b")) == ["a", "b"]
+
+
+def test_keyed_rows_of_one_key_are_called_one_at_a_time_and_keep_their_order(run: Any) -> None:
+    running: list[int] = []
+
+    async def call(value: int) -> float:
+        assert value not in running
+        running.append(value)
+        await trio.sleep(0.005 if value else 0.05)
+        running.remove(value)
+        calls.append(value)
+        return float(len(calls))
+
+    calls: list[int] = []
+    out = rows_of(run(call, [batch(0, 1, 0, 1, 1), batch(0, 1)], mode="keyed", capacity=10))
+    for key in (0, 1):
+        marks = [row["temp"] for row in out if row["n"] == key]
+        assert marks == sorted(marks)
+    assert calls[:2] == [1, 1]  # a slow key does not hold up the other
+    assert sorted(calls) == [0, 0, 0, 1, 1, 1, 1]

@@ -14,7 +14,7 @@ from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
 
 from udfs._output import Output
 from udfs._results import arrow_type
-from udfs._rows import Failure, Row, event_times, rows_of
+from udfs._rows import Failure, Row, put_event_times, put_keys, rows_of
 
 NEW_YORK = ZoneInfo("America/New_York")
 NOON = datetime(2013, 7, 1, 12, tzinfo=NEW_YORK)
@@ -103,17 +103,28 @@ def test_nan_is_no_null() -> None:
     ids=lambda column: str(column.type),
 )
 def test_an_event_time_is_the_instants_microseconds_since_the_epoch(column: pa.Array) -> None:
-    assert event_times(column) == [round(NOON.timestamp() * 1e6)]
+    assert times_of(column) == [round(NOON.timestamp() * 1e6)]
 
 
 def test_a_naive_event_time_is_taken_as_it_stands() -> None:
     epoch = datetime(1970, 1, 1, tzinfo=UTC).replace(tzinfo=None)
     column = pa.array([epoch, None, epoch - timedelta(microseconds=1)], pa.timestamp("us"))
-    assert event_times(column) == [0, None, -1]
+    assert times_of(column) == [0, None, -1]
 
 
-def test_rows_take_their_event_time_along() -> None:
-    assert [row.event_time for row in rows_of([pa.array("abc")], 0, [3, None, 1])] == [3, None, 1]
+def times_of(column: pa.Array) -> list[int | None]:
+    rows = rows_of([column], 0)
+    put_event_times(rows, column)
+    return [row.event_time for row in rows]
+
+
+def test_a_key_has_the_values_of_its_columns_and_one_nan_equals_another() -> None:
+    rows = rows_of([pa.array("abcd")], 0)
+    put_keys(rows, [pa.array([math.nan, math.nan, None, 0.0], from_pandas=False), pa.array([1, 1, 1, None])])
+    nan, other_nan, null, zero = (row.key for row in rows)
+    assert nan == other_nan
+    assert (null, zero) == ((None, 1), (0.0, None))
+    assert len({nan, other_nan, null, zero}) == 3
 
 
 def test_a_failure_is_a_struct_of_four() -> None:
@@ -153,4 +164,4 @@ def test_what_comes_in_may_go_out_as_it_is() -> None:
 
 def test_a_row_is_small() -> None:
     """There may be a hundred thousand of them under way in a task."""
-    assert not hasattr(Row((), 0, 0, None), "__dict__")
+    assert not hasattr(Row((), 0, 0), "__dict__")

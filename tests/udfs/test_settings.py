@@ -46,6 +46,7 @@ def test_the_operators_arguments_are_as_set_with_the_handlers_of_the_task() -> N
         "buffer": 7,
         "retry": None,
         "on_timeout": look_up,
+        "key": None,
     }
 
 

@@ -1,0 +1,63 @@
+"""The observer of rows: what it is told of is the input columns' values, and never a row of ours."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Any
+
+import pytest
+
+from trio_asyncio_io import Observer
+from udfs._bridge import enrich
+from udfs._settings import make_settings
+
+SEEN: list[tuple[Any, ...]] = []
+
+
+class Diary(Observer):
+    def accepted(self, sequence: int, element: Any) -> None:
+        SEEN.append(("accepted", sequence, element))
+
+    def attempt_failed(self, sequence: int, element: Any, attempt: int, error: Exception) -> None:
+        SEEN.append(("attempt_failed", sequence, element, attempt, str(error)))
+
+    def completed(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
+        SEEN.append(("completed", sequence, element, attempts))
+
+
+@pytest.mark.parametrize("more", [{}, {"mode": "unordered", "delay": 5}], ids=["bare rows", "rows with event time"])
+def test_it_sees_the_values_of_the_input_columns(settings: Any, rows: Any, more: dict[str, Any]) -> None:
+    async def call(value: int) -> int:
+        if value == 7:
+            raise ValueError("seven")
+        return value
+
+    SEEN.clear()
+    made = settings(call, observer=Diary(), on_error="null", **more)
+    assert len([row for chunk in enrich(iter([rows([6, 7])]), made) for row in chunk]) == 2
+    assert sorted(SEEN) == [
+        ("accepted", 0, (6,)),
+        ("accepted", 1, (7,)),
+        ("attempt_failed", 1, (7,), 1, "seven"),
+        ("completed", 0, (6,), 1),
+    ]
+
+
+def test_what_is_no_observer_is_refused_on_the_driver() -> None:
+    async def look_up(value: int) -> int:
+        return value
+
+    with pytest.raises(TypeError, match="observer must be an Observer or None, got 'me'"):
+        make_settings(look_up, 5.0, {"observer": "me"})
+
+
+def test_one_that_cannot_be_sent_is_refused_on_the_driver() -> None:
+    class Locked(Observer):
+        def __init__(self) -> None:
+            self.lock = Lock()
+
+    async def look_up(value: int) -> int:
+        return value
+
+    with pytest.raises(TypeError, match=r"observer captures something \(lock: lock\) that cannot be sent"):
+        make_settings(look_up, 5.0, {"observer": Locked()})

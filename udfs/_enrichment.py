@@ -1,0 +1,115 @@
+"""The enrichment: whole rows in, the same rows with new columns beside the old ones out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.types import DataType, MapType, StructType
+
+from ._bridge import enrich
+from ._carry import Carry
+from ._output import Output, error_array
+from ._results import ResultTypeError, only_field
+from ._rows import Failure, Row, put_event_times, put_keys, rows_of
+from ._settings import Settings
+
+__all__ = ["ERROR_COLUMN", "Enrichment"]
+
+ERROR_COLUMN = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Enrichment:
+    """What a task does with its record batches, and all that it needs to know; pickled.
+
+    Args:
+        settings: How its calls are made.
+        added: The new columns.
+        zone: The session's time zone.
+        inputs: The places of the columns that the function is called with.
+        event_time: The place of the event time, or None.
+        key: The places of the key columns, in keyed mode.
+        flatten: Whether a result is a list of 0 to n rows.
+    """
+
+    settings: Settings
+    added: StructType
+    zone: str
+    _: KW_ONLY
+    inputs: tuple[int, ...]
+    event_time: int | None = None
+    key: tuple[int, ...] = ()
+    flatten: bool = False
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The enriched record batches."""
+        carry = Carry()
+        output = self._output()
+        for chunk in enrich(self._rows(batches, carry), self.settings):
+            batch = self._batch(chunk, carry, output)
+            if batch.num_rows:
+                yield batch
+
+    def _rows(self, batches: Iterator[pa.RecordBatch], carry: Carry) -> Iterator[list[Row]]:
+        for batch in batches:
+            if batch.num_rows:
+                rows = rows_of([batch.column(i) for i in self.inputs], carry.add(batch))
+                if self.event_time is not None:
+                    put_event_times(rows, batch.column(self.event_time))
+                if self.key:
+                    put_keys(rows, [batch.column(i) for i in self.key])
+                yield rows
+
+    def _output(self) -> Output:
+        kind: DataType = self.added.fields[0].dataType if len(self.added) == 1 else self.added
+        return Output(kind, zone=self.zone, on_error=self.settings.on_error, name=self.settings.function.name)
+
+    def _batch(self, chunk: list[Row], carry: Carry, output: Output) -> pa.RecordBatch:
+        if self.flatten:
+            outputs = [self._outputs(row) for row in chunk]
+            copies = [len(each) for each in outputs]
+            # Each output has a row of its own, for it may be the only one of its siblings that does not fit.
+            rows = [copy(row) for row, each in zip(chunk, outputs, strict=True) for _ in each]
+            values = [value for each in outputs for value in each]
+        else:
+            rows, copies, values = chunk, None, [row.result for row in chunk]
+        added = output.array(rows, self._by_name(values))
+        columns = [added] if len(self.added) == 1 else added.flatten()
+        names = self.added.names
+        if self.settings.on_error == "column":
+            columns, names = [*columns, error_array(rows)], [*names, ERROR_COLUMN]
+        old = carry.take(chunk, copies)
+        return pa.RecordBatch.from_arrays([*old.columns, *columns], names=[*old.schema.names, *names])
+
+    def _outputs(self, row: Row) -> list[Any]:
+        """The 0 to n results of a row; one null for a row that failed."""
+        if row.failure is not None:
+            return [None]
+        try:
+            return self._listed(row)
+        except Exception as error:
+            if self.settings.on_error == "raise":
+                raise
+            row.failure = Failure(error, row.attempts, row.seconds)
+            return [None]
+
+    def _listed(self, row: Row) -> list[Any]:
+        result = row.result
+        if isinstance(result, Iterable) and not isinstance(result, str | bytes | Mapping):
+            return list(result)
+        raise ResultTypeError(
+            f"{self.settings.function.name} returned {type(result).__name__}, and with flatten=True it must "
+            f"return a list of 0 to n results, for {row!r}"
+        )
+
+    def _by_name(self, values: list[Any]) -> list[Any]:
+        """The values of a single new column, where they came under its name."""
+        field = self.added.fields[0]
+        inner = field.dataType.names if isinstance(field.dataType, StructType) else []
+        if len(self.added) > 1 or isinstance(field.dataType, MapType) or inner == [field.name]:
+            return values
+        return [only_field(value, field.name) for value in values]
