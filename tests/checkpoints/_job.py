@@ -1,0 +1,191 @@
+"""The program that is killed: one job in each mode, each with and without `flatten`, all at once in one process.
+
+Each begins where its durable checkpoint says, and writes down what it does:
+
+    <job>.out   its outputs
+    <job>.log   `life <number>`, `start <value>` of a call, `end <value>` of an invocation, `commit <position>` and,
+                when it has returned, `committed <position>`
+
+    python _job.py <folder> <life> <number of elements> <recorded or plain>
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice, product
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from trio_asyncio_io import (
+    AsyncFunction,
+    Snapshot,
+    StreamRecord,
+    Watermark,
+    keyed_wait,
+    ordered_wait,
+    unordered_wait,
+)
+from trio_asyncio_io.checkpoints import Checkpoint, SQLiteStore
+
+DOORS = {
+    "ordered": ordered_wait,
+    "unordered": unordered_wait,
+    "keyed": partial(keyed_wait, key=lambda value: value % 7),
+}
+RECORDS_OF_A_SEGMENT = 20
+OUTPUTS_OF_A_COMMIT = 10
+
+
+class Log:
+    """Lines, each appended in one write, so that a kill leaves it whole or not at all, but at a page's edge."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        self._write("\n")  # ends a line that was torn
+
+    def append(self, line: str) -> None:
+        self._write(f"{line};\n")
+
+    def lines(self) -> list[str]:
+        return [line[:-1] for line in self.path.read_text().splitlines() if line.endswith(";")]
+
+    def _write(self, text: str) -> None:
+        os.write(self.descriptor, text.encode())
+
+
+class Service(AsyncFunction[int, Any]):
+    """What is called, and paid for."""
+
+    def __init__(self, log: Log, *, flatten: bool) -> None:
+        self.log = log
+        self.flatten = flatten
+
+    async def invoke(self, value: int) -> Any:
+        self.log.append(f"start {value}")
+        await trio.sleep(random.uniform(0.01, 0.03))
+        return [f"{value}.{part}" for part in range(value % 4)] if self.flatten else f"{value}.0"
+
+
+class Journal(AsyncFunction[int, Any]):
+    """A function whose results outlive the process: each is written down before `invoke` returns it."""
+
+    def __init__(self, function: AsyncFunction[int, Any], path: Path) -> None:
+        self.function = function
+        self.log = Log(path)
+        self.known: dict[int, Any] = {}
+
+    async def open(self) -> None:
+        self.known = dict(json.loads(line) for line in self.log.lines())
+
+    async def invoke(self, value: int) -> Any:
+        if value not in self.known:
+            result = await self.function.invoke(value)
+            self.log.append(json.dumps([value, result]))
+            self.known[value] = result
+        return self.known[value]
+
+
+class Watched(AsyncFunction[int, Any]):
+    """A function whose invocations' ends are written down."""
+
+    def __init__(self, function: AsyncFunction[int, Any], log: Log) -> None:
+        self.function = function
+        self.log = log
+
+    async def open(self) -> None:
+        await self.function.open()
+
+    async def invoke(self, value: int) -> Any:
+        result = await self.function.invoke(value)
+        self.log.append(f"end {value}")
+        return result
+
+    async def close(self) -> None:
+        await self.function.close()
+
+
+def recorded(function: AsyncFunction[int, Any], path: Path) -> AsyncFunction[int, Any]:
+    """The function, without ever paying twice for an answer."""
+    return Journal(function, path)
+
+
+def elements(number: int) -> Iterator[StreamRecord[int] | Watermark]:
+    for value in range(number):
+        yield StreamRecord(value, value)
+        if value % RECORDS_OF_A_SEGMENT == RECORDS_OF_A_SEGMENT - 1:
+            yield Watermark(value)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One of the jobs of the process.
+
+    Attributes:
+        name: The mode, and how many outputs there are for an element: `one` or `several`.
+        folder: Where its files are.
+    """
+
+    name: str
+    folder: Path
+
+    async def run(self, life: str, number: int, variant: str, store: SQLiteStore) -> None:
+        log = Log(self.folder / f"{self.name}.log")
+        log.append(f"life {life}")
+        function: AsyncFunction[int, Any] = Service(log, flatten=self.is_flat)
+        if variant == "recorded":
+            function = recorded(function, self.folder / f"{self.name}.journal")
+        await self.consume(Watched(function, log), number, log, store)
+
+    @property
+    def is_flat(self) -> bool:
+        return self.name.endswith("several")
+
+    async def consume(self, function: AsyncFunction[int, Any], number: int, log: Log, store: SQLiteStore) -> None:
+        """As the documentation has it, but for the sync to disk: a kill leaves what was written without it."""
+        start = await store.load(self.name) or Checkpoint(Snapshot(), position=0)
+        source = islice(elements(number), start.snapshot.taken, None)
+        wait = DOORS[self.name.partition("-")[0]]
+        options = {"capacity": 8, "buffer": 40, "timeout": 60.0, "flatten": self.is_flat, "restore": start.snapshot}
+
+        async def commit() -> None:
+            output.flush()
+            checkpoint = Checkpoint(results.snapshot(), position=output.tell())
+            log.append(f"commit {checkpoint.position}")
+            await store.commit(self.name, checkpoint)
+            log.append(f"committed {checkpoint.position}")
+
+        with Path.open(self.folder / f"{self.name}.out", "ab") as output:
+            output.seek(output.truncate(start.position))
+            async with wait(source, function, **options) as results:
+                count = 0
+                async for each in results:
+                    output.write(line(each))
+                    count += 1
+                    if count % OUTPUTS_OF_A_COMMIT == 0:
+                        await commit()
+            await commit()
+
+
+def line(output: Any) -> bytes:
+    text = f"until {output.timestamp}" if isinstance(output, Watermark) else output.value
+    return f"{text}\n".encode()
+
+
+async def main(folder: Path, life: str, number: int, variant: str) -> None:
+    async with SQLiteStore(folder / "job.sqlite") as store, trio.open_nursery() as nursery:
+        for mode, kind in product(DOORS, ["one", "several"]):
+            nursery.start_soon(Job(f"{mode}-{kind}", folder).run, life, number, variant, store)
+        os.write(1, b"ready\n")
+
+
+if __name__ == "__main__":
+    trio.run(main, Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4])

@@ -1,0 +1,33 @@
+"""Durable checkpoints: what a store takes and gives, and a store of one's own."""
+
+from typing import assert_type
+
+from trio_asyncio_io import Snapshot
+from trio_asyncio_io.checkpoints import Checkpoint, CheckpointStore, SQLiteStore
+
+
+class Memory:
+    """A store needs two methods and no base class."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Checkpoint] = {}
+
+    async def load(self, name: str) -> Checkpoint | None:
+        return self.kept.get(name)
+
+    async def commit(self, name: str, checkpoint: Checkpoint) -> None:
+        self.kept[name] = checkpoint
+
+
+async def go_on(store: CheckpointStore) -> None:
+    start = await store.load("job") or Checkpoint(Snapshot(), position=0)
+    assert_type(start, Checkpoint)
+    assert_type(start.snapshot.taken, int)
+    await store.commit("job", Checkpoint(start.snapshot, position={"bytes": 7}))
+
+
+async def both() -> None:
+    await go_on(Memory())
+    async with SQLiteStore("job.sqlite") as store:
+        assert_type(store, SQLiteStore)
+        await go_on(store)
