@@ -11,7 +11,7 @@
 #                                                   |  _snapshot  _statistics  _dead_letter  _observer
 #                                                   |  _elements  _watermarks
 #
-#     adapters  policies  testing      beside the operator, which knows none of them
+#     adapters  checkpoints  policies  testing      beside the operator, which knows none of them
 
 from ._dead_letter import DeadLetter, LostError
 from ._elements import StreamRecord, Watermark

@@ -11,7 +11,6 @@ Each begins where its durable checkpoint says, and writes down what it does:
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import sys
@@ -34,6 +33,7 @@ from trio_asyncio_io import (
     unordered_wait,
 )
 from trio_asyncio_io.checkpoints import Checkpoint, SQLiteStore
+from trio_asyncio_io.policies import persistent
 
 DOORS = {
     "ordered": ordered_wait,
@@ -55,9 +55,6 @@ class Log:
     def append(self, line: str) -> None:
         self._write(f"{line};\n")
 
-    def lines(self) -> list[str]:
-        return [line[:-1] for line in self.path.read_text().splitlines() if line.endswith(";")]
-
     def _write(self, text: str) -> None:
         os.write(self.descriptor, text.encode())
 
@@ -73,25 +70,6 @@ class Service(AsyncFunction[int, Any]):
         self.log.append(f"start {value}")
         await trio.sleep(random.uniform(0.01, 0.03))
         return [f"{value}.{part}" for part in range(value % 4)] if self.flatten else f"{value}.0"
-
-
-class Journal(AsyncFunction[int, Any]):
-    """A function whose results outlive the process: each is written down before `invoke` returns it."""
-
-    def __init__(self, function: AsyncFunction[int, Any], path: Path) -> None:
-        self.function = function
-        self.log = Log(path)
-        self.known: dict[int, Any] = {}
-
-    async def open(self) -> None:
-        self.known = dict(json.loads(line) for line in self.log.lines())
-
-    async def invoke(self, value: int) -> Any:
-        if value not in self.known:
-            result = await self.function.invoke(value)
-            self.log.append(json.dumps([value, result]))
-            self.known[value] = result
-        return self.known[value]
 
 
 class Watched(AsyncFunction[int, Any]):
@@ -115,7 +93,7 @@ class Watched(AsyncFunction[int, Any]):
 
 def recorded(function: AsyncFunction[int, Any], path: Path) -> AsyncFunction[int, Any]:
     """The function, without ever paying twice for an answer."""
-    return Journal(function, path)
+    return persistent(function, path, name="service")
 
 
 def elements(number: int) -> Iterator[StreamRecord[int] | Watermark]:
@@ -142,7 +120,7 @@ class Job:
         log.append(f"life {life}")
         function: AsyncFunction[int, Any] = Service(log, flatten=self.is_flat)
         if variant == "recorded":
-            function = recorded(function, self.folder / f"{self.name}.journal")
+            function = recorded(function, self.folder / f"{self.name}.answers")
         await self.consume(Watched(function, log), number, log, store)
 
     @property

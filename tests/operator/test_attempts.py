@@ -170,7 +170,7 @@ async def test_a_function_is_told_when_nobody_else_will_come(wait: Any, autojump
 
 async def test_it_is_told_again_for_each_that_comes_later(autojump_clock: MockClock) -> None:
     function = Waiting()
-    assert await outputs(keyed_wait("aba", function, key=str, timeout=60.0)) == ["a", "b", "a"]
+    assert sorted(await outputs(keyed_wait("aba", function, key=str, timeout=60.0))) == ["a", "a", "b"]
     assert function.flushed == [(0.0, 2), (0.0, 1)]
 
 
