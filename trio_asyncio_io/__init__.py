@@ -15,7 +15,7 @@
 
 from ._dead_letter import DeadLetter, LostError
 from ._elements import StreamRecord, Watermark
-from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError, SnapshotError, UnreadLettersError
+from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError, SnapshotError
 from ._function import AsyncFunction
 from ._keyed import KeyedStreamElementQueue
 from ._letters import DeadLetters
@@ -58,7 +58,6 @@ __all__ = [
     "Statistics",
     "StreamRecord",
     "UnorderedStreamElementQueue",
-    "UnreadLettersError",
     "Watermark",
     "assign_watermarks",
     "keyed_wait",

@@ -2,7 +2,6 @@
 
     ElementTimeoutError (trio.TooSlowError)   an invocation did not end within its timeout
     AttemptTimeoutError (trio.TooSlowError)   one attempt of it did not end within the retry strategy's
-    UnreadLettersError (RuntimeError)         dead letters fill the buffer, and nobody receives them
     SnapshotError (ValueError)                what was to be restored is not a snapshot that can be
     NotAsyncError (TypeError)                 the function is not async; says how to adapt it
 
@@ -22,7 +21,6 @@ __all__ = [
     "ElementTimeoutError",
     "NotAsyncError",
     "SnapshotError",
-    "UnreadLettersError",
     "is_cancelled",
     "is_echo_of",
     "members_of",
@@ -60,10 +58,6 @@ class AttemptTimeoutError(_TimeoutError):
     Attributes:
         timeout: The timeout that was missed, in seconds.
     """
-
-
-class UnreadLettersError(RuntimeError):
-    """Dead letters fill the whole buffer, and nobody has ever received one: nothing could go on."""
 
 
 class SnapshotError(ValueError):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
 
 import trio
 
 from ._dead_letter import DeadLetter
-from ._errors import UnreadLettersError
 from ._ledger import Ledger
 from ._queue import Entry
 
 __all__ = ["DeadLetters"]
+
+_log = logging.getLogger("trio_asyncio_io")
 
 
 class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
@@ -68,18 +70,18 @@ class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
         await trio.lowlevel.checkpoint()
 
     def post(self, entry: Entry, letter: DeadLetter) -> None:
-        """For the emitter: put a letter in.
-
-        Raises:
-            UnreadLettersError: As many as the buffer holds are unread, more is to come, and nobody reads them.
-        """
+        """For the emitter: put a letter in; warn when they fill the buffer and nobody seems to read them."""
         try:
             self._send.send_nowait((entry, letter))
         except trio.BrokenResourceError:
             self._gone(entry)
             return
-        if not self._was_read:
-            self._check_room(letter)
+        if not self._was_read and self._send.statistics().current_buffer_used == self._ledger.queue.bound:
+            _log.warning(
+                "%d dead letters fill the buffer, and nobody has received one yet: iterate over `dead_letters` in a "
+                "task beside the results, or close it if you do not want them",
+                self._ledger.queue.bound,
+            )
 
     def end(self) -> None:
         """For the emitter: there will be no more."""
@@ -88,14 +90,6 @@ class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
     def abandon(self) -> None:
         """For the operator: the block has been left; what was not received stays in the snapshot."""
         self._receive.close()
-
-    def _check_room(self, letter: DeadLetter) -> None:
-        bound = self._ledger.queue.bound
-        if self._send.statistics().current_buffer_used >= bound and not self._ledger.input_ended:
-            raise UnreadLettersError(
-                f"{bound} dead letters fill the buffer, and nobody receives them: iterate over `dead_letters` in a "
-                "task beside the results, or close it if you do not want them"
-            ) from letter.error
 
     def _take(self, parcel: tuple[Entry, DeadLetter]) -> DeadLetter:
         entry, letter = parcel

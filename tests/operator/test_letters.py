@@ -17,18 +17,12 @@ from trio_asyncio_io import (
     FixedDelay,
     LostError,
     StreamRecord,
-    UnreadLettersError,
     Watermark,
     ordered_wait,
 )
 from trio_asyncio_io.testing import Scripted, Step
 
 BAD = Step(1.0, error=OSError)
-
-
-async def outputs_of(operator: Any) -> list[Any]:
-    async with operator as results:
-        return [result async for result in results]
 
 
 async def halves(operator: Any) -> tuple[list[Any], list[DeadLetter]]:
@@ -127,14 +121,16 @@ async def test_unread_letters_count_in_the_buffer_and_stop_the_source(autojump_c
     assert [letter.element for letter in [first, *rest]] == list(range(100))
 
 
-async def test_if_nobody_reads_them_it_stops_with_advice_instead_of_waiting_for_ever(
-    wait: Any, autojump_clock: MockClock
+async def test_if_nobody_reads_them_the_log_says_so_once(
+    wait: Any, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    function = Scripted(default=Step(error=OSError("down")))
-    operator = wait(range(100), function, timeout=1.0, capacity=2, buffer=4, on_error="dead_letter")
-    with pytest.raises(UnreadLettersError, match="4 dead letters fill the buffer, and nobody receives them") as caught:
-        await outputs_of(operator)
-    assert str(caught.value.__cause__) == "down"
+    function = Scripted(default=Step(error=OSError))
+    async with wait(range(100), function, timeout=1.0, capacity=2, buffer=4, on_error="dead_letter") as results:
+        await trio.sleep(10.0)
+        assert results.statistics().buffered == 4
+        assert caplog.text.count("4 dead letters fill the buffer, and nobody has received one yet") == 1
+        assert len([letter async for letter in results.dead_letters]) == 100
+    assert len(caplog.records) == 1
 
 
 async def test_as_many_as_the_buffer_holds_may_be_read_at_the_end(autojump_clock: MockClock) -> None:

@@ -10,8 +10,9 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle
+from types import SimpleNamespace
 from typing import Any
 
 import trio
@@ -32,6 +33,7 @@ from trio_asyncio_io import (
     StreamRecord,
     Watermark,
 )
+from trio_asyncio_io.policies import grouped
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 KEYS = 3
@@ -78,7 +80,7 @@ ELEMENTS = st.builds(
 )
 
 
-ATTEMPT_TIMEOUTS = st.sampled_from([math.inf, math.inf, 0.0625, 1.0625])
+ATTEMPT_TIMEOUTS = st.sampled_from([math.inf, math.inf, 1 / 64, 1 + 1 / 64])
 RETRIES = st.builds(FixedDelay, st.integers(0, 2), FEW_QUARTERS, attempt_timeout=ATTEMPT_TIMEOUTS) | st.builds(
     DelayList, st.lists(FEW_QUARTERS, max_size=3), attempt_timeout=ATTEMPT_TIMEOUTS
 )
@@ -102,6 +104,11 @@ def scenarios(draw: st.DrawFn, **fixed: Any) -> Scenario:
         "pauses": tuple(draw(st.lists(FEW_QUARTERS, min_size=1, max_size=3))),
     }
     return Scenario(**{**drawn, **fixed})
+
+
+def without_attempt_timeout(scenario: Scenario) -> Scenario:
+    retry = scenario.retry and replace(scenario.retry, attempt_timeout=math.inf)
+    return replace(scenario, retry=retry)
 
 
 # The model.
@@ -221,6 +228,26 @@ def result_of(scenario: Scenario, number: int, rows: int, what: str = "row") -> 
     return [(number, what, row) for row in range(rows)] if scenario.flatten else (number, what)
 
 
+def grouped_function_of(scenario: Scenario, size: int, age: float, calls: list[list[int]]) -> grouped[Any]:
+    """The same function in groups: each element has its own result or failure, each call the latency of its slowest."""
+    attempts: Counter[int] = Counter()
+
+    async def many(numbers: list[int]) -> list[Any]:
+        calls.append(numbers)
+        steps = []
+        for number in numbers:
+            of_element = scenario.elements[number].attempts
+            steps.append(of_element[min(attempts[number], len(of_element) - 1)])
+            attempts[number] += 1
+        await trio.sleep(max(latency for latency, _ in steps))
+        return [
+            result_of(scenario, number, scenario.elements[number].rows) if is_good else FailureOf(number)
+            for number, (_, is_good) in zip(numbers, steps, strict=True)
+        ]
+
+    return grouped(many, size=size, age=age)
+
+
 def handler_of(scenario: Scenario, what: str) -> Callable[..., Awaitable[Any]]:
     async def handler(number: int, error: Exception | None = None) -> Any:
         await trio.sleep(scenario.handler_latency)
@@ -280,7 +307,9 @@ async def run(
     living = trio.lowlevel.current_statistics().tasks_living
     recorder = Recorder(function or function_of(scenario))
     tally = Tally()
-    operator = operator_of(scenario, source or Source(scenario), recorder, observer=tally, **options)
+    flush = getattr(function, "flush", None)
+    asked: Any = recorder if flush is None else SimpleNamespace(invoke=recorder, flush=flush)
+    operator = operator_of(scenario, source or Source(scenario), asked, observer=tally, **options)
     outputs: list[Any] = []
     letters: list[DeadLetterOf] = []
     snapshot, error = None, None

@@ -1,6 +1,6 @@
 """The operator against a model: whatever the latencies, limits and failures, the outputs are those that it foretells.
 
-In every combination of mode, retry, error policy and flatten, alone and restored.
+In every combination of mode, retry, error policy, flatten and groups, alone and restored.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from tests.properties.scenarios import (
     foretold_letters,
     foretold_outputs,
     function_of,
+    grouped_function_of,
     on_virtual_time,
     operator_of,
     reading,
@@ -36,6 +37,7 @@ from tests.properties.scenarios import (
     rows_of,
     run,
     scenarios,
+    without_attempt_timeout,
 )
 from trio_asyncio_io import Watermark
 from trio_asyncio_io.testing import Recorder, Scripted, Step
@@ -166,6 +168,47 @@ def test_a_run_that_was_cancelled_goes_on_from_its_snapshot(scenario: Scenario, 
         expected = foretold_outputs(scenario)
         assert as_promised(scenario.mode, received + rest.outputs) == as_promised(scenario.mode, expected)
         assert sorted(letters + rest.letters) == foretold_letters(scenario)
+
+    on_virtual_time(body)
+
+
+GROUPED = scenarios(timeout=math.inf, has_on_timeout=False).map(without_attempt_timeout)
+SIZES, AGES = st.integers(1, 5), st.sampled_from([0.0, 0.25, 1.0])
+
+
+@given(GROUPED, SIZES, AGES)
+def test_grouped_calls_give_what_single_calls_give_and_no_group_is_larger_than_its_size(
+    scenario: Scenario, size: int, age: float
+) -> None:
+    async def body() -> None:
+        calls: list[list[int]] = []
+        done = await run(scenario, function=grouped_function_of(scenario, size, age, calls))
+        assert all(1 <= len(call) <= min(size, scenario.capacity) for call in calls)
+        assert (done.error is not None) == bool(fails(scenario))
+        if not fails(scenario):
+            assert as_promised(scenario.mode, done.outputs) == as_promised(scenario.mode, foretold_outputs(scenario))
+            assert sorted(done.letters) == foretold_letters(scenario)
+            assert sum(map(len, calls)) == len(done.recorder.calls)
+            assert_the_observer_saw_it(done)
+
+    on_virtual_time(body)
+
+
+@given(GROUPED, SIZES, AGES, st.integers(0, 12))
+def test_a_run_of_grouped_calls_that_was_left_goes_on_from_its_snapshot(
+    scenario: Scenario, size: int, age: float, k: int
+) -> None:
+    if fails(scenario):
+        scenario = replace(scenario, on_error="skip")
+
+    async def body() -> None:
+        source, calls = Source(scenario), list[list[int]]()
+        first = await run(scenario, source, grouped_function_of(scenario, size, age, calls), most=k)
+        restored = pickle.loads(pickle.dumps(first.snapshot))
+        rest = await run(scenario, source, grouped_function_of(scenario, size, age, calls), restore=restored)
+        expected = as_promised(scenario.mode, foretold_outputs(scenario))
+        assert as_promised(scenario.mode, first.outputs + rest.outputs) == expected
+        assert sorted(first.letters + rest.letters) == foretold_letters(scenario)
 
     on_virtual_time(body)
 
