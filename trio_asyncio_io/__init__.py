@@ -11,7 +11,8 @@
 #                                                   |  _snapshot  _statistics  _dead_letter  _observer
 #                                                   |  _elements  _watermarks
 #
-#     adapters  checkpoints  policies  testing      beside the operator, which knows none of them
+#     adapters  checkpoints  opentelemetry  policies  progress  testing
+#         beside the operator, which knows none of them
 
 from ._dead_letter import DeadLetter, LostError
 from ._elements import StreamRecord, Watermark

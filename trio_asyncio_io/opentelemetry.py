@@ -1,0 +1,225 @@
+"""OpenTelemetry: a span and numbers for each invocation, through OpenTelemetry's API (the extra `opentelemetry`).
+
+The spans, named after the operator, and the metrics have these attributes; those marked * the spans only:
+
+    trio_asyncio_io.operator    the operator's name
+    trio_asyncio_io.outcome     "completed", "failed", "timed_out" or "cancelled"
+    trio_asyncio_io.sequence *  the record's position in the operator's input, from 0
+    trio_asyncio_io.attempts *  calls that were made
+    trio_asyncio_io.element  *  what `describe` says of the element; only if you ask for it
+    error.type                  the exception's class, or "timeout"; only of what failed or timed out
+
+    metric                                 kind             unit
+    trio_asyncio_io.invocations            counter          {invocation}   ended, by outcome
+    trio_asyncio_io.invocation.duration    histogram        s              by outcome
+    trio_asyncio_io.attempts               counter          {attempt}      calls of invocations that have ended
+    trio_asyncio_io.retries                counter          {attempt}      those after the first
+    trio_asyncio_io.active_invocations     up-down counter  {invocation}   running now
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextvars import Token
+from functools import partial
+from typing import Any
+
+import trio
+
+from ._errors import AttemptTimeoutError
+from ._observer import Observer
+
+try:
+    from opentelemetry import context, metrics, trace
+    from opentelemetry.util.types import AttributeValue
+except ImportError as error:
+    needs = "trio_asyncio_io.opentelemetry needs OpenTelemetry's API: pip install 'trio-asyncio-io[opentelemetry]'"
+    raise ImportError(needs) from error
+
+__all__ = ["OpenTelemetryObserver"]
+
+_SCOPE = "trio_asyncio_io"
+
+# Seconds: the semantic conventions' for requests, and on to minutes. OpenTelemetry's defaults are for milliseconds
+_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 30.0, 60.0, 300.0)
+
+
+class OpenTelemetryObserver(Observer):
+    """A span for each invocation, and metrics of all of them.
+
+    A span lasts from the invocation's start to its end, retries and backoffs included, and is current while the
+    function runs: the spans of an instrumented client become its children. It is of the kind INTERNAL, for what goes
+    out to a service is the client's own span; two of the kind CLIENT, one in the other, would count each request
+    twice. Its parent is the span that was current where the operator's block was entered; an operator into which you
+    put has for parent the span around the `put` for which the worker was started, so enter and put under one span.
+    Each attempt that fails is an event with its exception. A timeout ends the span: what `on_timeout` and `on_error` do
+    comes after it. One observer may serve several operators at once; they share its name. It pickles if it has no
+    providers of its own, and takes the global ones of the process in which it arrives.
+
+    Elements stay out of it unless `describe` is given. The texts of exceptions do not: if a service's errors quote what
+    they were asked, so do the spans' events.
+
+    Args:
+        name: The operator's name: the spans' name, and an attribute of the metrics. Choose few and fixed ones.
+        tracer_provider: Makes the spans. None: the global one.
+        meter_provider: Makes the metrics. None: the global one.
+        attributes: More attributes, for every span and every metric.
+        spans: Whether there are spans; with False, metrics only.
+        describe: element -> attribute value or None, as an attribute of the element's span. What it raises becomes an
+            event of the span.
+
+    Example:
+        observer = OpenTelemetryObserver("weather lookup")
+        async with ordered_wait(flights, lookup, timeout=5.0, observer=observer) as results:
+            ...
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        tracer_provider: trace.TracerProvider | None = None,
+        meter_provider: metrics.MeterProvider | None = None,
+        attributes: Mapping[str, AttributeValue] | None = None,
+        spans: bool = True,
+        describe: Callable[[Any], AttributeValue | None] | None = None,
+    ) -> None:
+        self._name = name
+        self._made_of = partial(
+            type(self),
+            name,
+            tracer_provider=tracer_provider,
+            meter_provider=meter_provider,
+            attributes=attributes,
+            spans=spans,
+            describe=describe,
+        )
+        self._attributes: dict[str, AttributeValue] = {f"{_SCOPE}.operator": name, **(attributes or {})}
+        self._tracer = trace.get_tracer(_SCOPE, tracer_provider=tracer_provider) if spans else None
+        self._meters = _Meters(metrics.get_meter(_SCOPE, meter_provider=meter_provider))
+        self._describe = describe
+        # By the task, for that is what an invocation has to itself; several operators have equal sequences.
+        self._running: dict[trio.lowlevel.Task, _Span | None] = {}
+
+    def __reduce__(self) -> tuple[Callable[[], OpenTelemetryObserver], tuple[()]]:
+        # Made anew where it arrives: tracers and meters belong to their process
+        return self._made_of, ()
+
+    def started(self, sequence: int, element: Any) -> None:
+        self._meters.active.add(1, self._attributes)
+        task = trio.lowlevel.current_task()
+        self._running[task] = None
+        if self._tracer is not None:
+            attributes = {**self._attributes, f"{_SCOPE}.sequence": sequence}
+            span = self._running[task] = _Span(self._tracer.start_span(self._name, attributes=attributes))
+            self._put_description(span.span, element)
+
+    def attempt_failed(self, sequence: int, element: Any, attempt: int, error: Exception) -> None:
+        span = self._running[trio.lowlevel.current_task()]
+        if span is not None:
+            span.record(error, attempt)
+
+    def completed(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
+        self._end("completed", attempts, seconds)
+
+    def timed_out(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
+        self._end("timed_out", attempts, seconds, "timeout")
+
+    def failed(self, sequence: int, element: Any, attempts: int, seconds: float, error: Exception) -> None:
+        span = self._running.get(trio.lowlevel.current_task())
+        if span is not None:
+            span.record(error, attempts)
+        self._end("failed", attempts, seconds, type(error).__qualname__)
+
+    def cancelled(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
+        self._end("cancelled", attempts, seconds)
+
+    def _end(self, outcome: str, attempts: int, seconds: float, error_type: str | None = None) -> None:
+        task = trio.lowlevel.current_task()
+        if task not in self._running:
+            return  # it timed out, which was its end, and then counts as failed
+        span = self._running.pop(task)
+        ending: dict[str, AttributeValue] = {f"{_SCOPE}.outcome": outcome}
+        if error_type is not None:
+            ending["error.type"] = error_type
+        if span is not None:
+            span.end({**ending, f"{_SCOPE}.attempts": attempts})
+        self._meters.active.add(-1, self._attributes)
+        self._meters.ended({**self._attributes, **ending}, self._attributes, attempts, seconds)
+
+    def _put_description(self, span: trace.Span, element: Any) -> None:
+        if self._describe is None or not span.is_recording():
+            return
+        try:
+            value = self._describe(element)
+        except Exception as error:  # noqa: BLE001 - the user's; it must not end the observation
+            span.record_exception(error)
+        else:
+            if value is not None:
+                span.set_attribute(f"{_SCOPE}.element", value)
+
+
+class _Span:
+    """A span that is current in this task from now until its end."""
+
+    __slots__ = ("_recorded", "_token", "span")
+
+    def __init__(self, span: trace.Span) -> None:
+        self.span = span
+        self._token: Token[context.Context] = context.attach(trace.set_span_in_context(span))
+        self._recorded = 0
+
+    def record(self, error: Exception, attempt: int) -> None:
+        """An attempt's exception becomes an event, once; exceptions may be the same for several attempts."""
+        if attempt == self._recorded:
+            return
+        self._recorded = attempt
+        self.span.record_exception(error, {f"{_SCOPE}.attempt": attempt, **_without_element(error)})
+
+    def end(self, attributes: Mapping[str, AttributeValue]) -> None:
+        context.detach(self._token)
+        self.span.set_attributes(attributes)
+        if "error.type" in attributes:
+            self.span.set_status(trace.StatusCode.ERROR, str(attributes["error.type"]))
+        self.span.end()
+
+
+class _Meters:
+    """The instruments."""
+
+    def __init__(self, meter: metrics.Meter) -> None:
+        self.active = meter.create_up_down_counter(
+            f"{_SCOPE}.active_invocations", "{invocation}", "Invocations running now"
+        )
+        self._invocations = meter.create_counter(f"{_SCOPE}.invocations", "{invocation}", "Invocations that have ended")
+        self._attempts = meter.create_counter(f"{_SCOPE}.attempts", "{attempt}", "Calls")
+        self._retries = meter.create_counter(f"{_SCOPE}.retries", "{attempt}", "Calls after the first")
+        self._duration = meter.create_histogram(
+            f"{_SCOPE}.invocation.duration",
+            "s",
+            "Time from an invocation's start to its end, attempts and backoffs included",
+            explicit_bucket_boundaries_advisory=_BUCKETS,
+        )
+
+    def ended(
+        self,
+        by_outcome: Mapping[str, AttributeValue],
+        attributes: Mapping[str, AttributeValue],
+        attempts: int,
+        seconds: float,
+    ) -> None:
+        self._invocations.add(1, by_outcome)
+        self._duration.record(seconds, by_outcome)
+        self._attempts.add(attempts, attributes)
+        if attempts > 1:
+            self._retries.add(attempts - 1, attributes)
+
+
+def _without_element(error: Exception) -> dict[str, str]:
+    """What to say in place of a text of ours that quotes the element."""
+    if not isinstance(error, AttemptTimeoutError):
+        return {}
+    return {
+        "exception.message": f"no result within its attempt_timeout of {error.timeout:g} s",
+        "exception.stacktrace": "",
+    }

@@ -1,0 +1,180 @@
+"""Progress: the numbers of a running operator, for people in a terminal or a notebook (the extra `progress`)."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
+
+import trio
+from trio.lowlevel import checkpoint_if_cancelled
+
+from ._results import Results
+from ._statistics import Statistics
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ._display import Display
+
+__all__ = ["Progress", "progress", "summary"]
+
+R = TypeVar("R")
+
+
+def progress(
+    results: Results[R], *, total: int | None = None, description: str = "", console: Console | None = None
+) -> Progress[R]:
+    """The same results, and a line that shows how they come; use it as a context manager and iterate over it.
+
+    In a terminal and in a notebook (with ipywidgets) the line changes in its place, at most four times a second, also
+    while no results come. Elsewhere, in a file or a CI log, there is a line every 30 seconds. At the end, however it
+    came, one line remains, which is `summary`'s. What is printed meanwhile goes above the line.
+
+    There is no task and no thread behind it: the line changes when a result is asked for or waited for, and stands
+    while the body of your loop does something else. Exceptions and cancellation pass through.
+
+    Args:
+        results: What `ordered_wait`, `unordered_wait` and `keyed_wait` give, or an `AsyncWaitOperator`'s `output`.
+        total: Elements that the source has, not negative, for the share that is done, whatever came of it, a bar and
+            the time that is left. None: not known.
+        description: Stands before the numbers.
+        console: A rich console. None: one on standard error, so that standard output stays yours.
+
+    Raises:
+        ImportError: rich is not installed.
+        ValueError: `total` is negative.
+
+    Example:
+        async with unordered_wait(urls, fetch, timeout=5.0) as results:
+            with progress(results, total=len(urls), description="fetching") as pages:
+                async for page in pages:
+                    ...
+    """
+    _check_rich()
+    if total is not None and total < 0:
+        raise ValueError(f"total must be None or at least 0, got {total}")
+    return Progress(results, total, description, console)
+
+
+def summary(statistics: Statistics, seconds: float) -> str:
+    """What an operator has done, as a line that one can read. Needs no rich.
+
+    Args:
+        statistics: The operator's numbers.
+        seconds: How long it took them, not negative.
+
+    Example:
+        >>> from trio_asyncio_io.progress import summary
+        >>> summary(Statistics(emitted=12345, retried=17, failed=2), 12.3)
+        '12,345 outputs in 12.3 s (1,004/s), 17 retried, 2 failed, 0 timed out'
+    """
+    rate = f" ({_rate(statistics.emitted, seconds)})" if seconds > 0 else ""
+    troubles = f"{statistics.retried:,} retried, {statistics.failed:,} failed, {statistics.timed_out:,} timed out"
+    return f"{_outputs(statistics.emitted)} in {seconds:,.1f} s{rate}, {troubles}"
+
+
+class Progress(Generic[R]):
+    """An operator's results, shown as they come; `progress` makes it."""
+
+    def __init__(self, results: Results[R], total: int | None, description: str, console: Console | None) -> None:
+        self._results = results
+        self._total = total
+        self._description = description
+        self._console = console
+        self._display: Display | None = None
+
+    def __enter__(self) -> Self:
+        from ._display import display_on  # noqa: PLC0415 - rich is imported only where it is needed
+
+        self._started = trio.current_time()
+        self._display = display_on(self._console)
+        self._due = self._started + self._display.interval
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._display is not None
+        self._display.close(self._described(": ", summary(self._results.statistics(), self._seconds())))
+        self._display = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> R:
+        if self._display is None:
+            raise RuntimeError("enter it first: `with progress(results) as rows:`")
+        await checkpoint_if_cancelled()
+        try:
+            if trio.current_time() >= self._due:
+                self._show(self._display)
+            return self._results.receive_nowait()
+        except trio.WouldBlock:
+            pass
+        except trio.EndOfChannel:
+            raise StopAsyncIteration from None
+        return await self._wait(self._display)
+
+    async def _wait(self, display: Display) -> R:
+        """The next output, and a new line whenever one is due before it comes."""
+        while True:
+            with trio.move_on_at(self._due):
+                return await anext(self._results)
+            self._show(display)
+
+    def _show(self, display: Display) -> None:
+        numbers = self._results.statistics()
+        done = numbers.completed + numbers.failed + numbers.timed_out
+        display.show(self._described("  ", _line(numbers, done, self._total, self._seconds())), done, self._total)
+        self._due = trio.current_time() + display.interval
+
+    def _seconds(self) -> float:
+        return trio.current_time() - self._started
+
+    def _described(self, separator: str, text: str) -> str:
+        return f"{self._description}{separator}{text}" if self._description else text
+
+
+def _line(numbers: Statistics, done: int, total: int | None, seconds: float) -> str:
+    """The numbers while they still change; those of troubles only if there are any."""
+    troubles = {"retried": numbers.retried, "failed": numbers.failed, "timed out": numbers.timed_out}
+    share, left = ([], []) if total is None else _share_and_time_left(done, total, seconds)
+    parts = [
+        _outputs(numbers.emitted),
+        *share,
+        _rate(numbers.emitted, seconds),
+        _clock(seconds),
+        *left,
+        f"{numbers.running:,} running",
+        f"{numbers.buffered:,} buffered",
+        *(f"{count:,} {what}" for what, count in troubles.items() if count),
+    ]
+    return "  ".join(parts)
+
+
+def _share_and_time_left(done: int, total: int, seconds: float) -> tuple[list[str], list[str]]:
+    share = f"{done * 100 // total}% of {total:,}" if total else "100% of 0"
+    left = _clock(seconds / done * max(total - done, 0)) if done else "-:--"
+    return [share], [f"eta {left}"]
+
+
+def _outputs(count: int) -> str:
+    return f"{count:,} output{'' if count == 1 else 's'}"
+
+
+def _rate(outputs: int, seconds: float) -> str:
+    rate = outputs / seconds if seconds > 0 else 0.0
+    return f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s"  # noqa: PLR2004 - two digits are enough
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _check_rich() -> None:
+    try:
+        import rich  # noqa: F401, PLC0415 - only where it is needed
+    except ImportError as error:
+        raise ImportError("progress needs rich: pip install 'trio-asyncio-io[progress]'") from error
