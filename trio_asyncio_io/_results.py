@@ -77,7 +77,8 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
         try:
             return self.receive_nowait()
         except trio.WouldBlock:
-            return await self._wait()
+            pass
+        return await self._wait()  # not above: an error of this wait would seem to come of that one
 
     def receive_nowait(self) -> R:
         """The next output if there is one already.

@@ -8,6 +8,7 @@ thing: one invocation, one deadline.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import copy_context
 from itertools import count
 from math import inf
 
@@ -56,6 +57,7 @@ class WorkerPool:
         self._on_done = on_done
         self._on_failure = on_failure
         self._workers = 0
+        self._context = copy_context()  # not that of whoever puts an element: a worker serves the next one's too
         self._idle = trio.lowlevel.ParkingLot()
 
     def dispatch(self) -> None:
@@ -65,7 +67,10 @@ class WorkerPool:
             self._idle.unpark()
         elif self._workers < self._capacity:
             self._workers += 1
-            self._nursery.start_soon(self._work, name="trio_asyncio_io worker")
+            self._context.run(self._start_worker)
+
+    def _start_worker(self) -> None:
+        self._nursery.start_soon(self._work, name="trio_asyncio_io worker")
 
     async def _work(self) -> None:
         while True:

@@ -12,6 +12,8 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import trio
 
+from ._function import Function, as_function
+
 __all__ = ["Call", "Recorder", "Scripted", "Step", "fails_first"]
 
 T = TypeVar("T")
@@ -86,8 +88,9 @@ class Scripted(Generic[T]):
         self._called = 0
         self._called_with: dict[T, int] = {}
 
-    async def __call__(self, value: T) -> Any:
-        """Do the step whose turn it is."""
+    async def __call__(self, *arguments: T) -> Any:
+        """Do the step whose turn it is. Several arguments, as those of a UDF's columns, are a tuple to the script."""
+        value: Any = arguments[0] if len(arguments) == 1 else arguments
         step = self._next_step(value)
         await trio.sleep(step.latency)
         if step.error is not None:
@@ -117,19 +120,24 @@ class Call(Generic[T]):
         started: When, in seconds on Trio's clock.
         ended: When it had ended or, if it was cancelled, unwound; None while it runs.
         cancelled: Whether cancellation ended it.
+        result: What it returned; None if it has not.
+        error: What it raised, or None.
     """
 
     value: T
     started: float
     ended: float | None = None
     cancelled: bool = False
+    result: Any = None
+    error: Exception | None = None
 
 
 class Recorder(Generic[T, R]):
     """An async function that passes its calls on to another one and keeps count of them.
 
     Args:
-        function: An async callable, value -> result.
+        function: An async callable, or an `AsyncFunction`, which it is then opened and closed with. Called with
+            several arguments, it keeps them as a tuple.
 
     Attributes:
         calls: Every call so far, in the order in which they started.
@@ -147,8 +155,13 @@ class Recorder(Generic[T, R]):
         >>> trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
     """
 
-    def __init__(self, function: Callable[[T], Awaitable[R]]) -> None:
-        self._function = function
+    def __init__(self, function: Function[T, R]) -> None:
+        self.function = function
+        inner = as_function(function)
+        self._invoke: Callable[..., Awaitable[R]] = inner.invoke
+        for name in ("open", "close", "timeout", "flush"):  # what an operator looks for, and only what is there
+            if callable(method := getattr(inner, name, None)):
+                setattr(self, name, method)
         self.calls: list[Call[T]] = []
         self.running = 0
         self.peak_running = 0
@@ -159,18 +172,27 @@ class Recorder(Generic[T, R]):
         """What it was called with, in the order of the calls."""
         return [call.value for call in self.calls]
 
-    async def __call__(self, value: T) -> R:
+    async def __call__(self, *arguments: T) -> R:
         """Call the function."""
-        call = Call(value, trio.current_time())
+        return await self.invoke(*arguments)
+
+    async def invoke(self, *arguments: Any) -> R:
+        """Call the function, as an operator does it."""
+        call: Call[Any] = Call(arguments[0] if len(arguments) == 1 else arguments, trio.current_time())
         self.calls.append(call)
         self.running += 1
         self.peak_running = max(self.peak_running, self.running)
         try:
-            return await self._function(value)
+            call.result = await self._invoke(*arguments)
+        except Exception as error:
+            call.error = error
+            raise
         except trio.Cancelled:
             self.cancelled += 1
             call.cancelled = True
             raise
+        else:
+            return call.result  # type: ignore[no-any-return]
         finally:
             self.running -= 1
             call.ended = trio.current_time()

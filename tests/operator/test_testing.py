@@ -9,6 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from trio_asyncio_io import AsyncFunction, ordered_wait
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 
 
@@ -117,3 +118,44 @@ async def test_a_recorder_counts_what_was_cancelled_once_it_has_unwound(autojump
         await recorder("a")
     assert (recorder.running, recorder.cancelled) == (0, 1)
     assert [(call.ended, call.cancelled) for call in recorder.calls] == [(4.0, True)]
+
+
+async def test_a_recorder_of_an_object_is_opened_closed_flushed_and_asked_in_its_place(
+    autojump_clock: MockClock,
+) -> None:
+    told: list[str] = []
+
+    class Lookup(AsyncFunction[str, str]):
+        async def open(self) -> None:
+            told.append("open")
+
+        async def invoke(self, value: str) -> str:
+            await trio.sleep(5.0 if value == "late" else 0.5)
+            return value.upper()
+
+        def flush(self) -> None:
+            told.append("flush")
+
+        async def timeout(self, value: str) -> str:
+            return "too late"
+
+        async def close(self) -> None:
+            told.append("close")
+
+    recorder = Recorder(Lookup())
+    async with ordered_wait(["a", "late"], recorder, timeout=1.0) as results:
+        assert [result async for result in results] == ["A", "too late"]
+    assert told == ["open", "flush", "close"]
+    assert [(call.value, call.result, call.cancelled) for call in recorder.calls] == [
+        ("a", "A", False),
+        ("late", None, True),
+    ]
+
+
+async def test_calls_with_several_arguments_are_tuples(autojump_clock: MockClock) -> None:
+    recorder = Recorder(Scripted({("a", 1): Step(error=KeyError("a"))}, default=Step(result="here")))
+    assert await recorder("b", 2) == "here"
+    with pytest.raises(KeyError):
+        await recorder("a", 1)
+    assert recorder.values == [("b", 2), ("a", 1)]
+    assert isinstance(recorder.calls[1].error, KeyError)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -269,3 +270,17 @@ async def test_a_function_that_never_suspends_lets_other_tasks_run(nursery: trio
     async with ordered_wait(range(5_000), count_call, capacity=1, timeout=1.0) as results:
         assert [result async for result in results] == list(range(5_000))
     assert longest <= 250
+
+
+async def test_a_function_runs_in_the_context_of_the_block_and_not_of_who_put_the_first_element(push: Any) -> None:
+    request = ContextVar("request", default="none")
+
+    async def function(value: str) -> str:
+        return request.get()
+
+    request.set("the block's")
+    async with push(function, timeout=5.0) as operator:
+        for value in "ab":
+            request.set(value)
+            await operator.put(value)
+            assert await operator.output.receive() == "the block's"
