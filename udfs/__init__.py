@@ -3,7 +3,7 @@
 # The layout. Imports point down only; `_bridge` is the one place where synchronous code enters Trio.
 #
 #     _column  _dataframe                      the doors, on the driver
-#     _settings  _schema  _session  _pack      what is checked there and pickled
+#     _settings  _schema  _session  _pack  _metrics      what is checked there and pickled
 #     ─────────────────────────────────────────────────────────────────────────
 #     _bridge                                  Spark's thread and the loop's thread
 #     _runtime  _hangup  _calls  _observer     in the loop
@@ -17,6 +17,7 @@ from trio_asyncio_io import AsyncFunction, DelayList, ExponentialBackoff, FixedD
 from ._column import AsyncPandasUDF, async_pandas_udf
 from ._dataframe import keyed_wait, ordered_wait, unordered_wait
 from ._hangup import HangUpError
+from ._metrics import summary
 from ._results import ResultTypeError
 
 __all__ = [
@@ -32,5 +33,6 @@ __all__ = [
     "async_pandas_udf",
     "keyed_wait",
     "ordered_wait",
+    "summary",
     "unordered_wait",
 ]

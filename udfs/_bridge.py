@@ -185,6 +185,6 @@ async def _fill(chunk: list[Any], results: Results[Any]) -> None:
 
 
 def _rows_in(chunk: list[Any]) -> list[Row]:
-    if all(type(item) is Row for item in chunk):
+    if all(isinstance(item, Row) for item in chunk):
         return chunk
     return [item.value for item in chunk if isinstance(item, StreamRecord)]

@@ -9,6 +9,7 @@ from typing import Any
 import trio
 
 from trio_asyncio_io import AsyncFunction, RetryStrategy
+from trio_asyncio_io.policies import from_cache
 
 from ._observer import of_rows
 from ._rows import Failure, Row
@@ -33,7 +34,7 @@ class RowCalls(AsyncFunction[Row, Row]):
         # A function may have an attribute of this name that is a number of seconds.
         self._on_timeout: Callable[..., Awaitable[Any]] | None = handler if callable(handler) else None
         self._settings = settings
-        self._keeps_time = settings.on_error == "column"
+        self._keeps_time = settings.keeps_time
         if callable(flush := getattr(function, "flush", None)):
             self.flush = flush  # what the operator asks for, and only if it is there
 
@@ -50,16 +51,20 @@ class RowCalls(AsyncFunction[Row, Row]):
     async def invoke(self, row: Row) -> Row:
         """Call the user's function for one row."""
         row.attempts += 1
-        if self._keeps_time and row.attempts == 1:
-            row.started = trio.current_time()
+        if self._keeps_time:
+            from_cache.set(False)
+            if row.attempts == 1:
+                row.started = trio.current_time()
         row.result = await self._call(*row.inputs)
         if self._keeps_time:
+            row.cached = from_cache.get()
             row.seconds = trio.current_time() - row.started
         return row
 
     async def _timed_out(self, row: Row) -> Row:
         assert self._on_timeout is not None
         row.result = await self._on_timeout(*row.inputs)
+        row.seconds = trio.current_time() - row.started
         return row
 
     async def _failed(self, row: Row, exception: Exception) -> Row:

@@ -11,7 +11,7 @@ import pyspark
 from pyspark.sql.types import DataType, StructField, StructType
 
 from ._bridge import enrich
-from ._output import ERROR_TYPE, Output, error_array
+from ._output import Output, extras_of
 from ._rows import rows_of
 from ._schema import parse_type
 from ._session import active_session, share_of, time_zone
@@ -29,14 +29,21 @@ class _Work:
     zone: str
 
     def run(self, batches: Iterator[Any]) -> Iterator[pa.Array]:
-        on_error = self.settings.on_error
-        output = Output(self.kind, zone=self.zone, on_error=on_error, name=self.settings.function.name)
+        settings, extras = self.settings, extras_of(self.settings)
+        output = Output(
+            self.kind,
+            zone=self.zone,
+            on_error=settings.on_error,
+            name=settings.function.name,
+            show_values=settings.show_values,
+        )
         columns = (each if isinstance(each, tuple) else (each,) for each in batches)
-        rows = (rows_of(each, number) for number, each in enumerate(columns))
-        for chunk in enrich(rows, self.settings):
+        rows = (rows_of(each, number, settings.row) for number, each in enumerate(columns))
+        for chunk in enrich(rows, settings):
             values = output.array(chunk, [row.result for row in chunk])
-            if on_error == "column":
-                yield pa.StructArray.from_arrays([values, error_array(chunk)], names=["result", "error"])
+            if extras:
+                arrays = [values, *(extra.array(chunk) for extra in extras)]
+                yield pa.StructArray.from_arrays(arrays, names=["result", *(extra.name for extra in extras)])
             else:
                 yield values
 
@@ -87,9 +94,10 @@ class AsyncPandasUDF:
     def returnType(self) -> DataType:  # noqa: N802 - Spark's name
         """The type of the column."""
         kind = parse_type(self.declared)
-        if self.settings.on_error != "column":
+        extras = extras_of(self.settings)
+        if not extras:
             return kind
-        return StructType([StructField("result", kind), StructField("error", ERROR_TYPE)])
+        return StructType([StructField("result", kind), *(StructField(each.name, each.kind) for each in extras)])
 
     @property
     def evalType(self) -> int:  # noqa: N802 - Spark's name
@@ -144,10 +152,12 @@ def async_pandas_udf(
         deterministic: True lets Spark call the function again for the same row, or not at all.
         arguments: As in `trio_asyncio_io.Options`: `capacity=100`, invocations running at once in each running
             task; `buffer=None`, rows; `retry=None`; `on_timeout=None`, an async callable of the same
-            arguments. Further: `cluster_capacity=None`, most invocations over all tasks that can run at
-            once, shared evenly among them in place of `capacity`; `on_error="raise"` fails the job with the
-            function's exception, "null" gives null, and "column" makes the column a
-            struct<result, error: struct<type, message, attempts, seconds>>.
+            arguments; `observer=None`, told in the worker. Further: `cluster_capacity=None`, most invocations over all
+            tasks that can run at once, shared evenly among them in place of `capacity`; `on_error="raise"` fails the
+            job with the function's exception, "null" gives null, and "column" makes the column a
+            struct<result, error: struct<type, message, attempts, seconds>>; `metadata=None`, or the name of a further
+            field, struct<attempts, seconds, cached, error>; `show_values=True`, False keeps the rows' values out of
+            errors.
 
     Returns:
         An `AsyncPandasUDF`, or a decorator that makes one.

@@ -6,17 +6,24 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Unpack
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql.types import DataType, StructField, StructType
 
-from ._enrichment import ERROR_COLUMN, Enrichment
-from ._output import ERROR_TYPE
+from ._enrichment import Enrichment
+from ._metrics import check_metrics, observed
+from ._output import extras_of
 from ._pack import parameter_names
 from ._schema import check_columns, event_time_column, key_column, microseconds, new_columns, position_of
 from ._session import share_of, time_zone
 from ._settings import Settings, SettingsArguments, make_settings
 
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
+
+
+class DataFrameArguments(SettingsArguments, total=False):
+    """The keyword arguments that only the DataFrame operators have."""
+
+    metrics: str | Observation | None
 
 
 def ordered_wait(
@@ -27,7 +34,7 @@ def ordered_wait(
     timeout: float,
     inputs: Sequence[str] | None = None,
     flatten: bool = False,
-    **arguments: Unpack[SettingsArguments],
+    **arguments: Unpack[DataFrameArguments],
 ) -> DataFrame:
     """The DataFrame with new columns from an async function, its rows in the order they had in each partition.
 
@@ -52,10 +59,13 @@ def ordered_wait(
         flatten: True: the function returns a list of 0 to n results, and each row comes out as often.
         arguments: As in `trio_asyncio_io.Options`: `capacity=100`, invocations running at once in each running
             task; `buffer=None`, rows; `retry=None`; `on_timeout=None`, an async callable of the same
-            arguments. Further: `cluster_capacity=None`, most invocations over all tasks that can run at
-            once, shared evenly among them in place of `capacity`; `on_error="raise"` fails the job with the
-            function's exception, "null" gives nulls, and "column" gives nulls and a column
-            `error: struct<type, message, attempts, seconds>`, null where all went well.
+            arguments; `observer=None`, told in the worker. Further: `cluster_capacity=None`, most invocations over all
+            tasks that can run at once, shared evenly among them in place of `capacity`; `on_error="raise"` fails the
+            job with the function's exception, "null" gives nulls, and "column" gives nulls and a column
+            `error: struct<type, message, attempts, seconds>`, null where all went well; `metadata=None`, or the name
+            of a column struct<attempts, seconds, cached, error> that says how each result was got; `metrics=None`, or
+            a name or `Observation` under which Spark counts what the calls came to; `show_values=True`, False keeps
+            the rows' values out of errors.
 
     Returns:
         The DataFrame, with all its columns and the new ones behind them.
@@ -68,8 +78,9 @@ def ordered_wait(
         ordered_wait(df, weather, "temp double, wind double", inputs=["origin", "time_hour"], timeout=5.0)
         df.transform(ordered_wait, weather, "temp double, wind double", timeout=5.0)
     """
-    settings = _settings(df, function, timeout, dict(arguments), mode="ordered")
-    return _wait(df, function, schema, inputs, settings, flatten=flatten)
+    metrics = arguments.pop("metrics", None)
+    settings = _settings(df, function, timeout, dict(arguments), metrics, mode="ordered")
+    return _wait(df, function, schema, inputs, settings, flatten=flatten, metrics=metrics)
 
 
 def unordered_wait(
@@ -82,7 +93,7 @@ def unordered_wait(
     flatten: bool = False,
     event_time: str | None = None,
     max_out_of_orderness: str | None = None,
-    **arguments: Unpack[SettingsArguments],
+    **arguments: Unpack[DataFrameArguments],
 ) -> DataFrame:
     """The DataFrame with new columns from an async function, each row as soon as its result is there.
 
@@ -110,8 +121,9 @@ def unordered_wait(
         )
     """
     delay = _delay(event_time, max_out_of_orderness)
-    settings = _settings(df, function, timeout, dict(arguments), mode="unordered", delay=delay)
-    return _wait(df, function, schema, inputs, settings, flatten=flatten, event_time=event_time)
+    metrics = arguments.pop("metrics", None)
+    settings = _settings(df, function, timeout, dict(arguments), metrics, mode="unordered", delay=delay)
+    return _wait(df, function, schema, inputs, settings, flatten=flatten, event_time=event_time, metrics=metrics)
 
 
 def keyed_wait(
@@ -125,7 +137,7 @@ def keyed_wait(
     flatten: bool = False,
     event_time: str | None = None,
     max_out_of_orderness: str | None = None,
-    **arguments: Unpack[SettingsArguments],
+    **arguments: Unpack[DataFrameArguments],
 ) -> DataFrame:
     """The DataFrame with new columns from an async function, one call at a time and in order for each key.
 
@@ -153,9 +165,12 @@ def keyed_wait(
         keyed_wait(df, post, "receipt string", key="account", inputs=["account", "amount"], timeout=5.0)
     """
     delay = _delay(event_time, max_out_of_orderness)
-    settings = _settings(df, function, timeout, dict(arguments), mode="keyed", delay=delay)
+    metrics = arguments.pop("metrics", None)
+    settings = _settings(df, function, timeout, dict(arguments), metrics, mode="keyed", delay=delay)
     keys = _names("key", [key] if isinstance(key, str) else key)
-    return _wait(df, function, schema, inputs, settings, flatten=flatten, event_time=event_time, keys=keys)
+    return _wait(
+        df, function, schema, inputs, settings, flatten=flatten, event_time=event_time, keys=keys, metrics=metrics
+    )
 
 
 def _delay(event_time: str | None, max_out_of_orderness: str | None) -> int | None:
@@ -164,11 +179,15 @@ def _delay(event_time: str | None, max_out_of_orderness: str | None) -> int | No
     return None if max_out_of_orderness is None else microseconds(max_out_of_orderness)
 
 
-def _settings(df: DataFrame, function: Any, timeout: float, arguments: dict[str, Any], **more: Any) -> Settings:
+def _settings(
+    df: DataFrame, function: Any, timeout: float, arguments: dict[str, Any], metrics: Any, **more: Any
+) -> Settings:
+    if metrics is not None:
+        check_metrics(metrics)
     cluster_capacity = arguments.pop("cluster_capacity", None)
     if cluster_capacity is not None:
         arguments["capacity"] = share_of(cluster_capacity, df.sparkSession)
-    return make_settings(function, timeout, arguments, **more)
+    return make_settings(function, timeout, arguments, has_metrics=metrics is not None, **more)
 
 
 def _wait(
@@ -181,11 +200,12 @@ def _wait(
     flatten: bool,
     event_time: str | None = None,
     keys: Sequence[str] = (),
+    metrics: Any = None,
 ) -> DataFrame:
     session = df.sparkSession
     names = _names("inputs", parameter_names(function) if inputs is None else inputs)
     existing, added = df.schema, new_columns(schema)
-    more = [StructField(ERROR_COLUMN, ERROR_TYPE)] if settings.on_error == "column" else []
+    more = [StructField(extra.name, extra.kind) for extra in extras_of(settings)]
     case = str(session.conf.get("spark.sql.caseSensitive")).lower() == "true"
     event = [] if event_time is None else [event_time]
     wanted = [*names, *event, *keys]
@@ -209,7 +229,8 @@ def _wait(
         return work.run(batches)
 
     run.__name__ = run.__qualname__ = settings.function.name
-    return df.mapInArrow(run, StructType([*existing.fields, *added.fields, *more]))
+    enriched = df.mapInArrow(run, StructType([*existing.fields, *added.fields, *more]))
+    return enriched if metrics is None else observed(enriched, metrics)
 
 
 def _names(what: str, names: Any) -> list[str]:

@@ -12,14 +12,12 @@ from pyspark.sql.types import DataType, MapType, StructType
 
 from ._bridge import enrich
 from ._carry import Carry
-from ._output import Output, error_array
+from ._output import Output, extras_of
 from ._results import ResultTypeError, only_field
 from ._rows import Failure, Row, put_event_times, put_keys, rows_of
 from ._settings import Settings
 
-__all__ = ["ERROR_COLUMN", "Enrichment"]
-
-ERROR_COLUMN = "error"
+__all__ = ["Enrichment"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,7 @@ class Enrichment:
     def _rows(self, batches: Iterator[pa.RecordBatch], carry: Carry) -> Iterator[list[Row]]:
         for batch in batches:
             if batch.num_rows:
-                rows = rows_of([batch.column(i) for i in self.inputs], carry.add(batch))
+                rows = rows_of([batch.column(i) for i in self.inputs], carry.add(batch), self.settings.row)
                 if self.event_time is not None:
                     put_event_times(rows, batch.column(self.event_time))
                 if self.key:
@@ -66,7 +64,14 @@ class Enrichment:
 
     def _output(self) -> Output:
         kind: DataType = self.added.fields[0].dataType if len(self.added) == 1 else self.added
-        return Output(kind, zone=self.zone, on_error=self.settings.on_error, name=self.settings.function.name)
+        settings = self.settings
+        return Output(
+            kind,
+            zone=self.zone,
+            on_error=settings.on_error,
+            name=settings.function.name,
+            show_values=settings.show_values,
+        )
 
     def _batch(self, chunk: list[Row], carry: Carry, output: Output) -> pa.RecordBatch:
         if self.flatten:
@@ -78,12 +83,12 @@ class Enrichment:
         else:
             rows, copies, values = chunk, None, [row.result for row in chunk]
         added = output.array(rows, self._by_name(values))
-        columns = [added] if len(self.added) == 1 else added.flatten()
-        names = self.added.names
-        if self.settings.on_error == "column":
-            columns, names = [*columns, error_array(rows)], [*names, ERROR_COLUMN]
+        new = [added] if len(self.added) == 1 else added.flatten()
+        extras = extras_of(self.settings)
         old = carry.take(chunk, copies)
-        return pa.RecordBatch.from_arrays([*old.columns, *columns], names=[*old.schema.names, *names])
+        columns = [*old.columns, *new, *(extra.array(rows) for extra in extras)]
+        names = [*old.schema.names, *self.added.names, *(extra.name for extra in extras)]
+        return pa.RecordBatch.from_arrays(columns, names=names)
 
     def _outputs(self, row: Row) -> list[Any]:
         """The 0 to n results of a row; one null for a row that failed."""

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.types import DataType, DoubleType, IntegerType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    BooleanType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from ._results import Convert, ResultTypeError, arrow_type, converter, to_array
 from ._rows import Failure, Row, shown
-from ._settings import ErrorMode
+from ._settings import ErrorMode, Settings
 
-__all__ = ["ERROR_TYPE", "Output", "error_array"]
+__all__ = [
+    "ERROR_TYPE",
+    "METADATA_TYPE",
+    "METRICS_COLUMN",
+    "Extra",
+    "Output",
+    "error_array",
+    "extras_of",
+    "metadata_array",
+]
 
 ERROR_TYPE = StructType(
     [
@@ -22,6 +40,31 @@ ERROR_TYPE = StructType(
         StructField("seconds", DoubleType()),
     ]
 )
+METADATA_TYPE = StructType(
+    [
+        StructField("attempts", IntegerType()),
+        StructField("seconds", DoubleType()),
+        StructField("cached", BooleanType()),
+        StructField("error", StringType()),
+    ]
+)
+ERROR_COLUMN = "error"
+METRICS_COLUMN = "__udfs_metrics"
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """A column beside the results, made of what is known of the rows.
+
+    Attributes:
+        name: Its name.
+        kind: Its Spark type.
+        array: rows -> its values.
+    """
+
+    name: str
+    kind: DataType
+    array: Callable[[Sequence[Row]], pa.Array]
 
 
 class Output:
@@ -32,14 +75,16 @@ class Output:
         zone: The session's time zone, for naive datetimes.
         on_error: What becomes of a row whose result does not fit: as for a row that failed.
         name: What errors call the function.
+        show_values: Whether errors may show what it returned.
     """
 
-    def __init__(self, kind: DataType, *, zone: str, on_error: ErrorMode, name: str) -> None:
+    def __init__(self, kind: DataType, *, zone: str, on_error: ErrorMode, name: str, show_values: bool = True) -> None:
         self._kind = kind
         self._arrow = arrow_type(kind)
         self._convert: Convert | None = converter(kind, zone)
         self._on_error = on_error
         self._name = name
+        self._show_values = show_values
 
     def array(self, rows: Sequence[Row], values: Sequence[Any]) -> pa.Array:
         """An array of the values; each belongs to the row at the same place, whose failure may be set here."""
@@ -64,10 +109,12 @@ class Output:
         return fitting
 
     def _misfit(self, row: Row, value: Any, error: Exception) -> ResultTypeError:
-        if isinstance(error, ResultTypeError):
+        kind = self._kind.simpleString()
+        if not self._show_values:
+            what = f"returned {type(value).__name__}, which is no {kind}"
+        elif isinstance(error, ResultTypeError):
             what = str(error)
         else:
-            kind = self._kind.simpleString()
             what = f"returned {type(value).__name__} {shown(value)}, which is no {kind} ({error})"
         return ResultTypeError(f"{self._name} {what}, for {row!r}")
 
@@ -77,3 +124,40 @@ def error_array(rows: Sequence[Row]) -> pa.Array:
     return pa.array(
         [None if row.failure is None else row.failure.as_struct() for row in rows], type=arrow_type(ERROR_TYPE)
     )
+
+
+def metadata_array(rows: Sequence[Row]) -> pa.Array:
+    """The metadata column. An `error` is the name of the exception's class, and null where all went well."""
+    return pa.array([_metadata_of(row) for row in rows], type=arrow_type(METADATA_TYPE))
+
+
+def metrics_array(rows: Sequence[Row]) -> pa.Array:
+    """The same, for sums: each row is told of once, with the first of its outputs."""
+    places = [None, *((row.batch, row.index) for row in rows)]
+    told = [
+        None if (row.batch, row.index) == before else _metadata_of(row)
+        for before, row in zip(places, rows, strict=False)
+    ]
+    return pa.array(told, type=arrow_type(METADATA_TYPE))
+
+
+def extras_of(settings: Settings) -> list[Extra]:
+    """The columns that stand behind the results."""
+    extras = []
+    if settings.on_error == "column":
+        extras.append(Extra(ERROR_COLUMN, ERROR_TYPE, error_array))
+    if settings.metadata is not None:
+        extras.append(Extra(settings.metadata, METADATA_TYPE, metadata_array))
+    if settings.has_metrics:
+        extras.append(Extra(METRICS_COLUMN, METADATA_TYPE, metrics_array))
+    return extras
+
+
+def _metadata_of(row: Row) -> dict[str, Any]:
+    failure = row.failure
+    return {
+        "attempts": row.attempts,
+        "seconds": row.seconds if failure is None else failure.seconds,
+        "cached": row.cached,
+        "error": None if failure is None else type(failure.exception).__name__,
+    }

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Failure", "Row", "put_event_times", "put_keys", "rows_of", "shown"]
+__all__ = ["Failure", "Row", "SecretRow", "put_event_times", "put_keys", "rows_of", "shown"]
 
 
 _NAN = object()
@@ -54,11 +54,13 @@ class Row:
         seconds: From there to the end of the last call that gave a result.
         result: What the function returned.
         failure: Why there is no result, or None.
+        cached: Whether the result came out of a cache, where that is asked for.
     """
 
     __slots__ = (
         "attempts",
         "batch",
+        "cached",
         "event_time",
         "failure",
         "index",
@@ -80,14 +82,24 @@ class Row:
         self.seconds = 0.0
         self.result: Any = None
         self.failure: Failure | None = None
+        self.cached = False
 
     def __repr__(self) -> str:
         return f"row ({', '.join(map(shown, self.inputs))})"
 
 
-def rows_of(columns: Sequence[pa.Array], batch: int) -> list[Row]:
+class SecretRow(Row):
+    """A row whose values appear in no error and no log."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"row {self.index} of Arrow batch {self.batch}"
+
+
+def rows_of(columns: Sequence[pa.Array], batch: int, kind: type[Row] = Row) -> list[Row]:
     """The rows of one Arrow batch, given its input columns."""
-    return [Row(inputs, batch, index) for index, inputs in enumerate(_values_of(columns))]
+    return [kind(inputs, batch, index) for index, inputs in enumerate(_values_of(columns))]
 
 
 def put_event_times(rows: Sequence[Row], column: pa.Array) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, get_args
 from trio_asyncio_io import Observer, Options, RetryStrategy
 
 from ._pack import PackedFunction, dumped, pack
+from ._rows import Row, SecretRow
 
 __all__ = ["ErrorMode", "Mode", "Settings", "SettingsArguments", "make_settings"]
 
@@ -26,6 +27,8 @@ class SettingsArguments(TypedDict, total=False):
     on_timeout: Any
     on_error: ErrorMode
     observer: Observer | None
+    show_values: bool
+    metadata: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,9 @@ class Settings:
         on_timeout: Async callable, the input columns' values -> result, or None.
         on_error: What becomes of a row that failed.
         observer: Told of each step of each row's life, in the worker, or None.
+        show_values: Whether errors may show the values of a row.
+        metadata: The name of a column, or field, that says of each row how its result was got; None: there is none.
+        has_metrics: Whether there is a column from which Spark makes its sums.
         delay: For event time: how much older than the latest row a row may be, in microseconds. None: there
             are no watermarks.
 
@@ -59,11 +65,19 @@ class Settings:
     on_timeout: PackedFunction | None = None
     on_error: ErrorMode = "raise"
     observer: Observer | None = None
+    show_values: bool = True
+    metadata: str | None = None
+    has_metrics: bool = False
     delay: int | None = None
 
     def __post_init__(self) -> None:
         if self.on_error not in get_args(ErrorMode):
             raise ValueError(f'on_error must be "raise", "null" or "column", got {self.on_error!r}')
+        if not isinstance(self.show_values, bool):
+            raise TypeError(f"show_values must be True or False, got {self.show_values!r}")
+        metadata: object = self.metadata
+        if metadata is not None and not (isinstance(metadata, str) and metadata):
+            raise TypeError(f"metadata must be the name of a new column, got {self.metadata!r}")
         self.options(observer=self.observer)
 
     def options(self, **handlers: Any) -> dict[str, Any]:
@@ -78,6 +92,16 @@ class Settings:
         } | handlers
         Options(**arguments)
         return arguments
+
+    @property
+    def keeps_time(self) -> bool:
+        """Whether anybody asks how long a row took."""
+        return self.on_error == "column" or self.metadata is not None or self.has_metrics
+
+    @property
+    def row(self) -> type[Row]:
+        """The kind of row."""
+        return Row if self.show_values else SecretRow
 
     @property
     def bound(self) -> int:

@@ -11,12 +11,14 @@ first and shares the request if it must be made; a retry strategy of the operato
 #     _cached  _single_flight  _grouped  _persistent     the policies, each on _policy
 #     _shared  _fresh                                    a call that several tasks wait for, and its exception
 #     _lifetime  _checks                                 for how long an answer is good; arguments
+#     _provenance                                        whether an answer was made, or was kept
 #     _store  _trips  _stable_key                        what is persistent: a file, the way there, its keys
 
 from ._cached import cached
 from ._grouped import grouped
 from ._persistent import persistent
+from ._provenance import from_cache
 from ._single_flight import single_flight
 from ._store import CacheError
 
-__all__ = ["CacheError", "cached", "grouped", "persistent", "single_flight"]
+__all__ = ["CacheError", "cached", "from_cache", "grouped", "persistent", "single_flight"]

@@ -14,6 +14,7 @@ from ._checks import checked_count, checked_error_types
 from ._fresh import fresh
 from ._lifetime import Lifetime, is_none
 from ._policy import Policy, Wrapped
+from ._provenance import from_cache
 
 __all__ = ["cached"]
 
@@ -91,6 +92,7 @@ class cached(Policy[R]):  # noqa: N801 - used like a function
         kept = self._kept.get(key)
         if kept is not None and trio.current_time() < kept.until:
             self.hits += 1
+            from_cache.set(True)
             self._kept.move_to_end(key)
             return kept.answer()
         self.misses += 1

@@ -14,6 +14,7 @@ import trio
 from .._elements import describe
 from ._lifetime import Lifetime, is_none
 from ._policy import Policy, Wrapped, soon
+from ._provenance import from_cache
 from ._stable_key import stable_key
 from ._store import Find, Keep, Store
 from ._trips import Trips
@@ -122,6 +123,7 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
         found = await self._found(self._trips, key)
         if found is not None:
             self.hits += 1
+            from_cache.set(True)
             return found[0]
         self.misses += 1
         result: R = await self._call(*arguments)

@@ -1,0 +1,182 @@
+"""What the calls came to: of each row in a column of its own, and of a query in sums that reach the driver."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import trio
+from pyspark.errors import PythonException
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+
+from trio_asyncio_io.policies import cached
+from udfs import AsyncFunction, FixedDelay, async_pandas_udf, keyed_wait, ordered_wait, summary, unordered_wait
+
+ROWS = 40
+DOORS = pytest.mark.parametrize("wait", [ordered_wait, unordered_wait], ids=lambda wait: wait.__name__)
+
+
+class Moody(AsyncFunction[int, str]):
+    """Of ten rows one needs three calls, one always fails, and one hangs."""
+
+    def __init__(self) -> None:
+        self.name = uuid4().hex  # another test's, with the same bytes, would be the same instance
+
+    async def open(self) -> None:
+        self.asked: dict[int, int] = {}
+
+    async def invoke(self, id: int) -> str:  # type: ignore[override]  # noqa: A002 - the column is called so
+        self.asked[id] = self.asked.get(id, 0) + 1
+        await trio.sleep(0.001)
+        if id % 10 == 3 and self.asked[id] < 3:
+            raise ConnectionError("not yet")
+        if id % 10 == 5:
+            raise ValueError("never")
+        if id % 10 == 7:
+            await trio.sleep_forever()
+        return f"<{id}>"
+
+
+OPTIONS: dict[str, Any] = {
+    "timeout": 1.0,
+    "capacity": 20,
+    "retry": FixedDelay(4, 0.0, retry_on=ConnectionError),
+    "on_error": "null",
+}
+
+
+def attempts_of(number: int) -> int:
+    return 3 if number % 10 == 3 else 1
+
+
+def error_of(number: int) -> str | None:
+    return {5: "ValueError", 7: "ElementTimeoutError"}.get(number % 10)
+
+
+@pytest.fixture
+def numbers(spark: SparkSession) -> DataFrame:
+    return spark.range(0, ROWS, 1, 2)
+
+
+@DOORS
+def test_a_column_says_of_each_row_how_its_result_was_got(numbers: DataFrame, wait: Any) -> None:
+    out = wait(numbers, Moody(), "answer string", metadata="how", **OPTIONS)
+    assert out.columns == ["id", "answer", "how"]
+    for row in out.collect():
+        assert (row.how.attempts, row.how.error, row.how.cached) == (attempts_of(row.id), error_of(row.id), False)
+        assert row.how.seconds >= (1.0 if row.id % 10 == 7 else 0.001)
+
+
+def test_a_column_udf_says_it_in_a_field_beside_its_result_and_its_error(numbers: DataFrame) -> None:
+    moody = async_pandas_udf(Moody(), "string", metadata="how", **OPTIONS | {"on_error": "column"})
+    out = numbers.select("id", moody("id").alias("answer")).select("id", "answer.*")
+    assert out.columns == ["id", "result", "error", "how"]
+    for row in out.collect():
+        assert (row.how.attempts, row.how.error) == (attempts_of(row.id), error_of(row.id))
+        assert (row.error and row.error.type) == error_of(row.id)
+
+
+def test_it_says_what_came_out_of_a_cache(spark: SparkSession) -> None:
+    async def echo(id: int) -> str:  # noqa: A002 - the column is called so
+        await trio.sleep(0.001)
+        return str(id)
+
+    df = spark.range(0, 20, 1, 1).selectExpr("id % 4 as id")
+    out = ordered_wait(df, cached(echo), "answer string", metadata="how", timeout=5.0, capacity=1).collect()
+    assert [row.how.cached for row in out] == [False] * 4 + [True] * 16
+
+
+TOTALS = {"rows": ROWS, "calls": ROWS + 2 * 4, "retried": 2 * 4, "failed": 8, "timed_out": 4, "cached": 0}
+
+
+@pytest.mark.parametrize("metrics", ["name", "observation"])
+def test_the_sums_of_a_batch_reach_the_driver(numbers: DataFrame, metrics: str) -> None:
+    observation = Observation("moody")
+    if metrics == "name":
+        df = numbers.transform(ordered_wait, Moody(), "answer string", metrics="unread", **OPTIONS)
+    else:
+        df = numbers.transform(ordered_wait, Moody(), "answer string", metrics=observation, **OPTIONS)
+    assert df.columns == ["id", "answer"]
+    assert df.count() == ROWS
+    if metrics == "observation":
+        seen = observation.get
+        assert {name: seen[name] for name in TOTALS} == TOTALS
+        assert seen["slowest"] >= 1.0
+        assert seen["seconds"] >= 4 * 1.0
+        assert summary(observation).startswith(
+            "40 rows, 48 calls, 8 retried, 8 failed, 4 timed out, 0 from a cache, mean "
+        )
+
+
+def test_a_flattened_row_is_counted_once(numbers: DataFrame) -> None:
+    async def repeat(id: int) -> list[int]:  # noqa: A002 - the column is called so
+        return [id] * (1 + id % 3)
+
+    observation = Observation()
+    out = keyed_wait(
+        numbers, repeat, "copy long", key="id", inputs=["id"], flatten=True, metrics=observation, timeout=5.0
+    )
+    assert out.count() > ROWS
+    assert (observation.get["rows"], observation.get["calls"]) == (ROWS, ROWS)
+
+
+def test_each_micro_batch_of_a_stream_tells_its_sums(spark: SparkSession, numbers: DataFrame, tmp_path: Path) -> None:
+    incoming = str(tmp_path / "in")
+    numbers.coalesce(1).write.json(incoming)
+    numbers.where("id % 10 < 3").selectExpr("id + 100 as id").coalesce(1).write.mode("append").json(incoming)
+    stream = spark.readStream.schema("id long").option("maxFilesPerTrigger", 1).json(incoming)
+    query = (
+        unordered_wait(stream, Moody(), "answer string", metrics="moody", **OPTIONS)
+        .writeStream.format("noop")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    seen = [progress.observedMetrics["moody"].asDict() for progress in query.recentProgress if progress.numInputRows]
+    assert sorted(each["rows"] for each in seen) == [12, ROWS]
+    [largest] = [each for each in seen if each["rows"] == ROWS]
+    assert {name: largest[name] for name in TOTALS} == TOTALS
+
+
+def test_values_can_be_kept_out_of_errors(spark: SparkSession) -> None:
+    async def fail(secret: str) -> int:
+        await trio.lowlevel.checkpoint()
+        if secret == "hunter1":
+            return "not a number, but hunter1"  # type: ignore[return-value]
+        raise ValueError("the service says no")
+
+    for secret, told in (("hunter2", "the service says no"), ("hunter1", "returned str, which is no int")):
+        df = spark.createDataFrame([(secret,)], "secret string").coalesce(1)
+        for shown in (True, False):
+            out = ordered_wait(df, fail, "answer int", timeout=5.0, show_values=shown)
+            with pytest.raises(PythonException) as caught:
+                out.collect()
+            assert (secret in str(caught.value)) == shown
+            assert shown or told in str(caught.value)
+            assert shown or "row 0 of Arrow batch 0" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"metadata": ""}, "metadata must be the name of a new column, got ''"),
+        ({"metadata": "id"}, "there is a column 'id' already"),
+        ({"metadata": "answer"}, "the schema names a column twice"),
+        ({"metrics": 5}, "metrics must be a name or a pyspark.sql.Observation, got 5"),
+        ({"show_values": "no"}, "show_values must be True or False, got 'no'"),
+    ],
+)
+def test_what_is_wrong_is_told_when_the_plan_is_built(numbers: DataFrame, options: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        ordered_wait(numbers, Moody(), "answer string", timeout=5.0, **options)
+
+
+def test_the_sums_stand_beside_those_of_the_users_own(numbers: DataFrame) -> None:
+    ours, theirs = Observation(), Observation()
+    out = ordered_wait(numbers, Moody(), "answer string", metrics=ours, **OPTIONS)
+    assert out.observe(theirs, F.count("answer").alias("good")).count() == ROWS
+    assert (ours.get["failed"], theirs.get["good"]) == (8, ROWS - 8)
