@@ -5,6 +5,7 @@ first and shares the request if it must be made; a retry strategy of the operato
 """
 
 from ._cached import cached
+from ._rate_limited import rate_limited
 from ._single_flight import single_flight
 
-__all__ = ["cached", "single_flight"]
+__all__ = ["cached", "rate_limited", "single_flight"]
