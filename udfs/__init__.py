@@ -10,6 +10,8 @@
 #     _enrichment  _rows  _results  _output  _carry    Arrow in and out, in Spark's thread
 #
 #     http                                     an httpx client that stays fast on Trio
+#     http_columns                             HTTP as columns and SQL functions, without a function
+#     _http_options  _http_rows  _http_call  _http_request  _http_answer
 #     demo                                     the main job, on real flights and weather
 
 from trio_asyncio_io import AsyncFunction, DelayList, ExponentialBackoff, FixedDelay, Observer, RetryBudget

@@ -399,7 +399,7 @@ async def test_a_flush_waits_for_those_who_are_looking_into_the_file(path: Path)
     async with opened(function), trio.open_nursery() as nursery:
         for value in "ab":
             nursery.start_soon(function, value)
-        while not function._finding:
+        while not function._under_way:
             await trio.lowlevel.checkpoint()
         function.flush()
     assert sorted(service.asked) == ["a", "b"]

@@ -14,6 +14,7 @@ from udfs import (
     unordered_wait,
 )
 from udfs.http import StackTransport, client
+from udfs.http_columns import http_get, http_request, register_http
 
 
 class Weather(AsyncFunction[Any, dict[str, float]]):
@@ -75,3 +76,11 @@ def the_operators(df: DataFrame) -> None:
 
 def the_transport() -> None:
     StackTransport(max_connections=10, max_idle=5, keepalive_expiry=30.0)
+
+
+def the_http_columns(df: DataFrame) -> None:
+    df.select(http_get("url"), http_get(df.url, {"accept": "text/plain"}, timeout=5.0, cache=60.0))
+    df.select(http_request("POST", "url", "headers", df.body, retries=0, retry_statuses=[503], cluster_capacity=50))
+    register_http(df.sparkSession, "geo_", headers={"accept": "text/plain"}, rate=10, follow_redirects=True)
+    http_get("url", time_out=5.0)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    register_http(df.sparkSession, rate="fast")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -8,7 +8,7 @@ first and shares the request if it must be made; a retry strategy of the operato
 
 # The layout:
 #
-#     _cached  _single_flight  _grouped  _persistent     the policies, each on _policy
+#     _cached  _single_flight  _grouped  _persistent  _rate_limited     the policies, each on _policy
 #     _shared  _fresh                                    a call that several tasks wait for, and its exception
 #     _lifetime  _checks                                 for how long an answer is good; arguments
 #     _provenance                                        whether an answer was made, or was kept
@@ -18,7 +18,8 @@ from ._cached import cached
 from ._grouped import grouped
 from ._persistent import persistent
 from ._provenance import from_cache
+from ._rate_limited import rate_limited
 from ._single_flight import single_flight
 from ._store import CacheError
 
-__all__ = ["CacheError", "cached", "from_cache", "grouped", "persistent", "single_flight"]
+__all__ = ["CacheError", "cached", "from_cache", "grouped", "persistent", "rate_limited", "single_flight"]

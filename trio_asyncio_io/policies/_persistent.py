@@ -13,7 +13,7 @@ import trio
 
 from .._elements import describe
 from ._lifetime import Lifetime, is_none
-from ._policy import Policy, Wrapped, soon
+from ._policy import Policy, Wrapped
 from ._provenance import from_cache
 from ._stable_key import stable_key
 from ._store import Find, Keep, Store
@@ -88,8 +88,6 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
         self._lifetime = Lifetime(ttl, negative_ttl, is_negative)
         self._store = Store(path, name)
         self._trips: Trips[Find | Keep, bytes | None] | None = None
-        self._finding = 0
-        self._flush_is_due = False
         self.hits = 0
         self.misses = 0
 
@@ -134,21 +132,9 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
         return result
 
     async def _found(self, trips: Trips[Find | Keep, bytes | None], key: bytes) -> tuple[R] | None:
-        self._finding += 1
-        try:
+        with self._on_the_way():
             payload = await trips.ask(Find(key))
-        finally:
-            self._finding -= 1
-            if self._flush_is_due and not self._finding:
-                self._flush_is_due = False
-                soon(super()._pass_flush_on)
         return None if payload is None else _unpickled(payload)
-
-    def _pass_flush_on(self) -> None:
-        if self._finding:
-            self._flush_is_due = True
-        else:
-            super()._pass_flush_on()
 
     async def _close_store(self) -> None:
         with trio.CancelScope(shield=True):

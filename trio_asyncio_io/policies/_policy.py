@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeAlias, TypeVar
 
 import trio
@@ -42,6 +43,8 @@ class Policy(AsyncFunction[Any, R]):
             self._inner_flush = flush
             if not hasattr(self, "flush"):
                 object.__setattr__(self, "flush", self._pass_flush_on)
+        self._under_way = 0
+        self._flush_is_due = False
         self._key = key
         self._options = options if key is None else {"key": key, **options}
 
@@ -80,10 +83,25 @@ class Policy(AsyncFunction[Any, R]):
         """The inner function's awaitable."""
         return awaitable_from(self._inner.invoke, *arguments)
 
+    @contextmanager
+    def _on_the_way(self) -> Iterator[None]:
+        """Around what an element waits for before it comes to the inner function: a flush must not overtake it."""
+        self._under_way += 1
+        try:
+            yield
+        finally:
+            self._under_way -= 1
+            if self._flush_is_due and not self._under_way:
+                self._flush_is_due = False
+                soon(self._pass_flush_on)
+
     def _pass_flush_on(self) -> None:
         """Tell the inner function that nobody else will call for a while: after those that are on their way to it."""
         assert self._inner_flush is not None
-        self._inner_flush()
+        if self._under_way:
+            self._flush_is_due = True
+        else:
+            self._inner_flush()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({describe(self.function)})"

@@ -1,0 +1,209 @@
+"""The rate limit: how often calls start, who is next, and that a turn that is not taken is not lost."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from dataclasses import dataclass
+from itertools import accumulate, combinations
+from typing import Any
+
+import pytest
+import trio
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from trio_asyncio_io import FixedDelay, ordered_wait
+from trio_asyncio_io.policies import grouped, rate_limited
+from trio_asyncio_io.testing import Recorder, Scripted, Step
+
+ROUNDING = 1e-6  # seconds
+
+
+async def started(function: Any, recorder: Recorder[Any, Any], arrivals: dict[Any, float]) -> list[tuple[Any, float]]:
+    """Who started when, given who came when."""
+
+    async def call(value: Any, instant: float) -> None:
+        await trio.sleep_until(instant)
+        await function(value)
+
+    begun = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        for value, instant in arrivals.items():
+            nursery.start_soon(call, value, begun + instant)
+    return [(each.value, each.started - begun) for each in recorder.calls]
+
+
+async def test_calls_start_evenly_spaced(autojump_clock: MockClock) -> None:
+    recorder = Recorder(Scripted())
+    starts = await started(rate_limited(recorder, 4.0), recorder, dict.fromkeys(range(5), 0.0))
+    assert [instant for _, instant in starts] == [0.0, 0.25, 0.5, 0.75, 1.0]
+
+
+async def test_a_burst_is_saved_up_in_a_lull_and_no_more_than_that(autojump_clock: MockClock) -> None:
+    recorder = Recorder(Scripted())
+    arrivals = dict.fromkeys(range(5), 0.0) | dict.fromkeys(range(10, 14), 100.0)
+    starts = await started(rate_limited(recorder, 2.0, burst=3), recorder, arrivals)
+    assert [instant for _, instant in starts] == [0.0, 0.0, 0.0, 0.5, 1.0, 100.0, 100.0, 100.0, 100.5]
+
+
+async def test_who_came_first_starts_first(autojump_clock: MockClock) -> None:
+    recorder = Recorder(Scripted())
+    arrivals = {"c": 0.3, "a": 0.1, "d": 0.4, "b": 0.2, "now": 0.0}
+    assert await started(rate_limited(recorder, 1.0), recorder, arrivals) == [
+        ("now", 0.0),
+        ("a", 1.0),
+        ("b", 2.0),
+        ("c", 3.0),
+        ("d", 4.0),
+    ]
+
+
+async def test_the_turn_of_a_caller_that_leaves_is_that_of_the_next(autojump_clock: MockClock) -> None:
+    """Of the first in line, whose turn it would be, as well as of one behind it."""
+    recorder = Recorder(Scripted())
+    function = rate_limited(recorder, 1.0)
+
+    async def leave(value: str, patience: float) -> None:
+        with trio.move_on_after(patience):
+            await function(value)
+
+    await function("now")
+    async with trio.open_nursery() as nursery:
+        for value, patience in [("first", 0.5), ("second", 0.7), ("third", math.inf), ("fourth", math.inf)]:
+            nursery.start_soon(leave, value, patience)
+            await wait_all_tasks_blocked()
+    assert [(each.value, each.started) for each in recorder.calls] == [("now", 0.0), ("third", 1.0), ("fourth", 2.0)]
+
+
+async def test_a_slow_call_holds_up_nobody(autojump_clock: MockClock) -> None:
+    recorder = Recorder(Scripted(default=Step(60.0)))
+    starts = await started(rate_limited(recorder, 10.0), recorder, dict.fromkeys(range(3), 0.0))
+    assert [instant for _, instant in starts] == pytest.approx([0.0, 0.1, 0.2])
+
+
+async def test_each_attempt_takes_a_turn(autojump_clock: MockClock) -> None:
+    recorder = Recorder(Scripted(default=Step(error=OSError("busy"))))
+    retry = FixedDelay(3, 0.0)
+    async with ordered_wait(["a"], rate_limited(recorder, 1.0), timeout=10.0, retry=retry, on_error="skip") as results:
+        assert [result async for result in results] == []
+    assert [each.started for each in recorder.calls] == [0.0, 1.0, 2.0, 3.0]
+
+
+async def test_waiting_for_a_turn_counts_in_the_timeout(autojump_clock: MockClock) -> None:
+    recorder = Recorder(Scripted())
+    async with ordered_wait("abc", rate_limited(recorder, 1.0), timeout=1.5, on_error="skip") as results:
+        assert [result async for result in results] == ["a", "b"]
+    assert recorder.values == ["a", "b"]
+
+
+def test_another_run_does_not_wait_for_the_clock_of_the_first() -> None:
+    """Each Trio run has a clock of its own, that of a real one begins anywhere."""
+    recorder = Recorder(Scripted())
+    function = rate_limited(recorder, 1.0)
+
+    async def main(instant: float) -> float:
+        await trio.sleep_until(instant)
+        await function("a")
+        return trio.current_time()
+
+    assert trio.run(main, 10_000.0, clock=MockClock(autojump_threshold=0)) == 10_000.0
+    assert trio.run(main, 0.0, clock=MockClock(autojump_threshold=0)) <= 1.0
+
+
+def test_it_pickles_as_what_it_was_made_of() -> None:
+    async def main() -> list[float]:
+        recorder = copy.function
+        return [instant for _, instant in await started(copy, recorder, dict.fromkeys(range(4), 0.0))]
+
+    copy = pickle.loads(pickle.dumps(rate_limited(Recorder(Scripted()), 2.0, burst=2)))
+    assert repr(copy).startswith("rate_limited(")
+    assert trio.run(main, clock=MockClock(autojump_threshold=0)) == [0.0, 0.0, 0.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("rate", "burst", "error", "message"),
+    [
+        (0.0, 1, ValueError, "rate must be calls per second, above 0 and finite, got 0.0"),
+        (-1, 1, ValueError, "rate must be .* got -1"),
+        (math.inf, 1, ValueError, "rate must be .* got inf"),
+        (math.nan, 1, ValueError, "rate must be .* got nan"),
+        ("5", 1, TypeError, "rate must be calls per second as a number, got '5'"),
+        (True, 1, TypeError, "rate must be .* got True"),
+        (1.0, 0, ValueError, "burst must be at least 1, got 0"),
+        (1.0, 1.5, TypeError, "burst must be a whole number, got 1.5"),
+        (1.0, True, TypeError, "burst must be a whole number, got True"),
+    ],
+)
+def test_wrong_limits_are_refused(rate: Any, burst: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        rate_limited(Scripted(), rate, burst=burst)
+
+
+@dataclass(frozen=True)
+class Caller:
+    arrival: float
+    patience: float
+
+
+def model(callers: list[Caller], rate: float, burst: int) -> list[tuple[int, float]]:
+    """Who starts when: a bucket of tokens, one caller after the other."""
+    starts: list[tuple[int, float]] = []
+    full = -math.inf  # when the bucket is full again
+    for number, caller in enumerate(callers):
+        start = max(caller.arrival, full - (burst - 1) / rate)
+        assume(abs(start - caller.arrival - caller.patience) > ROUNDING)
+        if start < caller.arrival + caller.patience:
+            starts.append((number, start))
+            full = max(full, start) + 1 / rate
+    return starts
+
+
+@given(
+    gaps=st.lists(st.just(0.0) | st.floats(0.0, 3.0), min_size=1, max_size=30),
+    patience=st.lists(st.just(math.inf) | st.floats(0.01, 5.0), min_size=30, max_size=30),
+    rate=st.floats(0.1, 50.0),
+    burst=st.integers(1, 5),
+)
+def test_no_span_has_more_starts_than_burst_and_rate_allow_and_nobody_waits_longer_than_that(
+    gaps: list[float], patience: list[float], rate: float, burst: int
+) -> None:
+    """Whenever they come, and whoever leaves."""
+    callers = list(map(Caller, accumulate(gaps), patience))
+    expected = model(callers, rate, burst)
+    recorder = Recorder(Scripted())
+    function = rate_limited(recorder, rate, burst=burst)
+
+    async def call(number: int, caller: Caller) -> None:
+        with trio.move_on_after(caller.patience):
+            await function(number)
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            for number, caller in enumerate(callers):
+                await trio.sleep_until(caller.arrival)
+                nursery.start_soon(call, number, caller)
+                await wait_all_tasks_blocked()
+
+    trio.run(main, clock=MockClock(autojump_threshold=0))
+    starts = [each.started for each in recorder.calls]
+    assert recorder.values == [number for number, _ in expected]
+    assert starts == pytest.approx([instant for _, instant in expected], abs=ROUNDING)
+    for (first, begin), (last, end) in combinations(enumerate(starts), 2):
+        assert last - first + 1 <= burst + rate * (end - begin) + ROUNDING * rate
+
+
+async def test_a_flush_waits_for_those_who_wait_for_their_turn(autojump_clock: MockClock) -> None:
+    """They come to the group later, and with no age the group would wait for ever."""
+    groups: list[list[str]] = []
+
+    async def many(values: list[str]) -> list[str]:
+        groups.append(values)
+        return values
+
+    function = rate_limited(grouped(many, age=math.inf), 1.0)
+    async with ordered_wait("abc", function, timeout=60.0) as results:
+        assert [result async for result in results] == ["a", "b", "c"]
+    assert groups == [["a", "b", "c"]]
+    assert trio.current_time() == 2.0

@@ -1,0 +1,77 @@
+"""The rate limit: calls start no faster than a service allows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeVar
+
+import trio
+
+from .._elements import describe
+from ._checks import checked_count
+from ._policy import Policy, Wrapped
+
+__all__ = ["rate_limited"]
+
+R = TypeVar("R")
+
+
+class rate_limited(Policy[R]):  # noqa: N801 - used like a function
+    """A function whose calls start at most `rate` times a second; those that come too early wait.
+
+    In every span of w seconds, wherever it begins,
+
+        calls that start <= burst + rate * w
+
+    Callers start in the order in which they came. It is a token bucket of `burst` tokens, kept as one instant: the
+    theoretical arrival time of the generic cell rate algorithm (ITU-T I.371). Time in which nobody came is saved up to
+    `burst` calls and no more. With `burst=1` a caller that the scheduler wakes late puts off those behind it by as
+    much; a larger burst absorbs that, which matters from some hundred calls a second on.
+
+    It limits the calls of this object, in one operator or several. How long they take is no concern of it: that
+    is the operator's `capacity`. Waiting counts in the operator's `timeout`, so keep `capacity / rate` well below that.
+
+    Args:
+        function: An async callable or an `AsyncFunction`.
+        rate: Calls per second, above 0 and finite.
+        burst: Most calls that start at once after a lull, at least 1.
+
+    Cancellation: a caller that waits just leaves, and its turn is that of the next one.
+
+    Raises:
+        TypeError, ValueError: `rate` or `burst` is out of its range.
+
+    Example:
+        lookup = rate_limited(fetch, 50.0, burst=5)
+    """
+
+    def __init__(self, function: Wrapped[R], rate: float, *, burst: int = 1) -> None:
+        super().__init__(function, rate=rate, burst=burst)
+        self._rate = _calls_per_second(rate)
+        self._burst = checked_count("burst", burst)
+        self._arrival = -math.inf  # when the bucket is full again, less one call
+        self._line = trio.StrictFIFOLock()
+
+    async def invoke(self, *arguments: Any) -> R:
+        """The result of a call that starts when its turn has come."""
+        with self._on_the_way():
+            async with self._line:
+                await trio.sleep_until(self._turn())
+                self._arrival = max(self._arrival, trio.current_time()) + 1 / self._rate
+        result: R = await self._call(*arguments)
+        return result
+
+    def _turn(self) -> float:
+        """When the first in line may start."""
+        # The clock of an earlier Trio run may have been far ahead of this one's.
+        latest = trio.current_time() + self._burst / self._rate
+        self._arrival = min(self._arrival, latest)
+        return self._arrival - (self._burst - 1) / self._rate
+
+
+def _calls_per_second(rate: object) -> float:
+    if isinstance(rate, bool) or not isinstance(rate, int | float):
+        raise TypeError(f"rate must be calls per second as a number, got {describe(rate)}")
+    if not 0 < rate < math.inf:
+        raise ValueError(f"rate must be calls per second, above 0 and finite, got {rate}")
+    return float(rate)

@@ -1,0 +1,57 @@
+"""The HTTP answer of a service, and the outcomes of an attempt that are something else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+__all__ = ["Answer", "BodyTooLargeError", "RetryableError", "text_of"]
+
+_NOT_FOUND: Final = 404
+_OK, _CLIENT_ERROR = 200, 400
+
+# What a cache keeps of one answer at most, in characters
+_KEPT_LENGTH: Final = 64 * 1024
+
+
+class Answer(NamedTuple):
+    """What a service answered: its status, its headers by their names in lower case, and its body as text."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: str
+
+    @property
+    def may_be_kept(self) -> bool:
+        """Whether the next one who asks may be given it as well."""
+        is_good = _OK <= self.status < _CLIENT_ERROR or self.status == _NOT_FOUND
+        return is_good and len(self.body) <= _KEPT_LENGTH
+
+
+class RetryableError(Exception):
+    """The outcome of an attempt is worth another one.
+
+    Attributes:
+        response: The answer that says so, which `trio_asyncio_io.retry_after` can read, or None.
+        error: What went wrong on the way, or None.
+    """
+
+    def __init__(self, response: Answer | None, error: Exception | None = None) -> None:
+        super().__init__(response.status if response else error)
+        self.response = response
+        self.error = error
+
+
+class BodyTooLargeError(Exception):
+    """The body of an answer is larger than `max_body_bytes`, and was not read on."""
+
+
+def text_of(body: bytes | bytearray, charset: str | None) -> str:
+    """The body as text that Arrow takes, whatever the service says of its charset."""
+    if charset is not None:
+        try:
+            text = body.decode(charset, "replace")
+            return text.encode("utf-8", "replace").decode()  # some charsets make lone surrogates
+        except (LookupError, ValueError):  # there is none of this name, or it is none of text
+            pass
+    return body.decode("utf-8", "replace")

@@ -1,0 +1,149 @@
+"""The HTTP rows: requests out of Arrow columns, and what came of them as an Arrow array."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.types import IntegerType, MapType, StringType, StructField, StructType
+
+from trio_asyncio_io import ElementTimeoutError
+
+from ._bridge import enrich
+from ._http_answer import Answer
+from ._http_request import Request
+from ._output import ERROR_TYPE
+from ._results import arrow_type
+from ._rows import Failure, Row
+from ._settings import Settings
+
+__all__ = ["ANSWER_TYPE", "PARAMETERS", "HttpWork"]
+
+ANSWER_TYPE: Final = StructType(
+    [
+        StructField("status", IntegerType()),
+        StructField("headers", MapType(StringType(), StringType())),
+        StructField("body", StringType()),
+        StructField("error", ERROR_TYPE),
+    ]
+)
+
+# What each function is called with, and how many of these must be there
+PARAMETERS: Final = {
+    "http_get": (("url", "headers"), 1),
+    "http_request": (("method", "url", "headers", "body"), 2),
+}
+
+# An Arrow array of strings holds 2 GiB; a character is four bytes at most.
+_CHARACTERS: Final = 64 * 1024 * 1024
+
+_USERINFO: Final = re.compile(r"[^\s/'\"]*@")
+
+
+@dataclass(frozen=True, slots=True)
+class HttpWork:
+    """What a task needs to know; pickled.
+
+    Args:
+        settings: How its calls are made.
+        kind: "http_get" or "http_request".
+    """
+
+    settings: Settings
+    kind: str
+
+    def run(self, batches: Iterator[Any]) -> Iterator[pa.Array]:
+        """The answers to the requests in the batches, row by row.
+
+        Raises:
+            TypeError: The columns are not those of the function.
+        """
+        rows = (self._rows(each if isinstance(each, tuple) else (each,), number) for number, each in enumerate(batches))
+        for chunk in enrich(rows, self.settings):
+            for part in _parts(chunk):
+                yield pa.array([_as_struct(row, self.settings.timeout) for row in part], type=arrow_type(ANSWER_TYPE))
+
+    def _rows(self, columns: Sequence[pa.Array], number: int) -> list[Row]:
+        names, least = PARAMETERS[self.kind]
+        if not least <= len(columns) <= len(names):
+            raise TypeError(f"{self.kind} takes {', '.join(names)}, of which the first {least} must be there")
+        values = {name: _values(self.kind, name, column) for name, column in zip(names, columns, strict=False)}
+        size = len(columns[0])
+        methods = values.get("method", ["GET"] * size)
+        headers, bodies = values.get("headers", [None] * size), values.get("body", [None] * size)
+        parts = zip(methods, values["url"], headers, bodies, strict=True)
+        return [
+            Row((Request(method, url, pairs or (), body),), number, index)
+            for index, (method, url, pairs, body) in enumerate(parts)
+        ]
+
+
+def _values(kind: str, name: str, column: pa.Array) -> list[Any]:
+    """The column's values, if it can be this parameter."""
+    fits, wanted = _WANTED[name]
+    if not (fits(column.type) or pa.types.is_null(column.type)):
+        raise TypeError(f"{name} of {kind} must be {wanted}, and is {column.type}: cast it")
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_text_or_binary(kind: pa.DataType) -> bool:
+    return _is_text(kind) or bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def _is_text_by_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_map(kind)) and _is_text(kind.key_type) and _is_text(kind.item_type)
+
+
+_WANTED: Final = {
+    "method": (_is_text, "a string"),
+    "url": (_is_text, "a string"),
+    "headers": (_is_text_by_text, "a map<string, string>"),
+    "body": (_is_text_or_binary, "a string or binary"),
+}
+
+
+def _parts(chunk: list[Row]) -> Iterator[list[Row]]:
+    """The chunk in parts that an Arrow array can hold."""
+    part: list[Row] = []
+    length = 0
+    for row in chunk:
+        own = len(row.result.body) if row.result else 0
+        if part and length + own > _CHARACTERS:
+            yield part
+            part, length = [], 0
+        part.append(row)
+        length += own
+    yield part
+
+
+def _as_struct(row: Row, timeout: float) -> dict[str, Any] | None:
+    request: Request = row.inputs[0]
+    if row.failure is None:
+        return None if row.result is None else _of_answer(row.result)
+    # A failure that came of its own accord has no other outcome beside it; a deadline or the last retry has.
+    if request.last is None:
+        return _of_failure(row.failure, row.failure.exception, timeout)
+    if request.last.response is not None:
+        return _of_answer(request.last.response)
+    assert request.last.error is not None
+    return _of_failure(row.failure, request.last.error, timeout)
+
+
+def _of_answer(answer: Answer) -> dict[str, Any]:
+    return {"status": answer.status, "headers": list(answer.headers.items()), "body": answer.body, "error": None}
+
+
+def _of_failure(failure: Failure, exception: Exception, timeout: float) -> dict[str, Any]:
+    error = Failure(exception, failure.attempts, failure.seconds).as_struct()
+    if isinstance(exception, ElementTimeoutError):
+        error["message"] = f"there was no answer within the timeout of {timeout:g} s"
+    error["message"] = _USERINFO.sub("", error["message"])
+    return {"status": None, "headers": None, "body": None, "error": error}
