@@ -67,6 +67,25 @@ def test_ctrl_c_stops_it_and_leaves_no_process_behind(tmp_path: Path, moment: st
     _wait_until(lambda: not [pid for pid in family if _is_alive(pid)])
 
 
+def test_a_stream_that_was_stopped_goes_on_where_it_was_and_loses_nothing(tmp_path: Path) -> None:
+    stream = ("--stream", "--rows", "5000", "--output", "stream")
+    process = demo(*stream, cwd=tmp_path)
+    assert process.stdout is not None
+    next(_found(process.stdout, "(micro-batch 1 )"))
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, output
+    assert "run the same again, and it goes on where it was stopped" in output
+    assert "Traceback" not in output, output
+    process = demo(*stream, cwd=tmp_path)
+    output, _ = process.communicate()
+    assert process.returncode == 0, output
+    assert "going on where the last run was stopped" in output
+    assert "micro-batch 0 " not in output, output
+    assert "every flight came out once, and its weather is the one in the source data" in output
+    assert len(list((tmp_path / "stream" / "incoming").glob("*.csv"))) == 6
+
+
 def test_an_output_that_exists_is_refused_before_anything_is_started(tmp_path: Path) -> None:
     process = demo("--output", str(tmp_path), cwd=tmp_path)
     output, _ = process.communicate()

@@ -23,6 +23,7 @@ from ._report import comparison, delays, summary
 from ._run import run
 from ._service import Service, service
 from ._spark import Job, delay_by_weather, flights, problems_of, session
+from ._stream import Stream
 
 DEFAULT_OUTPUT = Path("output")
 SAMPLE = 500
@@ -37,11 +38,35 @@ def main(arguments: list[str] | None = None) -> int:
         return interruptible(lambda: _demo(options, console))
     except KeyboardInterrupt:
         console.print("[yellow]stopped: the job is cancelled, and the service has ended[/]")
+        if options.stream:
+            console.print("run the same again, and it goes on where it was stopped")
         return 130
 
 
 def _demo(options: argparse.Namespace, console: Console) -> int:
     job = Job(options.mode, options.capacity, options.timeout, options.full, options.rows)
+    return (_stream_demo if options.stream else _batch_demo)(job, options, console)
+
+
+def _stream_demo(job: Job, options: argparse.Namespace, console: Console) -> int:
+    output = options.output or DEFAULT_OUTPUT / "stream"
+    stream = Stream(output)
+    console.print("starting the lookup service and Spark")
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        service(Behaviour(seed=options.seed)) as lookup,
+        session() as spark,
+    ):
+        how = "going on where the last run was stopped" if stream.goes_on else "one file a day, as they come"
+        console.print(f"{how}; the service is at {lookup.url}")
+        problems = stream.run(spark, job, lookup, console, Path(scratch))
+        console.print()
+        delays(console, delay_by_weather(stream.enriched(spark).cache()))
+        console.print()
+        return _verdict(console, problems, stream.flights)
+
+
+def _batch_demo(job: Job, options: argparse.Namespace, console: Console) -> int:
     output = _checked(options.output)
     console.print("starting the lookup service and Spark")
     with (
@@ -101,12 +126,19 @@ def _checked(output: Path | None) -> Path:
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m udfs.demo", description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--stream",
+        action="store_true",
+        help="a streaming query: the flights arrive day by day; Ctrl-C, and the same command goes on",
+    )
     parser.add_argument("--full", action="store_true", help="all 336,776 flights of 2013 instead of January's")
     parser.add_argument("--rows", type=_positive, help="at most so many flights")
     parser.add_argument("--capacity", type=_positive, default=200, help="calls in flight per task (default: 200)")
     parser.add_argument("--timeout", type=_seconds, default=10.0, help="seconds per flight (default: 10)")
     parser.add_argument("--mode", choices=["ordered", "unordered"], default="unordered", help="(default: unordered)")
-    parser.add_argument("--output", type=Path, help="a new folder for the Parquet files (default: output/flights)")
+    parser.add_argument(
+        "--output", type=Path, help="a folder for the result (default: output/flights or output/stream)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the service's latencies and errors (default: 0)")
     return parser.parse_args(arguments)
 

@@ -20,7 +20,7 @@ from udfs import ExponentialBackoff
 from ._data import flights_csv, weather_csv
 from ._facts import SCHEMA, FlightFacts
 
-__all__ = ["Job", "delay_by_weather", "flights", "problems_of", "session"]
+__all__ = ["Job", "delay_by_weather", "flights", "problems_of", "read_flights", "session", "stream_flights"]
 
 FLIGHT = (
     "year int, month int, day int, dep_time int, sched_dep_time int, dep_delay double, arr_time int, "
@@ -48,7 +48,7 @@ class Job:
     full: bool = False
     rows: int | None = None
 
-    def enrich(self, df: DataFrame, url: str) -> DataFrame:
+    def enrich(self, df: DataFrame, url: str, **more: Any) -> DataFrame:
         """The flights with their weather and their aircraft: the line that this project is about."""
         options: dict[str, Any] = {
             "inputs": ["origin", "time_hour", "tailnum"],
@@ -56,6 +56,7 @@ class Job:
             "timeout": self.timeout,
             "retry": ExponentialBackoff(4, initial=0.05, maximum=1.0, retry_on=httpx.HTTPError),
             "on_error": "column",
+            **more,
         }
         facts = FlightFacts(url, connections=self.capacity)
         if self.mode == "ordered":
@@ -87,10 +88,22 @@ def session() -> Iterator[SparkSession]:
         spark.stop()
 
 
+def read_flights(spark: SparkSession, path: str) -> DataFrame:
+    """The flights of a CSV file, or of a folder of them, with their scheduled hour."""
+    df = spark.read.csv(path, schema=FLIGHT, header=True, nullValue="NA")
+    return df.withColumn("scheduled", F.to_timestamp("time_hour"))
+
+
+def stream_flights(spark: SparkSession, path: str) -> DataFrame:
+    """The same as a stream of the files that arrive in a folder, one to a micro-batch."""
+    reader = spark.readStream.option("maxFilesPerTrigger", 1)
+    df = reader.csv(path, schema=FLIGHT, header=True, nullValue="NA")
+    return df.withColumn("scheduled", F.to_timestamp("time_hour"))
+
+
 def flights(spark: SparkSession, job: Job, directory: Path) -> DataFrame:
     """The flights that the job is about, in the order of their scheduled hour within each partition."""
-    df = spark.read.csv(str(flights_csv(directory)), schema=FLIGHT, header=True, nullValue="NA")
-    df = df.withColumn("scheduled", F.to_timestamp("time_hour"))
+    df = read_flights(spark, str(flights_csv(directory)))
     if not job.full:
         df = df.where("month = 1")
     if job.rows is not None:
