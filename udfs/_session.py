@@ -9,6 +9,16 @@ from pyspark.sql import SparkSession
 
 __all__ = ["active_session", "share_of", "task_slots", "time_zone"]
 
+# What to do where the slots cannot be told.
+ALL_CORES = (
+    "set spark.cores.max (a standalone cluster gives an application all of its cores else, whatever "
+    "spark.executor.instances says)"
+)
+NO_BOUND = (
+    "set spark.executor.cores and spark.executor.instances (or, with dynamic allocation, "
+    "spark.dynamicAllocation.maxExecutors), or spark.cores.max on a standalone cluster"
+)
+
 
 def active_session() -> Any:
     """The session that a column is built in.
@@ -34,24 +44,19 @@ def task_slots(session: Any) -> int:
         ValueError: It cannot be told.
     """
     context = getattr(session, "_sc", None)
+    master = context.master if context else ""
     per_task = int(session.conf.get("spark.task.cpus", "1"))
-    local = re.fullmatch(r"local(?:\[\s*(\d+|\*)\s*(?:,.*)?\])?", context.master if context else "")
+    local = re.fullmatch(r"local(?:\[\s*(\d+|\*)\s*(?:,.*)?\])?", master)
     if local:
         return max(1, _local_cores(context, local[1]) // per_task)
-    cores = session.conf.get("spark.executor.cores", None)
-    most = session.conf.get("spark.cores.max", None)
-    if most is not None:
-        return max(1, int(most) // per_task)
-    executors = _most_executors(session)
-    if cores is not None and executors is not None:
-        return max(1, executors * (int(cores) // per_task))
-    cluster = re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,.*\]", context.master if context else "")
-    if cluster:
-        return max(1, int(cluster[1]) * (int(cluster[2]) // per_task))
-    raise ValueError(
-        "cluster_capacity needs to know how many tasks can run at once: set spark.cores.max, or spark.executor.cores "
-        "and spark.executor.instances (or spark.dynamicAllocation.maxExecutors), or give capacity= per task instead"
-    )
+    slots = _slots_of_cluster(session, master, per_task)
+    if slots is None:
+        remedy = ALL_CORES if _is_standalone(master) else NO_BOUND
+        raise ValueError(
+            f"cluster_capacity needs to know how many tasks can run at once: {remedy}, or give capacity= per task "
+            "instead"
+        )
+    return max(1, slots)
 
 
 def share_of(cluster_capacity: object, session: Any) -> int:
@@ -78,9 +83,28 @@ def _local_cores(context: Any, threads: str | None) -> int:
     return int(threads or 1)
 
 
-def _most_executors(session: Any) -> int | None:
+def _is_standalone(master: str) -> bool:
+    return master.startswith(("spark://", "local-cluster"))
+
+
+def _slots_of_cluster(session: Any, master: str, per_task: int) -> int | None:
+    """Where the master is not known, as in Spark Connect, whatever is set counts."""
+    most = session.conf.get("spark.cores.max", None)
+    if most is not None and (_is_standalone(master) or not master):  # the others do not look at it
+        return int(most) // per_task
+    cores = session.conf.get("spark.executor.cores", None)
+    executors = _most_executors(session, master)
+    if cores is not None and executors is not None:
+        return executors * (int(cores) // per_task)
+    cluster = re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,.*\]", master)
+    return None if cluster is None else int(cluster[1]) * (int(cluster[2]) // per_task)
+
+
+def _most_executors(session: Any, master: str) -> int | None:
     if str(session.conf.get("spark.dynamicAllocation.enabled", "false")).lower() == "true":
         found = session.conf.get("spark.dynamicAllocation.maxExecutors", None)
+    elif _is_standalone(master):
+        return None  # it starts as many as there are cores for
     else:
         found = session.conf.get("spark.executor.instances", None)
     return None if found is None else int(found)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import sys
-import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
-import trio
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
+import tests.service
+from tests.service import PATIENCE, Service
+
 HERE = Path(__file__).parent
-PATIENCE = 60.0  # seconds that only a hang takes
 
 CONF = {
     "spark.master": "local[2]",
@@ -57,149 +55,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture(autouse=True, scope="module")
 def _sent_by_value(request: pytest.FixtureRequest) -> Iterator[None]:
     """The workers cannot import the tests, so their functions travel as bytecode, as a notebook's do."""
-    modules: list[ModuleType] = [request.module, sys.modules[__name__]]
+    modules: list[ModuleType] = [request.module, tests.service]
     for module in modules:
         cloudpickle.register_pickle_by_value(module)
     yield
     for module in modules:
         cloudpickle.unregister_pickle_by_value(module)
-
-
-class Client:
-    """What a worker needs to know to ask the service."""
-
-    def __init__(self, port: int) -> None:
-        self.port = port
-
-    async def connect(self) -> trio.SocketStream:
-        return await trio.open_tcp_stream("127.0.0.1", self.port)
-
-    async def ask(self, question: object) -> str:
-        """The answer, over a connection of its own."""
-        async with await self.connect() as stream:
-            return await self.ask_on(stream, question)
-
-    async def ask_on(self, stream: trio.SocketStream, question: object) -> str:
-        """The answer, over this connection."""
-        await stream.send_all(f"{question}\n".encode())
-        answer = b""
-        while not answer.endswith(b"\n"):
-            data = await stream.receive_some()
-            if not data:
-                raise ConnectionError("the service has hung up")
-            answer += data
-        return answer.decode().rstrip("\n")
-
-
-class Service:
-    """Answers a question with itself, unless the test has other plans, and counts from outside what Spark does.
-
-    Attributes:
-        answer: async question -> answer; runs in the service's own loop.
-        calls: The questions, in the order in which they came.
-        running, peak_running: Calls that are being answered now, and most at once so far.
-        connections, connected: Connections so far, and those that are open now.
-        hung_up: Questions whose askers had gone before the answer.
-    """
-
-    def __init__(self) -> None:
-        self.answer: Callable[[str], Awaitable[str]] = _echo
-        self.calls: list[str] = []
-        self.running = self.peak_running = self.connections = self.connected = 0
-        self.hung_up: list[str] = []
-        self._changed = threading.Condition()
-        self._news = trio.Event()
-        self._thread = threading.Thread(target=trio.run, args=(self._main,), name="service")
-        self._thread.start()
-        self.wait_until(lambda: hasattr(self, "client"))
-
-    def wait_until(self, predicate: Callable[[], bool]) -> None:
-        """Return as soon as it is so; fail when it has not come true after a long time."""
-        with self._changed:
-            assert self._changed.wait_for(predicate, PATIENCE), vars(self)
-
-    def hold(self) -> Callable[[], None]:
-        """Answer nobody until the function that this returns is called."""
-        released = trio.Event()
-
-        async def hold(question: str) -> str:
-            await released.wait()
-            return question
-
-        self.answer = hold
-        return lambda: self._token.run_sync_soon(released.set)
-
-    async def until(self, predicate: Callable[[], bool]) -> None:
-        """The same as `wait_until`, for an `answer`."""
-        while not predicate():
-            await self._news.wait()
-
-    def stop(self) -> None:
-        self._token.run_sync_soon(self._scope.cancel)
-        self._thread.join(PATIENCE)
-
-    async def _main(self) -> None:
-        self._token = trio.lowlevel.current_trio_token()
-        with trio.CancelScope() as self._scope:
-            async with trio.open_nursery() as nursery:
-                listeners = await nursery.start(partial(trio.serve_tcp, self._serve, 0, host="127.0.0.1"))
-                self._change(client=Client(listeners[0].socket.getsockname()[1]))
-
-    async def _serve(self, stream: trio.SocketStream) -> None:
-        self._change(connections=self.connections + 1, connected=self.connected + 1)
-        try:
-            async for question in _questions(stream):
-                self.calls.append(question)
-                self._change(running=self.running + 1, peak_running=max(self.peak_running, self.running + 1))
-                try:
-                    answer = await self._answer(stream, question)
-                finally:
-                    # Before the answer goes out: whoever has it may ask the next question at once.
-                    self._change(running=self.running - 1)
-                if answer is not None:
-                    await stream.send_all(f"{answer}\n".encode())
-        except trio.BrokenResourceError:
-            pass
-        finally:
-            self._change(connected=self.connected - 1)
-
-    async def _answer(self, stream: trio.SocketStream, question: str) -> str | None:
-        """The answer, or None if the asker has gone."""
-        answer = None
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._watch, stream, question, nursery.cancel_scope)
-            answer = await self.answer(question)
-            nursery.cancel_scope.cancel()
-        return answer
-
-    async def _watch(self, stream: trio.SocketStream, question: str, answering: trio.CancelScope) -> None:
-        try:
-            await stream.receive_some()
-        except trio.BrokenResourceError:
-            pass
-        self._change(hung_up=[*self.hung_up, question])
-        answering.cancel()
-
-    def _change(self, **values: Any) -> None:
-        with self._changed:
-            vars(self).update(values)
-            self._changed.notify_all()
-        self._news.set()
-        self._news = trio.Event()
-
-    client: Client
-
-
-async def _echo(question: str) -> str:
-    return question
-
-
-async def _questions(stream: trio.SocketStream) -> AsyncIterator[str]:
-    buffered = b""
-    while data := await stream.receive_some():
-        *lines, buffered = (buffered + data).split(b"\n")
-        for line in lines:
-            yield line.decode()
 
 
 @pytest.fixture

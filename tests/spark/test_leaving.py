@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -87,6 +88,21 @@ def test_cancelling_the_job_ends_the_calls_and_makes_no_more(
     assert "cancelled" in str(action.error)
     service.wait_until(lambda: service.running == 0 and service.connected == 0)
     assert len(service.calls) == len(service.hung_up) == 20
+
+
+@KINDS
+def test_stopping_a_query_ends_the_calls_and_makes_no_more(
+    spark: SparkSession, service: Any, ask: Any, tmp_path: Path, kind: str
+) -> None:
+    service.hold()
+    stream = spark.readStream.format("rate-micro-batch").options(rowsPerBatch=1000, numPartitions=4).load()
+    df = asked(stream.withColumnRenamed("value", "id"), kind, ask, capacity=10)
+    query = df.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
+    service.wait_until(lambda: service.running == 20)
+    query.stop()
+    service.wait_until(lambda: service.running == 0 and service.connected == 0)
+    assert len(service.calls) == len(service.hung_up) == 20
+    assert not query.isActive
 
 
 def test_a_failure_in_one_task_ends_the_calls_of_the_others(spark: SparkSession, service: Any, ask: Any) -> None:

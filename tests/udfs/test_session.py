@@ -58,9 +58,13 @@ def test_without_a_session_one_is_told_to_make_one(monkeypatch: pytest.MonkeyPat
         ("local-cluster[2,3,1024]", {"spark_task_cpus": 2}, 2),
         ("spark://here:7077", {"spark_cores_max": 12}, 12),
         ("spark://here:7077", {"spark_cores_max": 12, "spark_task_cpus": 5}, 2),
+        ("local-cluster[2,3,1024]", {"spark_executor_cores": 1, "spark_executor_instances": 1}, 6),
+        ("spark://here:7077", {"spark_cores_max": 12, "spark_executor_cores": 1, "spark_executor_instances": 2}, 12),
         ("yarn", {"spark_executor_cores": 4, "spark_executor_instances": 5}, 20),
+        ("yarn", {"spark_executor_cores": 4, "spark_executor_instances": 5, "spark_cores_max": 2}, 20),
         ("yarn", {"spark_executor_cores": 5, "spark_executor_instances": 2, "spark_task_cpus": 2}, 4),
         (None, {"spark_executor_cores": 4, "spark_executor_instances": 5}, 20),
+        (None, {"spark_cores_max": 12}, 12),
     ],
     ids=str,
 )
@@ -74,17 +78,25 @@ def test_the_default_parallelism_is_a_number_of_partitions_and_says_nothing_of_s
     assert task_slots(session("local[4]", spark_default_parallelism=parallelism)) == 4
 
 
-def test_with_dynamic_allocation_the_most_executors_count() -> None:
+@pytest.mark.parametrize("master", ["yarn", "spark://here:7077"])
+def test_with_dynamic_allocation_the_most_executors_count(master: str) -> None:
     conf = {"spark_executor_cores": 4, "spark_executor_instances": 2, "spark_dynamicAllocation_enabled": "true"}
-    assert task_slots(session("yarn", spark_dynamicAllocation_maxExecutors=10, **conf)) == 40
-    with pytest.raises(ValueError, match=r"spark\.dynamicAllocation\.maxExecutors"):
-        task_slots(session("yarn", **conf))
+    assert task_slots(session(master, spark_dynamicAllocation_maxExecutors=10, **conf)) == 40
+    with pytest.raises(ValueError, match="cluster_capacity needs to know how many tasks can run at once"):
+        task_slots(session(master, **conf))
 
 
 @pytest.mark.parametrize("conf", [{}, {"spark_executor_cores": 4}, {"spark_executor_instances": 4}], ids=str)
 def test_where_the_slots_cannot_be_told_one_is_told_what_to_set(conf: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"set spark\.cores\.max, or spark\.executor\.cores and .*capacity="):
+    with pytest.raises(ValueError, match=r"set spark\.executor\.cores and spark\.executor\.instances .*capacity="):
         task_slots(session("yarn", **conf))
+
+
+@pytest.mark.parametrize("conf", [{}, {"spark_executor_cores": 1, "spark_executor_instances": 2}], ids=str)
+def test_a_standalone_cluster_gives_all_its_cores_unless_it_is_told_how_many(conf: dict[str, Any]) -> None:
+    """Seen with Spark 4.3: one executor was asked for, of one core, and each of two workers started one."""
+    with pytest.raises(ValueError, match=r"set spark\.cores\.max \(a standalone cluster gives .*capacity="):
+        task_slots(session("spark://here:7077", **conf))
 
 
 @pytest.mark.parametrize(("limit", "share"), [(4, 1), (7, 1), (8, 2), (400, 100)])
