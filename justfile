@@ -59,6 +59,11 @@ wheel: setup
 soak *ARGS: _java setup
     {{ python }} -m pytest -m "soak or hypothesis" --hypothesis-profile=soak --timeout=0 "$@"
 
+# Run the Spark tests with each PySpark from 4.0 to 4.3, or with those named (`just matrix 4.0`); takes pytest's arguments
+[no-exit-message]
+matrix *ARGS: _java setup
+    @.ci/matrix "$@"
+
 # Show which lines of the operator its tests do not reach
 cover: setup
     {{ python }} -m coverage run -m pytest tests/operator tests/properties
@@ -69,7 +74,7 @@ check: _java lint types wheel test
 
 # Remove .venv and all that the tools and Spark have left
 clean:
-    rm -rf .venv build dist .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+    rm -rf .venv .matrix build dist .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
     rm -rf spark-warehouse metastore_db artifacts derby.log
     find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

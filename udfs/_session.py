@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 __all__ = ["active_session", "share_of", "task_slots", "time_zone"]
@@ -21,15 +22,17 @@ NO_BOUND = (
 
 
 def active_session() -> Any:
-    """The session that a column is built in.
+    """The session that a column is built in: this thread's, else the one of all threads.
 
     Raises:
         RuntimeError: There is none; says what to do.
     """
-    session = SparkSession.getActiveSession()
-    if session is None:
-        raise RuntimeError("no Spark session is active: create one with SparkSession.builder.getOrCreate() first")
-    return session
+    try:
+        return SparkSession.active()
+    except PySparkRuntimeError:
+        raise RuntimeError(
+            "no Spark session is active: create one with SparkSession.builder.getOrCreate() first"
+        ) from None
 
 
 def time_zone(session: Any) -> str:
@@ -43,12 +46,11 @@ def task_slots(session: Any) -> int:
     Raises:
         ValueError: It cannot be told.
     """
-    context = getattr(session, "_sc", None)
-    master = context.master if context else ""
+    master = session.conf.get("spark.master", None) or ""
     per_task = int(session.conf.get("spark.task.cpus", "1"))
     local = re.fullmatch(r"local(?:\[\s*(\d+|\*)\s*(?:,.*)?\])?", master)
     if local:
-        return max(1, _local_cores(context, local[1]) // per_task)
+        return max(1, _local_cores(session, local[1]) // per_task)
     slots = _slots_of_cluster(session, master, per_task)
     if slots is None:
         remedy = ALL_CORES if _is_standalone(master) else NO_BOUND
@@ -76,11 +78,18 @@ def share_of(cluster_capacity: object, session: Any) -> int:
     return cluster_capacity // slots
 
 
-def _local_cores(context: Any, threads: str | None) -> int:
+def _local_cores(session: Any, threads: str | None) -> int:
     """The N of local[N]; `defaultParallelism` may be anything, for it can be set."""
-    if threads == "*":
-        return int(context._jvm.java.lang.Runtime.getRuntime().availableProcessors())  # noqa: SLF001 - as Spark does
-    return int(threads or 1)
+    if threads != "*":
+        return int(threads or 1)
+    context = getattr(session, "_sc", None)
+    if context is None:
+        raise ValueError(
+            "cluster_capacity needs to know how many tasks can run at once, and a Spark Connect session does not tell "
+            "the processors of its server, whose master is local[*]: start that with local[N], or give capacity= per "
+            "task instead"
+        )
+    return int(context._jvm.java.lang.Runtime.getRuntime().availableProcessors())  # noqa: SLF001 - as Spark does
 
 
 def _is_standalone(master: str) -> bool:

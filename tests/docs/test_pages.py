@@ -3,6 +3,7 @@
     ```python       an example: it is run
     ```text         after a line that ends in "prints:", exactly what the example above it prints
     <!-- real clock -->   anywhere in a section: its examples use threads or sockets
+    <!-- remote session -->   the same: they stand for themselves, and tests/connect runs them
 
 The examples before the first `##` heading are the page's set-up. Those of a section go on from them and from
 each other. `await`, `async with` and `async for` may stand at the top, as in `python -m trio`; such examples run on
@@ -58,6 +59,7 @@ class Section:
     page: Path
     title: str
     is_real_time: bool
+    is_remote: bool = field(default=False, kw_only=True)
     examples: list[Example] = field(default_factory=list)
 
     @property
@@ -110,7 +112,9 @@ def sections(page: Path) -> Iterator[Section]:
     for part, line in zip(parts[1:], lines[1:], strict=False):
         if found := _examples(part, line):
             title = part.splitlines()[0].removeprefix("## ")
-            yield Section(page, title, "<!-- real clock -->" in part, [*setup, *found])
+            is_remote = "<!-- remote session -->" in part
+            examples = found if is_remote else [*setup, *found]
+            yield Section(page, title, "<!-- real clock -->" in part, examples, is_remote=is_remote)
 
 
 def _examples(text: str, line: int) -> list[Example]:
@@ -148,6 +152,6 @@ def test_the_examples_of_a_section_run(section: Section, service: str) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("section", [each for each in SECTIONS if each.needs_spark], ids=str)
+@pytest.mark.parametrize("section", [each for each in SECTIONS if each.needs_spark and not each.is_remote], ids=str)
 def test_the_examples_of_a_section_run_on_spark(section: Section, service: str, lent: dict[str, Any]) -> None:
     section.run(lent if section.page.name == "README.md" else {}, service)

@@ -6,6 +6,7 @@ from collections import Counter
 from random import random
 from typing import Any
 
+import pyspark
 import pytest
 import trio
 from pyspark.sql import DataFrame, SparkSession
@@ -42,6 +43,15 @@ def counted(service: Any) -> AsyncPandasUDF:
         return int(await client.ask(value))
 
     return counted  # type: ignore[no-any-return]
+
+
+def test_a_version_of_spark_has_a_column_udf_or_says_which_one_has(spark: SparkSession, numbers: DataFrame) -> None:
+    for use in (lambda: numbers.select(plus_one("id")), lambda: spark.udf.register("plus_one", plus_one)):
+        if tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 1):
+            use()
+        else:
+            with pytest.raises(RuntimeError, match=r"needs Spark 4\.1 or newer, and this is 4\.0\..*"):
+                use()
 
 
 def test_every_row_gets_its_own_result_however_late_it_comes(numbers: DataFrame) -> None:

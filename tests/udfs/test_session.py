@@ -19,27 +19,32 @@ class Conf:
         return self._values.get(key, *default)
 
 
-def session(master: str | None = None, **conf: Any) -> Any:
-    """A stand-in; `spark_executor_cores=4` is `spark.executor.cores`. Without a master it is a Connect session."""
-    stub = SimpleNamespace(conf=Conf({key.replace("_", "."): str(value) for key, value in conf.items()}))
-    if master is not None:
-        runtime = SimpleNamespace(availableProcessors=lambda: 16)
-        lang = SimpleNamespace(Runtime=SimpleNamespace(getRuntime=lambda: runtime))
-        stub._sc = SimpleNamespace(
-            master=master,
-            # what LocalSchedulerBackend answers: the setting, and only without it the cores
-            defaultParallelism=int(conf.get("spark_default_parallelism", 16)),
-            _jvm=SimpleNamespace(java=SimpleNamespace(lang=lang)),
-        )
+def connect_session(master: str | None = None, **conf: Any) -> Any:
+    """A stand-in; `spark_executor_cores=4` is `spark.executor.cores`. All that it has is its configuration."""
+    values = {key.replace("_", "."): str(value) for key, value in conf.items()}
+    return SimpleNamespace(conf=Conf(values if master is None else values | {"spark.master": master}))
+
+
+def session(master: str, **conf: Any) -> Any:
+    """The same with a JVM, which has 16 processors."""
+    stub = connect_session(master, **conf)
+    runtime = SimpleNamespace(availableProcessors=lambda: 16)
+    lang = SimpleNamespace(Runtime=SimpleNamespace(getRuntime=lambda: runtime))
+    stub._sc = SimpleNamespace(
+        # what LocalSchedulerBackend answers: the setting, and only without it the cores
+        defaultParallelism=int(conf.get("spark_default_parallelism", 16)),
+        _jvm=SimpleNamespace(java=SimpleNamespace(lang=lang)),
+    )
     return stub
 
 
 def test_the_time_zone_is_the_sessions() -> None:
-    assert time_zone(session(spark_sql_session_timeZone="America/New_York")) == "America/New_York"
+    assert time_zone(connect_session(spark_sql_session_timeZone="America/New_York")) == "America/New_York"
 
 
 def test_without_a_session_one_is_told_to_make_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(SparkSession, "_instantiatedSession", None)
     with pytest.raises(RuntimeError, match="no Spark session is active: create one with SparkSession"):
         active_session()
 
@@ -63,13 +68,24 @@ def test_without_a_session_one_is_told_to_make_one(monkeypatch: pytest.MonkeyPat
         ("yarn", {"spark_executor_cores": 4, "spark_executor_instances": 5}, 20),
         ("yarn", {"spark_executor_cores": 4, "spark_executor_instances": 5, "spark_cores_max": 2}, 20),
         ("yarn", {"spark_executor_cores": 5, "spark_executor_instances": 2, "spark_task_cpus": 2}, 4),
-        (None, {"spark_executor_cores": 4, "spark_executor_instances": 5}, 20),
-        (None, {"spark_cores_max": 12}, 12),
     ],
     ids=str,
 )
-def test_the_slots_are_the_tasks_that_can_run_at_once(master: str | None, conf: dict[str, Any], slots: int) -> None:
+def test_the_slots_are_the_tasks_that_can_run_at_once(master: str, conf: dict[str, Any], slots: int) -> None:
     assert task_slots(session(master, **conf)) == slots
+    if "*" not in master:
+        assert task_slots(connect_session(master, **conf)) == slots
+
+
+def test_a_connect_session_that_tells_no_master_may_have_the_settings() -> None:
+    assert task_slots(connect_session(spark_executor_cores=4, spark_executor_instances=5)) == 20
+    with pytest.raises(ValueError, match=r"set spark\.executor\.cores and .*, or spark\.cores\.max"):
+        task_slots(connect_session())
+
+
+def test_a_connect_session_cannot_count_the_processors_of_its_server() -> None:
+    with pytest.raises(ValueError, match=r"does not tell the processors of its server, .* start that with local\[N\]"):
+        task_slots(connect_session("local[*]"))
 
 
 @pytest.mark.parametrize("parallelism", [1, 100])
