@@ -33,7 +33,7 @@ def test_the_examples_run_in_a_process_that_is_a_client_and_nothing_else(
     done = subprocess.run(
         [sys.executable, str(script)],
         cwd=tmp_path,
-        env=environment | {"PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)},
+        env=environment | {"PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path), "JAVA_HOME": str(tmp_path / "no java")},
         capture_output=True,
         text=True,
         timeout=2 * PATIENCE,
