@@ -14,6 +14,7 @@
 
 from trio_asyncio_io import AsyncFunction, DelayList, ExponentialBackoff, FixedDelay, Observer, RetryBudget
 
+from ._carry_over import CarriedTooLongError, CarryOver
 from ._column import AsyncPandasUDF, async_pandas_udf
 from ._dataframe import keyed_wait, ordered_wait, unordered_wait
 from ._hangup import HangUpError
@@ -22,6 +23,8 @@ from ._results import ResultTypeError
 __all__ = [
     "AsyncFunction",
     "AsyncPandasUDF",
+    "CarriedTooLongError",
+    "CarryOver",
     "DelayList",
     "ExponentialBackoff",
     "FixedDelay",

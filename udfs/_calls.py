@@ -50,11 +50,11 @@ class RowCalls(AsyncFunction[Row, Row]):
     async def invoke(self, row: Row) -> Row:
         """Call the user's function for one row."""
         row.attempts += 1
-        if self._keeps_time and row.attempts == 1:
+        if self._keeps_time and row.started is None:
             row.started = trio.current_time()
         row.result = await self._call(*row.inputs)
         if self._keeps_time:
-            row.seconds = trio.current_time() - row.started
+            row.seconds = self._seconds(row)
         return row
 
     async def _timed_out(self, row: Row) -> Row:
@@ -64,8 +64,12 @@ class RowCalls(AsyncFunction[Row, Row]):
 
     async def _failed(self, row: Row, exception: Exception) -> Row:
         row.result = None
-        row.failure = Failure(exception, row.attempts, trio.current_time() - row.started)
+        row.failure = Failure(exception, row.attempts, self._seconds(row))
         return row
+
+    def _seconds(self, row: Row) -> float:
+        """Since the first call; 0.0 where nobody will ask."""
+        return 0.0 if row.started is None else trio.current_time() - row.started
 
 
 def raised_by_user(error: BaseException) -> BaseException:

@@ -9,14 +9,21 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType, StructField, StructType
 
+from ._carry_over import CarryOver
 from ._enrichment import ERROR_COLUMN, Enrichment
 from ._output import ERROR_TYPE
 from ._pack import parameter_names
 from ._schema import check_columns, event_time_column, key_column, microseconds, new_columns, position_of
 from ._session import share_of, time_zone
 from ._settings import Settings, SettingsArguments, make_settings
+from ._stages import check_carry_over, in_stages
 
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
+
+NOT_ORDERED = (
+    "ordered_wait has no carry_over: one straggler would hold back, and carry over, every row behind it. Take "
+    "unordered_wait, or keyed_wait where the order matters for each key"
+)
 
 
 def ordered_wait(
@@ -82,6 +89,7 @@ def unordered_wait(
     flatten: bool = False,
     event_time: str | None = None,
     max_out_of_orderness: str | None = None,
+    carry_over: CarryOver | None = None,
     **arguments: Unpack[SettingsArguments],
 ) -> DataFrame:
     """The DataFrame with new columns from an async function, each row as soon as its result is there.
@@ -111,7 +119,7 @@ def unordered_wait(
     """
     delay = _delay(event_time, max_out_of_orderness)
     settings = _settings(df, function, timeout, dict(arguments), mode="unordered", delay=delay)
-    return _wait(df, function, schema, inputs, settings, flatten=flatten, event_time=event_time)
+    return _wait(df, function, schema, inputs, settings, flatten=flatten, event_time=event_time, carry_over=carry_over)
 
 
 def keyed_wait(
@@ -125,6 +133,7 @@ def keyed_wait(
     flatten: bool = False,
     event_time: str | None = None,
     max_out_of_orderness: str | None = None,
+    carry_over: CarryOver | None = None,
     **arguments: Unpack[SettingsArguments],
 ) -> DataFrame:
     """The DataFrame with new columns from an async function, one call at a time and in order for each key.
@@ -155,7 +164,8 @@ def keyed_wait(
     delay = _delay(event_time, max_out_of_orderness)
     settings = _settings(df, function, timeout, dict(arguments), mode="keyed", delay=delay)
     keys = _names("key", [key] if isinstance(key, str) else key)
-    return _wait(df, function, schema, inputs, settings, flatten=flatten, event_time=event_time, keys=keys)
+    more: dict[str, Any] = {"event_time": event_time, "keys": keys, "carry_over": carry_over}
+    return _wait(df, function, schema, inputs, settings, flatten=flatten, **more)
 
 
 def _delay(event_time: str | None, max_out_of_orderness: str | None) -> int | None:
@@ -165,6 +175,8 @@ def _delay(event_time: str | None, max_out_of_orderness: str | None) -> int | No
 
 
 def _settings(df: DataFrame, function: Any, timeout: float, arguments: dict[str, Any], **more: Any) -> Settings:
+    if "carry_over" in arguments:
+        raise TypeError(NOT_ORDERED)
     cluster_capacity = arguments.pop("cluster_capacity", None)
     if cluster_capacity is not None:
         arguments["capacity"] = share_of(cluster_capacity, df.sparkSession)
@@ -181,7 +193,15 @@ def _wait(
     flatten: bool,
     event_time: str | None = None,
     keys: Sequence[str] = (),
+    carry_over: CarryOver | None = None,
 ) -> DataFrame:
+    if carry_over is not None:
+        check_carry_over(carry_over, df)
+        if event_time is not None:
+            raise ValueError(
+                f"carry_over and event_time={event_time!r} exclude each other: a row that is carried over comes out "
+                "behind rows of later micro-batches, and would cross their watermarks"
+            )
     session = df.sparkSession
     names = _names("inputs", parameter_names(function) if inputs is None else inputs)
     existing, added = df.schema, new_columns(schema)
@@ -205,11 +225,15 @@ def _wait(
         flatten=flatten,
     )
 
+    result = StructType([*existing.fields, *added.fields, *more])
+    if carry_over is not None:
+        return in_stages(df, work, carry_over, result, keys)
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return work.run(batches)
 
     run.__name__ = run.__qualname__ = settings.function.name
-    return df.mapInArrow(run, StructType([*existing.fields, *added.fields, *more]))
+    return df.mapInArrow(run, result)
 
 
 def _names(what: str, names: Any) -> list[str]:
