@@ -1,4 +1,4 @@
-"""The carried rows: input rows of one batch, with what must be known of each to go on with it in a later micro-batch."""
+"""The carried rows: input rows of one batch, and what must be known of each in a later micro-batch."""
 
 from __future__ import annotations
 

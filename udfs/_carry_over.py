@@ -26,9 +26,9 @@ class CarryOver:
             each time it is made never ends, and its row becomes too old.
         most: Most rows that a bucket carries, 0 or more. While there are more unfinished rows than these, the task
             works on beyond the budget: that is the backpressure. 0: every micro-batch waits for all of its calls.
-        max_age: Seconds after which a row is not called again, not below `budget`, `math.inf` for never. They count from
-            the micro-batch that brought the row. Such a row has failed with a `CarriedTooLongError`, and goes where
-            `on_error` says.
+        max_age: Seconds after which a row is not called again, not below `budget`, `math.inf` for never. They count
+            from the micro-batch that brought the row. Such a row has failed with a `CarriedTooLongError`, and goes
+            where `on_error` says.
 
     Raises:
         TypeError, ValueError: An argument is out of its range; the message names it and its value.

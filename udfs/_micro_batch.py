@@ -80,8 +80,9 @@ class MicroBatch:
         age = (self._now - row.since) / 1000
         if age <= self._carry_over.max_age:
             return False
+        most = self._carry_over.max_age
         error = CarriedTooLongError(
-            f"the row was not finished in {age:.1f} s and {row.attempts} calls: max_age is {self._carry_over.max_age:g} s"
+            f"the row was not finished in {age:.1f} s and {row.attempts} calls: max_age is {most:g} s"
         )
         if self._work.settings.on_error == "raise":
             error.add_note(repr(row))

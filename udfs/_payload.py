@@ -1,4 +1,4 @@
-"""The payload: a record batch as the bytes of one binary value, so that nothing on its way looks at the user's types."""
+"""The payload: a record batch as one binary value, so that nothing on its way looks at the user's types."""
 
 from __future__ import annotations
 
