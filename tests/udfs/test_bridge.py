@@ -436,7 +436,7 @@ def test_a_call_that_gives_its_result_although_it_is_cancelled_is_paid_for_and_c
             pass
         return value
 
-    chunks = enrich(until(running, rows([1, 2])), settings(call, mode="unordered", capacity=1), Budget(SPENT, 2))
+    chunks = enrich(until(running, rows([1])), settings(call, mode="unordered"), Budget(SPENT, 1))
     assert values(chunks) == [1]
 
 
