@@ -104,6 +104,9 @@ def unordered_wait(
         event_time: The name of a timestamp column, or None. Rows where it is null move no watermark.
         max_out_of_orderness: With `event_time`: how much older than the latest row a row may still be, as
             an interval such as "10 seconds".
+        carry_over: For a streaming DataFrame, without `event_time`: a `CarryOver`, so that stragglers do not hold up
+            the micro-batch. Their rows come out in a later one, exactly once; the output has no watermark.
+            Needs the RocksDB state store, and shuffles all rows. None: a micro-batch waits for all its calls.
 
     Returns:
         The DataFrame, with all its columns and the new ones behind them.
@@ -146,7 +149,7 @@ def keyed_wait(
     All else is as in `unordered_wait`. A row that waits for its key holds a place in the buffer, not a slot.
 
     Args:
-        df, function, schema, timeout, inputs, flatten, event_time, max_out_of_orderness, arguments: As in
+        df, function, schema, timeout, inputs, flatten, event_time, max_out_of_orderness, carry_over, arguments: As in
             `unordered_wait`.
         key: The name of a column, or several: which rows must keep their order. A null is a key like any other.
             Arrays, maps and structs are none.

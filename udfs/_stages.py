@@ -43,9 +43,9 @@ def check_carry_over(carry_over: object, df: DataFrame) -> None:
         raise ValueError(f'carry_over needs the RocksDB state store, got {provider}: set "{PROVIDER}" to "{ROCKSDB}"')
     try:
         import_module(MESSAGES)
-    except ImportError as error:
+    except Exception as error:  # missing, or too old, for which protobuf has an exception of its own
         raise ImportError(
-            f"carry_over needs protobuf, here and on the workers ({error}): pip install 'trio-asyncio-io[spark]'"
+            f"carry_over needs protobuf, here and on the workers: pip install 'trio-asyncio-io[spark]' ({error})"
         ) from error
 
 

@@ -291,7 +291,7 @@ def test_without_protobuf_it_says_what_to_install(
     endless: DataFrame, ask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyspark.sql.streaming.proto.StateMessage_pb2", None)
-    with pytest.raises(ImportError, match=r"needs protobuf.*pip install 'trio-asyncio-io\[spark\]'"):
+    with pytest.raises(ImportError, match=r"needs protobuf, .* pip install 'trio-asyncio-io\[spark\]'"):
         unordered_wait(endless, ask, "answer string", timeout=1.0, carry_over=SHORT)
 
 
