@@ -78,6 +78,7 @@ class _Task:
         self._inbox, self._source = trio.open_memory_channel[list[Row]](float("inf"))
         self._scope = trio.CancelScope()
         self._done = threading.Event()
+        self._is_stopped = False
         self._connection = worker_socket()
         self._runtime = Runtime.current()
         self._runtime.start(self._run, self._on_death)
@@ -90,8 +91,10 @@ class _Task:
         self._runtime.soon(self._inbox.close)
 
     def stop(self) -> None:
-        self._runtime.soon(self._scope.cancel)
-        self._done.wait(STOP_SECONDS)
+        if not self._is_stopped:
+            self._is_stopped = True
+            self._runtime.soon(self._scope.cancel)
+            self._done.wait(STOP_SECONDS)
 
     def chunks_until(self, bound: int) -> Iterator[list[Row]]:
         """The chunks that are there; wait for more while `bound` rows or more are under way.

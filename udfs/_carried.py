@@ -14,6 +14,9 @@ __all__ = ["Carried"]
 # They stand behind the user's columns and are found again by their place, for the user may have some of these names.
 LIFE = [pa.field("since", pa.int64()), pa.field("attempts", pa.int32())]
 
+VERSION = b"1"
+VERSION_KEY = b"udfs.carried"
+
 
 @dataclass(frozen=True, slots=True)
 class Carried:
@@ -37,15 +40,27 @@ class Carried:
     def to_state(self) -> Iterator[bytes]:
         """The values that stand for these rows in the state store."""
         life = [pa.array(self.since, pa.int64()), pa.array(self.attempts, pa.int32())]
-        schema = pa.schema([*self.batch.schema, *LIFE], self.batch.schema.metadata)
+        known = self.batch.schema.metadata or {}
+        schema = pa.schema([*self.batch.schema, *LIFE], {**known, VERSION_KEY: VERSION})
         return in_payloads(pa.RecordBatch.from_arrays([*self.batch.columns, *life], schema=schema))
 
     @classmethod
     def from_state(cls, values: Iterable[bytes]) -> Iterator[Carried]:
-        """The rows of which `to_state` made these values."""
+        """The rows of which `to_state` made these values.
+
+        Raises:
+            ValueError: Another release has made them, in another form.
+        """
         for value in values:
             batch = from_payload(value)
+            known = dict(batch.schema.metadata or {})
+            version = known.pop(VERSION_KEY, None)
+            if version != VERSION:
+                raise ValueError(
+                    f"the rows that were carried over have version {version!r}, and this release reads {VERSION!r}: "
+                    "let the query drain with the release that wrote them"
+                )
             *columns, since, attempts = batch.columns
-            schema = pa.schema(list(batch.schema)[: len(columns)], batch.schema.metadata)
+            schema = pa.schema(list(batch.schema)[: len(columns)], known or None)
             rows = pa.RecordBatch.from_arrays(columns, schema=schema)
             yield cls(rows, since.to_pylist(), attempts.to_pylist())

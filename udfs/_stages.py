@@ -62,7 +62,7 @@ def in_stages(
         keys: Columns whose rows must stay together and in order; none: rows go round.
     """
     session = df.sparkSession
-    ids = bucket_ids(session, int(session.conf.get("spark.sql.shuffle.partitions") or 1))
+    ids = bucket_ids(session, int(str(session.conf.get("spark.sql.shuffle.partitions"))))
     buckets = Buckets(ids, by_last_column=bool(keys))
     processor: Any = CarryingProcessor(work, carry_over, tuple(df.columns), in_order=bool(keys))
 
