@@ -78,13 +78,22 @@ class Query:
                 driver.wait()
                 _until(lambda: not _of_session(driver.pid), "processes of the driver live on")
 
-    def killed_at(self, calls: int, seconds: float) -> None:
-        """Run the driver until so many calls more have been made, and so long after that."""
+    def killed_after(self, commits: int, seconds: float) -> None:
+        """Run the driver until so many micro-batches more are committed and calls are made, and so long after that."""
+        calls, before = len(self.service.calls), self._commits()
         with self.running() as driver:
-            goal = len(self.service.calls) + calls
-            _until(lambda: len(self.service.calls) >= goal or driver.poll() is not None, "nobody calls")
+            _until(
+                lambda: (
+                    driver.poll() is not None
+                    or (len(self.service.calls) > calls and self._commits() >= before + commits)
+                ),
+                "no micro-batch is committed",
+            )
             time.sleep(seconds)
             assert driver.poll() is None, self.log()
+
+    def _commits(self) -> int:
+        return sum(each.name.isdigit() for each in (self._folder / "checkpoint" / "commits").glob("*"))
 
     def written(self) -> list[int]:
         """The numbers in the sink's committed files."""
@@ -121,8 +130,8 @@ def _of_session(leader: int) -> list[str]:
 
 def _killed_again_and_again(query: Query, kills: int, seed: int) -> None:
     dice = random.Random(seed)
-    for _ in range(kills):
-        query.killed_at(dice.randrange(1, 40), dice.uniform(0.0, 3.0))
+    for number in range(kills):
+        query.killed_after(number % 3, dice.uniform(0.0, 1.5))
     query.add(1)
     with query.running() as driver:
         done = list(range(query.rows))
