@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -12,10 +14,11 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 import benchmarks
 
 from ._overhead import overhead
+from ._plot import plot
 from ._report import Report, Section
 from ._throughput import throughput
 
-PARTS = ("operator", "latency", "spark")
+PARTS = ("operator", "latency", "spark", "streaming")
 WIDTH = 110  # columns, where there is no terminal to ask
 
 
@@ -25,7 +28,7 @@ def main() -> int:
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     report = Report(options.quick)
     for part in options.parts or PARTS:
-        for section in _measured(part, console, quick=options.quick):
+        for section in _measured(part, console, options):
             section.show(console)
             report.sections.append(section)
     if options.json is not None:
@@ -34,7 +37,8 @@ def main() -> int:
     return 0
 
 
-def _measured(part: str, console: Console, *, quick: bool) -> list[Section]:
+def _measured(part: str, console: Console, options: argparse.Namespace) -> list[Section]:
+    quick = options.quick
     columns = (SpinnerColumn(), TextColumn("{task.description}: {task.completed} measurements"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(part, total=None)
@@ -49,7 +53,18 @@ def _measured(part: str, console: Console, *, quick: bool) -> list[Section]:
         from ._enriching import cost, gain, session  # noqa: PLC0415 - the operator is measured without Spark too
 
         with session() as spark:
+            if part == "streaming":
+                return [_streamed(spark, options, on_step)]
             return [measure(spark, quick=quick, on_step=on_step) for measure in (cost, gain)]
+
+
+def _streamed(spark: Any, options: argparse.Namespace, on_step: Callable[[], object]) -> Section:
+    from ._micro_batches import micro_batches  # noqa: PLC0415 - as above
+
+    section, found = micro_batches(spark, quick=options.quick, on_step=on_step)
+    if options.plot is not None:
+        plot(found, section.title, options.plot)
+    return section
 
 
 def _options() -> argparse.Namespace:
@@ -59,6 +74,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("parts", nargs="*", metavar="part", help=f"{', '.join(PARTS)} (default: all)")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds: about three minutes in all")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the numbers there, too")
+    parser.add_argument("--plot", type=Path, metavar="PATH", help="draw the micro-batches of `streaming` there, as SVG")
     options = parser.parse_args()
     for part in options.parts:
         if part not in PARTS:

@@ -3,11 +3,13 @@
 # The layout. Imports point down only; `_bridge` is the one place where synchronous code enters Trio.
 #
 #     _column  _dataframe                      the doors, on the driver
-#     _settings  _schema  _session  _pack  _metrics      what is checked there and pickled
+#     _stages                                  the plan of a query that carries rows over
+#     _settings  _schema  _session  _pack  _metrics  _carry_over    what is checked there and pickled
 #     ─────────────────────────────────────────────────────────────────────────
-#     _bridge                                  Spark's thread and the loop's thread
+#     _stateful  _micro_batch  _buckets        a bucket's state and rows from one micro-batch to the next
+#     _bridge  _budget                         Spark's thread and the loop's thread
 #     _runtime  _hangup  _calls  _observer     in the loop
-#     _enrichment  _rows  _results  _output  _carry    Arrow in and out, in Spark's thread
+#     _enrichment  _rows  _results  _output  _carry  _carried  _payload    Arrow in and out, in Spark's thread
 #
 #     http                                     an httpx client that stays fast on Trio
 #     http_columns                             HTTP as columns and SQL functions, without a function
@@ -16,6 +18,7 @@
 
 from trio_asyncio_io import AsyncFunction, DelayList, ExponentialBackoff, FixedDelay, Observer, RetryBudget
 
+from ._carry_over import CarriedTooLongError, CarryOver
 from ._column import AsyncPandasUDF, async_pandas_udf
 from ._dataframe import keyed_wait, ordered_wait, unordered_wait
 from ._hangup import HangUpError
@@ -25,6 +28,8 @@ from ._results import ResultTypeError
 __all__ = [
     "AsyncFunction",
     "AsyncPandasUDF",
+    "CarriedTooLongError",
+    "CarryOver",
     "DelayList",
     "ExponentialBackoff",
     "FixedDelay",

@@ -15,8 +15,9 @@ from typing import Any
 
 import trio
 
-from trio_asyncio_io import AsyncWaitOperator, Results, StreamRecord, assign_watermarks
+from trio_asyncio_io import AsyncWaitOperator, Results, Snapshot, StreamRecord, assign_watermarks
 
+from ._budget import Budget
 from ._calls import RowCalls, raised_by_user
 from ._hangup import HangUpError, until_hangup, worker_socket
 from ._rows import Row
@@ -35,12 +36,15 @@ STOP_SECONDS = 2.0
 _END = object()
 
 
-def enrich(batches: Iterator[list[Row]], settings: Settings) -> Iterator[list[Row]]:
+def enrich(batches: Iterator[list[Row]], settings: Settings, budget: Budget | None = None) -> Iterator[list[Row]]:
     """The same rows, each with its result or its failure, in chunks.
 
     Batch: the next one is read as soon as fewer rows than the buffer are under way; at most the buffer and
     one batch are held. Order: that of the settings' mode. Runs where: in Spark's thread of a Python worker;
     the calls run in the worker's loop. Closing this generator cancels them and waits until they have unwound.
+
+    With a budget: once it is spent and no more rows than it allows are unfinished, the calls are cancelled. Every
+    row that is done by then comes out; the others do not. All batches are read in any case.
 
     Raises:
         Exception: The user's own, if the settings say so.
@@ -51,12 +55,13 @@ def enrich(batches: Iterator[list[Row]], settings: Settings) -> Iterator[list[Ro
         for rows in batches:
             if not rows:
                 continue
-            task = task or _Task(settings)
+            task = task or _Task(settings, budget or Budget())
             task.send(rows)
             yield from task.chunks_until(settings.bound)
         if task is not None:
             task.end()
             yield from task.chunks_until(1)
+            yield from task.chunks_of_the_stopped()
     finally:
         if task is not None:
             task.stop()
@@ -65,13 +70,15 @@ def enrich(batches: Iterator[list[Row]], settings: Settings) -> Iterator[list[Ro
 class _Task:
     """One Spark task's operator, seen from Spark's thread; what runs in the loop says so."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, budget: Budget) -> None:
         self._settings = settings
+        self._budget = budget
         self._under_way = 0
         self._outbox: SimpleQueue[list[Row] | BaseException | object] = SimpleQueue()
         self._inbox, self._source = trio.open_memory_channel[list[Row]](float("inf"))
         self._scope = trio.CancelScope()
         self._done = threading.Event()
+        self._is_stopped = False
         self._connection = worker_socket()
         self._runtime = Runtime.current()
         self._runtime.start(self._run, self._on_death)
@@ -84,14 +91,19 @@ class _Task:
         self._runtime.soon(self._inbox.close)
 
     def stop(self) -> None:
-        self._runtime.soon(self._scope.cancel)
-        self._done.wait(STOP_SECONDS)
+        if not self._is_stopped:
+            self._is_stopped = True
+            self._runtime.soon(self._scope.cancel)
+            self._done.wait(STOP_SECONDS)
 
     def chunks_until(self, bound: int) -> Iterator[list[Row]]:
-        """The chunks that are there; wait for more while `bound` rows or more are under way."""
+        """The chunks that are there; wait for more while `bound` rows or more are under way.
+
+        Once the budget is spent, the bound is that of the budget, if this is higher.
+        """
         while True:
             try:
-                item = self._outbox.get(block=self._under_way >= bound)
+                item = self._next(bound)
             except Empty:
                 return
             if isinstance(item, BaseException):
@@ -100,6 +112,22 @@ class _Task:
                 return
             self._under_way -= len(item)
             yield item
+
+    def chunks_of_the_stopped(self) -> Iterator[list[Row]]:
+        """Cancel what the budget leaves unfinished; the chunks of what was done before that took effect."""
+        if self._under_way:
+            self.stop()
+            yield from self.chunks_until(self._under_way + 1)
+
+    def _next(self, bound: int) -> list[Row] | BaseException | object:
+        """What comes next out of the loop; `Empty` if there is nothing and no need to wait."""
+        remaining = self._budget.remaining()
+        if self._under_way >= bound and remaining != 0.0:
+            try:
+                return self._outbox.get(timeout=remaining)
+            except Empty:
+                pass
+        return self._outbox.get(block=self._under_way >= max(bound, self._budget.most + 1))
 
     def _deliver(self, rows: list[Row]) -> None:
         try:
@@ -143,8 +171,13 @@ class _Task:
             calls = RowCalls(function, on_timeout, settings)
             source = await stack.enter_async_context(self._elements())
             operator: AsyncWaitOperator[Row, Row] = AsyncWaitOperator(calls, source=source, **calls.options())
-            async with operator:
-                await self._collect(operator.output)
+            try:
+                async with operator:
+                    await self._collect(operator.output)
+            except trio.Cancelled:
+                if rows := _done_rows(operator.snapshot()):
+                    self._outbox.put(rows)
+                raise
 
     @asynccontextmanager
     async def _elements(self) -> AsyncIterator[AsyncIterator[Any]]:
@@ -182,6 +215,11 @@ async def _fill(chunk: list[Any], results: Results[Any]) -> None:
             chunk.append(results.receive_nowait())
         except trio.WouldBlock:
             chunk.append(await results.receive())
+
+
+def _done_rows(snapshot: Snapshot) -> list[Row]:
+    """The rows that have their results and were not received: their calls have been paid for."""
+    return [row for element in snapshot.elements for row in element.results or ()]
 
 
 def _rows_in(chunk: list[Any]) -> list[Row]:

@@ -53,24 +53,28 @@ class RowCalls(AsyncFunction[Row, Row]):
         row.attempts += 1
         if self._keeps_time:
             from_cache.set(False)
-            if row.attempts == 1:
+            if row.started is None:
                 row.started = trio.current_time()
         row.result = await self._call(*row.inputs)
         if self._keeps_time:
             row.cached = from_cache.get()
-            row.seconds = trio.current_time() - row.started
+            row.seconds = self._seconds(row)
         return row
 
     async def _timed_out(self, row: Row) -> Row:
         assert self._on_timeout is not None
         row.result = await self._on_timeout(*row.inputs)
-        row.seconds = trio.current_time() - row.started
+        row.seconds = self._seconds(row)
         return row
 
     async def _failed(self, row: Row, exception: Exception) -> Row:
         row.result = None
-        row.failure = Failure(exception, row.attempts, trio.current_time() - row.started)
+        row.failure = Failure(exception, row.attempts, self._seconds(row))
         return row
+
+    def _seconds(self, row: Row) -> float:
+        """Since the first call; 0.0 where nobody will ask."""
+        return 0.0 if row.started is None else trio.current_time() - row.started
 
 
 def raised_by_user(error: BaseException) -> BaseException:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Unpack
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql.types import DataType, StructField, StructType
 
+from ._carry_over import CarryOver
 from ._enrichment import Enrichment
 from ._metrics import check_metrics, observed
 from ._output import extras_of
@@ -16,8 +17,14 @@ from ._pack import parameter_names
 from ._schema import check_columns, event_time_column, key_column, microseconds, new_columns, position_of
 from ._session import share_of, time_zone
 from ._settings import Settings, SettingsArguments, make_settings
+from ._stages import check_carry_over, in_stages
 
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
+
+NOT_ORDERED = (
+    "ordered_wait has no carry_over: one straggler would hold back, and carry over, every row behind it. Take "
+    "unordered_wait, or keyed_wait where the order matters for each key"
+)
 
 
 class DataFrameArguments(SettingsArguments, total=False):
@@ -93,6 +100,7 @@ def unordered_wait(
     flatten: bool = False,
     event_time: str | None = None,
     max_out_of_orderness: str | None = None,
+    carry_over: CarryOver | None = None,
     **arguments: Unpack[DataFrameArguments],
 ) -> DataFrame:
     """The DataFrame with new columns from an async function, each row as soon as its result is there.
@@ -107,6 +115,9 @@ def unordered_wait(
         event_time: The name of a timestamp column, or None. Rows where it is null move no watermark.
         max_out_of_orderness: With `event_time`: how much older than the latest row a row may still be, as
             an interval such as "10 seconds".
+        carry_over: For a streaming DataFrame, without `event_time`: a `CarryOver`, so that stragglers do not hold up
+            the micro-batch. Their rows come out in a later one, exactly once; the output has no watermark.
+            Needs the RocksDB state store, and shuffles all rows. None: a micro-batch waits for all its calls.
 
     Returns:
         The DataFrame, with all its columns and the new ones behind them.
@@ -123,7 +134,8 @@ def unordered_wait(
     delay = _delay(event_time, max_out_of_orderness)
     metrics = arguments.pop("metrics", None)
     settings = _settings(df, function, timeout, dict(arguments), metrics, mode="unordered", delay=delay)
-    return _wait(df, function, schema, inputs, settings, flatten=flatten, event_time=event_time, metrics=metrics)
+    more: dict[str, Any] = {"event_time": event_time, "metrics": metrics, "carry_over": carry_over}
+    return _wait(df, function, schema, inputs, settings, flatten=flatten, **more)
 
 
 def keyed_wait(
@@ -137,6 +149,7 @@ def keyed_wait(
     flatten: bool = False,
     event_time: str | None = None,
     max_out_of_orderness: str | None = None,
+    carry_over: CarryOver | None = None,
     **arguments: Unpack[DataFrameArguments],
 ) -> DataFrame:
     """The DataFrame with new columns from an async function, one call at a time and in order for each key.
@@ -149,7 +162,7 @@ def keyed_wait(
     All else is as in `unordered_wait`. A row that waits for its key holds a place in the buffer, not a slot.
 
     Args:
-        df, function, schema, timeout, inputs, flatten, event_time, max_out_of_orderness, arguments: As in
+        df, function, schema, timeout, inputs, flatten, event_time, max_out_of_orderness, carry_over, arguments: As in
             `unordered_wait`.
         key: The name of a column, or several: which rows must keep their order. A null is a key like any other.
             Arrays, maps and structs are none.
@@ -168,9 +181,8 @@ def keyed_wait(
     metrics = arguments.pop("metrics", None)
     settings = _settings(df, function, timeout, dict(arguments), metrics, mode="keyed", delay=delay)
     keys = _names("key", [key] if isinstance(key, str) else key)
-    return _wait(
-        df, function, schema, inputs, settings, flatten=flatten, event_time=event_time, keys=keys, metrics=metrics
-    )
+    more: dict[str, Any] = {"event_time": event_time, "metrics": metrics, "carry_over": carry_over}
+    return _wait(df, function, schema, inputs, settings, flatten=flatten, keys=keys, **more)
 
 
 def _delay(event_time: str | None, max_out_of_orderness: str | None) -> int | None:
@@ -184,6 +196,8 @@ def _settings(
 ) -> Settings:
     if metrics is not None:
         check_metrics(metrics)
+    if "carry_over" in arguments:
+        raise TypeError(NOT_ORDERED)
     cluster_capacity = arguments.pop("cluster_capacity", None)
     if cluster_capacity is not None:
         arguments["capacity"] = share_of(cluster_capacity, df.sparkSession)
@@ -201,7 +215,15 @@ def _wait(
     event_time: str | None = None,
     keys: Sequence[str] = (),
     metrics: Any = None,
+    carry_over: CarryOver | None = None,
 ) -> DataFrame:
+    if carry_over is not None:
+        check_carry_over(carry_over, df)
+        if event_time is not None:
+            raise ValueError(
+                f"carry_over and event_time={event_time!r} exclude each other: a row that is carried over comes out "
+                "behind rows of later micro-batches, and would cross their watermarks"
+            )
     session = df.sparkSession
     names = _names("inputs", parameter_names(function) if inputs is None else inputs)
     existing, added = df.schema, new_columns(schema)
@@ -225,12 +247,22 @@ def _wait(
         flatten=flatten,
     )
 
+    result = StructType([*existing.fields, *added.fields, *more])
+    if carry_over is not None:
+        enriched = in_stages(df, work, carry_over, result, keys)
+    else:
+        enriched = df.mapInArrow(_named(work), result)
+    return enriched if metrics is None else observed(enriched, metrics)
+
+
+def _named(work: Enrichment) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The work as a function, which the plan shows under the name of the user's."""
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return work.run(batches)
 
-    run.__name__ = run.__qualname__ = settings.function.name
-    enriched = df.mapInArrow(run, StructType([*existing.fields, *added.fields, *more]))
-    return enriched if metrics is None else observed(enriched, metrics)
+    run.__name__ = run.__qualname__ = work.settings.function.name
+    return run
 
 
 def _names(what: str, names: Any) -> list[str]:

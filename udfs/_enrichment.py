@@ -46,23 +46,24 @@ class Enrichment:
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The enriched record batches."""
         carry = Carry()
-        output = self._output()
-        for chunk in enrich(self._rows(batches, carry), self.settings):
-            batch = self._batch(chunk, carry, output)
+        output = self.output()
+        rows = (self.rows(batch, carry) for batch in batches if batch.num_rows)
+        for chunk in enrich(rows, self.settings):
+            batch = self.batch(chunk, carry, output)
             if batch.num_rows:
                 yield batch
 
-    def _rows(self, batches: Iterator[pa.RecordBatch], carry: Carry) -> Iterator[list[Row]]:
-        for batch in batches:
-            if batch.num_rows:
-                rows = rows_of([batch.column(i) for i in self.inputs], carry.add(batch), self.settings.row)
-                if self.event_time is not None:
-                    put_event_times(rows, batch.column(self.event_time))
-                if self.key:
-                    put_keys(rows, [batch.column(i) for i in self.key])
-                yield rows
+    def rows(self, batch: pa.RecordBatch, carry: Carry) -> list[Row]:
+        """The rows of a batch, which the carry keeps until `batch` has taken them."""
+        rows = rows_of([batch.column(i) for i in self.inputs], carry.add(batch), self.settings.row)
+        if self.event_time is not None:
+            put_event_times(rows, batch.column(self.event_time))
+        if self.key:
+            put_keys(rows, [batch.column(i) for i in self.key])
+        return rows
 
-    def _output(self) -> Output:
+    def output(self) -> Output:
+        """What makes the new columns of one run."""
         kind: DataType = self.added.fields[0].dataType if len(self.added) == 1 else self.added
         settings = self.settings
         return Output(
@@ -73,7 +74,8 @@ class Enrichment:
             show_values=settings.show_values,
         )
 
-    def _batch(self, chunk: list[Row], carry: Carry, output: Output) -> pa.RecordBatch:
+    def batch(self, chunk: list[Row], carry: Carry, output: Output) -> pa.RecordBatch:
+        """The enriched rows of a chunk."""
         if self.flatten:
             outputs = [self._outputs(row) for row in chunk]
             copies = [len(each) for each in outputs]

@@ -49,8 +49,10 @@ class Row:
         index: Its place in that batch.
         event_time: Microseconds since the epoch, None for null or where there is no event time.
         key: The values of the key columns, in keyed mode.
-        attempts: Calls made so far.
-        started: When the first call began, on Trio's clock, in seconds; 0.0 unless it will be told.
+        since: When the row's first micro-batch began, in milliseconds since the epoch; 0 where nothing is carried over.
+        attempts: Calls made so far, in earlier micro-batches too.
+        started: When the first call began, on Trio's clock, in seconds; None before it, and unless it will
+            be told.
         seconds: From there to the end of the last call that gave a result.
         result: What the function returned.
         failure: Why there is no result, or None.
@@ -68,6 +70,7 @@ class Row:
         "key",
         "result",
         "seconds",
+        "since",
         "started",
     )
 
@@ -77,8 +80,9 @@ class Row:
         self.index = index
         self.event_time: int | None = None
         self.key: tuple[Any, ...] = ()
+        self.since = 0
         self.attempts = 0
-        self.started = 0.0
+        self.started: float | None = None
         self.seconds = 0.0
         self.result: Any = None
         self.failure: Failure | None = None

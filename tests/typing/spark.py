@@ -8,8 +8,10 @@ from pyspark.sql.types import StringType, StructType
 from udfs import (
     AsyncFunction,
     AsyncPandasUDF,
+    CarryOver,
     ExponentialBackoff,
     async_pandas_udf,
+    keyed_wait,
     ordered_wait,
     unordered_wait,
 )
@@ -72,6 +74,11 @@ def the_operators(df: DataFrame) -> None:
     assert_type(more, DataFrame)
     assert_type(df.transform(ordered_wait, country, "country string", timeout=5.0), DataFrame)
     ordered_wait(df, country, "country string", timeout=5.0, event_time="ts")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    carried = unordered_wait(df, country, "country string", timeout=5.0, carry_over=CarryOver(budget=1, most=10))
+    assert_type(carried, DataFrame)
+    keyed_wait(df, country, "country string", key="ip", timeout=5.0, carry_over=CarryOver(max_age=60.0))
+    unordered_wait(df, country, "country string", timeout=5.0, carry_over=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    ordered_wait(df, country, "country string", timeout=5.0, carry_over=CarryOver())  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 
 def the_transport() -> None:

@@ -14,6 +14,7 @@ import trio
 
 import udfs._bridge
 from udfs._bridge import enrich
+from udfs._budget import Budget
 from udfs._hangup import HangUpError
 from udfs._runtime import Runtime
 
@@ -349,3 +350,118 @@ def test_chunks_are_not_larger_than_the_limit(rows: Any, settings: Any, monkeypa
     sizes = [len(chunk) for chunk in enrich(iter([rows(range(100))]), settings(double))]
     assert max(sizes) == 3
     assert sum(sizes) == 100
+
+
+SPENT = 0.0  # seconds: whatever a test waits for, it is not the budget's end
+
+
+def until(gate: Any, batch: Any) -> Iterator[Any]:
+    """An input that ends when somebody waits at the gate."""
+    yield batch
+    gate.wait_until_reached()
+
+
+def test_a_budget_that_is_spent_leaves_as_many_rows_as_it_allows_and_cancels_their_calls(
+    rows: Any, settings: Any
+) -> None:
+    unwound: list[int] = []
+
+    async def call(value: int) -> int:
+        if value < 3:
+            try:
+                await trio.sleep_forever()
+            finally:
+                unwound.append(value)
+        return value
+
+    chunks = enrich(iter([rows(range(5)), rows(range(5, 10), 1)]), settings(call, mode="unordered"), Budget(SPENT, 3))
+    assert sorted(values(chunks)) == list(range(3, 10))
+    assert sorted(unwound) == [0, 1, 2]
+
+
+def test_beyond_its_budget_a_task_works_on_until_no_more_rows_are_left_than_it_allows(
+    rows: Any, settings: Any, gate: Any
+) -> None:
+    """The fourth straggler is one too many: the task waits for whichever comes first."""
+    fourth = gate()
+
+    async def call(value: int) -> int:
+        if value < 3:
+            await trio.sleep_forever()
+        if value == 3:
+            await fourth.wait()
+        return value
+
+    def release() -> Iterator[Any]:
+        yield rows(range(6))
+        threading.Thread(target=lambda: (fourth.wait_until_reached(), held.append(len(out)), fourth.open())).start()
+
+    held: list[int] = []
+    out: list[int] = []
+    for chunk in enrich(release(), settings(call, mode="unordered"), Budget(SPENT, 3)):
+        out += [row.result for row in chunk]
+    assert sorted(out) == [3, 4, 5]
+    assert held[0] < len(out)
+
+
+def test_all_batches_are_read_although_the_budget_is_spent(rows: Any, settings: Any) -> None:
+    """What is not read in this micro-batch is not read in any other."""
+    read: list[int] = []
+
+    def batches() -> Iterator[Any]:
+        for number in range(5):
+            read.append(number)
+            yield rows([number], number)
+
+    async def call(value: int) -> None:
+        await trio.sleep_forever()
+
+    assert values(enrich(batches(), settings(call, mode="unordered", capacity=1, buffer=1), Budget(SPENT, 5))) == []
+    assert read == [0, 1, 2, 3, 4]
+
+
+def test_a_budget_that_lasts_ends_with_the_last_row(rows: Any, settings: Any) -> None:
+    assert values(enrich(iter([rows([1, 2])]), settings(double), Budget(PATIENCE, 100))) == [2, 4]
+
+
+def test_a_call_that_gives_its_result_although_it_is_cancelled_is_paid_for_and_comes_out(
+    rows: Any, settings: Any, gate: Any
+) -> None:
+    running = gate()
+
+    async def call(value: int) -> int:
+        try:
+            await running.wait()
+        except trio.Cancelled:
+            pass
+        return value
+
+    chunks = enrich(until(running, rows([1])), settings(call, mode="unordered"), Budget(SPENT, 1))
+    assert values(chunks) == [1]
+
+
+def test_a_call_that_fails_while_it_is_cancelled_fails_the_task(rows: Any, settings: Any, gate: Any) -> None:
+    running = gate()
+
+    async def call(value: int) -> None:
+        try:
+            await running.wait()
+        finally:
+            raise ValueError("the rollback failed")
+
+    with pytest.raises(ValueError, match="the rollback failed"):
+        values(enrich(until(running, rows([1])), settings(call, mode="unordered"), Budget(SPENT, 1)))
+
+
+def test_keyed_rows_that_are_left_are_the_last_ones_of_their_keys(rows: Any, settings: Any) -> None:
+    async def call(value: int) -> int:
+        if value == 3:
+            await trio.sleep_forever()
+        return value
+
+    made = rows(range(6))
+    for row in made:
+        row.key = (row.inputs[0] % 2,)
+    out = values(enrich(iter([made]), settings(call, mode="keyed"), Budget(SPENT, 2)))
+    assert [value for value in out if value % 2] == [1]
+    assert [value for value in out if value % 2 == 0] == [0, 2, 4]

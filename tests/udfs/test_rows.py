@@ -32,7 +32,7 @@ def test_a_row_has_one_value_of_each_column_and_knows_its_place() -> None:
 
 def test_a_row_begins_without_calls_and_without_a_result() -> None:
     [row] = rows_of([pa.array([1])], 0)
-    assert (row.attempts, row.started, row.result, row.failure) == (0, 0.0, None, None)
+    assert (row.attempts, row.started, row.result, row.failure) == (0, None, None, None)
 
 
 def test_a_row_shows_its_values() -> None:

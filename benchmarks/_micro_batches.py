@@ -1,0 +1,112 @@
+"""The micro-batches: how long each takes when one call in a hundred is a straggler, with and without a carry-over."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import median
+from typing import Any
+
+import trio
+from pyspark.sql import DataFrame, SparkSession
+
+from udfs import CarryOver, unordered_wait
+
+from ._report import Line, Section
+
+__all__ = ["Batch", "micro_batches"]
+
+ROWS = 200  # in a micro-batch
+STRAGGLERS = 0.01
+MEAN_SECONDS = 0.02
+CAPACITY = 100
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A micro-batch with new rows.
+
+    Attributes:
+        start: Seconds since the first one began.
+        seconds: How long it took.
+    """
+
+    start: float
+    seconds: float
+
+
+def micro_batches(
+    spark: SparkSession, *, quick: bool, on_step: Callable[[], object]
+) -> tuple[Section, dict[str, list[Batch]]]:
+    """The durations of micro-batches, as a table and one by one."""
+    slow, budget, lasts = (3.0, 0.5, 20.0) if quick else (30.0, 2.0, 75.0)
+    spark.sparkContext.setLogLevel("OFF")  # each query is broken off
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+    spark.conf.set("spark.sql.shuffle.partitions", 2)
+    call = _call(slow)
+    more: dict[str, dict[str, Any]] = {
+        "every micro-batch waits": {},
+        f"carry_over, budget {budget:g} s": {"carry_over": CarryOver(budget=budget)},
+    }
+    found: dict[str, list[Batch]] = {}
+    for number, (name, options) in enumerate(more.items()):
+        df = spark.readStream.format("rate-micro-batch").options(rowsPerBatch=ROWS, numPartitions=2).load()
+        enriched = unordered_wait(
+            df, call, "answer long", inputs=["value"], timeout=600.0, capacity=CAPACITY, **options
+        )
+        # Whoever waits needs the time of a few stragglers to show it.
+        found[name] = _batches(enriched, lasts / (1 + 2 * number))
+        on_step()
+    section = Section(
+        f"Micro-batches of {ROWS} calls, {MEAN_SECONDS * 1000:.0f} ms each and {STRAGGLERS:.0%} at {slow:g} s",
+        "durations from Spark's progress reports, without the first micro-batch, which starts the workers",
+        {"micro-batches": "{:.0f}", "median": "{:.1f} s", "longest": "{:.1f} s", "rows/s": "{:.0f}"},
+    )
+    section.lines.extend(Line(name, _summary(batches)) for name, batches in found.items())
+    return section, found
+
+
+def _call(slow: float) -> Any:
+    async def call(value: int) -> int:
+        is_warm = value >= ROWS  # the first micro-batch starts the workers, and is not counted
+        await trio.sleep(slow if is_warm and random.random() < STRAGGLERS else MEAN_SECONDS)
+        return value
+
+    return call
+
+
+def _batches(df: DataFrame, seconds: float) -> list[Batch]:
+    """The micro-batches of a query that runs for so long after its first."""
+    query = df.writeStream.format("noop").start()
+    try:
+        while not query.recentProgress:
+            query.awaitTermination(0.1)
+        began = time.perf_counter()
+        query.awaitTermination(seconds)
+        reports = [each for each in query.recentProgress[1:] if each.numInputRows]
+        lasted = time.perf_counter() - began
+    finally:
+        query.stop()
+    durations = [each.durationMs["triggerExecution"] / 1000 for each in reports]
+    starts = [_epoch(each.timestamp) for each in reports]
+    assert durations, f"no micro-batch ended within {lasted:.0f} s"
+    return [Batch(start - starts[0], each) for start, each in zip(starts, durations, strict=True)]
+
+
+def _epoch(timestamp: str) -> float:
+    return datetime.fromisoformat(timestamp).timestamp()
+
+
+def _summary(batches: list[Batch]) -> dict[str, float | None]:
+    durations = [each.seconds for each in batches]
+    span = batches[-1].start + durations[-1]
+    return {
+        "micro-batches": len(batches),
+        "median": median(durations),
+        "longest": max(durations),
+        "rows/s": len(batches) * ROWS / span,
+    }

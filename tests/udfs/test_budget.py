@@ -1,0 +1,30 @@
+"""The budget: what is left of it."""
+
+from __future__ import annotations
+
+import pytest
+
+import udfs._budget
+from udfs._budget import Budget
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [1000.0]
+    monkeypatch.setattr(udfs._budget.time, "monotonic", lambda: now[0])  # type: ignore[attr-defined]
+    return now
+
+
+def test_a_budget_without_an_end_leaves_nothing_behind(clock: list[float]) -> None:
+    budget = Budget()
+    clock[0] += 1e9
+    assert (budget.remaining(), budget.most) == (None, 0)
+
+
+def test_a_budget_runs_out_and_is_never_negative(clock: list[float]) -> None:
+    budget = Budget(5.0, most=3)
+    assert budget.remaining() == 5.0
+    clock[0] += 4.0
+    assert budget.remaining() == 1.0
+    clock[0] += 4.0
+    assert (budget.remaining(), budget.most) == (0.0, 3)

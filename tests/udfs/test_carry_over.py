@@ -1,0 +1,54 @@
+"""The carry-over: what may be asked for."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from typing import Any
+
+import pytest
+
+from udfs import CarryOver
+
+
+def test_it_pickles_and_compares_by_value() -> None:
+    made = CarryOver(budget=1.5, most=7, max_age=60.0)
+    assert pickle.loads(pickle.dumps(made)) == made
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"budget": 0.0}, r"budget must be a finite number of seconds above 0, got 0\.0"),
+        ({"budget": -1}, "budget must be a finite number of seconds above 0, got -1"),
+        ({"budget": math.inf}, "budget must be a finite number of seconds above 0, got inf"),
+        ({"budget": math.nan}, "budget must be a finite number of seconds above 0, got nan"),
+        ({"most": -1}, "most must be at least 0, got -1"),
+        ({"budget": 5.0, "max_age": 4.9}, r"max_age must not be below the budget, 5\.0 s, got 4\.9"),
+        ({"max_age": math.nan}, "max_age must not be below the budget, .* got nan"),
+    ],
+    ids=str,
+)
+def test_what_is_out_of_range_is_refused_by_name_and_value(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        CarryOver(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"budget": "5 seconds"}, "budget must be a number of seconds, got '5 seconds'"),
+        ({"budget": True}, "budget must be a number of seconds, got True"),
+        ({"max_age": None}, "max_age must be a number of seconds, got None"),
+        ({"most": 1.5}, r"most must be a whole number of rows, got 1\.5"),
+        ({"most": True}, "most must be a whole number of rows, got True"),
+    ],
+    ids=str,
+)
+def test_what_is_of_the_wrong_type_is_refused_by_name_and_value(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        CarryOver(**arguments)
+
+
+def test_a_row_may_be_carried_for_ever_and_none_at_all() -> None:
+    assert CarryOver(most=0, max_age=math.inf).max_age == math.inf

@@ -1,0 +1,96 @@
+"""The micro-batch: what the rows of one bucket go through in it, those that were carried over to it first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from ._bridge import enrich
+from ._budget import Budget
+from ._carried import Carried
+from ._carry import Carry
+from ._carry_over import CarriedTooLongError, CarryOver
+from ._enrichment import Enrichment
+from ._output import Output
+from ._rows import Failure, Row
+
+__all__ = ["MicroBatch"]
+
+
+class MicroBatch:
+    """Enriches rows for as long as the budget lasts, and keeps those that are unfinished then.
+
+    Args:
+        work: What becomes of a row.
+        carry_over: The budget, and what else bounds the rows that are kept.
+        now: When this micro-batch began, in milliseconds since the epoch: the driver's clock, the same for all tasks
+            and for every repetition.
+    """
+
+    def __init__(self, work: Enrichment, carry_over: CarryOver, now: int) -> None:
+        self._work = work
+        self._carry_over = carry_over
+        self._now = now
+        self._carry = Carry()
+        self._unfinished: dict[tuple[int, int], Row] = {}
+        self._too_old: list[Row] = []
+
+    def run(self, parts: Iterable[Carried]) -> Iterator[pa.RecordBatch]:
+        """The enriched rows, as record batches.
+
+        Raises:
+            CarriedTooLongError: A row is too old, and `on_error` is "raise".
+            Exception: As in `enrich`.
+        """
+        output = self._work.output()
+        budget = Budget(self._carry_over.budget, self._carry_over.most)
+        for chunk in enrich(self._rows(parts), self._work.settings, budget):
+            yield from self._out(chunk, output)
+        if self._too_old:
+            yield from self._out(self._too_old, output)
+
+    def left(self) -> list[Carried]:
+        """After `run`: the rows that are to be carried over, in the order in which they came."""
+        rows = list(self._unfinished.values())
+        if not rows:
+            return []
+        return [Carried(self._carry.take(rows), [row.since for row in rows], [row.attempts for row in rows])]
+
+    def _rows(self, parts: Iterable[Carried]) -> Iterator[list[Row]]:
+        schema: pa.Schema | None = None
+        for part in parts:
+            schema = schema or part.batch.schema
+            rows = self._work.rows(_as(schema, part.batch), self._carry)
+            for row, since, attempts in zip(rows, part.since, part.attempts, strict=True):
+                row.since, row.attempts = since, attempts
+            self._unfinished |= {(row.batch, row.index): row for row in rows}
+            self._too_old += [row for row in rows if self._is_too_old(row)]
+            yield [row for row in rows if row.failure is None]
+
+    def _out(self, chunk: list[Row], output: Output) -> Iterator[pa.RecordBatch]:
+        for row in chunk:
+            del self._unfinished[row.batch, row.index]
+        batch = self._work.batch(chunk, self._carry, output)
+        if batch.num_rows:
+            yield batch
+
+    def _is_too_old(self, row: Row) -> bool:
+        """Whether the row must not be called again; then it has failed."""
+        age = (self._now - row.since) / 1000
+        if age <= self._carry_over.max_age:
+            return False
+        most = self._carry_over.max_age
+        error = CarriedTooLongError(
+            f"the row was not finished in {age:.1f} s and {row.attempts} calls: max_age is {most:g} s"
+        )
+        if self._work.settings.on_error == "raise":
+            error.add_note(repr(row))
+            raise error
+        row.failure = Failure(error, row.attempts, age)
+        return True
+
+
+def _as(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with this schema, which differs where the time zone of the session was changed in between."""
+    return batch if batch.schema.equals(schema) else batch.cast(schema)

@@ -1,0 +1,85 @@
+"""The stages: the plan of a streaming query whose rows may be carried over, and what it needs of the session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+from pyspark.sql.types import StructType
+
+from ._buckets import Buckets, bucket_ids
+from ._carry_over import CarryOver
+from ._enrichment import Enrichment
+from ._stateful import PAYLOAD, CarryingProcessor, unpacked
+
+__all__ = ["check_carry_over", "in_stages"]
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+MESSAGES = "pyspark.sql.streaming.proto.StateMessage_pb2"
+
+SLICES = "bucket int, place long, payload binary"
+CHOSEN = "__bucket"
+
+
+def check_carry_over(carry_over: object, df: DataFrame) -> None:
+    """Check that rows can be carried over here.
+
+    Raises:
+        TypeError: It is no `CarryOver`.
+        ValueError: The DataFrame is not streaming, or the session has another state store than RocksDB.
+        ImportError: protobuf is missing, by which Spark's workers speak to the state store.
+    """
+    if not isinstance(carry_over, CarryOver):
+        raise TypeError(f"carry_over must be a CarryOver, such as CarryOver(budget=5.0), got {carry_over!r}")
+    if not df.isStreaming:
+        raise ValueError("carry_over is for a streaming DataFrame: a batch query has no later micro-batch to carry to")
+    provider = str(df.sparkSession.conf.get(PROVIDER))
+    if not provider.endswith(".RocksDBStateStoreProvider"):
+        raise ValueError(f'carry_over needs the RocksDB state store, got {provider}: set "{PROVIDER}" to "{ROCKSDB}"')
+    try:
+        import_module(MESSAGES)
+    except Exception as error:  # missing, or too old, for which protobuf has an exception of its own
+        raise ImportError(
+            f"carry_over needs protobuf, here and on the workers: pip install 'trio-asyncio-io[spark]' ({error})"
+        ) from error
+
+
+def in_stages(
+    df: DataFrame, work: Enrichment, carry_over: CarryOver, schema: StructType, keys: Sequence[str]
+) -> DataFrame:
+    """The enriched DataFrame: rows are packed and spread over buckets, enriched with a state, and unpacked.
+
+    Args:
+        df: Streaming.
+        work: What becomes of a row.
+        carry_over: The budget, and what else bounds the rows in the state.
+        schema: That of the enriched rows.
+        keys: Columns whose rows must stay together and in order; none: rows go round.
+    """
+    session = df.sparkSession
+    ids = bucket_ids(session, int(str(session.conf.get("spark.sql.shuffle.partitions"))))
+    buckets = Buckets(ids, by_last_column=bool(keys))
+    processor: Any = CarryingProcessor(work, carry_over, tuple(df.columns), in_order=bool(keys))
+
+    def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return buckets.run(batches)
+
+    def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return unpacked(batches)
+
+    name = work.settings.function.name
+    pack.__name__ = pack.__qualname__ = f"{name}: pack"
+    unpack.__name__ = unpack.__qualname__ = f"{name}: unpack"
+    if keys:
+        df = df.withColumn(CHOSEN, F.pmod(F.hash(*keys), F.lit(len(ids))))
+    stateful = (
+        df.mapInArrow(pack, SLICES)
+        .groupBy("bucket")
+        .transformWithStateInPandas(processor, PAYLOAD, outputMode="append", timeMode="ProcessingTime")
+    )
+    return stateful.mapInArrow(unpack, schema)
