@@ -23,7 +23,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker("spark")
-            item.add_marker(pytest.mark.timeout(4 * PATIENCE, method="thread"))
+            item.add_marker(pytest.mark.timeout(6 * PATIENCE, method="thread"))
             item.add_marker(pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes in /proc"))
 
 
