@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if HERE in item.path.parents:
             item.add_marker("spark")
             item.add_marker(pytest.mark.timeout(3 * PATIENCE, method="thread"))
-            if pyspark.__version__.startswith("4.0."):  # leaves it to the garbage collector to close its sockets
+            if pyspark.__version__.startswith(("4.0.", "4.1.")):  # their sockets close when they are collected
                 item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
 
 
