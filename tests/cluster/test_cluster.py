@@ -124,6 +124,7 @@ SPECULATION = {
 }
 
 
+@pytest.mark.soak
 def test_of_two_speculating_tasks_the_loser_ends_its_calls_and_each_row_comes_out_once(
     cluster: Cluster, service: Service, submit: Submit
 ) -> None:
