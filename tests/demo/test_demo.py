@@ -47,7 +47,7 @@ def test_it_enriches_every_flight_checks_itself_and_tells_what_it_did(tmp_path: 
 
 
 def test_ctrl_c_stops_it_and_leaves_no_process_behind(tmp_path: Path) -> None:
-    process = demo("--full", cwd=tmp_path)
+    process = demo(cwd=tmp_path)
     assert process.stdout is not None
     port = next(_found(process.stdout, r"127\.0\.0\.1:(\d+)"))
     _wait_until(lambda: _asked(port))
