@@ -50,12 +50,15 @@ def _measured(part: str, console: Console, options: argparse.Namespace) -> list[
             return overhead(quick=quick, on_step=on_step)
         if part == "latency":
             return [throughput(quick=quick, on_step=on_step)]
-        from ._enriching import cost, gain, session  # noqa: PLC0415 - the operator is measured without Spark too
+        from ._enriching import cost, session  # noqa: PLC0415 - the operator is measured without Spark too
+        from ._gain import gain  # noqa: PLC0415
+        from ._start_up import start_up  # noqa: PLC0415
 
         with session() as spark:
             if part == "streaming":
                 return [_streamed(spark, options, on_step)]
-            return [measure(spark, quick=quick, on_step=on_step) for measure in (cost, gain)]
+            more = {"quick": quick, "on_step": on_step}
+            return [cost(spark, **more), *gain(spark, **more), start_up(spark, **more)]
 
 
 def _streamed(spark: Any, options: argparse.Namespace, on_step: Callable[[], object]) -> Section:
