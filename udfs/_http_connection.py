@@ -1,149 +1,133 @@
-"""Connection: one HTTP/1.1 connection of httpcore that speaks httpx, with a close that always closes."""
+"""Connection: one HTTP/1.1 connection, for one request at a time."""
 
 from __future__ import annotations
 
+import math
 import ssl
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from contextlib import contextmanager
-from typing import Any, Final
 
-import httpcore
 import httpx
 import trio
 
+from ._http_dial import Dialler
+from ._http_head import framing, rendered_head
 from ._http_idle import Origin
+from ._http_parser import ResponseParser
+from ._http_upload import Upload
 
-__all__ = ["Body", "Connection"]
+__all__ = ["Connection"]
 
-_ERRORS: Final[dict[type[BaseException], type[httpx.RequestError]]] = {
-    httpcore.ConnectTimeout: httpx.ConnectTimeout,
-    httpcore.ReadTimeout: httpx.ReadTimeout,
-    httpcore.WriteTimeout: httpx.WriteTimeout,
-    httpcore.ConnectError: httpx.ConnectError,
-    httpcore.ReadError: httpx.ReadError,
-    httpcore.WriteError: httpx.WriteError,
-    httpcore.LocalProtocolError: httpx.LocalProtocolError,
-    httpcore.RemoteProtocolError: httpx.RemoteProtocolError,
-}
+_BROKEN = (trio.BrokenResourceError, trio.ClosedResourceError)
+_REFUSED = 300  # the first status that says that the server does not want the rest of a body
 
 
 class Connection:
-    """One connection to one origin, for one request at a time. It connects at its first request.
+    """One connection to one origin. It connects at its first request.
+
+    After an error or a cancellation only `close` is left. Errors are httpx's, and do not know the request yet.
 
     Args:
-        origin: Scheme, host and port.
-        ssl_context: For an HTTPS origin; httpcore makes its own where there is none.
+        dialler: How to connect.
         keepalive_expiry: Seconds after which the idle connection is not used again.
-        retries: Attempts to connect after the first.
+
+    Attributes:
+        parser: What has arrived of the response.
     """
 
-    def __init__(
-        self, origin: Origin, ssl_context: ssl.SSLContext | None, keepalive_expiry: float, retries: int
-    ) -> None:
-        self.origin = origin
-        self._dialer = _Dialer()
-        self._http = httpcore.AsyncHTTPConnection(
-            origin=httpcore.Origin(*origin),
-            ssl_context=ssl_context,
-            keepalive_expiry=keepalive_expiry,
-            retries=retries,
-            network_backend=self._dialer,
-        )
+    def __init__(self, dialler: Dialler, keepalive_expiry: float) -> None:
+        self.parser = ResponseParser()
+        self._dialler = dialler
+        self._stream: trio.abc.Stream | None = None
+        self._keepalive_expiry = keepalive_expiry
+        self._expires_at = math.inf
+        self._was_sent = False
 
-    async def send(self, request: httpx.Request) -> httpcore.Response:
-        """The response to one request, its body still unread. After an error only `aclose` is left.
+    @property
+    def origin(self) -> Origin:
+        """Scheme, host and port."""
+        return self._dialler.origin
+
+    async def ask(self, request: httpx.Request) -> None:
+        """Send the request, and wait for the head of its response: it is in the parser then.
 
         Raises:
-            httpx.RequestError: The other side could not be reached, was too slow, or broke off.
+            httpx.RequestError: The other side could not be reached, was too slow, or broke off; or the request is
+                not one that HTTP/1.1 can say.
         """
-        with _as_httpx_errors(request):
-            return await self._http.handle_async_request(_as_httpcore(request))
+        self._was_sent = False
+        if request.method == "CONNECT":
+            raise httpx.LocalProtocolError("CONNECT opens a tunnel, and this client speaks to the origin itself")
+        head, length = rendered_head(request), framing(request)
+        if self._stream is None:
+            self._stream = await self._dialler.connect(request)
+        self.parser.start(request.method)
+        timeouts = request.extensions.get("timeout", {})
+        upload = Upload(self._stream, request, length, timeouts.get("write"))
+        if upload.is_long:
+            await self._send_and_watch(upload, head)
+        else:
+            self._was_sent = await upload.send(head)
+        while not self.parser.has_head:
+            await self._receive(timeouts.get("read"))
+
+    async def read(self, seconds: float | None) -> bytes:
+        """The next part of the body; `b""` at its end.
+
+        Raises:
+            httpx.ReadTimeout, httpx.ReadError, httpx.RemoteProtocolError: There is no end.
+        """
+        while not (part := self.parser.take_body()) and not self.parser.is_complete:
+            await self._receive(seconds)
+        return part
+
+    def rest(self) -> None:
+        """The response is done with: from now on the connection is idle."""
+        self._expires_at = trio.current_time() + self._keepalive_expiry
 
     def is_reusable(self) -> bool:
-        """Whether the last response was read to its end, not too long ago, and neither side has closed."""
-        return self._http.is_idle() and not self._http.has_expired()
+        """Whether request and response went through to their ends, and the connection was kept by both sides."""
+        return self._was_sent and self.parser.may_go_on
 
-    async def aclose(self) -> None:
-        """Close the socket, whatever is going on above it. This waits for nobody and is not cancelled."""
-        if self._dialer.stream is not None:
-            with trio.CancelScope(shield=True):
-                await self._dialer.stream.aclose()
+    def is_fresh(self) -> bool:
+        """Whether it has not been idle for too long, and has been silent since: what had come unasked is no answer."""
+        assert self._dialler.socket is not None
+        return trio.current_time() < self._expires_at and self._dialler.socket.is_silent()
 
+    def close(self) -> None:
+        """Close the socket, whatever is going on above it. This waits for nobody."""
+        self._dialler.close()
 
-class _Dialer(httpcore.TrioBackend):
-    """Remembers the socket, because httpcore forgets it when a TLS handshake is cancelled."""
-
-    stream: httpcore.AsyncNetworkStream | None = None
-
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,  # noqa: ASYNC109 - httpcore's signature
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore.AsyncNetworkStream:
-        self.stream = await super().connect_tcp(host, port, timeout, local_address, socket_options)
-        return self.stream
-
-
-class Body(httpx.AsyncByteStream):
-    """The body of a response, as it arrives.
-
-    Args:
-        request: What was asked.
-        answer: httpcore's response.
-        closed: Called once, after the body was closed, whatever came of that.
-    """
-
-    def __init__(
-        self, request: httpx.Request, answer: httpcore.Response, closed: Callable[[], Awaitable[None]]
-    ) -> None:
-        self._request = request
-        self._answer = answer
-        self._closed: Callable[[], Awaitable[None]] | None = closed
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        assert isinstance(self._answer.stream, AsyncIterable)
-        with _as_httpx_errors(self._request):
-            async for chunk in self._answer.stream:
-                yield chunk
-
-    async def aclose(self) -> None:
-        """Close the body, read to its end or not. The second time nothing happens."""
-        closed, self._closed = self._closed, None
-        if closed is not None:
+    async def _send_and_watch(self, upload: Upload, head: bytes) -> None:
+        """Send, but no longer than until the server refuses: it may answer early, and read no further."""
+        failures: list[Exception] = []
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._watch, nursery.cancel_scope, failures)
             try:
-                await self._answer.aclose()
-            finally:
-                await closed()
+                self._was_sent = await upload.send(head)
+            except Exception as error:  # noqa: BLE001 - it leaves the nursery as itself, not in a group
+                failures.append(error)
+            nursery.cancel_scope.cancel()
+        if failures:
+            raise failures[0]
 
+    async def _watch(self, sending: trio.CancelScope, failures: list[Exception]) -> None:
+        try:
+            while not self.parser.has_head:
+                await self._receive(None)
+        except httpx.RequestError as error:
+            failures.append(error)
+        if failures or self.parser.status >= _REFUSED:
+            sending.cancel()
 
-def _as_httpcore(request: httpx.Request) -> httpcore.Request:
-    url = request.url
-    return httpcore.Request(
-        request.method,
-        httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
-        headers=request.headers.raw,
-        content=request.stream,
-        extensions=request.extensions,
-    )
-
-
-@contextmanager
-def _as_httpx_errors(request: httpx.Request) -> Iterator[None]:
-    try:
-        yield
-    except tuple(_ERRORS) as error:
-        kind = next(_ERRORS[base] for base in type(error).__mro__ if base in _ERRORS)
-        raise kind(_message(error, request), request=request) from error
-
-
-def _message(error: BaseException, request: httpx.Request) -> str:
-    if isinstance(error, httpcore.TimeoutException):
-        step = type(error).__name__.removesuffix("Timeout").lower()
-        return f"{step} timeout of {request.extensions.get('timeout', {}).get(step)} s"
-    cause: BaseException | None = error
-    while cause is not None and not str(cause):
-        cause = cause.__cause__
-    return str(cause or type(error).__name__)
+    async def _receive(self, seconds: float | None) -> None:
+        assert self._stream is not None
+        data = None
+        try:
+            with trio.move_on_after(math.inf if seconds is None else seconds):
+                data = await self._stream.receive_some()
+        except _BROKEN as error:
+            if isinstance(error.__cause__, ssl.SSLEOFError):
+                return self.parser.feed_end(is_clean=False)
+            raise httpx.ReadError(str(error)) from error
+        if data is None:
+            raise httpx.ReadTimeout(f"read timeout of {seconds} s")
+        return self.parser.feed(data) if data else self.parser.feed_end()

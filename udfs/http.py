@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import math
 import ssl
-from functools import partial
 from typing import Any, Final
 
-import httpcore
 import httpx
 import trio
 
-from ._http_connection import Body, Connection
+from ._http_client import StackClient
+from ._http_connection import Connection
+from ._http_dial import Dialler
 from ._http_idle import IdleStacks, Origin
+from ._http_reply import Body, Reply
 
 __all__ = ["StackTransport", "client"]
 
@@ -86,7 +87,7 @@ def client(
         keepalive_expiry=keepalive_expiry,
         retries=retries,
     )
-    return httpx.AsyncClient(transport=transport, trust_env=trust_env, **options)
+    return StackClient(transport=transport, trust_env=trust_env, **options)
 
 
 class StackTransport(httpx.AsyncBaseTransport):
@@ -154,29 +155,37 @@ class StackTransport(httpx.AsyncBaseTransport):
         origin = _origin(request)
         ssl_context = self._ssl_context_for(origin)
         await self._wait_for_slot(request)
-        connection = await self._take(origin, ssl_context)
+        connection = self._take(origin, ssl_context)
         try:
-            answer = await self._send(connection, request)
-        except BaseException:
-            await self._give_back(connection)
+            await self._ask(connection, request)
+        except httpx.RequestError as error:
+            self._give_back(connection)
+            error.request = request
             raise
-        return httpx.Response(
+        except BaseException:
+            self._give_back(connection)
+            raise
+        answer = connection.parser
+        return Reply(
             answer.status,
             headers=answer.headers,
-            stream=Body(request, answer, partial(self._give_back, connection)),
-            extensions=answer.extensions,
+            stream=Body(request, connection, self._give_back),
+            extensions={"http_version": answer.version, "reason_phrase": answer.reason},
         )
 
     async def aclose(self) -> None:
         """Close every connection, idle or busy. A request that is still in flight fails."""
         self._closed = True
         for connection in [*self._idle.drain(), *self._busy]:
-            await connection.aclose()
+            connection.close()
 
     def _ssl_context_for(self, origin: Origin) -> ssl.SSLContext | None:
-        if self._ssl_context is None and origin[0] in (b"https", b"wss"):
+        if origin[0] not in (b"https", b"wss"):
+            return None
+        if self._ssl_context is None:
             verify, cert, trust_env = self._tls
             self._ssl_context = httpx.create_ssl_context(verify=verify, cert=cert, trust_env=trust_env)
+            self._ssl_context.set_alpn_protocols(["http/1.1"])
         return self._ssl_context
 
     async def _wait_for_slot(self, request: httpx.Request) -> None:
@@ -191,39 +200,40 @@ class StackTransport(httpx.AsyncBaseTransport):
                 return
             raise httpx.PoolTimeout(f"no connection came free in {seconds} s", request=request) from None
 
-    async def _take(self, origin: Origin, ssl_context: ssl.SSLContext | None) -> Connection:
+    def _take(self, origin: Origin, ssl_context: ssl.SSLContext | None) -> Connection:
         connection = self._idle.pop(origin)
-        while connection is not None and not connection.is_reusable():
-            await connection.aclose()
+        while connection is not None and not connection.is_fresh():
+            connection.close()
             connection = self._idle.pop(origin)
         if connection is None:
-            connection = Connection(origin, ssl_context, self._keepalive_expiry, self._retries)
+            connection = Connection(Dialler(origin, ssl_context, self._retries), self._keepalive_expiry)
         self._busy.add(connection)
-        await self._trim()
+        self._trim()
         return connection
 
-    async def _send(self, connection: Connection, request: httpx.Request) -> httpcore.Response:
+    async def _ask(self, connection: Connection, request: httpx.Request) -> None:
         if self._closed:
             raise RuntimeError("the transport is closed: it was left, or its client was")
-        return await connection.send(request)
+        await connection.ask(request)
 
-    async def _give_back(self, connection: Connection) -> None:
+    def _give_back(self, connection: Connection) -> None:
         self._busy.discard(connection)
         if not self._closed and connection.is_reusable():
+            connection.rest()
             self._idle.push(connection)
         else:
-            await connection.aclose()
+            connection.close()
         if self._slots is not None:
             self._slots.release()
-        await self._trim()
+        self._trim()
 
-    async def _trim(self) -> None:
+    def _trim(self) -> None:
         while (oldest := self._idle.oldest()) is not None and self._is_surplus(oldest):
-            await self._idle.pop_oldest().aclose()
+            self._idle.pop_oldest().close()
 
     def _is_surplus(self, oldest: Connection) -> bool:
         are_open = len(self._idle) + len(self._busy)
-        return len(self._idle) > self._max_idle or are_open > self._max_connections or not oldest.is_reusable()
+        return len(self._idle) > self._max_idle or are_open > self._max_connections or not oldest.is_fresh()
 
 
 def _origin(request: httpx.Request) -> Origin:

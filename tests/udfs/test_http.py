@@ -315,6 +315,7 @@ async def test_a_connection_that_is_no_longer_usable_is_closed_when_another_orig
         await http.get(here.url)
         stream = here.peers[0].stream
         assert isinstance(stream, trio.SocketStream)
+        await trio.testing.wait_all_tasks_blocked()  # the server's answer is here before its `send_all` returns
         await stream.send_eof()
         await http.get(there.url)
         await here.peers[0].ended.wait()

@@ -1,0 +1,68 @@
+"""The head of a request, as bytes, and how its body is framed."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import httpx
+
+__all__ = ["framing", "rendered_head"]
+
+# A request line and header lines as RFC 9112 has them, with h11's view of a value: no NUL, no space but blanks and tabs
+# inside. It holds for the whole head at once, so a line end inside a value would pass for the next line: the lines
+# are counted.
+_HEAD: Final = re.compile(
+    rb"[-!#$%&'*+.^_`|~0-9a-zA-Z]+ [\x21-\x7e]+ HTTP/1\.1\r\n"
+    rb"(?:[-!#$%&'*+.^_`|~0-9a-zA-Z]+: (?:[^\x00\s]+(?:[ \t]+[^\x00\s]+)*)?\r\n)+\r\n"
+)
+
+
+def rendered_head(request: httpx.Request) -> bytes:
+    """The request line and the headers, and the empty line after them.
+
+    Raises:
+        httpx.LocalProtocolError: They are not HTTP, or there would be two requests in them.
+    """
+    target = request.extensions.get("target") or request.url.raw_path
+    headers = request.headers.raw
+    lines = [b"%b: %b\r\n" % header for header in headers]
+    head = b"%b %b HTTP/1.1\r\n%b\r\n" % (request.method.encode(), target, b"".join(lines))
+    if _HEAD.fullmatch(head) is None or head.count(b"\n") != len(lines) + 2:
+        raise httpx.LocalProtocolError(_illegal(request.method.encode(), target, headers))
+    return head
+
+
+def framing(request: httpx.Request) -> int | None:
+    """The length of the body in bytes; None if it is sent in chunks.
+
+    Raises:
+        httpx.LocalProtocolError: The headers leave that open, or there is not one host in them.
+    """
+    hosts, lengths, codings = 0, [], []
+    for name, value in request.headers.raw:
+        lowered = name.lower()
+        if lowered == b"host":
+            hosts += 1
+        elif lowered == b"content-length":
+            lengths.append(value)
+        elif lowered == b"transfer-encoding":
+            codings.append(value.lower())
+    if hosts != 1:
+        raise httpx.LocalProtocolError(f"there must be one Host header, there are {hosts}")
+    if codings:
+        if codings != [b"chunked"] or lengths:
+            raise httpx.LocalProtocolError("Transfer-Encoding must be chunked, once, and without a Content-Length")
+        return None
+    if len(lengths) > 1 or not all(length.isdigit() for length in lengths):
+        raise httpx.LocalProtocolError(f"Content-Length must be one number, got {lengths!r}")
+    return int(lengths[0]) if lengths else 0
+
+
+def _illegal(method: bytes, target: bytes, headers: list[tuple[bytes, bytes]]) -> str:
+    for name, value in headers:
+        if _HEAD.fullmatch(b"GET / HTTP/1.1\r\n%b: \r\n\r\n" % name) is None:
+            return f"illegal header name {name!r}"
+        if b"\n" in value or _HEAD.fullmatch(b"GET / HTTP/1.1\r\na: %b\r\n\r\n" % value) is None:
+            return f"illegal value of the header {name.decode()}"  # which may be a secret
+    return f"illegal method or target: {method!r} {target!r}"
