@@ -1,8 +1,79 @@
-"""StackClient: httpx.AsyncClient, on the transport of this package."""
+"""StackClient: `httpx.AsyncClient` with a shorter way for what nothing special is in play."""
 
 from __future__ import annotations
+
+import logging
+from time import perf_counter
+from typing import Any, Final
+
 import httpx
+
+from ._http_reply import Reply
+from ._http_url import plain_url
+
+__all__ = ["StackClient"]
+
+_log: Final = logging.getLogger("httpx")  # what httpx logs, it logs there: its documentation says so
+
+_WITH_LENGTH: Final = ("POST", "PUT", "PATCH")  # of which httpx sends a Content-Length though there is no body
 
 
 class StackClient(httpx.AsyncClient):
-    """`httpx.AsyncClient`."""
+    """`httpx.AsyncClient` in every respect, on a `StackTransport`; it overrides two of its steps with cheaper ones.
+
+    Authentication, redirects, hooks, cookies and the reading of the body remain httpx's own.
+    """
+
+    def build_request(self, method: str, url: httpx.URL | str, **options: Any) -> httpx.Request:
+        """Build and return a request instance; see `httpx.AsyncClient.build_request`."""
+        headers, timeout = options.pop("headers", None), options.pop("timeout", httpx.USE_CLIENT_DEFAULT)
+        extensions = options.pop("extensions", None)
+        is_plain = method.upper() not in _WITH_LENGTH and not any(option is not None for option in options.values())
+        if not is_plain or self.params or self.cookies:
+            return super().build_request(
+                method, url, headers=headers, timeout=timeout, extensions=extensions, **options
+            )
+        # What httpx does where there is no body: merge URL, headers and timeout, and put a Host in front. The
+        # encoding of a body that is none, and the merging of parameters and cookies that are none, change nothing.
+        merged = httpx.Headers(self.headers)
+        if headers is not None:
+            merged.update(headers)
+        target = self._merge_url(url)
+        if target.host and "host" not in merged:
+            merged = httpx.Headers([(b"Host", target.netloc), *merged.raw])
+        extensions = {} if extensions is None else extensions
+        if "timeout" not in extensions:
+            is_default = timeout is httpx.USE_CLIENT_DEFAULT
+            seconds = self.timeout if is_default else httpx.Timeout(timeout)
+            extensions = {**extensions, "timeout": seconds.as_dict()}
+        request = httpx.Request(method, target, headers=merged, stream=httpx.ByteStream(b""), extensions=extensions)
+        request.read()
+        return request
+
+    def _merge_url(self, url: httpx.URL | str) -> httpx.URL:
+        return plain_url(self.base_url, url) or super()._merge_url(url)
+
+    async def _send_single_request(self, request: httpx.Request) -> httpx.Response:
+        # httpx's own, but for three things. The response times itself, so that no `BoundAsyncStream` lies around its
+        # body. The cookie jar, which turns a response into an email first, is asked only if there is a cookie in it:
+        # the standard library's makes cookies of Set-Cookie and Set-Cookie2 alone. And errors come with their request.
+        if not isinstance(request.stream, httpx.AsyncByteStream):
+            return await super()._send_single_request(request)  # which refuses it
+        asked_at = perf_counter()
+        response = await self._transport_for_url(request.url).handle_async_request(request)
+        assert isinstance(response, Reply)
+        response.asked_at = asked_at
+        response.request = request
+        if response.has_cookies:
+            self.cookies.extract_cookies(response)
+        response.default_encoding = self._default_encoding
+        if _log.isEnabledFor(logging.INFO):
+            _log.info(
+                'HTTP Request: %s %s "%s %d %s"',
+                request.method,
+                request.url,
+                response.http_version,
+                response.status_code,
+                response.reason_phrase,
+            )
+        return response

@@ -9,7 +9,7 @@ import httpx
 import trio
 
 from ._http_dial import Dialler
-from ._http_head import framing, rendered_head
+from ._http_head import rendered
 from ._http_idle import Origin
 from ._http_parser import ResponseParser
 from ._http_upload import Upload
@@ -56,7 +56,7 @@ class Connection:
         self._was_sent = False
         if request.method == "CONNECT":
             raise httpx.LocalProtocolError("CONNECT opens a tunnel, and this client speaks to the origin itself")
-        head, length = rendered_head(request), framing(request)
+        head, length = rendered(request)
         if self._stream is None:
             self._stream = await self._dialler.connect(request)
         self.parser.start(request.method)
@@ -87,10 +87,14 @@ class Connection:
         """Whether request and response went through to their ends, and the connection was kept by both sides."""
         return self._was_sent and self.parser.may_go_on
 
+    def is_young(self) -> bool:
+        """Whether it has not been idle for too long."""
+        return trio.current_time() < self._expires_at
+
     def is_fresh(self) -> bool:
-        """Whether it has not been idle for too long, and has been silent since: what had come unasked is no answer."""
+        """Whether it is young, and has been silent: what came while nothing was asked is no answer."""
         assert self._dialler.socket is not None
-        return trio.current_time() < self._expires_at and self._dialler.socket.is_silent()
+        return self.is_young() and self._dialler.socket.is_silent()
 
     def close(self) -> None:
         """Close the socket, whatever is going on above it. This waits for nobody."""
@@ -123,7 +127,7 @@ class Connection:
         data = None
         try:
             with trio.move_on_after(math.inf if seconds is None else seconds):
-                data = await self._stream.receive_some()
+                data = bytes(await self._stream.receive_some())
         except _BROKEN as error:
             if isinstance(error.__cause__, ssl.SSLEOFError):
                 return self.parser.feed_end(is_clean=False)

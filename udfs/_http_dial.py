@@ -16,6 +16,9 @@ __all__ = ["Dialler"]
 
 _FIRST_PAUSE = 0.5  # seconds; the pauses before attempts are 0, 0.5, 1, 2, ... as httpcore's
 
+# UnicodeError: a host whose labels are longer than a name server's can be
+_FAILURES = (OSError, UnicodeError, trio.BrokenResourceError, trio.ClosedResourceError)
+
 
 @dataclass
 class Dialler:
@@ -53,13 +56,14 @@ class Dialler:
         try:
             with trio.move_on_after(math.inf if seconds is None else seconds):
                 return await self._connected(request.extensions.get("sni_hostname"))
-            raise httpx.ConnectTimeout(f"connect timeout of {seconds} s")
-        except (OSError, trio.BrokenResourceError, trio.ClosedResourceError) as error:
+        except _FAILURES as error:
             self.close()
             raise httpx.ConnectError(_message(error)) from error
         except BaseException:
             self.close()
             raise
+        self.close()
+        raise httpx.ConnectTimeout(f"connect timeout of {seconds} s")
 
     async def _connected(self, server_name: str | None) -> trio.abc.Stream:
         _, host, port = self.origin

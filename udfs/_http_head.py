@@ -7,7 +7,7 @@ from typing import Final
 
 import httpx
 
-__all__ = ["framing", "rendered_head"]
+__all__ = ["rendered"]
 
 # A request line and header lines as RFC 9112 has them, with h11's view of a value: no NUL, no space but blanks and tabs
 # inside. It holds for the whole head at once, so a line end inside a value would pass for the next line: the lines
@@ -18,29 +18,17 @@ _HEAD: Final = re.compile(
 )
 
 
-def rendered_head(request: httpx.Request) -> bytes:
-    """The request line and the headers, and the empty line after them.
+def rendered(request: httpx.Request) -> tuple[bytes, int | None]:
+    """The request line, the headers and the empty line after them; and the length of the body, None if in chunks.
 
     Raises:
-        httpx.LocalProtocolError: They are not HTTP, or there would be two requests in them.
+        httpx.LocalProtocolError: They are not HTTP, or there would be two requests in them; or the headers leave open
+            how long the body is, or for which host the request.
     """
-    target = request.extensions.get("target") or request.url.raw_path
-    headers = request.headers.raw
-    lines = [b"%b: %b\r\n" % header for header in headers]
-    head = b"%b %b HTTP/1.1\r\n%b\r\n" % (request.method.encode(), target, b"".join(lines))
-    if _HEAD.fullmatch(head) is None or head.count(b"\n") != len(lines) + 2:
-        raise httpx.LocalProtocolError(_illegal(request.method.encode(), target, headers))
-    return head
-
-
-def framing(request: httpx.Request) -> int | None:
-    """The length of the body in bytes; None if it is sent in chunks.
-
-    Raises:
-        httpx.LocalProtocolError: The headers leave that open, or there is not one host in them.
-    """
-    hosts, lengths, codings = 0, [], []
+    method, target = request.method.encode(), request.extensions.get("target") or request.url.raw_path
+    lines, hosts, lengths, codings = [], 0, [], []
     for name, value in request.headers.raw:
+        lines.append(b"%b: %b\r\n" % (name, value))
         lowered = name.lower()
         if lowered == b"host":
             hosts += 1
@@ -48,8 +36,15 @@ def framing(request: httpx.Request) -> int | None:
             lengths.append(value)
         elif lowered == b"transfer-encoding":
             codings.append(value.lower())
+    head = b"%b %b HTTP/1.1\r\n%b\r\n" % (method, target, b"".join(lines))
+    if _HEAD.fullmatch(head) is None or head.count(b"\n") != len(lines) + 2:
+        raise httpx.LocalProtocolError(_illegal(method, target, request.headers.raw))
     if hosts != 1:
         raise httpx.LocalProtocolError(f"there must be one Host header, there are {hosts}")
+    return head, _length(lengths, codings)
+
+
+def _length(lengths: list[bytes], codings: list[bytes]) -> int | None:
     if codings:
         if codings != [b"chunked"] or lengths:
             raise httpx.LocalProtocolError("Transfer-Encoding must be chunked, once, and without a Content-Length")

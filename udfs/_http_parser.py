@@ -30,6 +30,7 @@ class ResponseParser:
 
     Attributes:
         status, reason, version, headers: The head of the final response, once `has_head`.
+        names: Of the headers, in lower case.
         has_head: Whether the head is complete. Interim responses (1xx) are passed over.
         is_complete: Whether the response is.
     """
@@ -49,7 +50,7 @@ class ResponseParser:
         self.has_head = self.is_complete = False
         self._is_head_request = method == "HEAD"
         self._is_interim = self._ends_with_connection = self._has_surplus = self._keeps_alive = False
-        self._has_length = False
+        self.names: set[bytes] = set()
         self._codings: list[bytes] = []
         self._parts: list[bytes] = []
         self._problem = ""
@@ -130,9 +131,8 @@ class ResponseParser:
             return
         self.headers.append((name, value.rstrip(b" \t")))
         lowered = name.lower()
-        if lowered == b"content-length":
-            self._has_length = True
-        elif lowered == b"transfer-encoding":
+        self.names.add(lowered)
+        if lowered == b"transfer-encoding":
             self._codings.append(value.lower())
 
     def on_headers_complete(self) -> None:
@@ -148,13 +148,13 @@ class ResponseParser:
         if self.status < httpx.codes.OK:
             self._is_interim, self.reason = True, b""
             self.headers.clear()
+            self.names.clear()
             self._codings.clear()
-            self._has_length = False
             return
         self.has_head = True
         # HTTP/1.0 can say `Connection: keep-alive`, and its servers get chunks and lengths wrong. h11 closes, too
         self._keeps_alive = self._llhttp.should_keep_alive() and self.version == b"HTTP/1.1"
-        self._ends_with_connection = not (self._has_length or self._codings or self.status in _BODILESS)
+        self._ends_with_connection = not (b"content-length" in self.names or self._codings or self.status in _BODILESS)
         if self._is_head_request:
             # llhttp, which has not seen the request, expects a body now. It is not asked again.
             self.is_complete, self._llhttp = True, None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from time import perf_counter
+from typing import Any
 
 import httpx
 
@@ -61,10 +62,14 @@ class Reply(httpx.Response):
     """A response as httpx's own, and in every use equal to it; only the way to its body is shorter.
 
     Attributes:
+        has_cookies: Whether the server has set any.
         asked_at: When the request was sent, by `time.perf_counter`; None: httpx itself sees to `elapsed`.
     """
 
-    asked_at: float | None = None
+    def __init__(self, *arguments: Any, has_cookies: bool, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.has_cookies = has_cookies
+        self.asked_at: float | None = None
 
     async def aread(self) -> bytes:
         """Read and return the response content."""
@@ -93,4 +98,9 @@ class Reply(httpx.Response):
         """Close the response and release the connection."""
         if self.asked_at is not None and not self.is_closed:
             self.elapsed = timedelta(seconds=perf_counter() - self.asked_at)
-        await super().aclose()
+        # httpx's own, less a `request_context`, which would name the request in an error: a `Body` closes without one.
+        if isinstance(self.stream, Body):
+            self.is_closed = True
+            self.stream.close()
+        else:
+            await super().aclose()

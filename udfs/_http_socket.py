@@ -24,7 +24,7 @@ class Socket(trio.abc.Stream):
 
     def __init__(self, connected: trio.SocketStream) -> None:
         self._socket = socket.socket(fileno=connected.socket.detach())
-        self._socket.setblocking(False)
+        self._socket.settimeout(0)
 
     def send_now(self, data: bytes) -> int:
         """The number of bytes that the kernel takes at once, maybe 0. This does not wait.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import ssl
+from collections.abc import Callable
 from typing import Any, Final
 
 import httpx
@@ -28,6 +29,8 @@ Verify = ssl.SSLContext | str | bool
 Certificate = str | tuple[str, str] | tuple[str, str, str]
 
 _PORTS: Final = {"http": 80, "ws": 80, "https": 443, "wss": 443}
+
+_COOKIES: Final = frozenset({b"set-cookie", b"set-cookie2"})
 
 _REFUSED: Final = {
     "proxy": "it speaks to the origin itself; for a proxy use httpx.AsyncClient(proxy=...)",
@@ -171,6 +174,7 @@ class StackTransport(httpx.AsyncBaseTransport):
             headers=answer.headers,
             stream=Body(request, connection, self._give_back),
             extensions={"http_version": answer.version, "reason_phrase": answer.reason},
+            has_cookies=not answer.names.isdisjoint(_COOKIES),
         )
 
     async def aclose(self) -> None:
@@ -201,14 +205,14 @@ class StackTransport(httpx.AsyncBaseTransport):
             raise httpx.PoolTimeout(f"no connection came free in {seconds} s", request=request) from None
 
     def _take(self, origin: Origin, ssl_context: ssl.SSLContext | None) -> Connection:
-        connection = self._idle.pop(origin)
-        while connection is not None and not connection.is_fresh():
+        while (connection := self._idle.pop(origin)) is not None:
+            if connection.is_fresh():
+                self._busy.add(connection)
+                return connection
             connection.close()
-            connection = self._idle.pop(origin)
-        if connection is None:
-            connection = Connection(Dialler(origin, ssl_context, self._retries), self._keepalive_expiry)
+        connection = Connection(Dialler(origin, ssl_context, self._retries), self._keepalive_expiry)
         self._busy.add(connection)
-        self._trim()
+        self._trim(Connection.is_fresh)
         return connection
 
     async def _ask(self, connection: Connection, request: httpx.Request) -> None:
@@ -225,15 +229,14 @@ class StackTransport(httpx.AsyncBaseTransport):
             connection.close()
         if self._slots is not None:
             self._slots.release()
-        self._trim()
+        self._trim(Connection.is_young)
 
-    def _trim(self) -> None:
-        while (oldest := self._idle.oldest()) is not None and self._is_surplus(oldest):
+    def _trim(self, is_worth_keeping: Callable[[Connection], bool]) -> None:
+        while (oldest := self._idle.oldest()) is not None:
+            are_too_many = len(self._idle) + len(self._busy) > self._max_connections or len(self._idle) > self._max_idle
+            if not are_too_many and is_worth_keeping(oldest):
+                return
             self._idle.pop_oldest().close()
-
-    def _is_surplus(self, oldest: Connection) -> bool:
-        are_open = len(self._idle) + len(self._busy)
-        return len(self._idle) > self._max_idle or are_open > self._max_connections or not oldest.is_fresh()
 
 
 def _origin(request: httpx.Request) -> Origin:
