@@ -14,7 +14,7 @@ __all__ = ["rendered"]
 # are counted.
 _HEAD: Final = re.compile(
     rb"[-!#$%&'*+.^_`|~0-9a-zA-Z]+ [\x21-\x7e]+ HTTP/1\.1\r\n"
-    rb"(?:[-!#$%&'*+.^_`|~0-9a-zA-Z]+: (?:[^\x00\s]+(?:[ \t]+[^\x00\s]+)*)?\r\n)+\r\n"
+    rb"(?:[-!#$%&'*+.^_`|~0-9a-zA-Z]+: (?:[^\x00\s]+(?:[ \t]+[^\x00\s]+)*)?\r\n)*\r\n"
 )
 
 
@@ -32,6 +32,7 @@ def rendered(request: httpx.Request) -> tuple[bytes, int | None]:
         lowered = name.lower()
         if lowered == b"host":
             hosts += 1
+            lines.insert(0, lines.pop())  # it goes first, as RFC 9110 asks for
         elif lowered == b"content-length":
             lengths.append(value)
         elif lowered == b"transfer-encoding":

@@ -74,25 +74,28 @@ class Reply(httpx.Response):
     async def aread(self) -> bytes:
         """Read and return the response content."""
         body = self.stream
-        if (
-            not isinstance(body, Body)
-            or self.is_closed
-            or self.is_stream_consumed
-            or "content-encoding" in self.headers
-        ):
+        if not isinstance(body, Body) or self.is_closed or self.is_stream_consumed:
             return await super().aread()
-        # httpx joins what `aiter_bytes` gives. That is what `aiter_raw` gives, passed through a decoder and two
-        # chunkers; without a Content-Encoding the decoder, and without a chunk size the chunkers hand on what they
-        # get. At its end `aiter_raw` closes the response. So three generators and their `request_context` can go:
-        # `Body` names the request in its errors itself.
+        # httpx joins what `aiter_bytes` gives. That is what `aiter_raw` gives, that is the body, through two chunkers,
+        # which without a chunk size hand on what they get, and through the decoder between them. At its end `aiter_raw`
+        # closes the response. What the generators' `request_context` does, `Body` and the `except` here do.
         self.is_stream_consumed = True
         parts = []
         while part := await body.read():
             parts.append(part)
-        self._content = b"".join(parts)
-        self._num_bytes_downloaded = len(self._content)
+        raw = b"".join(parts)
+        self._num_bytes_downloaded = len(raw)
+        self._content = self._decoded(raw) if "content-encoding" in self.headers else raw
         await self.aclose()
         return self._content
+
+    def _decoded(self, raw: bytes) -> bytes:
+        decoder = self._get_content_decoder()
+        try:
+            return b"".join([decoder.decode(raw), decoder.flush()])
+        except httpx.DecodingError as error:
+            error.request = self.request
+            raise
 
     async def aclose(self) -> None:
         """Close the response and release the connection."""

@@ -18,7 +18,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.udfs.test_http import listening, refusing
+from tests.udfs.serving import listening, refusing
 from trio_asyncio_io import FixedDelay, retry_after
 from udfs import _http_options, _http_rows
 from udfs._http_answer import Answer, RetryableError

@@ -1,0 +1,278 @@
+"""The response parser, as plain data: what it takes, what it refuses, and what makes a connection unfit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import httpx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from udfs._http_parser import MAX_HEAD_BYTES, ResponseParser
+
+OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+EARLY = b"HTTP/1.1 103 Early Hints\r\nLink: </style>\r\nContent-Length: 7\r\n\r\n"
+
+RESPONSES = {
+    "a length": OK + b"Content-Length: 7\r\n\r\nweather",
+    "no body": OK + b"Content-Length: 0\r\n\r\n",
+    "line ends as a body": OK + b"Content-Length: 4\r\n\r\n\r\n\r\n",
+    "chunks": CHUNKED + b"3\r\nwea\r\n4;x=y\r\nther\r\n0\r\n\r\n",
+    "chunks and trailers": CHUNKED + b"7\r\nweather\r\n0\r\nChecksum: 1\r\nX: 2\r\n\r\n",
+    "interim responses": b"HTTP/1.1 100 Continue\r\n\r\n" + EARLY + OK + b"Content-Length: 7\r\n\r\nweather",
+    "204": b"HTTP/1.1 204 No Content\r\nA: b\r\n\r\n",
+    "304 with a length": b"HTTP/1.1 304 Not Modified\r\nContent-Length: 7\r\n\r\n",
+    "no reason": b"HTTP/1.1 200\r\nContent-Length: 1\r\n\r\nx",
+    "blanks around a value": OK + b"A: \t b c \t\r\nEmpty:\r\nContent-Length: 1 \r\n\r\nx",
+    "the highest status": b"HTTP/1.1 999 \xe9\r\nContent-Length: 0\r\n\r\n",
+}
+
+REFUSED = {
+    "not HTTP": b"this is not HTTP\r\n\r\n",
+    "a line of its own before": b"\r\n" + OK + b"Content-Length: 0\r\n\r\n",
+    "RTSP": b"RTSP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
+    "ICE": b"ICE/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
+    "HTTP/0.9": b"HTTP/0.9 200 OK\r\nContent-Length: 0\r\n\r\n",
+    "HTTP/2.0": b"HTTP/2.0 200 OK\r\nContent-Length: 0\r\n\r\n",
+    "HTTP/1.2": b"HTTP/1.2 200 OK\r\nContent-Length: 0\r\n\r\n",
+    "HTTP/2.0 after an interim response": EARLY + b"HTTP/2.0 200 OK\r\nContent-Length: 0\r\n\r\n",
+    "status 99": b"HTTP/1.1 099 OK\r\nContent-Length: 0\r\n\r\n",
+    "status 0": b"HTTP/1.1 000 OK\r\nContent-Length: 0\r\n\r\n",
+    "four digits": b"HTTP/1.1 2000 OK\r\nContent-Length: 0\r\n\r\n",
+    "101": b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nraw",
+    "101 that names no protocol": b"HTTP/1.1 101 Switching\r\n\r\nraw",
+    "two lengths": OK + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nxx",
+    "one length twice": OK + b"Content-Length: 1\r\nContent-Length: 1\r\n\r\nx",
+    "a list of lengths": OK + b"Content-Length: 1, 1\r\n\r\nx",
+    "a length with a sign": OK + b"Content-Length: +1\r\n\r\nx",
+    "a negative length": OK + b"Content-Length: -1\r\n\r\nx",
+    "a hexadecimal length": OK + b"Content-Length: 0x1\r\n\r\nx",
+    "an empty length": OK + b"Content-Length:\r\n\r\nx",
+    "a length beyond 64 bits": OK + b"Content-Length: 99999999999999999999\r\n\r\nx",
+    "a length and chunks": OK + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+    "chunks and a length": OK + b"Transfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+    "another coding": OK + b"Transfer-Encoding: gzip\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+    "two codings": OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+    "chunked and then not": OK + b"Transfer-Encoding: chunked, identity\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+    "chunked twice": OK + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+    "chunked with a tab behind": OK + b"Transfer-Encoding: chunked\t\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+    "something like chunked": OK + b"Transfer-Encoding: xchunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+    "a blank before the colon": OK + b"Content-Length : 1\r\n\r\nx",
+    "a folded header": OK + b"A: b\r\n c\r\nContent-Length: 1\r\n\r\nx",
+    "a header without a colon": OK + b"Content-Length\r\n\r\nx",
+    "a header without a name": OK + b": 1\r\n\r\nx",
+    "a NUL": OK + b"A: b\0c\r\nContent-Length: 1\r\n\r\nx",
+    "a lone carriage return": OK + b"A: b\rc\r\nContent-Length: 1\r\n\r\nx",
+    "lone line feeds": b"HTTP/1.1 200 OK\nContent-Length: 1\n\nx",
+    "a lone line feed at the end of the head": OK + b"Content-Length: 1\r\n\nx",
+    "a chunk longer than it says": CHUNKED + b"1\r\nxx\r\n0\r\n\r\n",
+    "a chunk with a sign": CHUNKED + b"-1\r\nx\r\n0\r\n\r\n",
+    "a chunk with a blank": CHUNKED + b"1 \r\nx\r\n0\r\n\r\n",
+    "a chunk with a prefix": CHUNKED + b"0x1\r\nx\r\n0\r\n\r\n",
+    "a chunk beyond 64 bits": CHUNKED + b"fffffffffffffffff\r\nx\r\n0\r\n\r\n",
+    "a chunk without a size": CHUNKED + b"\r\nx\r\n0\r\n\r\n",
+    "chunks with lone line feeds": CHUNKED + b"1\nx\n0\n\n",
+    "a line feed in a chunk's extension": CHUNKED + b"1;a\nb\r\nx\r\n0\r\n\r\n",
+    "a length among the trailers": CHUNKED + b"1\r\nx\r\n0\r\nContent-Length: 9\r\n\r\n",
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    status: int
+    reason: bytes
+    version: bytes
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+    may_go_on: bool
+
+
+def fed(*parts: bytes, method: str = "GET") -> ResponseParser:
+    parser = ResponseParser()
+    parser.start(method)
+    for part in parts:
+        parser.feed(part)
+    return parser
+
+
+def found(parser: ResponseParser) -> Found:
+    assert parser.has_head
+    assert parser.is_complete
+    body = parser.take_body()
+    return Found(parser.status, parser.reason, parser.version, parser.headers, body, parser.may_go_on)
+
+
+def cut(response: bytes, places: list[int]) -> list[bytes]:
+    edges = [0, *sorted(places), len(response)]
+    return [response[start:end] for start, end in zip(edges, edges[1:], strict=False) if start < end]
+
+
+# What it takes
+
+
+def test_head_and_body_come_out_as_they_went_in() -> None:
+    whole = found(fed(OK + b"Content-Type: text/plain\r\nContent-Length: 7\r\n\r\nweather"))
+    headers = [(b"Content-Type", b"text/plain"), (b"Content-Length", b"7")]
+    assert whole == Found(200, b"OK", b"HTTP/1.1", headers, b"weather", may_go_on=True)
+
+
+@pytest.mark.parametrize("response", RESPONSES.values(), ids=RESPONSES)
+def test_a_response_that_is_split_at_any_byte_is_the_same(response: bytes) -> None:
+    whole = found(fed(response))
+    assert whole.may_go_on
+    for place in range(1, len(response)):
+        assert found(fed(response[:place], response[place:])) == whole
+    assert found(fed(*(bytes([byte]) for byte in response))) == whole
+
+
+@given(data=st.data(), name=st.sampled_from(sorted(RESPONSES)))
+@settings(deadline=None)
+def test_a_response_in_any_pieces_is_the_same(data: st.DataObject, name: str) -> None:
+    response = RESPONSES[name]
+    places = data.draw(st.lists(st.integers(1, len(response) - 1), max_size=8))
+    assert found(fed(*cut(response, places))) == found(fed(response))
+
+
+@pytest.mark.parametrize("response", RESPONSES.values(), ids=RESPONSES)
+def test_no_part_of_a_response_passes_for_the_whole(response: bytes) -> None:
+    for place in range(1, len(response)):
+        parser = fed(response[:place])
+        assert not parser.is_complete
+        with pytest.raises(httpx.RemoteProtocolError):
+            parser.feed_end()
+
+
+@given(st.lists(st.binary(min_size=1, max_size=50), max_size=8))
+@settings(deadline=None)
+def test_any_body_in_any_chunks_comes_out_whole(chunks: list[bytes]) -> None:
+    sent = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks)
+    assert found(fed(CHUNKED + sent + b"0\r\n\r\n")).body == b"".join(chunks)
+
+
+def test_responses_follow_each_other() -> None:
+    parser = fed(RESPONSES["chunks"])
+    for name in ("a length", "204", "interim responses", "chunks"):
+        parser.start("GET")
+        parser.feed(RESPONSES[name])
+        assert found(parser) == found(fed(RESPONSES[name]))
+
+
+def test_a_body_without_a_length_ends_with_the_connection_which_is_not_used_again() -> None:
+    parser = fed(OK + b"\r\nwea", b"ther")
+    assert not parser.is_complete
+    parser.feed_end()
+    assert found(parser).body == b"weather"
+    assert not parser.may_go_on
+
+
+def test_a_body_without_a_length_does_not_end_where_somebody_may_have_cut_the_connection() -> None:
+    with pytest.raises(httpx.RemoteProtocolError, match="before the end of the body"):
+        fed(OK + b"\r\nweather").feed_end(is_clean=False)
+
+
+def test_the_end_without_a_response_says_so() -> None:
+    with pytest.raises(httpx.RemoteProtocolError, match="without sending a response"):
+        fed(EARLY).feed_end()
+
+
+# HEAD
+
+
+@pytest.mark.parametrize("length", [b"Content-Length: 7\r\n", b"Transfer-Encoding: chunked\r\n"])
+def test_the_answer_to_head_has_no_body_whatever_it_says(length: bytes) -> None:
+    parser = fed(OK + length + b"\r\n", method="HEAD")
+    assert found(parser).body == b""
+    assert parser.may_go_on
+    parser.start("GET")
+    parser.feed(RESPONSES["a length"])
+    assert found(parser).body == b"weather"
+
+
+@pytest.mark.parametrize("more", [b"weather", b"\r\n", b"7\r\nweather\r\n0\r\n\r\n"])
+@pytest.mark.parametrize("length", [b"Content-Length: 7\r\n", b"Transfer-Encoding: chunked\r\n", b""])
+def test_a_body_after_head_is_surplus(more: bytes, length: bytes) -> None:
+    parser = fed(OK + length + b"\r\n" + more, method="HEAD")
+    assert found(parser).body == b""
+    assert not parser.may_go_on
+
+
+# What makes a connection unfit
+
+
+@pytest.mark.parametrize("response", RESPONSES.values(), ids=RESPONSES)
+def test_any_byte_behind_a_response_makes_the_connection_unfit_and_changes_nothing(response: bytes) -> None:
+    whole = found(fed(response))
+    for byte in range(256):
+        for surplus in (bytes([byte]), bytes([byte]) * 2, b"\r\n" + bytes([byte]), bytes([byte]) + b"\r\n"):
+            more = found(fed(response + surplus))
+            assert not more.may_go_on
+            assert (more.status, more.headers, more.body) == (whole.status, whole.headers, whole.body)
+
+
+@pytest.mark.parametrize("surplus", RESPONSES.values(), ids=RESPONSES)
+def test_a_response_that_nobody_asked_for_makes_the_connection_unfit_and_changes_nothing(surplus: bytes) -> None:
+    more = found(fed(OK + b"A: 1\r\nContent-Length: 2\r\n\r\nok" + surplus))
+    assert (more.headers, more.body) == ([(b"A", b"1"), (b"Content-Length", b"2")], b"ok")
+    assert not more.may_go_on
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        OK + b"Connection: close\r\nContent-Length: 0\r\n\r\n",
+        OK + b"Connection: foo, Close\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    ],
+)
+def test_a_server_that_closes_or_is_old_gets_no_second_request(response: bytes) -> None:
+    assert not found(fed(response)).may_go_on
+
+
+# What it refuses
+
+
+@pytest.mark.parametrize("response", REFUSED.values(), ids=REFUSED)
+def test_what_is_not_safe_to_take_is_refused_however_it_arrives(response: bytes) -> None:
+    with pytest.raises(httpx.RemoteProtocolError):
+        fed(response)
+    with pytest.raises(httpx.RemoteProtocolError):
+        fed(*(bytes([byte]) for byte in response))
+
+
+@given(st.binary(min_size=1, max_size=200))
+@settings(deadline=None)
+def test_noise_is_refused_or_incomplete(noise: bytes) -> None:
+    parser = ResponseParser()
+    parser.start("GET")
+    with pytest.raises(httpx.RemoteProtocolError):
+        parser.feed(noise)
+        parser.feed_end()
+
+
+@pytest.mark.parametrize(
+    ("start", "endless"),
+    [
+        (OK, b"A: b\r\n"),
+        (OK + b"A: ", b"b"),
+        (b"HTTP/1.1 200 ", b"O"),
+        (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"),
+        (CHUNKED + b"1\r\nx\r\n0\r\n", b"A: b\r\n"),
+        (CHUNKED + b"1;", b"a"),
+    ],
+    ids=["headers", "a header", "a reason", "interim responses", "trailers", "a chunk's extension"],
+)
+def test_what_has_no_end_and_no_body_is_refused_at_a_limit(start: bytes, endless: bytes) -> None:
+    parser = fed(start) if start else fed(endless)
+    part = endless * 100
+    with pytest.raises(httpx.RemoteProtocolError, match=r"larger than 102,400 bytes"):
+        for _ in range(MAX_HEAD_BYTES // len(part) + 2):
+            parser.feed(part)
+
+
+def test_a_large_body_is_not_a_large_head() -> None:
+    parts = [b"x" * 60_000] * 10
+    assert len(found(fed(OK + b"Content-Length: 600000\r\n\r\n", *parts)).body) == 600_000
