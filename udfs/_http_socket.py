@@ -26,7 +26,7 @@ class Socket(trio.abc.Stream):
         self._socket = socket.socket(fileno=connected.socket.detach())
         self._socket.settimeout(0)
 
-    def send_now(self, data: bytes) -> int:
+    def send_now(self, data: bytes | memoryview) -> int:
         """The number of bytes that the kernel takes at once, maybe 0. This does not wait.
 
         Raises:
@@ -48,7 +48,7 @@ class Socket(trio.abc.Stream):
             trio.ClosedResourceError: This side has.
         """
         await trio.lowlevel.checkpoint()
-        rest = bytes(data)
+        rest = memoryview(data)
         while rest := rest[self.send_now(rest) :]:
             await trio.lowlevel.wait_writable(self._socket)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import AsyncGenerator, AsyncIterator
 
 import httpx
 import trio
@@ -54,22 +55,26 @@ class Upload:
             content = b"".join(body)
             if len(content) != self._length:
                 raise _wrong_length(len(content), self._length)
-            return await self._put(head + content)
+            await self._put(head + content)
+            return
         assert isinstance(body, httpx.AsyncByteStream)
         await self._put(head)
-        if self._length is None:
-            return await self._put_chunks(body)
-        return await self._put_parts(body, self._length)
+        parts = body.__aiter__()
+        try:
+            await (self._put_chunks(parts) if self._length is None else self._put_parts(parts, self._length))
+        finally:
+            if isinstance(parts, AsyncGenerator):  # Python's collector would close it too late, and Trio warns of that
+                await parts.aclose()
 
-    async def _put_chunks(self, body: httpx.AsyncByteStream) -> None:
-        async for part in body:
+    async def _put_chunks(self, parts: AsyncIterator[bytes]) -> None:
+        async for part in parts:
             if part:  # an empty chunk would be the last
                 await self._put(b"%x\r\n%b\r\n" % (len(part), part))
         await self._put(b"0\r\n\r\n")
 
-    async def _put_parts(self, body: httpx.AsyncByteStream, length: int) -> None:
+    async def _put_parts(self, parts: AsyncIterator[bytes], length: int) -> None:
         sent = 0
-        async for part in body:
+        async for part in parts:
             sent += len(part)
             if sent > length:
                 raise _wrong_length(sent, length)
@@ -78,12 +83,13 @@ class Upload:
             raise _wrong_length(sent, length)
 
     async def _put(self, data: bytes) -> None:
+        rest = memoryview(data)
         if isinstance(self._stream, Socket):
-            data = data[self._stream.send_now(data) :]
-        if not data:
+            rest = rest[self._stream.send_now(rest) :]
+        if not rest:
             return
         with trio.move_on_after(math.inf if self._seconds is None else self._seconds):
-            await self._stream.send_all(data)
+            await self._stream.send_all(rest)
             return
         raise httpx.WriteTimeout(f"write timeout of {self._seconds} s")
 

@@ -67,8 +67,8 @@ class Peer:
 
     async def _receive_exactly(self, size: int) -> bytes:
         received = b""
-        while len(received) < size:
-            received += bytes(await self.stream.receive_some())
+        while len(received) < size and (chunk := await self.stream.receive_some()):
+            received += bytes(chunk)
         return received
 
 

@@ -106,18 +106,31 @@ def seen_request(request: httpx.Request) -> dict[str, Any]:
     }
 
 
+SEEN = (
+    "status_code",
+    "http_version",
+    "reason_phrase",
+    "url",
+    "encoding",
+    "charset_encoding",
+    "default_encoding",
+    "is_closed",
+    "is_stream_consumed",
+    "has_redirect_location",
+    "num_bytes_downloaded",
+    "links",
+)
+
+
 def seen(response: httpx.Response) -> dict[str, Any]:
     """All that a user can see of a response."""
-    names = (
-        "status_code http_version reason_phrase url encoding charset_encoding is_closed is_stream_consumed "
-        "has_redirect_location num_bytes_downloaded default_encoding links"
-    ).split()
     assert response.elapsed.total_seconds() >= 0
     assert isinstance(response.stream, httpx.AsyncByteStream)
-    response.__dict__.pop("_cookies", None)  # which cannot be pickled, and is made anew when it is asked for
+    for each in (response, *response.history):
+        each.__dict__.pop("_cookies", None)  # which cannot be pickled, and is made anew when it is asked for
     copy = pickle.loads(pickle.dumps(response))
     return {
-        **{name: getattr(response, name) for name in names},
+        **{name: getattr(response, name) for name in SEEN},
         "headers": response.headers.raw,
         "content": response.content,
         "text": response.text,
