@@ -18,7 +18,7 @@ from ._plot import plot
 from ._report import Report, Section
 from ._throughput import throughput
 
-PARTS = ("operator", "latency", "spark", "streaming")
+PARTS = ("operator", "latency", "http", "spark", "streaming")
 WIDTH = 110  # columns, where there is no terminal to ask
 
 
@@ -50,6 +50,10 @@ def _measured(part: str, console: Console, options: argparse.Namespace) -> list[
             return overhead(quick=quick, on_step=on_step)
         if part == "latency":
             return [throughput(quick=quick, on_step=on_step)]
+        if part == "http":
+            from ._http import http  # noqa: PLC0415 - the operator is measured without httpx too
+
+            return http(quick=quick, on_step=on_step)
         from ._enriching import cost, session  # noqa: PLC0415 - the operator is measured without Spark too
         from ._gain import gain  # noqa: PLC0415
         from ._start_up import start_up  # noqa: PLC0415

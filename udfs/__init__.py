@@ -13,6 +13,9 @@
 #     _enrichment  _rows  _results  _output  _carry  _carried  _payload    Arrow in and out, in Spark's thread
 #
 #     http                                     an httpx client that stays fast on Trio
+#     _http_client  _http_reply                what of httpx is made shorter
+#     _http_connection  _http_dial  _http_upload  _http_socket      one connection
+#     _http_parser  _http_head  _http_url  _http_idle               plain data
 #     http_columns                             HTTP as columns and SQL functions, without a function
 #     _http_options  _http_rows  _http_call  _http_request  _http_answer
 #     demo                                     the main job, on real flights and weather

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from http.cookiejar import CookieJar
 from time import perf_counter
 from typing import Any, Final
 
@@ -90,7 +91,8 @@ class StackClient(httpx.AsyncClient):
     async def _send_single_request(self, request: httpx.Request) -> httpx.Response:
         # httpx's own, but for three things. The response times itself, so that no `BoundAsyncStream` lies around its
         # body. The cookie jar, which turns a response into an email first, is asked only if there is a cookie in it:
-        # the standard library's makes cookies of Set-Cookie and Set-Cookie2 alone. And errors come with their request.
+        # the standard library's makes cookies of Set-Cookie and Set-Cookie2 alone. And the transport's errors come with
+        # their request.
         if not isinstance(request.stream, httpx.AsyncByteStream):
             return await super()._send_single_request(request)  # which refuses it
         asked_at = perf_counter()
@@ -98,7 +100,7 @@ class StackClient(httpx.AsyncClient):
         assert isinstance(response, Reply)
         response.asked_at = asked_at
         response.request = request
-        if response.has_cookies:
+        if response.has_cookies or type(self.cookies.jar) is not CookieJar:
             self.cookies.extract_cookies(response)
         response.default_encoding = self._default_encoding
         if _log.isEnabledFor(logging.INFO):

@@ -33,6 +33,11 @@ class Body(httpx.AsyncByteStream):
         while part := await self.read():
             yield part
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more comes than has been read; it may be that nobody knows yet."""
+        return self._connection.parser.is_complete
+
     async def read(self) -> bytes:
         """The next part; `b""` at the end. After an error the connection is closed."""
         if self._closed is None:
@@ -80,12 +85,15 @@ class Reply(httpx.Response):
         # which without a chunk size hand on what they get, and through the decoder between them. At its end `aiter_raw`
         # closes the response. What the generators' `request_context` does, `Body` and the `except` here do.
         self.is_stream_consumed = True
-        parts = []
-        while part := await body.read():
-            parts.append(part)
-        raw = b"".join(parts)
+        raw = await body.read()
+        if not body.has_ended:
+            parts = [raw]
+            while part := await body.read():
+                parts.append(part)
+            raw = b"".join(parts)
         self._num_bytes_downloaded = len(raw)
-        self._content = self._decoded(raw) if "content-encoding" in self.headers else raw
+        is_coded = any(name.lower() == b"content-encoding" for name, _ in self.headers.raw)
+        self._content = self._decoded(raw) if is_coded else raw
         await self.aclose()
         return self._content
 

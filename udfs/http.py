@@ -157,10 +157,11 @@ class StackTransport(httpx.AsyncBaseTransport):
         """
         origin = _origin(request)
         ssl_context = self._ssl_context_for(origin)
-        await self._wait_for_slot(request)
+        if self._slots is not None:
+            await self._wait_for_slot(self._slots, request)
         connection = self._take(origin, ssl_context)
         try:
-            await self._ask(connection, request)
+            await connection.ask(request)
         except httpx.RequestError as error:
             self._give_back(connection)
             error.request = request
@@ -192,19 +193,20 @@ class StackTransport(httpx.AsyncBaseTransport):
             self._ssl_context.set_alpn_protocols(["http/1.1"])
         return self._ssl_context
 
-    async def _wait_for_slot(self, request: httpx.Request) -> None:
-        if self._slots is None:
-            return
+    async def _wait_for_slot(self, slots: trio.Semaphore, request: httpx.Request) -> None:
         try:
-            self._slots.acquire_nowait()
+            slots.acquire_nowait()
         except trio.WouldBlock:
             seconds = request.extensions.get("timeout", {}).get("pool")
             with trio.move_on_after(math.inf if seconds is None else seconds):
-                await self._slots.acquire()
+                await slots.acquire()
                 return
             raise httpx.PoolTimeout(f"no connection came free in {seconds} s", request=request) from None
 
     def _take(self, origin: Origin, ssl_context: ssl.SSLContext | None) -> Connection:
+        if self._closed:
+            self._release()
+            raise RuntimeError("the transport is closed: it was left, or its client was")
         while (connection := self._idle.pop(origin)) is not None:
             if connection.is_fresh():
                 self._busy.add(connection)
@@ -215,11 +217,6 @@ class StackTransport(httpx.AsyncBaseTransport):
         self._trim(Connection.is_fresh)
         return connection
 
-    async def _ask(self, connection: Connection, request: httpx.Request) -> None:
-        if self._closed:
-            raise RuntimeError("the transport is closed: it was left, or its client was")
-        await connection.ask(request)
-
     def _give_back(self, connection: Connection) -> None:
         self._busy.discard(connection)
         if not self._closed and connection.is_reusable():
@@ -227,9 +224,12 @@ class StackTransport(httpx.AsyncBaseTransport):
             self._idle.push(connection)
         else:
             connection.close()
+        self._release()
+        self._trim(Connection.is_young)
+
+    def _release(self) -> None:
         if self._slots is not None:
             self._slots.release()
-        self._trim(Connection.is_young)
 
     def _trim(self, is_worth_keeping: Callable[[Connection], bool]) -> None:
         while (oldest := self._idle.oldest()) is not None:

@@ -1,0 +1,175 @@
+"""The HTTP clients that are measured: each makes the same requests with the same workers, on its own loop."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+from urllib.parse import urlsplit
+
+import httptools
+import httpx
+import trio
+
+from udfs.http import client
+
+__all__ = ["CLIENTS", "Cost", "is_installed"]
+
+Get = Callable[[str], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a request took.
+
+    Attributes:
+        seconds: On the wall.
+        cpu: Seconds of this process.
+    """
+
+    seconds: float
+    cpu: float
+
+
+class _Workers:
+    """Workers that ask until the requests are used up, each URL another one."""
+
+    def __init__(self, url: str, requests: int, workers: int) -> None:
+        self.url, self.requests, self.workers = url, requests, workers
+        self._left = 0
+
+    async def work(self, get: Get) -> None:
+        while self._left:
+            self._left -= 1
+            answer = await get(f"{self.url}/weather/JFK/{self._left}")
+            assert answer["temp"] == 12.5
+
+    async def measured(self, together: Callable[[], Awaitable[None]]) -> Cost:
+        self._left = 2 * self.workers  # opens the connections
+        await together()
+        self._left = self.requests
+        wall, cpu = time.perf_counter(), time.process_time()
+        await together()
+        return Cost((time.perf_counter() - wall) / self.requests, (time.process_time() - cpu) / self.requests)
+
+
+async def _on_trio(workers: _Workers, gets: list[Get]) -> Cost:
+    async def together() -> None:
+        async with trio.open_nursery() as nursery:
+            for get in gets:
+                nursery.start_soon(workers.work, get)
+
+    return await workers.measured(together)
+
+
+async def _json_of(http: Any, url: str) -> Any:
+    return (await http.get(url)).json()
+
+
+async def _ours(workers: _Workers) -> Cost:
+    async with client() as http:
+        return await _on_trio(workers, [partial(_json_of, http)] * workers.workers)
+
+
+async def _own_pool(module: str, workers: _Workers) -> Cost:
+    """httpx, or its successor, as it comes."""
+    library = importlib.import_module(module)
+    limits = library.Limits(max_connections=workers.workers, max_keepalive_connections=workers.workers)
+    async with library.AsyncClient(limits=limits, trust_env=False) as http:
+        return await _on_trio(workers, [partial(_json_of, http)] * workers.workers)
+
+
+async def _client_per_worker(workers: _Workers) -> Cost:
+    """httpx with a client, and so a pool of one connection, for each worker."""
+    context = httpx.create_ssl_context()
+    async with AsyncExitStack() as stack:
+        clients = [httpx.AsyncClient(verify=context, trust_env=False) for _ in range(workers.workers)]
+        for http in clients:
+            await stack.enter_async_context(http)
+        return await _on_trio(workers, [partial(_json_of, http) for http in clients])
+
+
+class _Bare:
+    """The least that can be done on Trio: its own streams and httptools, no timeouts, no checks, no retries."""
+
+    def __init__(self) -> None:
+        self._stream: trio.SocketStream | None = None
+        self._parser = httptools.HttpResponseParser(self)
+
+    def on_body(self, body: bytes) -> None:
+        self._body += body
+
+    def on_message_complete(self) -> None:
+        self._is_complete = True
+
+    async def get(self, url: str) -> Any:
+        parts = urlsplit(url)
+        if self._stream is None:
+            assert parts.hostname is not None
+            assert parts.port is not None
+            self._stream = await trio.open_tcp_stream(parts.hostname, parts.port)
+        self._body, self._is_complete = b"", False
+        await self._stream.send_all(f"GET {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\n\r\n".encode())
+        while not self._is_complete:
+            self._parser.feed_data(await self._stream.receive_some())
+        return json.loads(self._body)
+
+    async def aclose(self) -> None:
+        if self._stream is not None:
+            await self._stream.aclose()
+
+
+async def _bare(workers: _Workers) -> Cost:
+    bare = [_Bare() for _ in range(workers.workers)]
+    try:
+        return await _on_trio(workers, [each.get for each in bare])
+    finally:
+        for each in bare:
+            await each.aclose()
+
+
+async def _aiohttp(workers: _Workers) -> Cost:
+    aiohttp = importlib.import_module("aiohttp")
+
+    async def get(url: str) -> Any:
+        async with http.get(url) as answer:
+            return await answer.json()
+
+    async def together() -> None:
+        await asyncio.gather(*(workers.work(get) for _ in range(workers.workers)))
+
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=workers.workers)) as http:
+        return await workers.measured(together)
+
+
+def _trio(main: Callable[[_Workers], Awaitable[Cost]], url: str, requests: int, workers: int) -> Cost:
+    return trio.run(main, _Workers(url, requests, workers))
+
+
+def _asyncio(main: Callable[[_Workers], Any], url: str, requests: int, workers: int) -> Cost:
+    cost: Cost = asyncio.run(main(_Workers(url, requests, workers)))
+    return cost
+
+
+# By name: the package that it needs, how it runs, and how many times fewer requests it gets to make: the slow ones
+# would take most of the time otherwise.
+CLIENTS: dict[str, tuple[str, Callable[[str, int, int], Cost], int]] = {
+    "udfs.http.client": ("httpx", partial(_trio, _ours), 1),
+    "aiohttp on asyncio": ("aiohttp", partial(_asyncio, _aiohttp), 1),
+    "bare Trio streams and httptools": ("httptools", partial(_trio, _bare), 1),
+    "httpx, a client per worker": ("httpx", partial(_trio, _client_per_worker), 4),
+    "httpx2, its own pool": ("httpx2", partial(_trio, partial(_own_pool, "httpx2")), 4),
+    "httpx, its own pool": ("httpx", partial(_trio, partial(_own_pool, "httpx")), 10),
+}
+
+
+def is_installed(package: str) -> bool:
+    """Whether a peer is there; none is a dependency."""
+    return find_spec(package) is not None
