@@ -26,38 +26,35 @@ def rendered(request: httpx.Request) -> tuple[bytes, int | None]:
             how long the body is, or for which host the request.
     """
     method, target = request.method.encode(), request.extensions.get("target") or request.url.raw_path
-    lines, hosts, lengths, codings = [], 0, [], []
-    for name, value in request.headers.raw:
-        lines.append(b"%b: %b\r\n" % (name, value))
-        lowered = name.lower()
-        if lowered == b"host":
-            hosts += 1
-            lines.insert(0, lines.pop())  # it goes first, as RFC 9110 asks for
-        elif lowered == b"content-length":
-            lengths.append(value)
-        elif lowered == b"transfer-encoding":
-            codings.append(value.lower())
-    head = b"%b %b HTTP/1.1\r\n%b\r\n" % (method, target, b"".join(lines))
-    if _HEAD.fullmatch(head) is None or head.count(b"\n") != len(lines) + 2:
-        raise httpx.LocalProtocolError(_illegal(method, target, request.headers.raw))
-    if hosts != 1:
-        raise httpx.LocalProtocolError(f"there must be one Host header, there are {hosts}")
-    return head, _length(lengths, codings)
+    headers = request.headers.raw
+    names = [name.lower() for name, _ in headers]
+    if b"host" in names[1:]:  # it goes first, as RFC 9110 asks for
+        headers.insert(0, headers.pop(names.index(b"host", 1)))
+    head = b"%b %b HTTP/1.1\r\n%b\r\n" % (method, target, b"".join([b"%b: %b\r\n" % header for header in headers]))
+    if _HEAD.fullmatch(head) is None or head.count(b"\n") != len(headers) + 2:
+        raise httpx.LocalProtocolError(_illegal(method, target, headers))
+    if names.count(b"host") != 1:
+        raise httpx.LocalProtocolError(f"there must be one Host header, there are {names.count(b'host')}")
+    return head, _length(headers, names)
 
 
-def _length(lengths: list[bytes], codings: list[bytes]) -> int | None:
-    if codings:
+def _length(headers: list[tuple[bytes, bytes]], names: list[bytes]) -> int | None:
+    if b"content-length" not in names and b"transfer-encoding" not in names:
+        return 0
+    lengths = [value for name, value in headers if name.lower() == b"content-length"]
+    if b"transfer-encoding" in names:
+        codings = [value.lower() for name, value in headers if name.lower() == b"transfer-encoding"]
         if codings != [b"chunked"] or lengths:
             raise httpx.LocalProtocolError("Transfer-Encoding must be chunked, once, and without a Content-Length")
         return None
     if len(lengths) > 1 or not all(length.isdigit() for length in lengths):
         raise httpx.LocalProtocolError(f"Content-Length must be one number, got {lengths!r}")
-    return int(lengths[0]) if lengths else 0
+    return int(lengths[0])
 
 
 def _illegal(method: bytes, target: bytes, headers: list[tuple[bytes, bytes]]) -> str:
     for name, value in headers:
-        if _HEAD.fullmatch(b"GET / HTTP/1.1\r\n%b: \r\n\r\n" % name) is None:
+        if b"\n" in name or _HEAD.fullmatch(b"GET / HTTP/1.1\r\n%b: \r\n\r\n" % name) is None:
             return f"illegal header name {name!r}"
         if b"\n" in value or _HEAD.fullmatch(b"GET / HTTP/1.1\r\na: %b\r\n\r\n" % value) is None:
             return f"illegal value of the header {name.decode()}"  # which may be a secret
