@@ -105,9 +105,17 @@ async def test_a_cancelled_request_closes_its_connection_and_no_other() -> None:
 
 
 async def test_a_cancelled_request_hangs_up_on_the_server() -> None:
-    async with serving(never) as server, client(base_url=server.url) as http:
-        with trio.move_on_after(0.01):
-            await http.get("/")
+    asked = trio.Event()
+
+    async def watch(peer: Peer) -> None:
+        asked.set()
+        await never(peer)
+
+    async with serving(watch) as server, client(base_url=server.url) as http:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(http.get, "/")
+            await asked.wait()
+            nursery.cancel_scope.cancel()
         await server.peers[0].ended.wait()
 
 
@@ -349,7 +357,7 @@ async def test_a_broken_response_is_a_remote_protocol_error(sent: bytes) -> None
 
 
 async def test_a_timeout_names_the_step_and_its_seconds() -> None:
-    async with serving(never) as server, client(base_url=server.url, timeout=0.01) as http:
+    async with serving(never) as server, client(base_url=server.url, timeout=httpx.Timeout(None, read=0.01)) as http:
         with pytest.raises(httpx.ReadTimeout, match=r"read timeout of 0\.01 s"):
             await http.get("/")
         await server.peers[0].ended.wait()
