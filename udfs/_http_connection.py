@@ -9,7 +9,7 @@ import httpx
 import trio
 
 from ._http_dial import Dialler
-from ._http_head import rendered
+from ._http_head import is_last, rendered
 from ._http_idle import Origin
 from ._http_parser import ResponseParser
 from ._http_upload import Upload
@@ -39,7 +39,7 @@ class Connection:
         self._stream: trio.abc.Stream | None = None
         self._keepalive_expiry = keepalive_expiry
         self._expires_at = math.inf
-        self._was_sent = False
+        self._was_sent = self._is_last = False
 
     @property
     def origin(self) -> Origin:
@@ -57,6 +57,7 @@ class Connection:
         if request.method == "CONNECT":
             raise httpx.LocalProtocolError("CONNECT opens a tunnel, and this client speaks to the origin itself")
         head, length = rendered(request)
+        self._is_last = is_last(head)
         if self._stream is None:
             self._stream = await self._dialler.connect(request)
         self.parser.start(request.method)
@@ -85,7 +86,7 @@ class Connection:
 
     def is_reusable(self) -> bool:
         """Whether request and response went through to their ends, and the connection was kept by both sides."""
-        return self._was_sent and self.parser.may_go_on
+        return self._was_sent and self.parser.may_go_on and not self._is_last
 
     def is_young(self) -> bool:
         """Whether it has not been idle for too long."""

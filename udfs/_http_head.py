@@ -7,7 +7,7 @@ from typing import Final
 
 import httpx
 
-__all__ = ["rendered"]
+__all__ = ["is_last", "rendered"]
 
 # A request line and header lines as RFC 9112 has them, with h11's view of a value: no NUL, no space but blanks and tabs
 # inside. It holds for the whole head at once, so a line end inside a value would pass for the next line: the lines
@@ -16,6 +16,13 @@ _HEAD: Final = re.compile(
     rb"[-!#$%&'*+.^_`|~0-9a-zA-Z]+ [\x21-\x7e]+ HTTP/1\.1\r\n"
     rb"(?:[-!#$%&'*+.^_`|~0-9a-zA-Z]+: (?:[^\x00\s](?:[^\x00\r\n\v\f]*[^\x00\s])?)?\r\n)*\r\n"
 )
+
+_CLOSE: Final = re.compile(rb"\r\nconnection:[^\r]*\bclose\b", re.IGNORECASE)
+
+
+def is_last(head: bytes) -> bool:
+    """Whether the request asks the server to close the connection after it."""
+    return _CLOSE.search(head) is not None
 
 
 def rendered(request: httpx.Request) -> tuple[bytes, int | None]:

@@ -183,6 +183,16 @@ async def test_connection_close_is_obeyed() -> None:
         await server.peers[0].ended.wait()
 
 
+@pytest.mark.parametrize("value", ["close", "Close", "te, close"])
+async def test_a_request_that_asks_to_close_the_connection_is_its_last(value: str) -> None:
+    async with serving(ok) as server, client(base_url=server.url) as http:
+        await http.get("/a", headers={"Connection": value})
+        await server.peers[0].ended.wait()
+        await http.get("/b", headers={"X-Closed": "close", "Connection": "te"})
+        await http.get("/c")
+        assert [peer.paths for peer in server.peers] == [["/a"], ["/b", "/c"]]
+
+
 async def test_an_expired_connection_is_closed_and_not_used_again() -> None:
     async with serving(ok) as server, client(base_url=server.url, keepalive_expiry=0) as http:
         await http.get("/a")
