@@ -59,9 +59,6 @@ class Dialler:
         except _FAILURES as error:
             self.close()
             raise httpx.ConnectError(_message(error)) from error
-        except BaseException:
-            self.close()
-            raise
         self.close()
         raise httpx.ConnectTimeout(f"connect timeout of {seconds} s")
 

@@ -183,6 +183,20 @@ async def test_connection_close_is_obeyed() -> None:
         await server.peers[0].ended.wait()
 
 
+async def test_a_reader_who_is_cancelled_hangs_up_even_if_nobody_closes_the_response() -> None:
+    async def endless(peer: Peer) -> None:
+        await peer.stream.send_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n")
+
+    async with serving(endless) as server, client(base_url=server.url) as http:
+        response = await http.send(http.build_request("GET", "/"), stream=True)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(response.aread)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+        await server.peers[0].ended.wait()
+        await response.aclose()
+
+
 @pytest.mark.parametrize("value", ["close", "Close", "te, close"])
 async def test_a_request_that_asks_to_close_the_connection_is_its_last(value: str) -> None:
     async with serving(ok) as server, client(base_url=server.url) as http:
