@@ -20,7 +20,7 @@ _WITH_LENGTH: Final = ("POST", "PUT", "PATCH")  # of which httpx sends a Content
 
 
 class StackClient(httpx.AsyncClient):
-    """`httpx.AsyncClient` in every respect, on a `StackTransport`; four steps are shorter where it makes no difference.
+    """`httpx.AsyncClient` in every respect, on a `StackTransport`; three steps are shorter where that is the same.
 
     Authentication, redirects, hooks and cookies remain httpx's own.
     """
@@ -75,18 +75,6 @@ class StackClient(httpx.AsyncClient):
 
     def _merge_url(self, url: httpx.URL | str) -> httpx.URL:
         return plain_url(self.base_url, url) or super()._merge_url(url)
-
-    async def _send_handling_auth(
-        self,
-        request: httpx.Request,
-        auth: httpx.Auth,
-        follow_redirects: bool,  # noqa: FBT001 - httpx's signature
-        history: list[httpx.Response],
-    ) -> httpx.Response:
-        # An `Auth` that is no more than that hands on the request as it is, and wants nothing of the response.
-        if type(auth) is httpx.Auth:
-            return await self._send_handling_redirects(request, follow_redirects, history)
-        return await super()._send_handling_auth(request, auth, follow_redirects, history)
 
     async def _send_single_request(self, request: httpx.Request) -> httpx.Response:
         # httpx's own, but for three things. The response times itself, so that no `BoundAsyncStream` lies around its
