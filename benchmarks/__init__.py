@@ -7,6 +7,7 @@
 #
 #     __main__                            the command line
 #     _overhead  _throughput  _enriching  what is measured: one part each
+#     _http  _http_clients  _http_server  HTTP: the part, the clients, and the server's process
 #     _loops  _peers                      what the operator is measured against
 #     _rounds  _report                    how it is measured and shown
 #     _gauge  _latencies                  what the calls are made of
