@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
+import pyspark
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.types import StructType
@@ -32,12 +33,18 @@ def check_carry_over(carry_over: object, df: DataFrame) -> None:
     Raises:
         TypeError: It is no `CarryOver`.
         ValueError: The DataFrame is not streaming, or the session has another state store than RocksDB.
+        RuntimeError: The session is a remote one of Spark 4.0, which has no stateful operator for Python.
         ImportError: protobuf is missing, by which Spark's workers speak to the state store.
     """
     if not isinstance(carry_over, CarryOver):
         raise TypeError(f"carry_over must be a CarryOver, such as CarryOver(budget=5.0), got {carry_over!r}")
     if not df.isStreaming:
         raise ValueError("carry_over is for a streaming DataFrame: a batch query has no later micro-batch to carry to")
+    if not hasattr(df.groupBy(), "transformWithStateInPandas"):
+        raise RuntimeError(
+            f"carry_over needs Spark 4.1 or newer in a remote session, and this is {pyspark.__version__}; in a classic "
+            "session it works with this one, too"
+        )
     provider = str(df.sparkSession.conf.get(PROVIDER))
     if not provider.endswith(".RocksDBStateStoreProvider"):
         raise ValueError(f'carry_over needs the RocksDB state store, got {provider}: set "{PROVIDER}" to "{ROCKSDB}"')

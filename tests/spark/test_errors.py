@@ -65,7 +65,7 @@ def test_of_a_streaming_query_they_stand_in_the_first_lines(spark: SparkSession,
     with pytest.raises(StreamingQueryException) as caught:
         query.awaitTermination()
     lines = str(caught.value).splitlines()
-    assert lines[0].endswith("An exception was thrown from the Python worker: LookupError: there is no seven")
+    assert lines[0].endswith(": LookupError: there is no seven")
     assert lines[1] == "element 7, row (7), attempt 1"
 
 

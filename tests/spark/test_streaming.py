@@ -182,11 +182,12 @@ def lines() -> Iterator[Lines]:
 
 
 def test_a_socket_may_come_in_and_the_console_may_end_it(lines: Lines) -> None:
-    """Three queries, one for each door, in a process whose console can be read."""
+    """A query for each door, in a process whose console can be read."""
+    doors = ["ordered", "unordered"] + ["column"] * hasattr(F, "arrow_udf")
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     environment.pop("SPARK_HOME", None)
-    command = [sys.executable, str(Path(__file__).with_name("console_job.py")), str(lines.port)]
+    command = [sys.executable, str(Path(__file__).with_name("console_job.py")), str(lines.port), *doors]
     rows: list[tuple[int, int]] = []
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, start_new_session=True, stdout=subprocess.PIPE, text=True
@@ -195,12 +196,12 @@ def test_a_socket_may_come_in_and_the_console_may_end_it(lines: Lines) -> None:
         watchdog = threading.Timer(PATIENCE, os.killpg, (job.pid, signal.SIGKILL))
         watchdog.start()
         try:
-            while len(rows) < 3 * ROWS and (line := job.stdout.readline()):
+            while len(rows) < len(doors) * ROWS and (line := job.stdout.readline()):
                 rows += [(int(one), int(two)) for one, two in re.findall(r"\| *(\d+)\| *(\d+)\|", line)]
         finally:
             watchdog.cancel()
             os.killpg(job.pid, signal.SIGKILL)
-    assert sorted(rows) == sorted(3 * [(n, 2 * n) for n in range(ROWS)])
+    assert sorted(rows) == sorted(len(doors) * [(n, 2 * n) for n in range(ROWS)])
 
 
 def test_a_stream_may_end_in_memory(stream: Stream) -> None:
