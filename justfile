@@ -45,7 +45,7 @@ types: setup
 
 # Measure the operator and the UDFs, beside the peers that are installed (--quick: in five minutes; --help: all options)
 [no-exit-message]
-bench *ARGS: _java setup _plots
+bench *ARGS: setup _plots
     @exec {{ python }} -m benchmarks "$@"
 
 # Install the peers of the benchmark: the light ones into .venv, the heavy ones below .bench, or those named (`daft`)

@@ -89,6 +89,7 @@ class Child:
                 raise self._error(f"silent for {PATIENCE:.0f} seconds")
             more = os.read(self._process.stdout.fileno(), 65536)
             if not more:
+                self._process.wait(PATIENCE)  # its last words may follow the end of its answers
                 raise self._error("it has ended")
             self._said += more
         line, _, self._said = self._said.partition(b"\n")

@@ -9,7 +9,7 @@ from ._figures import FIGURES, draw
 from ._report import Report, Section
 from ._targets import TARGETS
 
-__all__ = ["write_page"]
+__all__ = ["text_of", "write_page"]
 
 HEAD = """\
 # Benchmarks
@@ -48,10 +48,15 @@ def write_page(report: Report, path: Path) -> None:
         picture = path.with_name(f"{path.stem}-{name}.svg")
         if draw(report, name, picture):
             drawn[PLACES[name]] = f"![{CAPTIONS[name]}]({picture.name})"
-    path.write_text("\n".join(_page(report, drawn)) + "\n", encoding="utf-8")
+    path.write_text(text_of(report, drawn), encoding="utf-8")
 
 
-def _page(report: Report, drawn: dict[str, str]) -> Iterator[str]:
+def text_of(report: Report, figures: dict[str, str]) -> str:
+    """The page's Markdown. `figures`: by the name of the section below whose heading each stands."""
+    return "\n".join(_lines(report, figures)) + "\n"
+
+
+def _lines(report: Report, drawn: dict[str, str]) -> Iterator[str]:
     yield HEAD.rstrip()
     if report.is_quick:
         yield QUICK.rstrip()

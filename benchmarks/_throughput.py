@@ -88,11 +88,10 @@ def _section(capacity: int, *, quick: bool, on_step: Callable[[], object]) -> Se
     limit = capacity / mean_latency()
     section = Section(
         f"Throughput: 20 ms mean, 1 % at one second, capacity {capacity:,}: Little's law allows {limit:,.0f}/s",
-        f"results in {virtual:.0f} virtual and {real:.0f} real seconds, after {WARM_SECONDS:.1f} to warm up; the "
-        f"latter in {rounds} alternating rounds, median. The virtual clock shows the schedule alone, the real one the CPU "
-        "too: the bare worker loop says what this machine can. The bare loop, asyncio by hand and PyFlink are counted "
-        "at the end of a call, the others where a result is received. Calls are those of a real round, from its first "
-        "second to its last",
+        f"results in {virtual:.0f} virtual and {real:.0f} real seconds, after {WARM_SECONDS:.1f} to warm up; median "
+        f"of {rounds} alternating rounds on the real clock. The virtual clock shows the schedule alone, the real one "
+        "the CPU too: the bare worker loop says what this machine can. The bare loop, asyncio by hand and PyFlink are "
+        "counted at the end of a call, the others where a result is received. Calls are those of a whole real round",
         FORMATS,
         name=f"throughput {capacity}",
     )
