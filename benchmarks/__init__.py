@@ -8,7 +8,7 @@
 #     __main__                              the command line: the parts, by name
 #     _page  _figures  _targets             the report as a page of the docs, and what it must show
 #     _overhead  _processes                 what is measured: an element's cost, here and in other processes,
-#     _throughput  _scale                   its share of Little's law, and how both grow;
+#     _throughput  _window  _scale          its share of Little's law, and how both grow;
 #     _enriching  _micro_batches  _plot     in Spark
 #     peers/  _loops  _contenders           what the operator is measured against, in this process
 #     _engines  _child  children/           and in processes of their own: children/ runs there

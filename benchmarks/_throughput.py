@@ -4,165 +4,144 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from statistics import median
 
-from ._backends import Backend
 from ._child import Child, ChildError
 from ._contenders import FLOOR, Contender, ours
-from ._engines import FLINK, PYFLINK
-from ._gauge import Gauge
-from ._latencies import mean_latency, seconds_of
-from ._overhead import ORDERED, TIMEOUT, UNORDERED
+from ._engines import FLINK, PYFLINK, Engine
+from ._latencies import mean_latency
+from ._overhead import ORDERED, UNORDERED
 from ._report import Line, Section
 from ._rounds import alternate
+from ._window import WARM_SECONDS, Rate, rate
 from .peers import PEERS
 
 __all__ = ["throughput"]
 
-CAPACITIES = (100, 1_000)
-WARM_SECONDS = 1.5  # longer than the longest call
 FORMATS = {"virtual/s": "{:,.0f}", "share": "{:.1%}", "real/s": "{:,.0f}", "real share": "{:.1%}", "calls": "{:,.0f}"}
+LEFT_OUT = "left out of a quick run"
 
-
-@dataclass(slots=True)
-class Window:
-    """Counts the results that come within so many seconds, a while after the first call."""
-
-    seconds: float
-    gauge: Gauge = field(default_factory=Gauge)
-    results: int = 0
-    began: float | None = None
-
-    async def run(self, contender: Contender, capacity: int, stop_at: Callable[[float], object]) -> None:
-        """Have the contender make more calls than it can, until the time is over."""
-        backend = contender.backend
-
-        async def call(number: int) -> None:
-            if self.began is None:
-                self.began = backend.time()
-                stop_at(self.began + WARM_SECONDS + self.seconds)
-            with self.gauge:
-                await backend.sleep(seconds_of(number))
-            if not contender.has_stream:
-                received()
-
-        def received() -> None:
-            assert self.began is not None
-            self.results += self.began + WARM_SECONDS <= backend.time() < self.began + WARM_SECONDS + self.seconds
-
-        elements = int(1.1 * (WARM_SECONDS + self.seconds) * capacity / mean_latency())
-        await contender.loop(call, elements, capacity, TIMEOUT, received)
+Measurement = Callable[[], "Rate | None"]
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
-    """Results a second, the calls that were made, and the most that were in flight."""
+class Plan:
+    """What is measured, and for how many seconds on each clock."""
 
-    results: float
-    calls: int
-    peak: int
+    capacity: int
+    virtual: float
+    real: float
+    rounds: int
+    schedules: tuple[Contender, ...]  # on the virtual clock
+    contenders: tuple[Contender, ...]  # on the real one
+    engines: tuple[tuple[Engine, str], ...]  # and their mode
+    left_out: tuple[str, ...] = ()
+
+
+BASIC = (FLOOR, ORDERED, UNORDERED)
+BUFFERS = tuple(
+    ours(f"ordered, buffer x {times}{note}", mode="ordered", buffer=100 * times)
+    for times, note in ((1, " (as Flink)"), (10, ""), (30, ""), (50, ""))
+)
+PROCESSES = ((FLINK, "ordered"), (FLINK, "unordered"), (PYFLINK, "ordered"))
+SLOW = "aiostream, unordered (no timeout)"  # a second for a thousand calls
+QUICK_PEERS = tuple(each for each in PEERS if each.name != SLOW)
+PLANS = (
+    Plan(100, 30.0, 10.0, 3, (*BASIC, *BUFFERS, *PEERS), (*BASIC, *PEERS), PROCESSES),
+    Plan(1_000, 5.0, 5.0, 3, BASIC, (*BASIC, *PEERS), PROCESSES[:2]),
+)
+QUICK_PLANS = (
+    Plan(
+        100,
+        2.0,
+        2.0,
+        1,
+        (*BASIC, *BUFFERS, *QUICK_PEERS),
+        (*BASIC, *QUICK_PEERS),
+        PROCESSES[:1],
+        (SLOW, "Flink, in Java, unordered", "PyFlink, ordered"),
+    ),
+    Plan(1_000, 1.0, 2.0, 1, BASIC, BASIC, (), tuple(each.name for each in PEERS)),
+)
 
 
 def throughput(*, quick: bool, on_step: Callable[[], object]) -> list[Section]:
     """Results a second, as a share of capacity / mean latency, on a virtual clock and on the real one."""
-    return [_section(capacity, quick=quick, on_step=on_step) for capacity in CAPACITIES]
+    return [_section(plan, on_step) for plan in (QUICK_PLANS if quick else PLANS)]
 
 
-def _contenders(capacity: int, *, quick: bool) -> list[Contender]:
-    """All of them at the smaller capacity; at the larger one fewer, for some peers take a millisecond for each call."""
-    if capacity != CAPACITIES[0]:
-        return [FLOOR, ORDERED, UNORDERED, *(() if quick else PEERS)]
-    buffers = [
-        ours(f"ordered, buffer x {times}{note}", mode="ordered", buffer=times * capacity)
-        for times, note in ((1, " (as Flink)"), (10, ""), (30, ""), (50, ""))
-    ]
-    return [FLOOR, ORDERED, UNORDERED, *buffers, *PEERS]
-
-
-def _section(capacity: int, *, quick: bool, on_step: Callable[[], object]) -> Section:
-    is_short = quick and capacity != CAPACITIES[0]  # many calls: what takes long here is the CPU
-    virtual = (1.0 if is_short else 3.0) if quick else (5.0 if capacity != CAPACITIES[0] else 30.0)
-    real, rounds = (2.0, 1) if quick else (5.0, 3)
-    limit = capacity / mean_latency()
+def _section(plan: Plan, on_step: Callable[[], object]) -> Section:
+    limit = plan.capacity / mean_latency()
     section = Section(
-        f"Throughput: 20 ms mean, 1 % at one second, capacity {capacity:,}: Little's law allows {limit:,.0f}/s",
-        f"results in {virtual:.0f} virtual and {real:.0f} real seconds, after {WARM_SECONDS:.1f} to warm up; median "
-        f"of {rounds} alternating rounds on the real clock. The virtual clock shows the schedule alone, the real one "
-        "the CPU too: the bare worker loop says what this machine can. The bare loop, asyncio by hand and PyFlink are "
-        "counted at the end of a call, the others where a result is received. Calls are those of a whole real round",
+        f"Throughput: 20 ms mean, 1 % at one second, capacity {plan.capacity:,}: Little's law allows {limit:,.0f}/s",
+        f"results in {plan.virtual:.0f} virtual and {plan.real:.0f} real seconds, after {WARM_SECONDS:.1f} to warm up; "
+        f"median of {plan.rounds} alternating round{'s' * (plan.rounds > 1)} on the real clock. The virtual clock shows "
+        "the schedule alone, the real one the CPU too: the bare worker loop says what this machine can. The bare loop, "
+        "asyncio by hand and PyFlink are counted at the end of a call, the others where a result is received. Calls are "
+        "those of a whole round",
         FORMATS,
-        name=f"throughput {capacity}",
+        name=f"throughput {plan.capacity}",
     )
-    contenders = _contenders(capacity, quick=quick)
-    there = [each for each in contenders if not each.missing]
+    notes = {each.name: each.missing for each in (*plan.schedules, *plan.contenders)}
     schedules: dict[str, Rate] = {}
-    for each in there if capacity == CAPACITIES[0] else there[:3]:
-        schedules[each.name] = _rate(each, capacity, virtual, is_virtual=True)
-        on_step()
-    with ExitStack() as stack:
-        notes = {each.name: each.missing for each in contenders}
-        here: dict[str, Callable[[], Rate | None]] = {
-            each.name: partial(_rate, each, capacity, real) for each in there if "buffer" not in each.name
-        }
-        if not is_short:
-            here |= _engines(stack, notes, capacity, real)
-        rates = alternate(here, rounds, on_step, warm_up=False)
+    for each in plan.schedules:
+        if not each.missing:
+            schedules[each.name] = rate(each, plan.capacity, plan.virtual, is_virtual=True)
+            on_step()
+    rates = _real_rates(plan, notes, on_step)
+    notes |= dict.fromkeys(plan.left_out, LEFT_OUT)
     for name, note in notes.items():
-        section.lines.append(_line(name, note, limit, schedules.get(name), rates.get(name)))
+        section.lines.append(_line(name, note, limit, schedules.get(name), rates.get(name, [])))
     return section
 
 
-def _engines(
-    stack: ExitStack, notes: dict[str, str], capacity: int, seconds: float
-) -> dict[str, Callable[[], Rate | None]]:
-    """Flink's and PyFlink's lines, where they are installed; they are ready before the first round."""
-    found: dict[str, Callable[[], Rate | None]] = {}
-    for engine in (FLINK, PYFLINK):
-        modes = ("ordered", "unordered") if engine is FLINK else ("ordered",)
-        missing = engine.missing()
-        try:
-            child = None if missing else stack.enter_context(engine.opened())
-        except ChildError as error:
-            child, missing = None, f"failed: {error}"
-        for mode in modes:
+def _real_rates(plan: Plan, notes: dict[str, str], on_step: Callable[[], object]) -> dict[str, list[Rate | None]]:
+    with ExitStack() as stack:
+        measurements: dict[str, Measurement] = {
+            each.name: partial(rate, each, plan.capacity, plan.real) for each in plan.contenders if not each.missing
+        }
+        children = {engine.name: _started(stack, engine) for engine, _ in plan.engines}
+        for engine, mode in plan.engines:
             name = f"{engine.name}, {mode}"
-            notes[name] = missing
+            child, notes[name] = children[engine.name]
             if child is not None:
-                found[name] = partial(_asked, child, name, notes, (mode, capacity, seconds))
-    return found
+                job = ("latency", mode, plan.capacity, WARM_SECONDS, plan.real)
+                measurements[name] = partial(_asked, child, job, name, notes)
+        return alternate(measurements, plan.rounds, on_step, warm_up=False)
 
 
-def _asked(child: Child, name: str, notes: dict[str, str], job: tuple[str, int, float]) -> Rate | None:
-    if notes[name]:
-        return None
-    mode, capacity, seconds = job
+def _started(stack: ExitStack, engine: Engine) -> tuple[Child | None, str]:
+    """The engine's process, which is ready before the first round; or why there is none."""
+    if missing := engine.missing():
+        return None, missing
     try:
-        said = child.ask("latency", mode, capacity, WARM_SECONDS, seconds).said
+        return stack.enter_context(engine.opened()), ""
+    except ChildError as error:
+        return None, f"failed: {error}"
+
+
+def _asked(child: Child, job: tuple[object, ...], name: str, notes: dict[str, str]) -> Rate | None:
+    if notes[name]:
+        return None  # it has failed before
+    try:
+        said = child.ask(*job).said
     except ChildError as error:
         notes[name] = f"failed: {error}"
         return None
+    *_, seconds = job
     return Rate(said["results"] / seconds, said["calls"], said["peak"])
 
 
-def _rate(contender: Contender, capacity: int, seconds: float, *, is_virtual: bool = False) -> Rate:
-    window = Window(seconds)
-    backend: Backend = contender.backend
-    backend.run(backend.limited, window.run, contender, capacity, is_virtual=is_virtual)
-    return Rate(window.results / seconds, window.gauge.calls, window.gauge.peak)
-
-
-def _line(name: str, note: str, limit: float, schedule: Rate | None, rates: list[Rate | None] | None) -> Line:
-    values: dict[str, float | None] = {}
-    peak = None
+def _line(name: str, note: str, limit: float, schedule: Rate | None, rates: list[Rate | None]) -> Line:
     if note:
         return Line(name, {}, note=note)
+    values: dict[str, float | None] = {}
+    found = [each for each in rates if each is not None]
     if schedule is not None:
         values |= {"virtual/s": schedule.results, "share": schedule.results / limit, "calls": schedule.calls}
-        peak = schedule.peak
-    if found := [rate for rate in rates or [] if rate is not None]:
-        results = median(rate.results for rate in found)
+    if found:
+        results = median(each.results for each in found)
         values |= {"real/s": results, "real share": results / limit, "calls": found[-1].calls}
-        peak = max(rate.peak for rate in found)
-    return Line(name, values, peak)
+    return Line(name, values, max(each.peak for each in [*found, *([schedule] if schedule else [])]))

@@ -7,7 +7,7 @@ import pytest
 from benchmarks._backends import ASYNCIO, TRIO, Backend
 from benchmarks._contenders import FLOOR, Contender, ours
 from benchmarks._latencies import mean_latency
-from benchmarks._throughput import _rate
+from benchmarks._window import rate
 from benchmarks.peers.with_asyncio import gather
 
 CAPACITY = 20
@@ -17,14 +17,14 @@ BY_HAND = Contender("asyncio by hand", gather, backend=ASYNCIO, has_stream=False
 
 @pytest.mark.parametrize("contender", [FLOOR, ours("unordered", mode="unordered"), BY_HAND], ids=lambda each: each.name)
 def test_who_keeps_all_slots_busy_reaches_the_limit(contender: Contender) -> None:
-    rate = _rate(contender, CAPACITY, 10.0, is_virtual=True)
-    assert rate.results == pytest.approx(LIMIT, rel=0.1)
-    assert rate.peak == CAPACITY
+    found = rate(contender, CAPACITY, 10.0, is_virtual=True)
+    assert found.results == pytest.approx(LIMIT, rel=0.1)
+    assert found.peak == CAPACITY
 
 
 def test_who_holds_slots_for_the_order_does_not() -> None:
-    rate = _rate(ours("ordered", mode="ordered", buffer=CAPACITY), CAPACITY, 20.0, is_virtual=True)
-    assert rate.results < 0.5 * LIMIT
+    found = rate(ours("ordered", mode="ordered", buffer=CAPACITY), CAPACITY, 20.0, is_virtual=True)
+    assert found.results < 0.5 * LIMIT
 
 
 @pytest.mark.parametrize("backend", [TRIO, ASYNCIO], ids=["Trio", "asyncio"])
