@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ __all__ = ["FIGURES", "draw"]
 
 # Okabe and Ito's colours, which everybody can tell apart
 OURS, PEERS, FLOOR = "#0072B2", "#E69F00", "#7F7F7F"
+MEANINGS = {"the operator": OURS, "others": PEERS, "the floor, on Trio": FLOOR}
 OUR_NAMES = ("ordered", "unordered", "keyed")
 FLOOR_NAME = "bare worker loop"
 COLUMN_MARKS = {FLOOR_NAME: (FLOOR, "s"), "ordered": (OURS, "o"), "unordered": (PEERS, "^")}
@@ -71,10 +73,13 @@ def _overhead(report: Report, path: Path) -> bool:
             drawn, [f"{number:.2g}" if number < 10 else f"{number:.0f}" for number in bars.values()], padding=3
         )
         axes.axvline(1.0, color=FLOOR, linewidth=0.8)
+        _legend(axes, "upper right")
         axes.set_xscale("log")
         axes.margins(x=0.1)
         axes.set(title="Cost of an element, one turn of the scheduler per call")
-        axes.set_xlabel("times the bare worker loop (log scale)")
+        axes.set_xlabel(
+            "times the bare worker loop (log scale)\nCPU time; wall time of what runs in processes of its own"
+        )
     return True
 
 
@@ -87,9 +92,17 @@ def _latency(report: Report, path: Path) -> bool:
         drawn = axes.barh(names, [100 * bars[name] for name in names], color=[_colour(name) for name in names])
         axes.bar_label(drawn, [f"{bars[name]:.0%}" for name in names], padding=3)
         axes.set_xlim(0, 110)
+        _legend(axes, "lower right")
         axes.set(title="20 ms mean latency, 1 % at one second, capacity 100")
         axes.set_xlabel("share of Little's law, % (real clock)")
     return True
+
+
+def _legend(axes: Any, where: str) -> None:
+    from matplotlib.patches import Patch  # noqa: PLC0415 - as above
+
+    handles = [Patch(color=colour, label=meaning) for meaning, colour in MEANINGS.items()]
+    axes.legend(handles=handles, loc=where, frameon=False)
 
 
 def _scale(report: Report, path: Path) -> bool:
@@ -105,6 +118,9 @@ def _scale(report: Report, path: Path) -> bool:
         left.legend(frameon=False, fontsize=8)
         right.plot(_sizes(memory), [line.values["MB"] or 0.0 for line in memory.lines], "o-", color=OURS)
         right.set(xscale="log", yscale="log", xlabel="buffer, records", ylabel="held, MB", title="Memory")
+        right.yaxis.set_major_formatter("{x:g}")
+        right.yaxis.set_minor_formatter("")
+        right.set_ylim(0.1, 10 ** math.ceil(math.log10(max(line.values["MB"] or 1.0 for line in memory.lines))))
     return True
 
 

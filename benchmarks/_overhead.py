@@ -13,7 +13,7 @@ from ._contenders import FLOOR, Call, Contender, ours, with_operator
 from ._gauge import Gauge
 from ._loops import task_per_element
 from ._report import Line, Section
-from ._rounds import Rounds, measure
+from ._rounds import Rounds, in_words, measure
 from .peers import PEERS
 
 __all__ = ["CAPACITY", "ORDERED", "TIMEOUT", "UNORDERED", "counted", "cpu_seconds", "overhead", "with_operator"]
@@ -95,8 +95,8 @@ def _section(name: str, what: str, contenders: list[Contender], call: Call | Non
     measured = measure(costs, rounds, on_step)
     section = Section(
         f"Overhead: {what}",
-        f"capacity {CAPACITY}, a deadline each; CPU time, median of {rounds} alternating rounds of {elements:,} "
-        "elements. Ratio to the first line in the same round, and its quartiles; then to ours. Calls and their peak "
+        f"capacity {CAPACITY}, a deadline each; CPU time, {in_words(rounds)} of {elements:,} elements. "
+        " Ratio to the first line in the same round, and its quartiles; then to ours. Calls and their peak "
         "are counted in a run of its own",
         FORMATS,
         name=name,

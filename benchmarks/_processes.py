@@ -14,7 +14,7 @@ from ._contenders import FLOOR, Contender
 from ._engines import ENGINES, Engine
 from ._overhead import CAPACITY, ORDERED, UNORDERED, counted, cpu_seconds
 from ._report import Line, Section
-from ._rounds import Rounds, alternate
+from ._rounds import Rounds, alternate, in_words
 
 __all__ = ["engines"]
 
@@ -56,10 +56,10 @@ def engines(*, quick: bool, on_step: Callable[[], object]) -> Section:
     rounds = 1 if quick else 5
     section = Section(
         "Overhead: engines in processes of their own, one turn of the scheduler per call",
-        f"capacity {CAPACITY}, ordered; median of {rounds} alternating round{'s' * (rounds > 1)}, each engine warm from a "
-        "job before. The time of a long job less that of a short one, by the difference of their elements; what is left "
-        "of the short one is its start. Ratios to the first line in the same round, and the quartiles of those of wall "
-        "time. CPU is that of the whole tree of processes; `of ordered` takes wall or CPU time, whichever is less",
+        f"capacity {CAPACITY}, ordered; {in_words(rounds)}, each engine warm from a job before. The time of a long job "
+        "less that of a short one, by the difference of their elements; what is left of the short one is its start. "
+        "Ratios to the first line in the same round, and the quartiles of those of wall time. CPU is that of the whole "
+        "tree of processes; `of ordered` takes wall or CPU time, whichever is less",
         FORMATS,
         name="engines",
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median, quantiles
 from typing import TypeVar
 
-__all__ = ["Rounds", "alternate", "measure"]
+__all__ = ["Rounds", "alternate", "in_words", "measure"]
 
 T = TypeVar("T")
 
@@ -75,3 +75,8 @@ def alternate(
                 found[name].append(given)
             on_step()
     return found
+
+
+def in_words(rounds: int) -> str:
+    """What stands in a table's notes."""
+    return f"median of {rounds} alternating rounds" if rounds > 1 else "one round"

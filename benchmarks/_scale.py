@@ -17,7 +17,7 @@ from trio_asyncio_io import AsyncWaitOperator
 from ._contenders import FLOOR
 from ._overhead import CAPACITY, ORDERED, UNORDERED, cpu_seconds
 from ._report import Line, Section
-from ._rounds import Rounds, measure
+from ._rounds import Rounds, in_words, measure
 
 __all__ = ["scale"]
 
@@ -60,7 +60,7 @@ def _capacities(*, quick: bool, on_step: Callable[[], object]) -> Section:
     elements, rounds = (20_000, 1) if quick else (200_000, 3)
     section = Section(
         "Scale: cost per element, capacity 1 to 10,000",
-        f"{elements:,} elements, one turn of the scheduler per call; CPU time, median of {rounds} alternating rounds. "
+        f"{elements:,} elements, one turn of the scheduler per call; CPU time, {in_words(rounds)}. "
         "With a capacity of 1 each element has a pass of the scheduler to itself, in the bare loop too",
         _formats(),
         name="scale of capacity",
@@ -131,8 +131,8 @@ def _cancellation(*, quick: bool, on_step: Callable[[], object]) -> Section:
     rounds = 3 if quick else 11
     section = Section(
         f"Scale: cancelling {RUNNING:,} running calls",
-        f"from the cancellation to the end of the operator's block, all calls unwound; median of {rounds} alternating "
-        "rounds. Ratio to a nursery with as many sleeping tasks",
+        f"from the cancellation to the end of the operator's block, all calls unwound; {in_words(rounds)}. "
+        "Ratio to a nursery with as many sleeping tasks",
         {"seconds": "{:.3f}", "ratio": "{:.2f}"},
         name="cancellation",
     )

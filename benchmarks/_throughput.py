@@ -14,7 +14,7 @@ from ._engines import FLINK, PYFLINK, Engine
 from ._latencies import mean_latency
 from ._overhead import ORDERED, UNORDERED
 from ._report import Line, Section
-from ._rounds import alternate
+from ._rounds import alternate, in_words
 from ._window import WARM_SECONDS, Rate, rate
 from .peers import PEERS
 
@@ -77,10 +77,9 @@ def _section(plan: Plan, on_step: Callable[[], object]) -> Section:
     section = Section(
         f"Throughput: 20 ms mean, 1 % at one second, capacity {plan.capacity:,}: Little's law allows {limit:,.0f}/s",
         f"results in {plan.virtual:.0f} virtual and {plan.real:.0f} real seconds, after {WARM_SECONDS:.1f} to warm up; "
-        f"median of {plan.rounds} alternating round{'s' * (plan.rounds > 1)} on the real clock. The virtual clock shows "
-        "the schedule alone, the real one the CPU too: the bare worker loop says what this machine can. The bare loop, "
-        "asyncio by hand and PyFlink are counted at the end of a call, the others where a result is received. Calls are "
-        "those of a whole round",
+        f"on the real clock {in_words(plan.rounds)}. The virtual clock shows the schedule alone, the real one the CPU "
+        "too: the bare worker loop says what this machine can. The bare loop, asyncio by hand and PyFlink are counted "
+        "at the end of a call, the others where a result is received. Calls are those of a whole round",
         FORMATS,
         name=f"throughput {plan.capacity}",
     )
