@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from trio_asyncio_io import FixedDelay, Observer
 
-from ._contenders import FLOOR, Call, Contender, ours, with_operator
+from ._contenders import FLOOR, NOTHING, Call, Contender, ours, with_operator
 from ._gauge import Gauge
 from ._loops import task_per_element
 from ._report import Line, Section
@@ -112,16 +112,12 @@ def _section(name: str, what: str, contenders: list[Contender], call: Call | Non
 def cpu_seconds(contender: Contender, call: Call, elements: int, capacity: int = CAPACITY) -> float:
     """CPU time of all calls. Other processes count little in it, and our one thread fully."""
     began = time.process_time()
-    contender.backend.run(contender.loop, call, elements, capacity, TIMEOUT, _received)
+    contender.backend.run(contender.loop, call, elements, capacity, TIMEOUT, NOTHING)
     return time.process_time() - began
 
 
 def _cost(contender: Contender, call: Call, elements: int) -> float:
     return cpu_seconds(contender, call, elements) / elements * 1e6
-
-
-def _received() -> None:
-    pass
 
 
 def counted(contender: Contender, call: Call, elements: int) -> Gauge:
