@@ -12,6 +12,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import benchmarks
 
+from ._engines import engine_versions
 from ._overhead import overhead
 from ._page import write_page
 from ._plot import plot
@@ -31,6 +32,7 @@ def main() -> int:
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     report = Report(options.quick) if options.read is None else Report.read(options.read)
     if options.read is None:
+        report.machine["packages"] |= engine_versions()
         for part in options.parts or PARTS:
             for section in _measured(part, console, options):
                 section.show(console)

@@ -15,7 +15,7 @@ from ._child import Child, ChildError, start
 from ._contenders import SETUP
 from ._latencies import all_latencies
 
-__all__ = ["ENGINES", "FLINK", "PYFLINK", "Engine"]
+__all__ = ["ENGINES", "FLINK", "PYFLINK", "Engine", "engine_versions"]
 
 ENVIRONMENTS = Path(__file__).parents[1] / ".bench"
 CHILDREN = Path(__file__).parent / "children"
@@ -104,6 +104,16 @@ def _latencies_file() -> Iterator[Path]:
         path = Path(folder, "latencies")
         path.write_text("\n".join(map(repr, all_latencies())), encoding="utf-8")
         yield path
+
+
+def engine_versions() -> dict[str, str]:
+    """The versions of the engines that are installed."""
+    found: dict[str, str] = {}
+    for folder in ("daft", "flink", "pathway"):
+        for path in _packages(folder, f"*{folder}*.dist-info"):
+            name, version = path.name.removesuffix(".dist-info").split("-")[:2]
+            found[name.replace("_", "-")] = version
+    return found
 
 
 PYFLINK = _in_python("PyFlink", "pyflink", "flink", (6_000, 1_000))

@@ -12,7 +12,7 @@ import pytest
 import benchmarks.children
 from benchmarks import _processes
 from benchmarks._child import Child, start
-from benchmarks._engines import Engine
+from benchmarks._engines import Engine, engine_versions
 
 STAND_IN = """
 import sys, time
@@ -62,3 +62,11 @@ def test_each_engine_has_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_engine_is_installed_in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks._engines.ENVIRONMENTS", tmp_path)
     assert {engine.missing() for engine in _processes.ENGINES} == {NOT_INSTALLED}
+
+
+def test_the_versions_of_engines_are_read_from_their_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packages = tmp_path / "flink/lib/python3.11/site-packages"
+    for name in ("apache_flink-2.3.0.dist-info", "apache_flink_libraries-2.3.0.dist-info", "pyarrow-16.1.0.dist-info"):
+        (packages / name).mkdir(parents=True)
+    monkeypatch.setattr("benchmarks._engines.ENVIRONMENTS", tmp_path)
+    assert engine_versions() == {"apache-flink": "2.3.0", "apache-flink-libraries": "2.3.0"}

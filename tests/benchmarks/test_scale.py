@@ -22,3 +22,12 @@ def test_cancelled_calls_have_unwound(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_sizes_are_decades() -> None:
     assert list(_scale._decades(1, 1_000)) == [1, 10, 100, 1_000]
+
+
+def test_what_takes_long_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_scale, "LONG", 100)
+    steps: list[None] = []
+    line = _scale._line(200, 200, 10, 3, lambda: steps.append(None))
+    assert line.name == "200"
+    assert all(value and value > 0 for value in line.values.values())
+    assert len(steps) == 0
