@@ -9,7 +9,8 @@
 #     _page  _figures  _targets             the report as a page of the docs, and what it must show
 #     _overhead  _processes                 what is measured: an element's cost, here and in other processes,
 #     _throughput  _window  _scale          its share of Little's law, and how both grow;
-#     _enriching  _micro_batches  _plot     in Spark
+#     _enriching  _gain  _start_up          in Spark:
+#     _micro_batches  _plot                 its batches, its start and its streams
 #     peers/  _loops  _contenders           what the operator is measured against, in this process
 #     _engines  _child  children/           and in processes of their own: children/ runs there
 #     _rounds  _report                      how it is measured and shown

@@ -66,10 +66,13 @@ def _scale(options: argparse.Namespace, on_step: Step) -> list[Section]:
 
 
 def _spark(options: argparse.Namespace, on_step: Step) -> list[Section]:
-    from ._enriching import cost, gain, session  # noqa: PLC0415 - the operator is measured without Spark too
+    from ._enriching import cost, session  # noqa: PLC0415 - the operator is measured without Spark too
+    from ._gain import gain  # noqa: PLC0415
+    from ._start_up import start_up  # noqa: PLC0415
 
+    more = {"quick": options.quick, "on_step": on_step}
     with session() as spark:
-        return [measure(spark, quick=options.quick, on_step=on_step) for measure in (cost, gain)]
+        return [cost(spark, **more), *gain(spark, **more), start_up(spark, **more)]
 
 
 def _streaming(options: argparse.Namespace, on_step: Step) -> list[Section]:

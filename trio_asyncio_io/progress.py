@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ._display import Display
 
-__all__ = ["Progress", "progress", "summary"]
+__all__ = ["Progress", "display_on", "progress", "summary"]
 
 R = TypeVar("R")
 
@@ -50,10 +50,29 @@ def progress(
                 async for page in pages:
                     ...
     """
-    _check_rich()
     if total is not None and total < 0:
         raise ValueError(f"total must be None or at least 0, got {total}")
+    _check_rich()
     return Progress(results, total, description, console)
+
+
+def display_on(console: Console | None = None) -> Display:
+    """Where `progress` shows its line, for those who have numbers of their own to show.
+
+    Args:
+        console: A rich console. None: one on standard error.
+
+    Returns:
+        A display that is on already: `show(line, done, total)` puts a line in the place of the last one, `interval` is
+        how many seconds should lie between two of them, and `close(line)` leaves a last one for good.
+
+    Raises:
+        ImportError: rich is not installed.
+    """
+    _check_rich()
+    from ._display import display_on as shown_on  # noqa: PLC0415 - rich is imported only where it is needed
+
+    return shown_on(console)
 
 
 def summary(statistics: Statistics, seconds: float) -> str:
@@ -84,8 +103,6 @@ class Progress(Generic[R]):
         self._display: Display | None = None
 
     def __enter__(self) -> Self:
-        from ._display import display_on  # noqa: PLC0415 - rich is imported only where it is needed
-
         self._started = trio.current_time()
         self._display = display_on(self._console)
         self._due = self._started + self._display.interval

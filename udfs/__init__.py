@@ -7,7 +7,8 @@
 #     _settings  _schema  _session  _pack  _metrics  _carry_over    what is checked there and pickled
 #     ─────────────────────────────────────────────────────────────────────────
 #     _stateful  _micro_batch  _buckets        a bucket's state and rows from one micro-batch to the next
-#     _bridge  _budget                         Spark's thread and the loop's thread
+#     _headline                                what is read first of a task that failed
+#     _bridge  _budget  _task_log              Spark's thread and the loop's thread
 #     _runtime  _hangup  _calls  _observer     in the loop
 #     _enrichment  _rows  _results  _output  _carry  _carried  _payload    Arrow in and out, in Spark's thread
 #

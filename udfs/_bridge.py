@@ -15,7 +15,7 @@ from typing import Any
 
 import trio
 
-from trio_asyncio_io import AsyncWaitOperator, Results, Snapshot, StreamRecord, assign_watermarks
+from trio_asyncio_io import AsyncWaitOperator, Results, Snapshot, Statistics, StreamRecord, assign_watermarks
 
 from ._budget import Budget
 from ._calls import RowCalls, raised_by_user
@@ -23,6 +23,7 @@ from ._hangup import HangUpError, until_hangup, worker_socket
 from ._rows import Row
 from ._runtime import Runtime
 from ._settings import Settings
+from ._task_log import TaskLog
 
 __all__ = ["enrich"]
 
@@ -79,6 +80,8 @@ class _Task:
         self._scope = trio.CancelScope()
         self._done = threading.Event()
         self._is_stopped = False
+        self._statistics = Statistics()
+        self._log = TaskLog(settings.function.name)
         self._connection = worker_socket()
         self._runtime = Runtime.current()
         self._runtime.start(self._run, self._on_death)
@@ -95,6 +98,7 @@ class _Task:
             self._is_stopped = True
             self._runtime.soon(self._scope.cancel)
             self._done.wait(STOP_SECONDS)
+            self._log.write(self._statistics)
 
     def chunks_until(self, bound: int) -> Iterator[list[Row]]:
         """The chunks that are there; wait for more while `bound` rows or more are under way.
@@ -178,6 +182,8 @@ class _Task:
                 if rows := _done_rows(operator.snapshot()):
                     self._outbox.put(rows)
                 raise
+            finally:
+                self._statistics = operator.statistics()
 
     @asynccontextmanager
     async def _elements(self) -> AsyncIterator[AsyncIterator[Any]]:

@@ -11,6 +11,7 @@ import pyspark
 from pyspark.sql.types import DataType, StructField, StructType
 
 from ._bridge import enrich
+from ._headline import headline_first
 from ._output import Output, extras_of
 from ._rows import rows_of
 from ._schema import parse_type
@@ -114,7 +115,8 @@ class AsyncPandasUDF:
         work = _Work(settings, parse_type(self.declared), time_zone(session))
 
         def run(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
-            return work.run(batches)
+            with headline_first():
+                yield from work.run(batches)
 
         run.__name__ = run.__qualname__ = self.__name__
         return run

@@ -11,6 +11,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 
 from ._carry_over import CarryOver
 from ._enrichment import Enrichment
+from ._headline import headline_first
 from ._metrics import check_metrics, observed
 from ._output import extras_of
 from ._pack import parameter_names
@@ -259,7 +260,8 @@ def _named(work: Enrichment) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa
     """The work as a function, which the plan shows under the name of the user's."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return work.run(batches)
+        with headline_first():
+            yield from work.run(batches)
 
     run.__name__ = run.__qualname__ = work.settings.function.name
     return run

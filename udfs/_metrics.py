@@ -12,7 +12,9 @@ from trio_asyncio_io import ElementTimeoutError
 
 from ._output import METRICS_COLUMN
 
-__all__ = ["check_metrics", "observed", "summary"]
+__all__ = ["SUMS", "as_mapping", "check_metrics", "observed", "summary"]
+
+SUMS = frozenset({"rows", "calls", "retried", "failed", "timed_out", "cached", "seconds", "slowest"})
 
 
 def check_metrics(metrics: Any) -> None:
@@ -42,7 +44,7 @@ def summary(metrics: Any) -> str:
         >>> summary(seen)
         '3 rows, 5 calls, 2 retried, 1 failed, 0 timed out, 1 from a cache, mean 0.300 s, slowest 0.500 s'
     """
-    seen: Mapping[str, Any] = metrics.get if isinstance(metrics, Observation) else _as_mapping(metrics)
+    seen: Mapping[str, Any] = metrics.get if isinstance(metrics, Observation) else as_mapping(metrics)
     counts = [
         f"{seen['rows']:,} rows",
         f"{seen['calls']:,} calls",
@@ -55,7 +57,8 @@ def summary(metrics: Any) -> str:
     return ", ".join([*counts, f"mean {mean:.3f} s", f"slowest {seen['slowest']:.3f} s"])
 
 
-def _as_mapping(seen: Any) -> Mapping[str, Any]:
+def as_mapping(seen: Any) -> Mapping[str, Any]:
+    """What was observed by name, of a `Row` or of what is a mapping already."""
     mapping: Mapping[str, Any] = seen.asDict() if hasattr(seen, "asDict") else seen
     return mapping
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from ._carried import Carried
 from ._carry_over import CarryOver
 from ._enrichment import Enrichment
+from ._headline import headline_first
 from ._micro_batch import MicroBatch
 from ._payload import from_payload, to_payload
 
@@ -62,8 +63,9 @@ class CarryingProcessor:
     def _run(self, payloads: Iterator[bytes], now: int) -> Iterator[pd.DataFrame]:
         state = [bytes(value) for (value,) in self._state.get()]
         micro_batch = MicroBatch(self._work, self._carry_over, now)
-        for batch in micro_batch.run(self._parts(state, payloads, now)):
-            yield pd.DataFrame({"payload": [to_payload(batch)]})
+        with headline_first():
+            for batch in micro_batch.run(self._parts(state, payloads, now)):
+                yield pd.DataFrame({"payload": [to_payload(batch)]})
         left = [(value,) for part in micro_batch.left() for value in part.to_state()]
         if left:
             self._state.put(left)

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 from pyspark.sql import DataFrame, SparkSession
 
-from udfs import async_pandas_udf, keyed_wait, ordered_wait, unordered_wait
+from udfs import CarryOver, async_pandas_udf, keyed_wait, ordered_wait, unordered_wait
 
 FILES = 2
 ROWS = 40
@@ -66,3 +67,37 @@ def test_a_stream_may_end_in_memory(spark: SparkSession, stream: DataFrame) -> N
     out = ordered_wait(stream, double, "twice long", timeout=30.0)
     finish(out.writeStream.format("memory").queryName("doubled").trigger(availableNow=True).start())
     assert [row.twice for row in spark.table("doubled").orderBy("id").collect()] == list(range(0, 2 * ROWS, 2))
+
+
+def test_stragglers_are_carried_over(spark: SparkSession, stream: DataFrame, service: Any, tmp_path: Path) -> None:
+    """The first call of one row in ten is never answered; the second is."""
+    client = service.client
+    asked: Counter[str] = Counter()
+
+    async def answer(question: str) -> str:
+        asked[question] += 1
+        if int(question) % 10 == 0 and asked[question] == 1:
+            await trio.sleep_forever()
+        return question
+
+    async def ask(id: int) -> str:  # noqa: A002 - the column is called so
+        return await client.ask(id)
+
+    service.answer = answer
+    spark.conf.set(
+        "spark.sql.streaming.stateStore.providerClass",
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    )
+    out = unordered_wait(stream, ask, "answer string", timeout=60.0, carry_over=CarryOver(budget=1.0))
+    sink = str(tmp_path / "sink")
+    writer = out.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = writer.trigger(processingTime="0.2 seconds").start(sink)
+    try:
+        service.wait_until(lambda: all(asked[str(n)] == 2 for n in range(0, ROWS, 10)))
+        while spark.read.schema("id long, answer string").parquet(sink).count() < ROWS:
+            assert not query.awaitTermination(0.2)
+    finally:
+        query.stop()
+    rows = spark.read.schema("id long, answer string").parquet(sink).collect()
+    assert sorted((row.id, row.answer) for row in rows) == [(n, str(n)) for n in range(ROWS)]
+    assert asked == {str(n): 2 if n % 10 == 0 else 1 for n in range(ROWS)}

@@ -12,6 +12,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from tests.naming import told
 from trio_asyncio_io import AsyncWaitOperator, StreamRecord, Watermark
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
@@ -77,7 +78,7 @@ async def test_a_source_is_any_iterable_async_iterable_or_channel(wait: Any, sou
     assert sorted(await outputs(wait(source_of(values), AT_ONCE, timeout=5.0))) == values
 
 
-@pytest.mark.parametrize("source", [3, None, object(), trio.sleep], ids=repr)
+@pytest.mark.parametrize("source", [3, None, object(), trio.sleep], ids=told)
 async def test_what_cannot_be_iterated_is_refused_at_once(wait: Any, source: Any) -> None:
     with pytest.raises(TypeError, match="the source must be an iterable or an async iterable, got"):
         wait(source, AT_ONCE, timeout=5.0)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.naming import told
 from trio_asyncio_io import AsyncFunction, NotAsyncError
 from trio_asyncio_io._function import as_function, awaitable_from, is_async
 
@@ -25,7 +26,7 @@ class CallableUpper:
         return value.upper()
 
 
-@pytest.mark.parametrize("function", [upper, Upper(), Upper().invoke, CallableUpper(), partial(upper)], ids=repr)
+@pytest.mark.parametrize("function", [upper, Upper(), Upper().invoke, CallableUpper(), partial(upper)], ids=told)
 async def test_whatever_is_async_will_do(function: Any) -> None:
     assert await as_function(function).invoke("a") == "A"
 
@@ -68,11 +69,11 @@ def test_what_a_call_gives_must_be_awaitable() -> None:
         awaitable_from(str.upper, "a")
 
 
-@pytest.mark.parametrize("function", [upper, Upper(), CallableUpper(), partial(upper)], ids=repr)
+@pytest.mark.parametrize("function", [upper, Upper(), CallableUpper(), partial(upper)], ids=told)
 def test_async_functions_are_told_from_others(function: Any) -> None:
     assert is_async(function)
 
 
-@pytest.mark.parametrize("function", [str.upper, print, partial(print), 3], ids=repr)
+@pytest.mark.parametrize("function", [str.upper, print, partial(print), 3], ids=told)
 def test_other_functions_are_told_from_async_ones(function: Any) -> None:
     assert not is_async(function)

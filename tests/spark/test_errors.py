@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import PythonException
+from pyspark.errors import PythonException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from udfs import FixedDelay, async_pandas_udf, ordered_wait, unordered_wait
@@ -50,8 +51,35 @@ def enriched(df: DataFrame, kind: str, function: Any, **more: Any) -> DataFrame:
 def test_the_users_exception_its_row_and_its_line_reach_the_driver(numbers: DataFrame, kind: str) -> None:
     lines = told(enriched(numbers.where("id <> 33"), kind, trouble))
     assert lines[-2:] == ["LookupError: there is no seven", "element 7, row (7), attempt 1"]
+    assert lines[1:3] == lines[-2:]  # first, and below its traceback again
     assert 'raise LookupError("there is no seven")' in "\n".join(lines[-5:])
     assert sum("Traceback" in line for line in lines) == 1  # and not how the operator got there
+
+
+def test_of_a_streaming_query_they_stand_in_the_first_lines(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark says which query it was, and goes on with its plan."""
+    source = str(tmp_path / "source")
+    spark.range(0, ROWS, 1, 1).write.parquet(source)
+    df = enriched(spark.readStream.schema("id long").parquet(source), "unordered", trouble)
+    query = df.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    with pytest.raises(StreamingQueryException) as caught:
+        query.awaitTermination()
+    lines = str(caught.value).splitlines()
+    assert lines[0].endswith("An exception was thrown from the Python worker: LookupError: there is no seven")
+    assert lines[1] == "element 7, row (7), attempt 1"
+
+
+@EITHER_WAY
+def test_a_cause_is_told_too(numbers: DataFrame, kind: str) -> None:
+    async def look_up(id: int) -> int:  # noqa: A002 - the column is called so
+        try:
+            return {0: 1}[id]
+        except KeyError as error:
+            raise LookupError("not in the list") from error
+
+    text = "\n".join(told(enriched(numbers.where("id = 7"), kind, look_up)))
+    assert "KeyError: 7" in text
+    assert "The above exception was the direct cause of the following exception" in text
 
 
 @EITHER_WAY

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
 from udfs import AsyncFunction, async_pandas_udf, ordered_wait, unordered_wait
 
+ROOT = Path(__file__).parents[2]
 FILES = 4
 ROWS_PER_FILE = 20
 ROWS = FILES * ROWS_PER_FILE
@@ -100,6 +108,99 @@ def test_a_query_goes_on_where_it_ended(stream: Stream, service: Any) -> None:
     rows = stream.run(df)
     assert sorted(row.answer for row in rows) == sorted(map(str, range(ROWS + ROWS_PER_FILE)))
     assert Counter(service.calls) == Counter(map(str, range(ROWS + ROWS_PER_FILE)))
+
+
+def _of_door(door: str) -> Any:
+    """DataFrame -> the same with a column `twice` that has been awaited."""
+
+    async def double(value: int) -> int:
+        return 2 * value
+
+    if door == "column":
+        return lambda df: df.withColumn("twice", async_pandas_udf(double, "long", timeout=30.0)("value"))
+    wait = ordered_wait if door == "ordered" else unordered_wait
+    return lambda df: wait(df, double, "twice long", timeout=30.0)
+
+
+DOORS = pytest.mark.parametrize("door", ["column", "ordered", "unordered"])
+
+
+@DOORS
+def test_a_rate_may_come_in_and_foreach_batch_may_end_it(spark: SparkSession, tmp_path: Path, door: str) -> None:
+    seen: dict[int, list[tuple[int, int]]] = {}
+    enough = threading.Event()
+
+    def keep(df: DataFrame, batch: int) -> None:
+        seen[batch] = [(row.value, row.twice) for row in df.collect()]
+        if sum(map(len, seen.values())) >= 20:
+            enough.set()
+
+    source = spark.readStream.format("rate").option("rowsPerSecond", 50).option("numPartitions", 2).load()
+    writer = _of_door(door)(source).writeStream.foreachBatch(keep)
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    try:
+        assert enough.wait(PATIENCE), query.exception()
+    finally:
+        query.stop()
+    rows = sorted(row for rows in seen.values() for row in rows)
+    assert rows == [(n, 2 * n) for n in range(len(rows))]
+
+
+class Lines:
+    """A server on loopback that gives lines to whoever connects."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self._text = "".join(f"{line}\n" for line in lines).encode()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self._connections: list[socket.socket] = []
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self._connections.append(connection)
+            connection.sendall(self._text)
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join(PATIENCE)
+        for connection in self._connections:
+            connection.close()
+
+
+@pytest.fixture
+def lines() -> Iterator[Lines]:
+    server = Lines([str(n) for n in range(ROWS)])
+    yield server
+    server.close()
+
+
+def test_a_socket_may_come_in_and_the_console_may_end_it(lines: Lines) -> None:
+    """Three queries, one for each door, in a process whose console can be read."""
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    environment.pop("SPARK_HOME", None)
+    command = [sys.executable, str(Path(__file__).with_name("console_job.py")), str(lines.port)]
+    rows: list[tuple[int, int]] = []
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, start_new_session=True, stdout=subprocess.PIPE, text=True
+    ) as job:
+        assert job.stdout is not None
+        watchdog = threading.Timer(PATIENCE, os.killpg, (job.pid, signal.SIGKILL))
+        watchdog.start()
+        try:
+            while len(rows) < 3 * ROWS and (line := job.stdout.readline()):
+                rows += [(int(one), int(two)) for one, two in re.findall(r"\| *(\d+)\| *(\d+)\|", line)]
+        finally:
+            watchdog.cancel()
+            os.killpg(job.pid, signal.SIGKILL)
+    assert sorted(rows) == sorted(3 * [(n, 2 * n) for n in range(ROWS)])
 
 
 def test_a_stream_may_end_in_memory(stream: Stream) -> None:

@@ -1,0 +1,157 @@
+"""The gain: how close calls with latencies come to perfect scheduling in Spark, beside what people write by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import pandas as pd
+import trio
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+from pyspark.sql.functions import pandas_udf  # type: ignore[attr-defined]  # it is there
+
+from udfs import async_pandas_udf, unordered_wait
+
+from ._enriching import BATCH, seconds_to_run
+from ._gauge import Gauge
+from ._latencies import mean_latency, seconds_of
+from ._report import Line, Section
+from ._rounds import measure
+
+__all__ = ["gain", "greedy_seconds"]
+
+CAPACITY = 100
+TIMEOUT = 5.0
+SIZES = (100, 1_000, 10_000)
+CONCURRENCY = "spark.sql.execution.pythonUDF.arrow.concurrency.level"
+GAUGE = Gauge()  # of the worker process
+ADDED = "seen long"
+
+Enrich = Callable[[DataFrame], DataFrame]
+
+
+def greedy_seconds(rows: int, capacity: int = CAPACITY) -> float:
+    """Seconds in which so many slots are through with the calls, if each that comes free takes the next call at once.
+
+    The last straggler is included, whatever else is over by then. No schedule that takes the rows in their order, and
+    does not know the latencies, does better.
+    """
+    free = [0.0] * min(capacity, rows)
+    for number in range(rows):
+        heapq.heapreplace(free, free[0] + seconds_of(number))
+    return max(free)
+
+
+async def call(number: int) -> int:
+    """A call with a latency. Gives how many are in flight in this worker, so that the most can be told."""
+    with GAUGE:
+        seen = GAUGE.running
+        await trio.sleep(seconds_of(number))
+        return seen
+
+
+def blocking_call(number: int) -> int:
+    """The same, for threads."""
+    with GAUGE:
+        seen = GAUGE.running
+        time.sleep(seconds_of(number))
+        return seen
+
+
+def gathered(batches: Iterator[pd.Series]) -> Iterator[pd.Series]:
+    """What people write by hand: one `asyncio.gather` for each Arrow batch."""
+    for batch in batches:
+        yield pd.Series(asyncio.run(_gather(batch)))
+
+
+async def _gather(batch: pd.Series) -> list[int]:
+    slots = asyncio.Semaphore(CAPACITY)
+
+    async def one(number: int) -> int:
+        async with slots, asyncio.timeout(TIMEOUT):
+            with GAUGE:
+                seen = GAUGE.running
+                await asyncio.sleep(seconds_of(number))
+                return seen
+
+    return await asyncio.gather(*(one(int(number)) for number in batch))
+
+
+def pooled(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    """The other thing that people write: a pool of threads, and a frame at a time."""
+    with ThreadPoolExecutor(CAPACITY) as pool:
+        for frame in frames:
+            yield frame.assign(seen=list(pool.map(blocking_call, frame["id"])))
+
+
+def gain(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> list[Section]:
+    """One table for each size of Arrow batches: wall time, its share of perfect scheduling, and calls in flight."""
+    return [_of_size(spark, size, quick=quick, on_step=on_step) for size in SIZES]
+
+
+def _of_size(spark: SparkSession, size: int, *, quick: bool, on_step: Callable[[], object]) -> Section:
+    rows, rounds = (4_000, 1) if quick else (20_000, 3)
+    # Where each batch is a barrier, small ones take minutes: a fifth of the rows says as much
+    of_peers = rows // 5 if size == SIZES[0] else rows
+    spark.conf.set(BATCH, size)
+    spark.conf.set(CONCURRENCY, CAPACITY)
+    enriched = {name: each(_numbers(spark, rows)) for name, each in _ours().items()}
+    enriched |= {name: each(_numbers(spark, of_peers)) for name, each in _peers().items()}
+    rows_of = {name: rows if name in _ours() else of_peers for name in enriched}
+    measured = measure({name: partial(seconds_to_run, each) for name, each in enriched.items()}, rounds, on_step)
+    section = Section(
+        f"Gain: calls in Spark, Arrow batches of {size:,} rows",
+        f"20 ms mean, 1 % at one second, capacity {CAPACITY}, one task; wall time, median of {rounds} alternating "
+        "rounds. Perfect: each slot takes the next call as it comes free, simulated with these latencies",
+        {
+            "rows": "{:,.0f}",
+            "seconds": "{:.2f}",
+            "of perfect": "{:.0%}",
+            "of Little's law": "{:.0%}",
+            "calls": "{:,.0f}",
+        },
+    )
+    for name, df in enriched.items():
+        seconds, count = measured.median(name), rows_of[name]
+        values = {
+            "rows": count,
+            "seconds": seconds,
+            "of perfect": greedy_seconds(count) / seconds,
+            "of Little's law": count * mean_latency(count) / CAPACITY / seconds,
+        }
+        section.lines.append(Line(name, {**values}, _peak(df)))
+    return section
+
+
+def _numbers(spark: SparkSession, rows: int) -> DataFrame:
+    return spark.range(0, rows, 1, 1)
+
+
+def _ours() -> dict[str, Enrich]:
+    column = async_pandas_udf(call, "long", timeout=TIMEOUT, capacity=CAPACITY)
+    return {
+        "unordered_wait": lambda df: unordered_wait(df, call, ADDED, inputs=["id"], timeout=TIMEOUT, capacity=CAPACITY),
+        "async_pandas_udf": lambda df: df.withColumn("seen", column("id")),
+    }
+
+
+def _peers() -> dict[str, Enrich]:
+    gather: Any = pandas_udf(gathered, "long")
+    level: Any = F.udf(blocking_call, "long", useArrow=True)
+    return {
+        "asyncio.gather per batch": lambda df: df.withColumn("seen", gather("id")),
+        "Spark's concurrency.level": lambda df: df.withColumn("seen", level("id")),
+        "threads in mapInPandas": lambda df: df.mapInPandas(pooled, f"id long, {ADDED}"),
+    }
+
+
+def _peak(df: DataFrame) -> int:
+    """Most calls in flight, of the first thousand or so."""
+    most: Any = df.limit(10 * CAPACITY).agg(F.max("seen")).first()
+    return int(most[0])

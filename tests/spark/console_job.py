@@ -1,0 +1,43 @@
+"""A job that shows on its console what a socket gives, doubled through each of the doors.
+
+    python console_job.py PORT
+
+It never ends.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from pyspark.sql import SparkSession
+
+from udfs import async_pandas_udf, ordered_wait, unordered_wait
+
+CONF = {
+    "spark.master": "local[2]",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+
+
+async def double(value: int) -> int:
+    return 2 * value
+
+
+def main(port: int) -> None:
+    spark = SparkSession.builder.config(map=CONF).getOrCreate()
+    source = spark.readStream.format("socket").option("host", "127.0.0.1").option("port", port).load()
+    df = source.selectExpr("cast(value as long) as value")
+    for doubled in (
+        df.withColumn("twice", async_pandas_udf(double, "long", timeout=30.0)("value")),
+        ordered_wait(df, double, "twice long", timeout=30.0),
+        unordered_wait(df, double, "twice long", timeout=30.0),
+    ):
+        doubled.writeStream.format("console").option("numRows", 1000).start()
+    spark.streams.awaitAnyTermination()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

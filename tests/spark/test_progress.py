@@ -1,0 +1,84 @@
+"""The progress: what a terminal and a log show of a session's tasks and micro-batches."""
+
+from __future__ import annotations
+
+import io
+import re
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PythonException
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from udfs import ordered_wait, unordered_wait
+from udfs.progress import progress
+
+PATIENCE = 60.0  # seconds that only a hang takes
+
+
+def terminal() -> Console:
+    return Console(file=io.StringIO(), force_terminal=True, width=200, color_system=None, legacy_windows=False)
+
+
+def written(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def wait_until_shown(console: Console, text: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while text not in written(console):
+        assert time.monotonic() < deadline, written(console)[-300:]
+        time.sleep(0.05)
+
+
+def test_a_terminal_shows_the_tasks_while_they_run(spark: SparkSession, service: Any) -> None:
+    """The two tasks wait for answers, which come when the line has said that they run."""
+    console = terminal()
+    release = service.hold()
+    client = service.client
+
+    async def ask(id: int) -> str:  # noqa: A002 - the column is called so
+        return await client.ask(id)
+
+    df = ordered_wait(spark.range(0, 10, 1, 2), ask, "answer string", timeout=PATIENCE)
+    with progress(spark, description="asking", console=console):
+        thread = threading.Thread(target=df.collect)
+        thread.start()
+        wait_until_shown(console, "asking: 0 of 2 tasks  2 running  0:")
+        release()
+        thread.join(PATIENCE)
+    last = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", written(console)).splitlines()[-1]
+    assert re.fullmatch(r"asking: 2 of 2 tasks in [\d,.]+ s", last)
+
+
+def test_a_log_has_a_line_at_the_end_also_of_what_failed(spark: SparkSession) -> None:
+    console = Console(file=io.StringIO(), width=40)
+
+    async def fail(id: int) -> str:  # noqa: A002 - the column is called so
+        raise LookupError(f"there is no {id}")
+
+    df = ordered_wait(spark.range(0, 10, 1, 1), fail, "answer string", timeout=PATIENCE)
+    with pytest.raises(PythonException, match="there is no 0"), progress(console=console):
+        df.collect()
+    assert re.fullmatch(r"0 of 1 tasks, 1 failed in [\d,.]+ s\n", written(console))
+
+
+def test_a_stream_shows_what_the_calls_of_its_last_micro_batch_came_to(spark: SparkSession, tmp_path: Path) -> None:
+    console = terminal()
+
+    async def double(id: int) -> int:  # noqa: A002 - the column is called so
+        return 2 * id
+
+    spark.range(0, 20, 1, 1).write.parquet(str(tmp_path / "in"))
+    stream = spark.readStream.schema("id long").parquet(str(tmp_path / "in"))
+    df = unordered_wait(stream, double, "twice long", timeout=PATIENCE, metrics="doubling")
+    query = df.writeStream.format("memory").queryName("shown").start()
+    with progress(spark, console=console):
+        wait_until_shown(console, "shown, micro-batch 0: 20 rows, 20 calls, 0 retried")
+        query.stop()
+    assert "; shown, micro-batch 0: 20 rows, 20 calls" in written(console).splitlines()[-1]

@@ -1,0 +1,110 @@
+"""The headline: the user's exception before its traceback, unless the user wants something else."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Iterator
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from udfs._bridge import enrich
+from udfs._dataframe import _named
+from udfs._headline import headline_first
+
+
+@pytest.fixture(autouse=True)
+def _worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of one of Spark's workers, as it is by default."""
+    monkeypatch.setenv("SPARK_SIMPLIFIED_TRACEBACK", "1")
+    monkeypatch.setenv("SPARK_HIDE_TRACEBACK", "")  # so that it is restored, too
+    monkeypatch.setenv("SPARK_TRACEBACK_WITH_LOCALS", "")
+
+
+def look_up(code: str) -> str:
+    try:
+        return {"EWR": "Newark"}[code]
+    except KeyError as error:
+        raise LookupError(f"there is no {code}") from error
+
+
+def failed() -> LookupError:
+    with pytest.raises(LookupError) as caught, headline_first():
+        look_up("JFK")
+    return caught.value
+
+
+def told(error: Exception) -> str:
+    """What Spark sends to the driver: without a traceback if it is asked to."""
+    return "".join(traceback.format_exception_only(error))
+
+
+def test_the_message_stands_first_and_the_way_there_below() -> None:
+    lines = told(failed()).splitlines()
+    assert lines[0] == "LookupError: there is no JFK"
+    assert lines[1] == ""
+    assert lines[2] == "Traceback (most recent call last):"
+    assert lines[-1] == "LookupError: there is no JFK"
+    assert 'raise LookupError(f"there is no {code}") from error' in "\n".join(lines)
+
+
+def test_a_cause_is_told_which_spark_leaves_out() -> None:
+    text = told(failed())
+    assert (
+        text.index("KeyError: 'JFK'") < text.index("The above exception was the direct cause") < text.rindex("Lookup")
+    )
+
+
+def test_spark_is_asked_to_tell_the_exception_without_its_traceback() -> None:
+    failed()
+    assert os.environ["SPARK_HIDE_TRACEBACK"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("SPARK_SIMPLIFIED_TRACEBACK", ""), ("SPARK_HIDE_TRACEBACK", "1"), ("SPARK_TRACEBACK_WITH_LOCALS", "1")],
+)
+def test_who_has_chosen_a_form_of_the_traceback_gets_that(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    assert told(failed()) == "LookupError: there is no JFK\n"
+
+
+def task(batches: Iterator[Any]) -> Any:
+    """What Spark runs in a task, with an empty plan."""
+    function = SimpleNamespace(name="weather")
+    work: Any = SimpleNamespace(run=partial(enrich, settings=None), settings=SimpleNamespace(function=function))
+    return _named(work)(batches)
+
+
+def test_our_own_frames_are_left_out() -> None:
+    def batches() -> Iterator[Any]:
+        yield []
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="full") as caught:
+        list(task(batches()))
+    assert "_bridge.py" not in told(caught.value)
+    assert 'raise OSError("the disk is full")' in told(caught.value)
+
+
+def test_what_comes_from_us_alone_is_told_in_full() -> None:
+    with pytest.raises(AttributeError) as caught:
+        list(task(iter([[None]])))
+    assert "_bridge.py" in told(caught.value)
+
+
+def test_leaving_is_no_failure() -> None:
+    def numbers() -> object:
+        with headline_first():
+            yield 1
+
+    generator = numbers()
+    assert next(generator) == 1  # type: ignore[call-overload]
+    generator.close()  # type: ignore[attr-defined]
+    with headline_first():
+        pass

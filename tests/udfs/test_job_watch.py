@@ -1,0 +1,147 @@
+"""The job watch: tasks of the jobs that began after it, each counted once, whatever the tracker forgets."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+
+from udfs._job_watch import Numbers, watch_on
+
+SEEN = {"rows": 3, "calls": 5, "retried": 2, "failed": 1, "timed_out": 0, "cached": 1, "seconds": 0.9, "slowest": 0.5}
+SUMMARY = "3 rows, 5 calls, 2 retried, 1 failed, 0 timed out, 1 from a cache, mean 0.300 s, slowest 0.500 s"
+
+
+class Job(NamedTuple):
+    jobId: int  # noqa: N815 - Spark's names, here and below
+    stageIds: list[int]  # noqa: N815
+    status: str
+
+
+class Stage(NamedTuple):
+    stageId: int  # noqa: N815
+    numTasks: int  # noqa: N815
+    numActiveTasks: int  # noqa: N815
+    numCompletedTasks: int  # noqa: N815
+    numFailedTasks: int  # noqa: N815
+
+
+class Tracker:
+    """Spark's, with jobs that the test moves on."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[int, tuple[str | None, Job]] = {}
+        self.stages: dict[int, Stage] = {}
+        self.is_gone = False
+
+    def run(self, job: int, *stages: Stage, group: str | None = None, status: str = "RUNNING") -> None:
+        self.jobs[job] = group, Job(job, [each.stageId for each in stages], status)
+        self.stages |= {each.stageId: each for each in stages}
+
+    def getJobIdsForGroup(self, group: str | None) -> list[int]:  # noqa: N802 - Spark's
+        if self.is_gone:
+            raise ConnectionError("the JVM is gone")
+        return [number for number, (of, _) in self.jobs.items() if of == group]
+
+    def getActiveJobsIds(self) -> list[int]:  # noqa: N802 - Spark's
+        return [number for number, (_, job) in self.jobs.items() if job.status == "RUNNING"]
+
+    def getJobInfo(self, number: int) -> Job | None:  # noqa: N802 - Spark's
+        return self.jobs[number][1] if number in self.jobs else None
+
+    def getStageInfo(self, number: int) -> Stage | None:  # noqa: N802 - Spark's
+        return self.stages.get(number)
+
+
+@pytest.fixture
+def tracker() -> Tracker:
+    return Tracker()
+
+
+@pytest.fixture
+def session(tracker: Tracker) -> Any:
+    context = SimpleNamespace(statusTracker=lambda: tracker)
+    return SimpleNamespace(_sc=context, sparkContext=context, streams=SimpleNamespace(active=[]))
+
+
+def test_running_and_ended_tasks_are_counted_over_all_jobs(tracker: Tracker, session: Any) -> None:
+    watch = watch_on(session)
+    assert watch.look() == Numbers()
+    tracker.run(1, Stage(10, 8, 2, 3, 1), Stage(11, 4, 0, 0, 0))
+    assert watch.look() == Numbers(done=3, total=12, running=2, failed=1)
+    tracker.run(1, Stage(10, 8, 0, 8, 1), Stage(11, 4, 0, 4, 0), status="SUCCEEDED")
+    tracker.run(2, Stage(12, 5, 1, 0, 0), group="somebody's")
+    assert watch.look() == Numbers(done=12, total=17, running=1, failed=1)
+    assert watch.look() == Numbers(done=12, total=17, running=1, failed=1)
+
+
+def test_what_ran_before_does_not_count(tracker: Tracker, session: Any) -> None:
+    tracker.run(1, Stage(10, 8, 0, 8, 0), status="SUCCEEDED")
+    tracker.run(2, Stage(11, 8, 2, 3, 0))
+    watch = watch_on(session)
+    assert watch.look() == Numbers()
+
+
+def test_a_stage_that_spark_skipped_does_not_count(tracker: Tracker, session: Any) -> None:
+    watch = watch_on(session)
+    tracker.run(1, Stage(10, 8, 0, 0, 0), Stage(11, 2, 0, 2, 0), status="SUCCEEDED")
+    assert watch.look() == Numbers(done=2, total=2)
+
+
+def test_what_the_tracker_has_forgotten_still_counts(tracker: Tracker, session: Any) -> None:
+    watch = watch_on(session)
+    tracker.run(1, Stage(10, 8, 0, 8, 0), status="SUCCEEDED")
+    assert watch.look() == Numbers(done=8, total=8)
+    tracker.jobs.clear()
+    tracker.stages.clear()
+    assert watch.look() == Numbers(done=8, total=8)
+
+
+def test_a_session_that_is_gone_keeps_its_last_numbers(tracker: Tracker, session: Any) -> None:
+    watch = watch_on(session)
+    tracker.run(1, Stage(10, 8, 2, 3, 0))
+    before = watch.look()
+    tracker.is_gone = True
+    assert watch.look() == before == Numbers(done=3, total=8, running=2)
+
+
+@pytest.mark.parametrize(
+    ("observed", "line"),
+    [
+        ({}, "flights, micro-batch 1,234: 5,000 rows"),
+        ({"other": {"x": 1}}, "flights, micro-batch 1,234: 5,000 rows"),
+        ({"weather": SEEN}, f"flights, micro-batch 1,234: {SUMMARY}"),
+    ],
+)
+def test_a_stream_tells_of_its_last_micro_batch_also_when_it_has_ended(
+    tracker: Tracker, session: Any, observed: dict[str, Any], line: str
+) -> None:
+    watch = watch_on(session)
+    progress = {"batchId": 1234, "numInputRows": 5000, "observedMetrics": observed}
+    session.streams.active = [
+        SimpleNamespace(runId="a", name="flights", lastProgress=progress),
+        SimpleNamespace(runId="b", name=None, lastProgress=None),
+    ]
+    tracker.run(1, Stage(10, 1, 0, 1, 0), group="a", status="SUCCEEDED")
+    assert watch.look() == Numbers(done=1, total=1, streams=(line,))
+    session.streams.active = []
+    assert watch.look() == Numbers(done=1, total=1, streams=(line,))
+
+
+def test_a_remote_session_tells_by_itself_until_the_watch_is_closed() -> None:
+    handlers: list[Any] = []
+    remote = SimpleNamespace(
+        registerProgressHandler=handlers.append,
+        removeProgressHandler=handlers.remove,
+        streams=SimpleNamespace(active=[]),
+    )
+    watch = watch_on(remote)
+    stage = SimpleNamespace(stage_id=1, num_tasks=8, num_completed_tasks=3)
+    handlers[0](stages=[stage], inflight_tasks=2, operation_id="a", done=False)
+    handlers[0](stages=[stage], inflight_tasks=2, operation_id="b", done=False)
+    assert watch.look() == Numbers(done=6, total=16, running=2)
+    handlers[0](stages=None, inflight_tasks=0, operation_id="b", done=True)
+    assert watch.look() == Numbers(done=6, total=16)
+    watch.close()
+    assert not handlers

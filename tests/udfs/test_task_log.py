@@ -1,0 +1,87 @@
+"""The task log: one line for each task, where somebody asked for it."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from trio_asyncio_io import Statistics
+from udfs._bridge import enrich
+from udfs._task_log import TaskLog, logger
+
+
+@pytest.fixture(autouse=True)
+def _fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A logger that nobody has touched, in a process where nobody asked for lines."""
+    monkeypatch.delenv("UDFS_LOG_LEVEL", raising=False)
+    monkeypatch.delenv("PYSPARK_SPARK_SESSION_UUID", raising=False)
+    yield
+    logger.setLevel(logging.NOTSET)
+    logger.handlers.clear()
+
+
+NUMBERS = Statistics(emitted=1000, retried=17, failed=2, timed_out=1, cancelled=3, peak_running=100)
+
+
+def test_nothing_is_written_unless_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    TaskLog("weather").write(NUMBERS)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_line_on_standard_error_says_what_the_task_did(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("UDFS_LOG_LEVEL", "info")
+    for _ in range(2):  # and once each, however often there is a task
+        TaskLog("weather").write(NUMBERS)
+    seen = capsys.readouterr()
+    line = (
+        r"\S+ \S+ INFO udfs: weather: 1,000 outputs in \d+\.\d s \([\d,]+/s\), 17 retried, 2 failed, 1 timed out, "
+        r"3 cancelled, at most 100 at once\n"
+    )
+    assert seen.out == ""
+    assert re.fullmatch(2 * line, seen.err)
+
+
+def test_a_level_above_it_silences_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("UDFS_LOG_LEVEL", "WARNING")
+    TaskLog("weather").write(NUMBERS)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_level_that_does_not_exist_is_told(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setenv("UDFS_LOG_LEVEL", "loud")
+    TaskLog("weather").write(NUMBERS)
+    assert caplog.messages[0].startswith("UDFS_LOG_LEVEL must be one of")
+    assert caplog.messages[0].endswith("got 'LOUD': taken for INFO")
+    assert "weather: 1,000 outputs" in caplog.messages[1]
+
+
+def test_spark_gathers_it_where_its_own_log_is_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("PYSPARK_SPARK_SESSION_UUID", "of a session")
+    TaskLog("weather").write(NUMBERS)
+    assert "weather: 1,000 outputs" in caplog.text
+    assert not logger.handlers
+
+
+def test_a_task_writes_it_at_its_end(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, settings: Any, rows: Any
+) -> None:
+    monkeypatch.setenv("UDFS_LOG_LEVEL", "INFO")
+
+    async def double(number: int) -> int:
+        if number == 3:
+            raise LookupError("there is no three")
+        return 2 * number
+
+    batches = iter([rows([1, 2, 3]), rows([4], batch=1)])
+    assert len([row for chunk in enrich(batches, settings(double, on_error="null")) for row in chunk]) == 4
+    [message] = caplog.messages
+    assert message.startswith("double: 4 outputs in")
+    assert "0 retried, 1 failed, 0 timed out, 0 cancelled, at most" in message

@@ -1,0 +1,46 @@
+"""The headline: what a reader of a failed job sees first, which is what the user's function has raised."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from traceback import format_exception
+
+__all__ = ["headline_first"]
+
+
+@contextmanager
+def headline_first() -> Iterator[None]:
+    """An exception leaves the block with its traceback in a note, so that type, message and row stand above it.
+
+    Spark tells an exception by its traceback, whose last lines are what one wants to read first; behind a streaming
+    query's text these lie in the middle of a page. It can also tell it without one, and then notes come right behind
+    the message; a cause, which Spark's traceback leaves out, is in the note, too. Where the traceback's form was
+    chosen by the user's own settings, they are left alone.
+
+    Runs where: in Spark's thread of a Python worker, around all that a task does. The process ends with the
+    exception, so what is said here to Spark is said to no other task.
+    """
+    try:
+        yield
+    except Exception as error:
+        if _is_default_form():
+            error.add_note("\n" + "".join(format_exception(_without_ours(error))).rstrip())
+            os.environ["SPARK_HIDE_TRACEBACK"] = "1"
+        raise
+
+
+def _is_default_form() -> bool:
+    simplified = bool(os.environ.get("SPARK_SIMPLIFIED_TRACEBACK"))
+    other = any(os.environ.get(name) for name in ("SPARK_HIDE_TRACEBACK", "SPARK_TRACEBACK_WITH_LOCALS"))
+    return simplified and not other
+
+
+def _without_ours(error: Exception) -> Exception:
+    """The exception with a traceback that begins below `udfs`, unless it comes from there."""
+    traceback = error.__traceback__
+    ours = os.path.dirname(__file__)  # noqa: PTH120 - frames have strings
+    while traceback is not None and os.path.dirname(traceback.tb_frame.f_code.co_filename) == ours:  # noqa: PTH120
+        traceback = traceback.tb_next
+    return error if traceback is None else error.with_traceback(traceback)
