@@ -24,7 +24,9 @@ use without it. This page is written by the benchmark itself (`benchmarks/`); ev
 A peer that is not installed has a line that says so. Contenders are measured in turn, round after round, and ratios
 are taken within a round, so that what disturbs one disturbs all: the ratios hold elsewhere, the times do not.
 Beside each time stand the calls that were made and the most that were in flight at once, because who ignores the
-limit, or calls twice, is not to be compared.
+limit, or calls twice, is not to be compared. "(no timeout)" means that a contender sets no deadline; ours and the bare
+worker loop set one for each call. Flink in Java calls a function in Java: it is here for its schedule, and as the
+measure of what Python costs.
 """
 QUICK = "\n**This was a quick run**: few and short rounds, to see that everything works. Its figures are rough.\n"
 
