@@ -32,6 +32,7 @@ def session(spark: SparkSession) -> Iterator[SparkSession]:
     yield made
     for query in made.streams.active:
         query.stop()
+    spark.createDataFrame([(0,)], "id long")  # makes the tests' session the active one again
 
 
 class Stream:
