@@ -43,9 +43,15 @@ types: setup
     {{ python }} -m mypy
     PYRIGHT_PYTHON_IGNORE_WARNINGS=1 {{ python }} -m pyright
 
-# Measure the operator and the UDFs
-bench *ARGS: setup
-    {{ python }} -m benchmarks "$@"
+# Measure the operator and the UDFs, beside the peers that are installed (--quick: in five minutes; --help: all options)
+[no-exit-message]
+bench *ARGS: setup _plots
+    @exec {{ python }} -m benchmarks "$@"
+
+# Install the peers of the benchmark: the light ones into .venv, the heavy ones below .bench, or those named (`daft`)
+[no-exit-message]
+bench-setup *PEERS: setup _plots
+    @.ci/bench_peers "$@"
 
 # Run every example of README and docs
 docs: _java setup
@@ -74,7 +80,7 @@ check: _java lint types wheel test
 
 # Remove .venv and all that the tools and Spark have left
 clean:
-    rm -rf .venv .matrix build dist .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+    rm -rf .venv .bench .matrix build dist .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
     rm -rf spark-warehouse metastore_db artifacts derby.log
     find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -82,6 +88,11 @@ clean:
 [no-exit-message]
 _java: _venv
     @{{ python }} .ci/java_check.py
+
+# What `--page` and `--plot` draw with, and the peers that run in the benchmark's own process
+_plots: setup
+    @{{ python }} -c 'import aiohttp, aiometer, aiostream, httpx2, matplotlib, streamable' 2>/dev/null || \
+        {{ python }} -m pip --quiet --disable-pip-version-check install --editable '.[bench]'
 
 _venv:
     @.ci/just --version >/dev/null

@@ -6,72 +6,100 @@ import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import benchmarks
 
+from ._engines import engine_versions
 from ._overhead import overhead
+from ._page import write_page
 from ._plot import plot
+from ._processes import engines
 from ._report import Report, Section
+from ._scale import scale
 from ._throughput import throughput
 
-PARTS = ("operator", "latency", "http", "spark", "streaming")
-WIDTH = 110  # columns, where there is no terminal to ask
+WIDTH = 150  # columns, where there is no terminal to ask
+
+Step = Callable[[], object]
 
 
 def main() -> int:
     """Measure, show, and write."""
     options = _options()
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
-    report = Report(options.quick)
-    for part in options.parts or PARTS:
-        for section in _measured(part, console, options):
-            section.show(console)
-            report.sections.append(section)
+    report = Report(options.quick) if options.read is None else Report.read(options.read)
+    if options.read is None:
+        report.machine["packages"] |= engine_versions()
+        for part in options.parts or PARTS:
+            for section in _measured(part, console, options):
+                section.show(console)
+                report.sections.append(section)
     if options.json is not None:
         report.write(options.json)
         console.print(f"written to {options.json}")
+    if options.page is not None:
+        write_page(report, options.page)
+        console.print(f"written to {options.page}")
     return 0
 
 
 def _measured(part: str, console: Console, options: argparse.Namespace) -> list[Section]:
-    quick = options.quick
     columns = (SpinnerColumn(), TextColumn("{task.description}: {task.completed} measurements"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(part, total=None)
-
-        def on_step() -> None:
-            progress.advance(task)
-
-        if part == "operator":
-            return overhead(quick=quick, on_step=on_step)
-        if part == "latency":
-            return [throughput(quick=quick, on_step=on_step)]
-        if part == "http":
-            from ._http import http  # noqa: PLC0415 - the operator is measured without httpx too
-
-            return http(quick=quick, on_step=on_step)
-        from ._enriching import cost, session  # noqa: PLC0415 - the operator is measured without Spark too
-        from ._gain import gain  # noqa: PLC0415
-        from ._start_up import start_up  # noqa: PLC0415
-
-        with session() as spark:
-            if part == "streaming":
-                return [_streamed(spark, options, on_step)]
-            more = {"quick": quick, "on_step": on_step}
-            return [cost(spark, **more), *gain(spark, **more), start_up(spark, **more)]
+        return PARTS[part](options, lambda: progress.advance(task))
 
 
-def _streamed(spark: Any, options: argparse.Namespace, on_step: Callable[[], object]) -> Section:
-    from ._micro_batches import micro_batches  # noqa: PLC0415 - as above
+def _operator(options: argparse.Namespace, on_step: Step) -> list[Section]:
+    return [*overhead(quick=options.quick, on_step=on_step), engines(quick=options.quick, on_step=on_step)]
 
-    section, found = micro_batches(spark, quick=options.quick, on_step=on_step)
+
+def _latency(options: argparse.Namespace, on_step: Step) -> list[Section]:
+    return throughput(quick=options.quick, on_step=on_step)
+
+
+def _scale(options: argparse.Namespace, on_step: Step) -> list[Section]:
+    return scale(quick=options.quick, on_step=on_step)
+
+
+def _http(options: argparse.Namespace, on_step: Step) -> list[Section]:
+    from ._http import http  # noqa: PLC0415 - the operator is measured without httpx too
+
+    return http(quick=options.quick, on_step=on_step)
+
+
+def _spark(options: argparse.Namespace, on_step: Step) -> list[Section]:
+    from ._enriching import cost, session  # noqa: PLC0415 - and without Spark
+    from ._gain import gain  # noqa: PLC0415
+    from ._start_up import start_up  # noqa: PLC0415
+
+    more = {"quick": options.quick, "on_step": on_step}
+    with session() as spark:
+        return [cost(spark, **more), *gain(spark, **more), start_up(spark, **more)]
+
+
+def _streaming(options: argparse.Namespace, on_step: Step) -> list[Section]:
+    from ._enriching import session  # noqa: PLC0415 - as above
+    from ._micro_batches import micro_batches  # noqa: PLC0415
+
+    with session() as spark:
+        section, found = micro_batches(spark, quick=options.quick, on_step=on_step)
     if options.plot is not None:
         plot(found, section.title, options.plot)
-    return section
+    return [section]
+
+
+PARTS: dict[str, Callable[[argparse.Namespace, Step], list[Section]]] = {
+    "operator": _operator,
+    "latency": _latency,
+    "scale": _scale,
+    "http": _http,
+    "spark": _spark,
+    "streaming": _streaming,
+}
 
 
 def _options() -> argparse.Namespace:
@@ -79,8 +107,10 @@ def _options() -> argparse.Namespace:
         prog="python -m benchmarks", description=(benchmarks.__doc__ or "").splitlines()[0]
     )
     parser.add_argument("parts", nargs="*", metavar="part", help=f"{', '.join(PARTS)} (default: all)")
-    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds: about three minutes in all")
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds: less than five minutes in all")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the numbers there, too")
+    parser.add_argument("--page", type=Path, metavar="PATH", help="write a page with plots there, as Markdown and SVG")
+    parser.add_argument("--read", type=Path, metavar="PATH", help="measure nothing: take the numbers from this JSON")
     parser.add_argument("--plot", type=Path, metavar="PATH", help="draw the micro-batches of `streaming` there, as SVG")
     options = parser.parse_args()
     for part in options.parts:

@@ -80,6 +80,7 @@ def cost(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> 
         "Cost: an identity UDF in Spark, one task, Arrow batches of 10,000 rows",
         f"wall time, median of {rounds} alternating rounds of {rows:,} rows, session and worker warm",
         {"μs/row": "{:.2f}"},
+        name="cost",
     )
     section.lines.extend(Line(name, {"μs/row": measured.median(name) / rows * 1e6}) for name in contenders)
     return section

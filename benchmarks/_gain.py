@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from threading import Lock
 from typing import Any
 
 import pandas as pd
@@ -30,10 +31,34 @@ CAPACITY = 100
 TIMEOUT = 5.0
 SIZES = (100, 1_000, 10_000)
 CONCURRENCY = "spark.sql.execution.pythonUDF.arrow.concurrency.level"
-GAUGE = Gauge()  # of the worker process
+FEW = 10 * CAPACITY  # rows of the run in which calls are counted
+SEEN_BITS = 20
 ADDED = "seen long"
 
 Enrich = Callable[[DataFrame], DataFrame]
+
+
+class SharedGauge(Gauge):
+    """A gauge for many threads, which tells of itself in one number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = Lock()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            super().__enter__()
+
+    def __exit__(self, *details: object) -> None:
+        with self._lock:
+            super().__exit__(*details)
+
+    def seen(self) -> int:
+        """How many calls were begun so far, and how many are in flight, as the two halves of a number."""
+        return self.calls << SEEN_BITS | self.running
+
+
+GAUGE = SharedGauge()  # of the worker process
 
 
 def greedy_seconds(rows: int, capacity: int = CAPACITY) -> float:
@@ -49,9 +74,9 @@ def greedy_seconds(rows: int, capacity: int = CAPACITY) -> float:
 
 
 async def call(number: int) -> int:
-    """A call with a latency. Gives how many are in flight in this worker, so that the most can be told."""
+    """A call with a latency. Gives what the gauge has seen, so that calls can be counted."""
     with GAUGE:
-        seen = GAUGE.running
+        seen = GAUGE.seen()
         await trio.sleep(seconds_of(number))
         return seen
 
@@ -59,7 +84,7 @@ async def call(number: int) -> int:
 def blocking_call(number: int) -> int:
     """The same, for threads."""
     with GAUGE:
-        seen = GAUGE.running
+        seen = GAUGE.seen()
         time.sleep(seconds_of(number))
         return seen
 
@@ -76,7 +101,7 @@ async def _gather(batch: pd.Series) -> list[int]:
     async def one(number: int) -> int:
         async with slots, asyncio.timeout(TIMEOUT):
             with GAUGE:
-                seen = GAUGE.running
+                seen = GAUGE.seen()
                 await asyncio.sleep(seconds_of(number))
                 return seen
 
@@ -108,24 +133,33 @@ def _of_size(spark: SparkSession, size: int, *, quick: bool, on_step: Callable[[
     section = Section(
         f"Gain: calls in Spark, Arrow batches of {size:,} rows",
         f"20 ms mean, 1 % at one second, capacity {CAPACITY}, one task; wall time, median of {rounds} alternating "
-        "rounds. Perfect: each slot takes the next call as it comes free, simulated with these latencies",
+        "rounds. Perfect: each slot takes the next call as it comes free, simulated with these latencies; of its worst "
+        f"and its best round, too. Calls and their peak are counted in a run of {FEW:,} rows",
         {
             "rows": "{:,.0f}",
             "seconds": "{:.2f}",
-            "of perfect": "{:.0%}",
+            "of perfect": "{:.1%}",
+            "from": "{:.1%}",
+            "to": "{:.1%}",
             "of Little's law": "{:.0%}",
-            "calls": "{:,.0f}",
+            "calls for each row": "{:.2f}",
         },
+        name=f"gain {size}",
     )
-    for name, df in enriched.items():
+    doors = _ours() | _peers()
+    for name in enriched:
         seconds, count = measured.median(name), rows_of[name]
+        perfect = greedy_seconds(count)
         values = {
             "rows": count,
             "seconds": seconds,
-            "of perfect": greedy_seconds(count) / seconds,
+            "of perfect": perfect / seconds,
+            "from": perfect / max(measured.numbers[name]),
+            "to": perfect / min(measured.numbers[name]),
             "of Little's law": count * mean_latency(count) / CAPACITY / seconds,
         }
-        section.lines.append(Line(name, {**values}, _peak(df)))
+        calls, peak = _counted(doors[name](_numbers(spark, FEW)))
+        section.lines.append(Line(name, {**values, "calls for each row": calls / FEW}, peak))
     return section
 
 
@@ -151,7 +185,8 @@ def _peers() -> dict[str, Enrich]:
     }
 
 
-def _peak(df: DataFrame) -> int:
-    """Most calls in flight, of the first thousand or so."""
-    most: Any = df.limit(10 * CAPACITY).agg(F.max("seen")).first()
-    return int(most[0])
+def _counted(df: DataFrame) -> tuple[int, int]:
+    """The calls, and the most that were in flight at once."""
+    calls, running = F.shiftright("seen", SEEN_BITS), F.col("seen").bitwiseAND((1 << SEEN_BITS) - 1)
+    counted: Any = df.agg(F.max(calls) - F.min(calls) + 1, F.max(running)).first()
+    return int(counted[0]), int(counted[1])

@@ -1,4 +1,4 @@
-"""The gauge: how many calls are in flight, and how many there were at most."""
+"""The gauge: how many calls there were, how many are in flight, and how many there were at most at once."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ class Gauge:
     """Counts the calls in flight. For one thread.
 
     Attributes:
+        calls: Calls that were begun.
         running: Calls in flight now.
         peak: Most calls that were in flight at once.
     """
 
     def __init__(self) -> None:
+        self.calls = 0
         self.running = 0
         self.peak = 0
 
     def __enter__(self) -> None:
+        self.calls += 1
         self.running += 1
         self.peak = max(self.peak, self.running)
 

@@ -60,6 +60,7 @@ def http(*, quick: bool, on_step: Callable[[], object]) -> list[Section]:
             "CPU to": "{:.2f}",
             "requests": "{:,.0f}",
         },
+        name="http",
     )
     section.lines.extend(_line(name, contenders, walls, cpus) for name in CLIENTS)
     return [section]
@@ -67,7 +68,7 @@ def http(*, quick: bool, on_step: Callable[[], object]) -> list[Section]:
 
 def _line(name: str, contenders: dict[str, _Contender], walls: Rounds, cpus: Rounds) -> Line:
     if name not in contenders:
-        return Line(f"{name}: not installed", {})
+        return Line(name, {}, note="not installed: .ci/just bench installs it")
     (low, high), (cpu_low, cpu_high) = walls.spread(name), cpus.spread(name)
     values = {
         "requests/s": 1 / walls.median(name),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from statistics import fmean
 
-__all__ = ["mean_latency", "seconds_of"]
+__all__ = ["all_latencies", "mean_latency", "seconds_of"]
 
 MEAN_SECONDS = 0.020
 STRAGGLER_SECONDS = 1.0
@@ -25,6 +25,11 @@ _SECONDS = [_draw(_RANDOM) for _ in range(20_000)]
 def seconds_of(call: int) -> float:
     """The latency of this call: exponential with a mean of 20 ms, but one second for one in a hundred."""
     return _SECONDS[call % len(_SECONDS)]
+
+
+def all_latencies() -> list[float]:
+    """The seconds of the calls from the first on, until they repeat."""
+    return list(_SECONDS)
 
 
 def mean_latency(calls: int = len(_SECONDS)) -> float:

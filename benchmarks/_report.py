@@ -16,7 +16,7 @@ from rich.table import Table
 __all__ = ["Line", "Report", "Section"]
 
 PEAK = "peak in flight"
-PACKAGES = ("trio", "aiometer", "pyspark", "pandas", "pyarrow")
+PACKAGES = ("trio", "aiometer", "aiostream", "streamable", "pyspark", "pandas", "pyarrow", "httpx", "httpx2", "aiohttp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,13 @@ class Line:
         name: What was measured.
         values: By column, as numbers; None where there is none.
         peak: Most calls that were in flight at once, or None.
+        note: Why there are no numbers, or what a reader must know of this line alone.
     """
 
     name: str
     values: dict[str, float | None]
     peak: int | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,48 +45,45 @@ class Section:
         notes: What a reader must know to read it.
         formats: By column: how its numbers are written.
         lines: Its lines.
+        name: By which targets and figures find it; empty where none do.
     """
 
     title: str
     notes: str
     formats: dict[str, str]
     lines: list[Line] = field(default_factory=list)
+    name: str = ""
 
     def show(self, console: Console) -> None:
         """Print the table."""
         table = Table(title=self.title, title_justify="left", caption=self.notes, caption_justify="left")
-        table.add_column("")
-        formats = dict(self.formats)
-        if any(line.peak is not None for line in self.lines):
-            formats[PEAK] = "{:.0f}"
-        for column in formats:
-            table.add_column(column, justify="right")
-        for line in self.lines:
-            values = {**line.values, PEAK: line.peak}
-            table.add_row(line.name, *(self._cell(values.get(column), form) for column, form in formats.items()))
+        header, *rows = self.cells()
+        for number, column in enumerate(header):
+            table.add_column(column, justify="right" if number else "left")
+        for row in rows:
+            table.add_row(*row)
         console.print(table)
         console.print()
+
+    def cells(self) -> list[list[str]]:
+        """The table as text: the header, then a row for each line."""
+        formats = dict(self.formats)
+        if any(line.peak is not None for line in self.lines):
+            formats[PEAK] = "{:,.0f}"
+        rows = [["", *formats]]
+        for line in self.lines:
+            values = {**line.values, PEAK: line.peak}
+            name = f"{line.name}: {line.note}" if line.note else line.name
+            rows.append([name, *(self._cell(values.get(column), form) for column, form in formats.items())])
+        return rows
+
+    def line(self, name: str) -> Line | None:
+        """The line of this name, if there is one."""
+        return next((line for line in self.lines if line.name == name), None)
 
     @staticmethod
     def _cell(value: float | None, form: str) -> str:
         return "" if value is None else form.format(value)
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """All that was measured in one run."""
-
-    is_quick: bool
-    sections: list[Section] = field(default_factory=list)
-
-    def write(self, path: Path) -> None:
-        """Write it as JSON, with what it was measured on."""
-        document = {
-            "machine": _machine(),
-            "is_quick": self.is_quick,
-            "sections": [asdict(each) for each in self.sections],
-        }
-        path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 
 def _machine() -> dict[str, Any]:
@@ -93,7 +92,7 @@ def _machine() -> dict[str, Any]:
         "system": platform.system(),
         "cores": os.cpu_count(),
         "load": os.getloadavg()[0],
-        "packages": {name: _version(name) for name in PACKAGES},
+        "packages": {name: found for name in PACKAGES if (found := _version(name))},
     }
 
 
@@ -102,3 +101,35 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All that was measured in one run.
+
+    Attributes:
+        is_quick: Whether it was a quick run.
+        sections: The tables.
+        machine: What it was measured on.
+    """
+
+    is_quick: bool
+    sections: list[Section] = field(default_factory=list)
+    machine: dict[str, Any] = field(default_factory=_machine)
+
+    def section(self, name: str) -> Section | None:
+        """The section of this name, if it was measured."""
+        return next((section for section in self.sections if section.name == name), None)
+
+    def write(self, path: Path) -> None:
+        """Write it as JSON."""
+        path.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: Path) -> Report:
+        """The report that `write` has written there."""
+        document = json.loads(path.read_text(encoding="utf-8"))
+        for section in document["sections"]:
+            section["lines"] = [Line(**line) for line in section["lines"]]
+        document["sections"] = [Section(**section) for section in document["sections"]]
+        return cls(**document)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median, quantiles
+from typing import TypeVar
 
-__all__ = ["Rounds", "measure"]
+__all__ = ["Rounds", "alternate", "in_words", "measure"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +31,14 @@ class Rounds:
         """The middle one of a contender's numbers."""
         return median(self.numbers[name])
 
-    def ratios(self, name: str) -> list[float]:
+    def ratios(self, name: str, base: str | None = None) -> list[float]:
         """A contender's number by the base's, round by round: noise that lasts for a round cancels out."""
-        return [number / base for number, base in zip(self.numbers[name], self.numbers[self.base], strict=True)]
+        bases = self.numbers[self.base if base is None else base]
+        return [number / base for number, base in zip(self.numbers[name], bases, strict=True)]
 
-    def ratio(self, name: str) -> float:
+    def ratio(self, name: str, base: str | None = None) -> float:
         """The middle one of the ratios."""
-        return median(self.ratios(name))
+        return median(self.ratios(name, base))
 
     def spread(self, name: str) -> tuple[float, float]:
         """The first and the third quartile of the ratios: half of the rounds lie between."""
@@ -46,21 +50,33 @@ class Rounds:
 
 
 def measure(contenders: Mapping[str, Callable[[], float]], rounds: int, on_step: Callable[[], object]) -> Rounds:
-    """Each contender's number in each round.
+    """Each contender's number in each round; see `alternate`. The first contender is the base."""
+    return Rounds(alternate(contenders, rounds, on_step))
+
+
+def alternate(
+    contenders: Mapping[str, Callable[[], T]], rounds: int, on_step: Callable[[], object], *, warm_up: bool = True
+) -> dict[str, list[T]]:
+    """What each contender gives in each round.
 
     Args:
-        contenders: By name: a callable that runs once and gives its number. The first is the base.
-        rounds: How many; each begins with another contender. One more goes before them and is not counted, so that
-            everything is warm.
+        contenders: By name: a callable that runs once.
+        rounds: How many; each begins with another contender.
         on_step: Called after each measurement.
+        warm_up: Whether one more round goes before them and is not counted, so that everything is warm.
     """
     names = list(contenders)
-    numbers: dict[str, list[float]] = {name: [] for name in names}
-    for number in range(-1, rounds):
+    found: dict[str, list[T]] = {name: [] for name in names}
+    for number in range(-1 if warm_up else 0, rounds):
         first = number % len(names)
         for name in names[first:] + names[:first]:
-            measured = contenders[name]()
+            given = contenders[name]()
             if number >= 0:
-                numbers[name].append(measured)
+                found[name].append(given)
             on_step()
-    return Rounds(numbers)
+    return found
+
+
+def in_words(rounds: int) -> str:
+    """What stands in a table's notes."""
+    return f"median of {rounds} alternating rounds" if rounds > 1 else "one round"

@@ -54,6 +54,7 @@ def start_up(spark: SparkSession, *, quick: bool, on_step: Callable[[], object])
         "Start-up: the first row of a job of one row, in a new worker process",
         f"wall time, median of {rounds} alternating rounds; the session is warm, the worker's process is not there yet",
         {"milliseconds": "{:,.0f}"},
+        name="start-up",
     )
     section.lines.extend(Line(name, {"milliseconds": 1000 * measured.median(name)}) for name in contenders)
     return section

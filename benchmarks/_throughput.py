@@ -3,73 +3,145 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import count
-from typing import Any
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
 
-import trio
-import trio.testing
-
-from trio_asyncio_io import AsyncWaitOperator
-
-from ._gauge import Gauge
-from ._latencies import mean_latency, seconds_of
+from ._child import Child, ChildError
+from ._contenders import FLOOR, Contender, ours
+from ._engines import FLINK, PYFLINK, Engine
+from ._latencies import mean_latency
+from ._overhead import ORDERED, UNORDERED
 from ._report import Line, Section
+from ._rounds import alternate, in_words
+from ._window import WARM_SECONDS, Rate, rate
+from .peers import PEERS
 
 __all__ = ["throughput"]
 
-CAPACITY = 100
-WARM_SECONDS = 3.0
+FORMATS = {"virtual/s": "{:,.0f}", "share": "{:.1%}", "real/s": "{:,.0f}", "real share": "{:.1%}", "calls": "{:,.0f}"}
+LEFT_OUT = "left out of a quick run"
 
-# Name -> the operator's options; the buffer in multiples of the capacity. With 1 the operator behaves as Flink's
-# does: what is done and waits for its turn holds a slot.
-CONTENDERS: dict[str, dict[str, Any]] = {
-    "unordered": {"mode": "unordered"},
-    "ordered": {"mode": "ordered"},
-    "ordered, buffer x 1 (Flink)": {"mode": "ordered", "buffer": CAPACITY},
-    "ordered, buffer x 10": {"mode": "ordered", "buffer": 10 * CAPACITY},
-    "ordered, buffer x 30": {"mode": "ordered", "buffer": 30 * CAPACITY},
-    "ordered, buffer x 50": {"mode": "ordered", "buffer": 50 * CAPACITY},
-}
+Measurement = Callable[[], "Rate | None"]
 
 
-def throughput(*, quick: bool, on_step: Callable[[], object]) -> Section:
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is measured, and for how many seconds on each clock."""
+
+    capacity: int
+    virtual: float
+    real: float
+    rounds: int
+    schedules: tuple[Contender, ...]  # on the virtual clock
+    contenders: tuple[Contender, ...]  # on the real one
+    engines: tuple[tuple[Engine, str], ...]  # and their mode
+    left_out: tuple[str, ...] = ()
+
+
+BASIC = (FLOOR, ORDERED, UNORDERED)
+BUFFERS = tuple(
+    ours(f"ordered, buffer x {times}{note}", mode="ordered", buffer=100 * times)
+    for times, note in ((1, " (as Flink)"), (10, ""), (30, ""), (50, ""))
+)
+PROCESSES = ((FLINK, "ordered"), (FLINK, "unordered"), (PYFLINK, "ordered"))
+SLOW = "aiostream, unordered (no timeout)"  # a second for a thousand calls
+# At a capacity of 100 the latencies repeat after 6.15 seconds: twice that is measured, so that the share is exact
+QUICK_PEERS = tuple(each for each in PEERS if each.name != SLOW)
+PLANS = (
+    Plan(100, 12.0, 12.0, 3, (*BASIC, *BUFFERS, *PEERS), (*BASIC, *PEERS), PROCESSES),
+    Plan(1_000, 5.0, 5.0, 3, BASIC, (*BASIC, *PEERS), PROCESSES[:2]),
+)
+QUICK_PLANS = (
+    Plan(
+        100,
+        2.0,
+        2.0,
+        1,
+        (*BASIC, *BUFFERS, *QUICK_PEERS),
+        (*BASIC, *QUICK_PEERS),
+        PROCESSES[:1],
+        (SLOW, "Flink, in Java, unordered", "PyFlink, ordered"),
+    ),
+    Plan(1_000, 1.0, 2.0, 1, BASIC, BASIC, (), tuple(each.name for each in PEERS)),
+)
+
+
+def throughput(*, quick: bool, on_step: Callable[[], object]) -> list[Section]:
     """Results a second, as a share of capacity / mean latency, on a virtual clock and on the real one."""
-    virtual, real = (10.0, 3.0) if quick else (60.0, 15.0)
-    limit = CAPACITY / mean_latency()
+    return [_section(plan, on_step) for plan in (QUICK_PLANS if quick else PLANS)]
+
+
+def _section(plan: Plan, on_step: Callable[[], object]) -> Section:
+    limit = plan.capacity / mean_latency()
     section = Section(
-        f"Throughput: 20 ms mean, 1 % at one second, capacity {CAPACITY}: Little's law allows {limit:,.0f}/s",
-        f"results received in {virtual:.0f} virtual and {real:.0f} real seconds, after {WARM_SECONDS:.0f} to warm up. "
-        "The virtual clock shows the schedule alone, the real one the CPU too",
-        {"virtual/s": "{:,.0f}", "share": "{:.0%}", "real/s": "{:,.0f}", "real share": "{:.0%}"},
+        f"Throughput: 20 ms mean, 1 % at one second, capacity {plan.capacity:,}: Little's law allows {limit:,.0f}/s",
+        f"results in {plan.virtual:.0f} virtual and {plan.real:.0f} real seconds, after {WARM_SECONDS:.1f} to warm up; "
+        f"on the real clock {in_words(plan.rounds)}. The virtual clock shows the schedule alone, the real one the CPU "
+        "too: the bare worker loop says what this machine can. The bare loop, asyncio by hand and PyFlink are counted "
+        "at the end of a call, the others where a result is received. Calls are those of a whole round",
+        FORMATS,
+        name=f"throughput {plan.capacity}",
     )
-    for name, options in CONTENDERS.items():
-        gauge = Gauge()
-        ideal = _rate(virtual, gauge, options, trio.testing.MockClock(autojump_threshold=0))
-        on_step()
-        here = _rate(real, gauge, options, None)
-        on_step()
-        values = {"virtual/s": ideal, "share": ideal / limit, "real/s": here, "real share": here / limit}
-        section.lines.append(Line(name, {**values}, gauge.peak))
+    notes = {each.name: each.missing for each in (*plan.schedules, *plan.contenders)}
+    schedules: dict[str, Rate] = {}
+    for each in plan.schedules:
+        if not each.missing:
+            schedules[each.name] = rate(each, plan.capacity, plan.virtual, is_virtual=True)
+            on_step()
+    rates = _real_rates(plan, notes, on_step)
+    notes |= dict.fromkeys(plan.left_out, LEFT_OUT)
+    for name, note in notes.items():
+        section.lines.append(_line(name, note, limit, schedules.get(name), rates.get(name, [])))
     return section
 
 
-def _rate(seconds: float, gauge: Gauge, options: dict[str, Any], clock: trio.abc.Clock | None) -> float:
-    """Results a second from an endless source."""
+def _real_rates(plan: Plan, notes: dict[str, str], on_step: Callable[[], object]) -> dict[str, list[Rate | None]]:
+    with ExitStack() as stack:
+        measurements: dict[str, Measurement] = {
+            each.name: partial(rate, each, plan.capacity, plan.real) for each in plan.contenders if not each.missing
+        }
+        children = {engine.name: _started(stack, engine) for engine, _ in plan.engines}
+        for engine, mode in plan.engines:
+            name = f"{engine.name}, {mode}"
+            child, notes[name] = children[engine.name]
+            if child is not None:
+                job = ("latency", mode, plan.capacity, WARM_SECONDS, plan.real)
+                measurements[name] = partial(_asked, child, job, name, notes)
+        return alternate(measurements, plan.rounds, on_step, warm_up=False)
 
-    async def call(number: int) -> None:
-        with gauge:
-            await trio.sleep(seconds_of(number))
 
-    async def received() -> int:
-        warm = trio.current_time() + WARM_SECONDS
-        end = warm + seconds
-        results = 0
-        async with AsyncWaitOperator(call, source=count(), capacity=CAPACITY, timeout=5.0, **options) as operator:
-            async for _ in operator.output:
-                now = trio.current_time()
-                if now >= end:
-                    break
-                results += now >= warm
-        return results
+def _started(stack: ExitStack, engine: Engine) -> tuple[Child | None, str]:
+    """The engine's process, which is ready before the first round; or why there is none."""
+    if missing := engine.missing():
+        return None, missing
+    try:
+        return stack.enter_context(engine.opened()), ""
+    except ChildError as error:
+        return None, f"failed: {error}"
 
-    return trio.run(received, clock=clock) / seconds
+
+def _asked(child: Child, job: tuple[object, ...], name: str, notes: dict[str, str]) -> Rate | None:
+    if notes[name]:
+        return None  # it has failed before
+    try:
+        said = child.ask(*job).said
+    except ChildError as error:
+        notes[name] = f"failed: {error}"
+        return None
+    *_, seconds = job
+    return Rate(said["results"] / seconds, said["calls"], said["peak"])
+
+
+def _line(name: str, note: str, limit: float, schedule: Rate | None, rates: list[Rate | None]) -> Line:
+    if note:
+        return Line(name, {}, note=note)
+    values: dict[str, float | None] = {}
+    found = [each for each in rates if each is not None]
+    if schedule is not None:
+        values |= {"virtual/s": schedule.results, "share": schedule.results / limit, "calls": schedule.calls}
+    if found:
+        results = median(each.results for each in found)
+        values |= {"real/s": results, "real share": results / limit, "calls": found[-1].calls}
+    return Line(name, values, max(each.peak for each in [*found, *([schedule] if schedule else [])]))

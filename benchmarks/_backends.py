@@ -1,0 +1,131 @@
+"""The backends: Trio and asyncio, each on the real clock or on one that jumps to the next deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import selectors
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+import trio
+
+__all__ = ["ASYNCIO", "TRIO", "Backend"]
+
+Async = Callable[..., Awaitable[Any]]
+
+
+class Backend(Protocol):
+    """What a contender runs on."""
+
+    def run(self, function: Async, *arguments: Any, is_virtual: bool = False) -> None:
+        """Run to the end. `is_virtual`: on a clock that jumps when there is nothing to do but to wait."""
+
+    async def turn(self, _: int) -> None:
+        """A call of one checkpoint: one turn of the scheduler."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Sleep."""
+
+    def time(self) -> float:
+        """Seconds on the clock."""
+
+    async def limited(self, function: Async, *arguments: Any) -> None:
+        """Run until it ends, or is stopped: `arguments` are followed by a callable that takes the time to stop at."""
+
+
+class JumpingClock(trio.abc.Clock):
+    """Jumps to the next deadline as soon as no task can run: `trio.testing.MockClock` for those in a hurry."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def start_clock(self) -> None:
+        """There is nothing to start."""
+
+    def current_time(self) -> float:
+        return self.now
+
+    def deadline_to_sleep_time(self, deadline: float) -> float:
+        if deadline == math.inf:
+            return math.inf  # something from outside has to come
+        self.now = max(self.now, deadline)
+        return 0.0
+
+
+class _OnTrio:
+    def run(self, function: Async, *arguments: Any, is_virtual: bool = False) -> None:
+        trio.run(function, *arguments, clock=JumpingClock() if is_virtual else None)
+
+    async def turn(self, _: int) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def sleep(self, seconds: float) -> None:
+        await trio.sleep(seconds)
+
+    def time(self) -> float:
+        return trio.current_time()
+
+    async def limited(self, function: Async, *arguments: Any) -> None:
+        with trio.CancelScope() as scope:
+
+            def stop_at(when: float) -> None:
+                scope.deadline = when
+
+            await function(*arguments, stop_at)
+
+
+class JumpingSelector(selectors.DefaultSelector):
+    """Does not wait, and takes the time as passed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+
+    def select(self, timeout: float | None = None) -> Any:
+        if timeout is None:
+            return super().select(None)
+        self.now += timeout
+        return super().select(0)
+
+
+def _jumping_loop() -> asyncio.AbstractEventLoop:
+    selector = JumpingSelector()
+    loop = asyncio.SelectorEventLoop(selector)
+    loop.time = lambda: selector.now  # type: ignore[method-assign]
+    return loop
+
+
+class _OnAsyncio:
+    def run(self, function: Async, *arguments: Any, is_virtual: bool = False) -> None:
+        with asyncio.Runner(loop_factory=_jumping_loop if is_virtual else None) as runner:
+            runner.run(_awaited(function, *arguments))
+
+    async def turn(self, _: int) -> None:
+        await asyncio.sleep(0)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    def time(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    async def limited(self, function: Async, *arguments: Any) -> None:
+        try:
+            async with asyncio.timeout(None) as scope:
+                await function(*arguments, scope.reschedule)
+        except TimeoutError:
+            pass
+
+
+async def _awaited(function: Async, *arguments: Any) -> None:
+    asyncio.get_running_loop().set_exception_handler(_ignore)
+    await function(*arguments)
+
+
+def _ignore(_: asyncio.AbstractEventLoop, __: dict[str, Any]) -> None:
+    """Say nothing of tasks that a peer has left behind when it was stopped."""
+
+
+TRIO: Backend = _OnTrio()
+ASYNCIO: Backend = _OnAsyncio()

@@ -1,0 +1,74 @@
+"""The contenders: ways to make many calls at once in this process, ours and those of others."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+
+from trio_asyncio_io import AsyncWaitOperator
+
+from ._backends import TRIO, Backend
+from ._loops import worker_loop
+
+__all__ = ["FLOOR", "NOTHING", "SETUP", "Call", "Contender", "Loop", "Received", "ours", "with_operator"]
+
+SETUP = "just bench-setup"
+Call = Callable[[int], Awaitable[Any]]
+Received = Callable[[], object]
+# The call, how many elements, the capacity, the timeout in seconds, and what is called for each result received
+Loop = Callable[[Call, int, int, float, Received], Awaitable[None]]
+
+
+# Called for each result where nobody wants to know: a function in Python would cost a fortieth of an element
+NOTHING: Received = bool
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """One way.
+
+    Attributes:
+        name: Its name in tables.
+        loop: Makes all calls, and says when a result was received.
+        backend: What it runs on.
+        package: The package it needs, or None.
+        has_stream: Whether results are received while it runs. If not, a call that is done counts as received.
+    """
+
+    name: str
+    loop: Loop
+    backend: Backend = field(default=TRIO, kw_only=True)
+    package: str | None = field(default=None, kw_only=True)
+    has_stream: bool = field(default=True, kw_only=True)
+
+    @property
+    def missing(self) -> str:
+        """How to install what is missing, or nothing."""
+        if self.package is None or find_spec(self.package) is not None:
+            return ""
+        return f"not installed: {SETUP}"
+
+
+async def with_operator(
+    call: Call, elements: int, capacity: int, seconds: float, received: Received = NOTHING, **options: Any
+) -> None:
+    """All of the operator's promises, for a consumer that drops what it receives."""
+    source = range(elements)
+    async with AsyncWaitOperator(call, source=source, capacity=capacity, timeout=seconds, **options) as operator:
+        async for _ in operator.output:
+            received()
+
+
+def ours(name: str, **options: Any) -> Contender:
+    """The operator with these options."""
+    return Contender(name, partial(with_operator, **options))
+
+
+async def _bare(call: Call, elements: int, capacity: int, seconds: float, _: Received) -> None:
+    await worker_loop(call, elements, capacity, seconds)
+
+
+FLOOR = Contender("bare worker loop", _bare, has_stream=False)

@@ -1,0 +1,105 @@
+"""The page: a report as a page of the documentation, with its figures beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ._figures import FIGURES, draw
+from ._report import Report, Section
+from ._targets import TARGETS
+
+__all__ = ["text_of", "write_page"]
+
+HEAD = """\
+# Benchmarks
+
+What an element costs, what share of the possible throughput comes out, and how both scale: ours beside what one would
+use without it. This page is written by the benchmark itself (`benchmarks/`); every number on it is of one run.
+
+    .ci/just bench-setup                                 # the peers, those that weigh much in environments of their own
+    .ci/just bench --json results.json --page docs/benchmarks.md
+    .ci/just bench --quick                               # less than five minutes
+
+A peer that is not installed has a line that says so. Contenders are measured in turn, round after round, and ratios
+are taken within a round, so that what disturbs one disturbs all: the ratios hold elsewhere, the times do not.
+Beside each time stand the calls that were made and the most that were in flight at once, because who ignores the
+limit, or calls twice, is not to be compared. "(no timeout)" means that a contender sets no deadline; ours and the bare
+worker loop set one for each call. Flink in Java calls a function in Java: it is here for its schedule, and as the
+measure of what Python costs.
+"""
+QUICK = "\n**This was a quick run**: few and short rounds, to see that everything works. Its figures are rough.\n"
+
+CAPTIONS = {
+    "overhead": "Cost of an element by contender, as a multiple of the bare worker loop",
+    "latency": "Share of Little's law by contender, at 20 ms mean latency",
+    "scale": "Cost per element by length and by capacity, and memory held by buffer",
+    "http": "Requests per second by client",
+    "spark": "Share of perfect scheduling in Spark, by the size of Arrow batches",
+}
+# The section before which a figure stands
+PLACES = {
+    "overhead": "overhead",
+    "latency": "throughput 100",
+    "scale": "scale of elements",
+    "http": "http",
+    "spark": "gain 100",
+}
+
+
+def write_page(report: Report, path: Path) -> None:
+    """Write the page, and its figures beside it: `<stem>-<figure>.svg`.
+
+    Raises:
+        ImportError: matplotlib is missing.
+    """
+    drawn = {}
+    for name in FIGURES:
+        picture = path.with_name(f"{path.stem}-{name}.svg")
+        if draw(report, name, picture):
+            drawn[PLACES[name]] = f"![{CAPTIONS[name]}]({picture.name})"
+    path.write_text(text_of(report, drawn), encoding="utf-8")
+
+
+def text_of(report: Report, figures: dict[str, str]) -> str:
+    """The page's Markdown. `figures`: by the name of the section below whose heading each stands."""
+    return "\n".join(_lines(report, figures)) + "\n"
+
+
+def _lines(report: Report, drawn: dict[str, str]) -> Iterator[str]:
+    yield HEAD.rstrip()
+    if report.is_quick:
+        yield QUICK.rstrip()
+    yield from ("", _machine(report), "", "## Targets", "")
+    yield from _table([["", "target", "measured", ""], *(target.cells(report) for target in TARGETS)])
+    for section in report.sections:
+        yield from ("", f"## {section.title}", "")
+        if section.name in drawn:
+            yield from (drawn[section.name], "")
+        yield from _section(section)
+
+
+def _machine(report: Report) -> str:
+    machine = report.machine
+    packages = ", ".join(f"{name} {version}" for name, version in machine.get("packages", {}).items())
+    return (
+        f"Measured on {machine.get('cores')} cores, {machine.get('system')}, Python {machine.get('python')}, with "
+        f"{packages}; the load was {machine.get('load', 0.0):.1f} at the start."
+    )
+
+
+def _section(section: Section) -> Iterator[str]:
+    yield from _table(section.cells())
+    yield from ("", f"{section.notes[:1].upper()}{section.notes[1:]}.")
+
+
+def _table(rows: Iterable[list[str]]) -> Iterator[str]:
+    header, *lines = rows
+    yield _row(header)
+    yield "|" + "|".join("---" if not number else "---:" for number in range(len(header))) + "|"
+    for line in lines:
+        yield _row(line)
+
+
+def _row(cells: list[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

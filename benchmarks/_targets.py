@@ -1,0 +1,207 @@
+"""The targets: what the project promises of its costs, and whether a report shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ._report import Report
+
+__all__ = ["TARGETS", "Target"]
+
+Figure = Callable[[Report], "float | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One promise.
+
+    Attributes:
+        says: What is promised.
+        figure: What was measured, or None.
+        bound: What it must be.
+        is_most: Whether the bound is the most that it may be. If not, it is the least.
+        form: How both are written.
+    """
+
+    says: str
+    figure: Figure
+    bound: float
+    is_most: bool = False
+    form: str = "{:.1f} x"
+
+    def verdict(self, report: Report) -> str:
+        """Whether it is met."""
+        found = self.figure(report)
+        if found is None:
+            return "not measured"
+        return "met" if (found <= self.bound if self.is_most else found >= self.bound) else "**not met**"
+
+    def cells(self, report: Report) -> list[str]:
+        """Its line in a table."""
+        found = self.figure(report)
+        bound = f"at {'most' if self.is_most else 'least'} {self.form.format(self.bound)}"
+        return [self.says, bound, "" if found is None else self.form.format(found), self.verdict(report)]
+
+
+def _value(section: str, line: str, column: str) -> Figure:
+    def figure(report: Report) -> float | None:
+        table = report.section(section)
+        found = table and table.line(line)
+        return found.values.get(column) if found else None
+
+    return figure
+
+
+def _least(*figures: Figure) -> Figure:
+    def figure(report: Report) -> float | None:
+        found = [each(report) for each in figures]
+        return None if None in found else min(number for number in found if number is not None)
+
+    return figure
+
+
+def _quotient(one: Figure, other: Figure) -> Figure:
+    def figure(report: Report) -> float | None:
+        over, under = one(report), other(report)
+        return over / under if over is not None and under else None
+
+    return figure
+
+
+def _range(section: str, column: str) -> Figure:
+    """The largest of a column by the smallest."""
+
+    def figure(report: Report) -> float | None:
+        table = report.section(section)
+        found = [line.values.get(column) for line in table.lines] if table else []
+        numbers = [number for number in found if number]
+        return max(numbers) / min(numbers) if numbers else None
+
+    return figure
+
+
+def _throughput_after_the_operator(report: Report) -> float | None:
+    """What a plain UDF would cost if it paid the operator, too, by what ours costs."""
+    plain, operator, ours = (
+        _value("cost", name, "μs/row")(report)
+        for name in ("iterator pandas UDF", "the operator alone", "async_pandas_udf")
+    )
+    return (plain + operator) / ours if plain and operator and ours else None
+
+
+def _later_than_pandas(door: str) -> Figure:
+    first_row, of_pandas = (_value("start-up", name, "milliseconds") for name in (door, "iterator pandas UDF"))
+
+    def figure(report: Report) -> float | None:
+        ours, theirs = first_row(report), of_pandas(report)
+        return ours - theirs if ours is not None and theirs is not None else None
+
+    return figure
+
+
+def _beyond_buffer(report: Report) -> float | None:
+    table = report.section("scale of memory")
+    excess = [(line.values["held"] or 0.0) - float(line.name.replace(",", "")) for line in table.lines] if table else []
+    return max(excess, default=None)
+
+
+def _of_perfect(door: str) -> Figure:
+    return _least(*(_value(f"gain {size}", door, "of perfect") for size in (100, 1_000, 10_000)))
+
+
+def _times_ours(peer: str) -> Figure:
+    return _least(*(_value("overhead", peer, f"of {mode}") for mode in ("ordered", "unordered")))
+
+
+def _share(mode: str, capacity: int, bound: float) -> Target:
+    says = f"{mode}, capacity {capacity:,}: share of Little's law, by the schedule (virtual clock)"
+    return Target(says, _value(f"throughput {capacity}", mode, "share"), bound, form="{:.1%}")
+
+
+def _real_share(mode: str, capacity: int, bound: float) -> Target:
+    says = f"{mode}, capacity {capacity:,}: share of Little's law, on this machine (real clock)"
+    return Target(says, _value(f"throughput {capacity}", mode, "real share"), bound, form="{:.1%}")
+
+
+def _beside_bare(mode: str, capacity: int, bound: float) -> Target:
+    section, column = f"throughput {capacity}", "real/s"
+    figure = _quotient(_value(section, mode, column), _value(section, "bare worker loop", column))
+    says = f"{mode}, capacity {capacity:,}: share of what the bare worker loop reaches (real clock)"
+    return Target(says, figure, bound, form="{:.1%}")
+
+
+TARGETS = (
+    Target("ordered, of the bare worker loop", _value("overhead", "ordered", "ratio"), 1.5, True, "{:.2f} x"),
+    Target("unordered, of the bare worker loop", _value("overhead", "unordered", "ratio"), 1.5, True, "{:.2f} x"),
+    Target("aiometer, of ours", _times_ours("aiometer (no timeout, no order)"), 5.0),
+    Target("aiostream, of ours", _times_ours("aiostream (no timeout)"), 8.0),
+    Target("asyncio by hand, of ours", _times_ours("asyncio by hand"), 1.0, form="{:.2f} x"),
+    Target(
+        "PyFlink, of ours, ordered (the less of wall and CPU time)", _value("engines", "PyFlink", "of ordered"), 30.0
+    ),
+    Target(
+        "a call that does not suspend, of one that does, ordered",
+        _quotient(
+            _value("overhead without a turn", "ordered", "μs/element"), _value("overhead", "ordered", "μs/element")
+        ),
+        1.0,
+        True,
+        "{:.2f} x",
+    ),
+    Target(
+        "retry, error policy and timeout hook that are not used, of none",
+        _value("overhead of options", "all three", "ratio"),
+        1.05,
+        True,
+        "{:.2f} x",
+    ),
+    _share("unordered", 100, 0.97),
+    _share("ordered", 100, 0.95),
+    _share("unordered", 1_000, 0.97),
+    _share("ordered", 1_000, 0.95),
+    _real_share("unordered", 100, 0.97),
+    _real_share("ordered", 100, 0.95),
+    _beside_bare("unordered", 100, 0.97),
+    _beside_bare("ordered", 100, 0.95),
+    Target(
+        "ordered, of Flink's own operator in Java, capacity 100, results a second",
+        _quotient(
+            _value("throughput 100", "ordered", "real/s"), _value("throughput 100", "Flink, in Java, ordered", "real/s")
+        ),
+        10.0,
+    ),
+    Target("ordered: most by least cost, by length", _range("scale of elements", "ordered, μs"), 1.5, True, "{:.2f} x"),
+    Target(
+        "ordered: most by least cost, by capacity", _range("scale of capacity", "ordered, μs"), 1.5, True, "{:.2f} x"
+    ),
+    Target("records held beyond the buffer", _beyond_buffer, 1, True, "{:.0f}"),
+    Target("cancelling 10,000 running calls", _value("cancellation", "ordered", "seconds"), 1.0, True, "{:.2f} s"),
+    Target("HTTP: httpx with its own pool, of ours", _value("http", "httpx, its own pool", "ratio"), 5.0),
+    Target("HTTP: aiohttp on asyncio, of ours", _value("http", "aiohttp on asyncio", "ratio"), 1.0, form="{:.2f} x"),
+    *(
+        Target(
+            f"Spark: {door}, share of perfect, the least of all batch sizes", _of_perfect(door), bound, form="{:.1%}"
+        )
+        for door, bound in (("unordered_wait", 0.95), ("async_pandas_udf", 0.9))
+    ),
+    Target(
+        "Spark: a gather per batch of 1,000 rows, of unordered_wait",
+        _quotient(
+            _value("gain 1000", "asyncio.gather per batch", "seconds"), _value("gain 1000", "unordered_wait", "seconds")
+        ),
+        4.0,
+    ),
+    Target(
+        "Spark: an identity, of a plain UDF that pays the operator, rows a second",
+        _throughput_after_the_operator,
+        0.8,
+        form="{:.0%}",
+    ),
+    *(
+        Target(
+            f"Spark: {door}, the first row later than a pandas UDF's", _later_than_pandas(door), 200, True, "{:.0f} ms"
+        )
+        for door in ("async_pandas_udf", "unordered_wait")
+    ),
+)

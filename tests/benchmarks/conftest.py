@@ -1,0 +1,29 @@
+"""A report small enough to be read at a glance."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks._report import Line, Report, Section
+
+
+@pytest.fixture
+def report() -> Report:
+    """Costs of three contenders and of a peer that is not there, and cancellations."""
+    overhead = Section(
+        "Overhead: one turn",
+        "median of 3 alternating rounds",
+        {"μs/element": "{:.1f}", "ratio": "{:.2f}"},
+        [
+            Line("bare worker loop", {"μs/element": 10.0, "ratio": 1.0}, 100),
+            Line("ordered", {"μs/element": 14.0, "ratio": 1.4, "of ordered": 1.0}, 100),
+            Line("unordered", {"μs/element": 16.0, "ratio": 1.6}, 100),
+            Line("aiostream (no timeout)", {}, note="not installed: just bench-setup"),
+        ],
+        "overhead",
+    )
+    cancelled = Section(
+        "Cancelling", "in seconds", {"seconds": "{:.2f}"}, [Line("ordered", {"seconds": 0.3}, 10_000)], "cancellation"
+    )
+    machine = {"python": "3.11.7", "system": "Linux", "cores": 2, "load": 0.5, "packages": {"trio": "0.35.0"}}
+    return Report(is_quick=False, sections=[overhead, cancelled], machine=machine)

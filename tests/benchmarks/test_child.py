@@ -1,0 +1,92 @@
+"""A child answers over pipes, and nothing of it is left behind."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import benchmarks.children
+from benchmarks._child import ChildError, start
+
+STAND_IN = """
+import os, subprocess, sys, time
+sys.path.insert(0, sys.argv[1])
+from serving import serve
+
+def turn(mode, capacity, elements):
+    print("a library's own words")
+    return {"mode": mode, "calls": int(elements), "peak": capacity}
+
+def burn(mode, capacity, seconds):
+    subprocess.run([sys.executable, "-c", f"import time\\nwhile time.process_time() < {seconds}: pass"], check=True)
+    return {}
+
+def fail(mode, capacity):
+    raise RuntimeError("no such luck")
+
+def spawn(mode, capacity):
+    return {"pid": subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]).pid}
+
+serve({"turn": turn, "burn": burn, "fail": fail, "spawn": spawn})
+"""
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> list[str | Path]:
+    script = tmp_path / "stand_in.py"
+    script.write_text(STAND_IN, encoding="utf-8")
+    return [sys.executable, script, benchmarks.children.__path__[0]]
+
+
+def test_it_answers_each_question(command: list[str | Path]) -> None:
+    with start(command) as child:
+        for elements in (3, 4):
+            answer = child.ask("turn", "ordered", 100, elements)
+            assert answer.said == {"mode": "ordered", "calls": elements, "peak": 100}
+            assert answer.wall > 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_the_cpu_time_of_its_processes_counts(command: list[str | Path]) -> None:
+    with start(command) as child:
+        answer = child.ask("burn", "ordered", 1, 0.3)
+    assert answer.cpu is not None
+    assert answer.cpu >= 0.25
+
+
+def test_its_error_is_its_last_word(command: list[str | Path]) -> None:
+    with start(command) as child:
+        with pytest.raises(ChildError, match="it has ended: RuntimeError: no such luck"):
+            child.ask("fail", "ordered", 1)
+        with pytest.raises(ChildError):
+            child.ask("turn", "ordered", 1, 1)
+
+
+def test_a_child_that_does_not_start_says_why() -> None:
+    with (
+        pytest.raises(ChildError, match="it has ended: nothing here"),
+        start([sys.executable, "-c", "raise SystemExit('nothing here')"]),
+    ):
+        pass
+
+
+def test_its_processes_end_with_it(command: list[str | Path]) -> None:
+    with start(command) as child:
+        pid = child.ask("spawn", "ordered", 1).said["pid"]
+    until = time.monotonic() + 5
+    while _is_alive(pid):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{pid}/stat")
+    return not (stat.exists() and stat.read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z")

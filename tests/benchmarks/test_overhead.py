@@ -1,0 +1,48 @@
+"""Calls and their peak are counted, so that who ignores a limit is seen."""
+
+from __future__ import annotations
+
+import trio
+
+from benchmarks import _overhead
+from benchmarks._contenders import FLOOR, Call, Contender, Received, ours
+from benchmarks._overhead import CAPACITY, counted
+from benchmarks._processes import FORMATS
+
+
+async def reckless(call: Call, elements: int, _: int, __: float, ___: Received) -> None:
+    """All at once, and each twice."""
+    async with trio.open_nursery() as nursery:
+        for number in range(elements):
+            nursery.start_soon(call, number)
+            nursery.start_soon(call, number)
+
+
+def table(*contenders: Contender) -> dict[str, list[str]]:
+    size = _overhead.Size(300, 1, lambda: None)
+    header, *rows = _overhead._section("overhead", "one turn", list(contenders), None, size).cells()
+    assert header[-2:] == ["calls", "peak in flight"]
+    return {row[0]: row[-2:] for row in rows}
+
+
+def test_who_ignores_the_limit_shows_its_peak_and_its_calls() -> None:
+    lines = table(FLOOR, ours("ordered"), Contender("reckless", reckless))
+    assert lines == {
+        "bare worker loop": ["300", str(CAPACITY)],
+        "ordered": ["300", str(CAPACITY)],
+        "reckless": ["600", "600"],
+    }
+
+
+def test_a_peer_that_is_not_there_has_its_line() -> None:
+    lines = table(FLOOR, Contender("nobody's", reckless, package="no_such_package"))
+    assert lines["nobody's: not installed: just bench-setup"] == ["", ""]
+
+
+def test_calls_that_do_not_suspend_are_never_two_at_once() -> None:
+    gauge = counted(ours("ordered"), _overhead.no_turn, 50)
+    assert (gauge.calls, gauge.peak) == (50, 1)
+
+
+def test_the_engines_show_elements_and_calls_too() -> None:
+    assert {"elements", "calls", "start, s"} <= set(FORMATS)

@@ -1,0 +1,50 @@
+"""The page is made of the report alone."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmarks._page import text_of, write_page
+from benchmarks._report import Report
+
+
+def test_it_says_on_what_it_was_measured(report: Report) -> None:
+    assert "2 cores, Linux, Python 3.11.7, with trio 0.35.0; the load was 0.5" in text_of(report, {})
+
+
+def test_each_section_is_a_table_under_its_heading(report: Report) -> None:
+    text = text_of(report, {"overhead": "![bars](page-overhead.svg)"})
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Targets", "Overhead: one turn", "Cancelling"]
+    assert "## Overhead: one turn\n\n![bars](page-overhead.svg)\n\n|  | μs/element | ratio | peak in flight |\n" in text
+    assert "| ordered | 14.0 | 1.40 | 100 |" in text
+    assert "| aiostream (no timeout): not installed: just bench-setup |  |  |  |" in text
+    assert "\nMedian of 3 alternating rounds.\n" in text
+
+
+def test_it_states_each_target(report: Report) -> None:
+    text = text_of(report, {})
+    assert "| ordered, of the bare worker loop | at most 1.50 x | 1.40 x | met |" in text
+    assert "| unordered, of the bare worker loop | at most 1.50 x | 1.60 x | **not met** |" in text
+
+
+def test_a_quick_run_is_called_one(report: Report) -> None:
+    assert "quick run" not in text_of(report, {})
+    assert "**This was a quick run**" in text_of(Report(True, report.sections, report.machine), {})
+
+
+def test_its_figures_lie_beside_it_and_are_the_same_each_time(report: Report, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    written = []
+    for folder in ("one", "two"):
+        page = tmp_path / folder / "page.md"
+        page.parent.mkdir()
+        write_page(report, page)
+        written.append({each.name: each.read_bytes() for each in page.parent.iterdir()})
+    assert sorted(written[0]) == ["page-overhead.svg", "page.md"]  # the report has nothing for the others
+    assert written[0] == written[1]
+    picture = written[0]["page-overhead.svg"].decode()
+    assert "unordered" in picture
+    assert "dc:date" not in picture

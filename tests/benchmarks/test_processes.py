@@ -1,0 +1,72 @@
+"""Engines in processes of their own stand in one table with ours."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import benchmarks.children
+from benchmarks import _processes
+from benchmarks._child import Child, start
+from benchmarks._engines import Engine, engine_versions
+
+STAND_IN = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+from serving import serve
+
+def turn(mode, capacity, elements):
+    time.sleep(0.05 + elements * 1e-4)
+    return {"calls": 2 * int(elements), "peak": 7 * capacity}
+
+serve({"turn": turn})
+"""
+NOT_INSTALLED = "not installed: just bench-setup"
+
+
+@contextmanager
+def stand_in() -> Iterator[Child]:
+    with start([sys.executable, "-c", STAND_IN, *benchmarks.children.__path__]) as child:
+        yield child
+
+
+@contextmanager
+def broken() -> Iterator[Child]:
+    with start([sys.executable, "-c", "raise SystemExit('out of order')"]) as child:
+        yield child
+
+
+def test_each_engine_has_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    engines = (
+        Engine("stand-in", stand_in, lambda: "", (1_000, 100), 1),
+        Engine("absent", stand_in, lambda: NOT_INSTALLED, (1_000, 100), 1),
+        Engine("broken", broken, lambda: "", (1_000, 100), 1),
+    )
+    monkeypatch.setattr(_processes, "ENGINES", engines)
+    section = _processes.engines(quick=True, on_step=lambda: None)
+    names = [line.name for line in section.lines]
+    assert names == ["bare worker loop", "ordered", "unordered", "stand-in", "absent", "broken"]
+    line = section.line("stand-in")
+    assert line is not None
+    assert (line.values["elements"], line.values["calls"], line.peak) == (1_000, 2_000, 700)
+    assert line.values["wall μs"] == pytest.approx(100, rel=0.3)
+    assert line.values["start, s"] == pytest.approx(0.05, abs=0.03)
+    assert section.lines[4].note == NOT_INSTALLED
+    assert section.lines[5].note == "failed: it has ended: out of order"
+
+
+def test_no_engine_is_installed_in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks._engines.ENVIRONMENTS", tmp_path)
+    assert {engine.missing() for engine in _processes.ENGINES} == {NOT_INSTALLED}
+
+
+def test_the_versions_of_engines_are_read_from_their_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packages = tmp_path / "flink/lib/python3.11/site-packages"
+    for name in ("apache_flink-2.3.0.dist-info", "apache_flink_libraries-2.3.0.dist-info", "pyarrow-16.1.0.dist-info"):
+        (packages / name).mkdir(parents=True)
+    monkeypatch.setattr("benchmarks._engines.ENVIRONMENTS", tmp_path)
+    assert engine_versions() == {"apache-flink": "2.3.0", "apache-flink-libraries": "2.3.0"}

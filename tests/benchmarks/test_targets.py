@@ -1,0 +1,34 @@
+"""A target is met, not met, or not measured."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks._report import Report
+from benchmarks._targets import TARGETS, Target
+
+VERDICTS = {
+    "ordered, of the bare worker loop": ("1.40 x", "met"),
+    "unordered, of the bare worker loop": ("1.60 x", "**not met**"),
+    "aiostream, of ours": ("", "not measured"),
+    "cancelling 10,000 running calls": ("0.30 s", "met"),
+    "records held beyond the buffer": ("", "not measured"),
+}
+
+
+@pytest.mark.parametrize("says", VERDICTS)
+def test_a_verdict_comes_from_the_report(report: Report, says: str) -> None:
+    target = next(each for each in TARGETS if each.says == says)
+    assert tuple(target.cells(report)[2:]) == VERDICTS[says]
+
+
+def test_nothing_measured_is_nothing_met() -> None:
+    empty = Report(is_quick=True)
+    assert {target.verdict(empty) for target in TARGETS} == {"not measured"}
+
+
+def test_a_bound_is_the_most_or_the_least() -> None:
+    report = Report(is_quick=True)
+    assert Target("", lambda _: 2.0, 2.0).verdict(report) == "met"
+    assert Target("", lambda _: 1.9, 2.0).verdict(report) == "**not met**"
+    assert Target("", lambda _: 2.1, 2.0, is_most=True).verdict(report) == "**not met**"
