@@ -161,12 +161,16 @@ class Ledger:
     def received(self, entry: Entry) -> bool:
         """The consumer has one more output of this entry; says whether that made room."""
         entry.received += 1
+        counters = self.counters
         if not entry.is_watermark:
-            self.counters.emitted += 1
+            counters.emitted += 1
         if entry.received < len(entry.results or ()):
             return False
         del self._leaving[entry.sequence]
-        self._release(entry)
+        if entry.is_watermark:
+            self._watermarks -= 1
+        else:
+            counters.buffered -= 1
         return True
 
     def is_drained(self) -> bool:

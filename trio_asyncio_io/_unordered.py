@@ -30,14 +30,16 @@ class SegmentEntry(Entry):
     __slots__ = ("_segment",)
 
     def __init__(self, element: Any, sequence: int, segment: Segment, is_watermark: bool = False) -> None:  # noqa: FBT001, FBT002 - hot
-        super().__init__(element, sequence, is_watermark)
+        Entry.__init__(self, element, sequence, is_watermark)  # `super()` costs as much again, for each element
         self._segment = segment
         segment.waiting.add(self)
 
     def complete(self, results: list[Any]) -> None:
         if self.results is None:
             self.results = results
-            self.leave_waiting()
+            segment = self._segment
+            segment.waiting.discard(self)
+            segment.done.append(self)
 
     def leave_waiting(self) -> None:
         """Move to the done side of the segment."""

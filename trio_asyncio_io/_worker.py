@@ -85,7 +85,7 @@ class WorkerPool:
             self._invocation.call,
             self._invocation.outputs,
             self._on_done,
-            trio.current_time,
+            trio.lowlevel.current_clock().current_time,  # `trio.current_time` looks for the clock each time
         )
         entry, scope = None, trio.CancelScope()
         try:
