@@ -167,7 +167,7 @@ class Ledger:
         if entry.received < len(entry.results or ()):
             return False
         del self._leaving[entry.sequence]
-        if entry.is_watermark:
+        if entry.is_watermark:  # `_release`, less the call
             self._watermarks -= 1
         else:
             counters.buffered -= 1

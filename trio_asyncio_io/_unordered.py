@@ -37,7 +37,7 @@ class SegmentEntry(Entry):
     def complete(self, results: list[Any]) -> None:
         if self.results is None:
             self.results = results
-            segment = self._segment
+            segment = self._segment  # `leave_waiting`, less the call
             segment.waiting.discard(self)
             segment.done.append(self)
 
