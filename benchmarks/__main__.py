@@ -30,13 +30,15 @@ def main() -> int:
     """Measure, show, and write."""
     options = _options()
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
-    report = Report(options.quick) if options.read is None else Report.read(options.read)
-    if options.read is None:
-        report.machine["packages"] |= engine_versions()
-        for part in options.parts or PARTS:
-            for section in _measured(part, console, options):
-                section.show(console)
-                report.sections.append(section)
+    report = _report(options)
+    for part in () if options.read else options.parts or PARTS:
+        sections = _measured(part, console, options)
+        for section in sections:
+            section.show(console)
+        report.put(part, sections)
+        if options.json is not None:
+            report.write(options.json)  # after each part: who stops the next keeps the last
+    report.sections.sort(key=lambda section: list(PARTS).index(section.part))
     if options.json is not None:
         report.write(options.json)
         console.print(f"written to {options.json}")
@@ -44,6 +46,19 @@ def main() -> int:
         write_page(report, options.page)
         console.print(f"written to {options.page}")
     return 0
+
+
+def _report(options: argparse.Namespace) -> Report:
+    """A new report; or, where only some parts are measured, that of the others."""
+    if options.read is not None:
+        return Report.read(options.read)
+    report = Report(options.quick)
+    report.machine["packages"] |= engine_versions()
+    if options.parts and options.json is not None and options.json.exists():
+        before = Report.read(options.json)
+        if before.is_quick == report.is_quick:
+            report.sections.extend(before.sections)
+    return report
 
 
 def _measured(part: str, console: Console, options: argparse.Namespace) -> list[Section]:
@@ -108,7 +123,9 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("parts", nargs="*", metavar="part", help=f"{', '.join(PARTS)} (default: all)")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds: less than five minutes in all")
-    parser.add_argument("--json", type=Path, metavar="PATH", help="write the numbers there, too")
+    parser.add_argument(
+        "--json", type=Path, metavar="PATH", help="write the numbers there, beside those of other parts"
+    )
     parser.add_argument("--page", type=Path, metavar="PATH", help="write a page with plots there, as Markdown and SVG")
     parser.add_argument("--read", type=Path, metavar="PATH", help="measure nothing: take the numbers from this JSON")
     parser.add_argument("--plot", type=Path, metavar="PATH", help="draw the micro-batches of `streaming` there, as SVG")

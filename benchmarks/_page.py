@@ -15,7 +15,7 @@ HEAD = """\
 # Benchmarks
 
 What an element costs, what share of the possible throughput comes out, and how both scale: ours beside what one would
-use without it. This page is written by the benchmark itself (`benchmarks/`); every number on it is of one run.
+use without it. This page is written by the benchmark itself (`benchmarks/`); the numbers of a table are of one run.
 
     .ci/just bench-setup                                 # the peers, those that weigh much in environments of their own
     .ci/just bench --json results.json --page docs/benchmarks.md

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,7 @@ class Section:
         formats: By column: how its numbers are written.
         lines: Its lines.
         name: By which targets and figures find it; empty where none do.
+        part: The part of the benchmark that it belongs to.
     """
 
     title: str
@@ -53,6 +54,7 @@ class Section:
     formats: dict[str, str]
     lines: list[Line] = field(default_factory=list)
     name: str = ""
+    part: str = ""
 
     def show(self, console: Console) -> None:
         """Print the table."""
@@ -120,6 +122,11 @@ class Report:
     def section(self, name: str) -> Section | None:
         """The section of this name, if it was measured."""
         return next((section for section in self.sections if section.name == name), None)
+
+    def put(self, part: str, sections: list[Section]) -> None:
+        """Put a part's tables behind the others, in place of those that it had before."""
+        self.sections[:] = [section for section in self.sections if section.part != part]
+        self.sections.extend(replace(section, part=part) for section in sections)
 
     def write(self, path: Path) -> None:
         """Write it as JSON."""

@@ -50,8 +50,8 @@ SLOW = "aiostream, unordered (no timeout)"  # a second for a thousand calls
 # At a capacity of 100 the latencies repeat after 6.15 seconds: twice that is measured, so that the share is exact
 QUICK_PEERS = tuple(each for each in PEERS if each.name != SLOW)
 PLANS = (
-    Plan(100, 12.0, 12.0, 3, (*BASIC, *BUFFERS, *PEERS), (*BASIC, *PEERS), PROCESSES),
-    Plan(1_000, 5.0, 5.0, 3, BASIC, (*BASIC, *PEERS), PROCESSES[:2]),
+    Plan(100, 12.0, 12.0, 2, (*BASIC, *BUFFERS, *PEERS), (*BASIC, *PEERS), PROCESSES),
+    Plan(1_000, 5.0, 5.0, 2, BASIC, (*BASIC, *PEERS), PROCESSES[:2]),
 )
 QUICK_PLANS = (
     Plan(

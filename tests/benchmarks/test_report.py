@@ -32,3 +32,16 @@ def test_what_is_written_is_read_again(report: Report, tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     report.write(path)
     assert Report.read(path) == report
+
+
+def test_a_part_that_is_measured_again_takes_the_place_of_its_tables(report: Report) -> None:
+    one, two = report.sections
+    report.sections.clear()
+    report.put("operator", [one])
+    report.put("scale", [two])
+    report.put("operator", [two, one])
+    assert [(section.part, section.name) for section in report.sections] == [
+        ("scale", "cancellation"),
+        ("operator", "cancellation"),
+        ("operator", "overhead"),
+    ]
