@@ -27,10 +27,10 @@ setup:
 demo *ARGS: _java setup
     @exec {{ python }} -m udfs.demo "$@" # exec: the SIGTERM that just passes on must not end at a shell
 
-# Run the tests; takes pytest's arguments
+# Run the tests, two files at a time; or, with pytest's arguments, those tests in one process
 [no-exit-message]
 test *ARGS: _java setup
-    {{ python }} -m pytest "$@"
+    {{ python }} -m pytest {{ if ARGS == "" { "-n 2 --dist loadfile" } else { "" } }} "$@"
 
 # Check style, formatting and the import contracts
 lint: setup

@@ -141,7 +141,6 @@ def _killed_again_and_again(query: Query, kills: int, seed: int) -> None:
     assert all(asked[str(number)] > 1 for number in range(0, query.rows, 10))  # so they were carried over
 
 
-@pytest.mark.soak
 @pytest.mark.timeout(4 * PATIENCE, method="thread")
 def test_a_killed_driver_loses_no_row_and_writes_none_twice(spark: SparkSession, service: Any, tmp_path: Path) -> None:
     _killed_again_and_again(Query(spark, service, tmp_path, files=3), kills=1, seed=1)
