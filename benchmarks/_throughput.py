@@ -51,7 +51,7 @@ SLOW = "aiostream, unordered (no timeout)"  # a second for a thousand calls
 QUICK_PEERS = tuple(each for each in PEERS if each.name != SLOW)
 PLANS = (
     Plan(100, 12.0, 12.0, 2, (*BASIC, *BUFFERS, *PEERS), (*BASIC, *PEERS), PROCESSES),
-    Plan(1_000, 5.0, 5.0, 2, BASIC, (*BASIC, *PEERS), PROCESSES[:2]),
+    Plan(1_000, 5.0, 5.0, 1, BASIC, (*BASIC, *PEERS), PROCESSES[:2]),
 )
 QUICK_PLANS = (
     Plan(
