@@ -19,6 +19,7 @@ import trio
 
 from ._http_client import StackClient
 from ._http_connection import Connection
+from ._http_deadlines import Deadlines
 from ._http_dial import Dialler
 from ._http_idle import IdleStacks, Origin
 from ._http_reply import Body, Reply
@@ -140,6 +141,7 @@ class StackTransport(httpx.AsyncBaseTransport):
         self._retries = retries
         self._idle: IdleStacks[Connection] = IdleStacks()
         self._busy: set[Connection] = set()
+        self._deadlines = Deadlines()
         self._closed = False
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -181,6 +183,7 @@ class StackTransport(httpx.AsyncBaseTransport):
     async def aclose(self) -> None:
         """Close every connection, idle or busy. A request that is still in flight fails."""
         self._closed = True
+        self._deadlines.close()
         for connection in [*self._idle.drain(), *self._busy]:
             connection.close()
 
@@ -212,7 +215,7 @@ class StackTransport(httpx.AsyncBaseTransport):
                 self._busy.add(connection)
                 return connection
             connection.close()
-        connection = Connection(Dialler(origin, ssl_context, self._retries), self._keepalive_expiry)
+        connection = Connection(Dialler(origin, ssl_context, self._retries), self._keepalive_expiry, self._deadlines)
         self._busy.add(connection)
         self._trim(Connection.is_fresh)
         return connection
