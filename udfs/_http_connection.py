@@ -10,7 +10,7 @@ import trio
 
 from ._http_deadlines import Deadlines
 from ._http_dial import Dialler
-from ._http_head import is_last, rendered
+from ._http_head import rendered
 from ._http_idle import Origin
 from ._http_parser import ResponseParser
 from ._http_upload import Upload
@@ -59,8 +59,7 @@ class Connection:
         self._was_sent = False
         if request.method == "CONNECT":
             raise httpx.LocalProtocolError("CONNECT opens a tunnel, and this client speaks to the origin itself")
-        head, length = rendered(request)
-        self._is_last = is_last(head)
+        head, length, self._is_last = rendered(request)
         if self._stream is None:
             self._stream = await self._dialler.connect(request)
         self.parser.start(request.method)
