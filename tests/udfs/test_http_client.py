@@ -590,6 +590,16 @@ async def test_a_client_that_was_used_cannot_be_entered_the_same() -> None:
     assert (await same(use))[0] is RuntimeError
 
 
+@pytest.mark.parametrize("make", [httpx.AsyncClient, client])
+async def test_a_client_that_was_used_unentered_cannot_be_entered(make: Callable[..., httpx.AsyncClient]) -> None:
+    async with listening(Recorder().serve) as port:
+        http = make(trust_env=False)
+        await http.get(f"http://127.0.0.1:{port}/json")
+        with pytest.raises(RuntimeError, match="more than once"):
+            await http.__aenter__()
+        await http.aclose()
+
+
 async def test_an_unknown_option_is_refused_the_same() -> None:
     async with client() as http:
         with pytest.raises(TypeError, match="colour"):
