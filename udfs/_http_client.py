@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Any, Final
 
 import httpx
+from httpx._client import ClientState  # noqa: PLC2701 - `send` opens a client; httpx's version is bound
 
 from ._http_reply import Reply
 from ._http_url import plain_url
@@ -62,19 +63,44 @@ class StackClient(httpx.AsyncClient):
         if headers is not None:
             merged.update(headers)
         target = self._merge_url(url)
-        raw = merged.raw
-        if target.host and not any(name.lower() == b"host" for name, _ in raw):
-            raw.insert(0, (b"Host", target.netloc))
+        lines = merged._list  # noqa: SLF001 - as it is written, in lower case, and the value; httpx's version is bound
+        if target.host and b"host" not in [name for _, name, _ in lines]:
+            lines.insert(0, (b"Host", b"host", target.netloc))
         extensions = {} if extensions is None else extensions
         if "timeout" not in extensions:
             seconds = self.timeout if timeout is httpx.USE_CLIENT_DEFAULT else httpx.Timeout(timeout)
             extensions = {**extensions, "timeout": seconds.as_dict()}
-        request = httpx.Request(method, target, headers=raw, stream=httpx.ByteStream(b""), extensions=extensions)
-        request.read()
+        request = httpx.Request(method, target, headers=merged, stream=httpx.ByteStream(b""), extensions=extensions)
+        request._content = b""  # noqa: SLF001 - what `request.read()` would come to
         return request
 
     def _merge_url(self, url: httpx.URL | str) -> httpx.URL:
         return plain_url(self.base_url, url) or super()._merge_url(url)
+
+    async def send(
+        self,
+        request: httpx.Request,
+        *,
+        stream: bool = False,
+        auth: Any = httpx.USE_CLIENT_DEFAULT,
+        follow_redirects: Any = httpx.USE_CLIENT_DEFAULT,
+    ) -> httpx.Response:
+        """Send a request; see `httpx.AsyncClient.send`."""
+        # httpx asks an `Auth` for the requests to send. `Auth` itself, which stands for none, gives the one and ends.
+        # Then what is left of `send` is a timeout, the redirects, with their hooks, and the body.
+        if self.is_closed or type(self._build_request_auth(request, auth)) is not httpx.Auth:
+            return await super().send(request, stream=stream, auth=auth, follow_redirects=follow_redirects)
+        self._state = ClientState.OPENED
+        self._set_timeout(request)
+        follows = self.follow_redirects if follow_redirects is httpx.USE_CLIENT_DEFAULT else follow_redirects
+        response = await self._send_handling_redirects(request, follow_redirects=follows, history=[])
+        try:
+            if not stream:
+                await response.aread()
+        except BaseException:
+            await response.aclose()
+            raise
+        return response
 
     async def _send_single_request(self, request: httpx.Request) -> httpx.Response:
         # httpx's own, but for three things. The response times itself, so that no `BoundAsyncStream` lies around its

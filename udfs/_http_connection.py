@@ -8,8 +8,9 @@ import ssl
 import httpx
 import trio
 
+from ._http_deadlines import Deadlines
 from ._http_dial import Dialler
-from ._http_head import is_last, rendered
+from ._http_head import rendered
 from ._http_idle import Origin
 from ._http_parser import ResponseParser
 from ._http_upload import Upload
@@ -28,13 +29,15 @@ class Connection:
     Args:
         dialler: How to connect.
         keepalive_expiry: Seconds after which the idle connection is not used again.
+        deadlines: Where its read timeouts are kept.
 
     Attributes:
         parser: What has arrived of the response.
     """
 
-    def __init__(self, dialler: Dialler, keepalive_expiry: float) -> None:
+    def __init__(self, dialler: Dialler, keepalive_expiry: float, deadlines: Deadlines) -> None:
         self.parser = ResponseParser()
+        self._deadlines = deadlines
         self._dialler = dialler
         self._stream: trio.abc.Stream | None = None
         self._keepalive_expiry = keepalive_expiry
@@ -56,8 +59,7 @@ class Connection:
         self._was_sent = False
         if request.method == "CONNECT":
             raise httpx.LocalProtocolError("CONNECT opens a tunnel, and this client speaks to the origin itself")
-        head, length = rendered(request)
-        self._is_last = is_last(head)
+        head, length, self._is_last = rendered(request)
         if self._stream is None:
             self._stream = await self._dialler.connect(request)
         self.parser.start(request.method)
@@ -125,14 +127,16 @@ class Connection:
 
     async def _receive(self, seconds: float | None) -> None:
         assert self._stream is not None
-        data = None
+        data, failure = b"", None
+        self._deadlines.set(self, seconds)
         try:
-            with trio.move_on_after(math.inf if seconds is None else seconds):
-                data = bytes(await self._stream.receive_some())
+            data = bytes(await self._stream.receive_some())
         except _BROKEN as error:
-            if isinstance(error.__cause__, ssl.SSLEOFError):
-                return self.parser.feed_end(is_clean=False)
-            raise httpx.ReadError(str(error)) from error
-        if data is None:
+            failure = error
+        finally:
+            is_met = self._deadlines.meet(self, seconds)
+        if not is_met:
             raise httpx.ReadTimeout(f"read timeout of {seconds} s")
-        return self.parser.feed(data) if data else self.parser.feed_end()
+        if failure is not None and not isinstance(failure.__cause__, ssl.SSLEOFError):
+            raise httpx.ReadError(str(failure)) from failure
+        return self.parser.feed(data) if data else self.parser.feed_end(is_clean=failure is None)

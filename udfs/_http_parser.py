@@ -14,6 +14,8 @@ MAX_HEAD_BYTES: Final = 100 * 1024
 _START: Final = b"HTTP/1."
 _LINE_ENDS: Final = b"\r\n"
 _SWITCHING_PROTOCOLS: Final = 101
+_OK: Final = 200  # plain numbers, for `httpx.codes` is an enumeration, and each comparison with it a search
+_LEAST: Final = 100
 _BODILESS: Final = (204, 304)
 
 
@@ -30,6 +32,7 @@ class ResponseParser:
 
     Attributes:
         status, reason, version, headers: The head of the final response, once `has_head`.
+            A header is its name as it came, its name in lower case and its value: so `httpx.Headers` keeps it.
         names: Of the headers, in lower case.
         has_head: Whether the head is complete. Interim responses (1xx) are passed over.
         is_complete: Whether the response is.
@@ -46,7 +49,7 @@ class ResponseParser:
         self.status = 0
         self.reason = b""
         self.version = b""
-        self.headers: list[tuple[bytes, bytes]] = []
+        self.headers: list[tuple[bytes, bytes, bytes]] = []
         self.has_head = self.is_complete = False
         self._is_head_request = method == "HEAD"
         self._is_interim = self._ends_with_connection = self._has_surplus = self._keeps_alive = False
@@ -129,8 +132,8 @@ class ResponseParser:
         """A header, or a trailer, which httpx has no place for."""
         if self.has_head:
             return
-        self.headers.append((name, value.rstrip(b" \t")))
         lowered = name.lower()
+        self.headers.append((name, lowered, value.rstrip(b" \t")))
         self.names.add(lowered)
         if lowered == b"transfer-encoding":
             self._codings.append(value.lower())
@@ -145,7 +148,7 @@ class ResponseParser:
         self._problem = self._problem_of_head()
         if self._problem:
             return
-        if self.status < httpx.codes.OK:
+        if self.status < _OK:
             self._is_interim, self.reason = True, b""
             self.headers.clear()
             self.names.clear()
@@ -175,7 +178,7 @@ class ResponseParser:
     def _problem_of_head(self) -> str:
         if self.status == _SWITCHING_PROTOCOLS:
             return "the server switches to another protocol (101), and this client speaks HTTP/1.1 only"
-        if self.status < httpx.codes.CONTINUE:
+        if self.status < _LEAST:
             return f"the status is {self.status}"
         if self.version not in (b"HTTP/1.1", b"HTTP/1.0"):
             return f"the response is in {self.version.decode()}"

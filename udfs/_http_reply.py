@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from time import perf_counter
-from typing import Any
+from typing import Final
 
 import httpx
 
 from ._http_connection import Connection
 
 __all__ = ["Body", "Reply"]
+
+_COOKIES: Final = frozenset({b"set-cookie", b"set-cookie2"})
 
 
 class Body(httpx.AsyncByteStream):
@@ -66,14 +68,27 @@ class Body(httpx.AsyncByteStream):
 class Reply(httpx.Response):
     """A response as httpx's own, and in every use equal to it; only the way to its body is shorter.
 
+    Args:
+        request: What was asked.
+        connection: Where the head of the answer has arrived.
+        closed: As for `Body`.
+
     Attributes:
         has_cookies: Whether the server has set any.
         asked_at: When the request was sent, by `time.perf_counter`; None: httpx itself sees to `elapsed`.
     """
 
-    def __init__(self, *arguments: Any, has_cookies: bool, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.has_cookies = has_cookies
+    def __init__(self, request: httpx.Request, connection: Connection, closed: Callable[[Connection], None]) -> None:
+        answer = connection.parser
+        headers = httpx.Headers()
+        headers._list = answer.headers  # noqa: SLF001 - what `httpx.Headers` would make of the names and values
+        super().__init__(
+            answer.status,
+            headers=headers,
+            stream=Body(request, connection, closed),
+            extensions={"http_version": answer.version, "reason_phrase": answer.reason},
+        )
+        self.has_cookies = not answer.names.isdisjoint(_COOKIES)
         self.asked_at: float | None = None
 
     async def aread(self) -> bytes:
@@ -92,7 +107,7 @@ class Reply(httpx.Response):
                 parts.append(part)
             raw = b"".join(parts)
         self._num_bytes_downloaded = len(raw)
-        is_coded = any(name.lower() == b"content-encoding" for name, _ in self.headers.raw)
+        is_coded = b"content-encoding" in [name for _, name, _ in self.headers._list]  # noqa: SLF001 - as above
         self._content = self._decoded(raw) if is_coded else raw
         await self.aclose()
         return self._content

@@ -45,20 +45,24 @@ class Upload:
             httpx.LocalProtocolError: The body is not as long as its Content-Length says.
         """
         try:
-            await self._send(head, self._body)
+            if self._length is not None and isinstance(self._body, httpx.ByteStream):
+                await self._put(head + self._content(self._body, self._length))
+            else:
+                await self._put(head)
+                await self._put_body(self._body)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             return False
         return True
 
-    async def _send(self, head: bytes, body: httpx.SyncByteStream | httpx.AsyncByteStream) -> None:
-        if self._length is not None and isinstance(body, httpx.ByteStream):
-            content = b"".join(body)
-            if len(content) != self._length:
-                raise _wrong_length(len(content), self._length)
-            await self._put(head + content)
-            return
+    @staticmethod
+    def _content(body: httpx.ByteStream, length: int) -> bytes:
+        content = b"".join(body)
+        if len(content) != length:
+            raise _wrong_length(len(content), length)
+        return content
+
+    async def _put_body(self, body: httpx.SyncByteStream | httpx.AsyncByteStream) -> None:
         assert isinstance(body, httpx.AsyncByteStream)
-        await self._put(head)
         parts = body.__aiter__()
         try:
             await (self._put_chunks(parts) if self._length is None else self._put_parts(parts, self._length))
@@ -83,13 +87,11 @@ class Upload:
             raise _wrong_length(sent, length)
 
     async def _put(self, data: bytes) -> None:
-        rest = memoryview(data)
-        if isinstance(self._stream, Socket):
-            rest = rest[self._stream.send_now(rest) :]
-        if not rest:
+        sent = self._stream.send_now(data) if isinstance(self._stream, Socket) else 0
+        if sent == len(data):
             return
         with trio.move_on_after(math.inf if self._seconds is None else self._seconds):
-            await self._stream.send_all(rest)
+            await self._stream.send_all(memoryview(data)[sent:])
             return
         raise httpx.WriteTimeout(f"write timeout of {self._seconds} s")
 

@@ -16,8 +16,8 @@ _ORIGINS: Final = 1_024
 # Scheme and authority; a path; a query. What may stand in path and query, httpx's parser leaves as it is.
 _PLAIN: Final = re.compile(
     r"(https?://[A-Za-z0-9.:\[\]-]+)?"
-    r"(/(?:[A-Za-z0-9._~/:,=+@-]|%[0-9A-Fa-f]{2})*)"
-    r"(?:\?((?:[A-Za-z0-9._~/:,=+@&-]|%[0-9A-Fa-f]{2})*))?"
+    r"(/[A-Za-z0-9._~/:,=+@-]*(?:%[0-9A-Fa-f]{2}[A-Za-z0-9._~/:,=+@-]*)*)"
+    r"(?:\?([A-Za-z0-9._~/:,=+@&-]*(?:%[0-9A-Fa-f]{2}[A-Za-z0-9._~/:,=+@&-]*)*))?"
 )
 
 
@@ -52,7 +52,7 @@ def _parsed(origin: str) -> httpx.URL:
 
 
 def _with(base: httpx.URL, path: str, query: str | None) -> httpx.URL:
-    url = httpx.URL(base)
     # The only door that does not lead through the parser. The bound on httpx's version covers it, as do the tests.
+    url = httpx.URL.__new__(httpx.URL)
     url._uri_reference = base._uri_reference._replace(path=path, query=query)  # noqa: SLF001
     return url

@@ -19,18 +19,17 @@ import trio
 
 from ._http_client import StackClient
 from ._http_connection import Connection
+from ._http_deadlines import Deadlines
 from ._http_dial import Dialler
 from ._http_idle import IdleStacks, Origin
-from ._http_reply import Body, Reply
+from ._http_reply import Reply
 
 __all__ = ["StackTransport", "client"]
 
 Verify = ssl.SSLContext | str | bool
 Certificate = str | tuple[str, str] | tuple[str, str, str]
 
-_PORTS: Final = {"http": 80, "ws": 80, "https": 443, "wss": 443}
-
-_COOKIES: Final = frozenset({b"set-cookie", b"set-cookie2"})
+_PORTS: Final = {b"http": 80, b"ws": 80, b"https": 443, b"wss": 443}
 
 _REFUSED: Final = {
     "proxy": "it speaks to the origin itself; for a proxy use httpx.AsyncClient(proxy=...)",
@@ -140,6 +139,7 @@ class StackTransport(httpx.AsyncBaseTransport):
         self._retries = retries
         self._idle: IdleStacks[Connection] = IdleStacks()
         self._busy: set[Connection] = set()
+        self._deadlines = Deadlines()
         self._closed = False
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -169,18 +169,12 @@ class StackTransport(httpx.AsyncBaseTransport):
         except BaseException:
             self._give_back(connection)
             raise
-        answer = connection.parser
-        return Reply(
-            answer.status,
-            headers=answer.headers,
-            stream=Body(request, connection, self._give_back),
-            extensions={"http_version": answer.version, "reason_phrase": answer.reason},
-            has_cookies=not answer.names.isdisjoint(_COOKIES),
-        )
+        return Reply(request, connection, self._give_back)
 
     async def aclose(self) -> None:
         """Close every connection, idle or busy. A request that is still in flight fails."""
         self._closed = True
+        self._deadlines.close()
         for connection in [*self._idle.drain(), *self._busy]:
             connection.close()
 
@@ -212,7 +206,7 @@ class StackTransport(httpx.AsyncBaseTransport):
                 self._busy.add(connection)
                 return connection
             connection.close()
-        connection = Connection(Dialler(origin, ssl_context, self._retries), self._keepalive_expiry)
+        connection = Connection(Dialler(origin, ssl_context, self._retries), self._keepalive_expiry, self._deadlines)
         self._busy.add(connection)
         self._trim(Connection.is_fresh)
         return connection
@@ -240,11 +234,11 @@ class StackTransport(httpx.AsyncBaseTransport):
 
 
 def _origin(request: httpx.Request) -> Origin:
-    url = request.url
-    if url.scheme not in _PORTS or not url.host:
-        message = f"the URL must start with http:// or https:// and name a host, got {url!r}"
+    scheme, host = request.url.raw_scheme, request.url.raw_host
+    if scheme not in _PORTS or not host:
+        message = f"the URL must start with http:// or https:// and name a host, got {request.url!r}"
         raise httpx.UnsupportedProtocol(message, request=request)
-    return url.raw_scheme, url.raw_host, url.port or _PORTS[url.scheme]
+    return scheme, host, request.url.port or _PORTS[scheme]
 
 
 def _at_least(least: int, **limits: float) -> None:

@@ -387,6 +387,25 @@ async def test_a_timeout_names_the_step_and_its_seconds() -> None:
         await server.peers[0].ended.wait()
 
 
+@pytest.mark.parametrize("seconds", [0, -1])
+async def test_a_read_that_has_no_time_times_out(seconds: float) -> None:
+    async with serving(ok) as server, client(base_url=server.url) as http:
+        with pytest.raises(httpx.ReadTimeout):
+            await http.get("/", timeout=httpx.Timeout(None, read=seconds))
+        assert (await http.get("/ok")).text == "/ok"
+
+
+async def test_nothing_that_the_client_started_outlives_it() -> None:
+    async with serving(ok) as server:
+        before = trio.lowlevel.current_statistics().tasks_living
+        async with client(base_url=server.url, timeout=60.0) as http:
+            await http.get("/")
+        for peer in server.peers:
+            await peer.ended.wait()
+        await trio.testing.wait_all_tasks_blocked()
+        assert trio.lowlevel.current_statistics().tasks_living == before
+
+
 async def test_tls_with_a_server_that_does_not_speak_it_is_a_connect_error() -> None:
     async def plain(stream: trio.SocketStream) -> None:
         await stream.send_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -510,3 +529,12 @@ async def test_a_certificate_that_nobody_vouches_for_is_a_connect_error(tls: ssl
     async with serving(ok, tls) as server, client(base_url=server.url) as http:
         with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
             await http.get("/")
+
+
+async def test_a_read_timeout_holds_through_tls(authority: trustme.CA, tls: ssl.SSLContext) -> None:
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    async with serving(never, tls) as server, client(base_url=server.url, verify=trusting) as http:
+        with pytest.raises(httpx.ReadTimeout, match=r"read timeout of 0\.01 s"):
+            await http.get("/", timeout=httpx.Timeout(None, read=0.01))
+        await server.peers[0].ended.wait()

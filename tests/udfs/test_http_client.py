@@ -8,16 +8,17 @@ import logging
 import pickle
 import re
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from copy import deepcopy
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx
 import pytest
 import trio
 
 from tests.udfs.serving import listening
-from udfs.http import client
+from udfs._http_client import StackClient
+from udfs.http import StackTransport, client
 
 OK = b"HTTP/1.1 200 OK\r\n"
 
@@ -316,6 +317,156 @@ async def test_credentials_in_the_url_come_out_the_same() -> None:
     await same(lambda http: http.get(http.base_url.copy_with(username="u", password="p", path="/json")))
 
 
+# What is changed between two requests holds for the second
+
+
+def changed_headers(http: httpx.AsyncClient) -> None:
+    http.headers["X-Late"] = "1"
+    http.headers["Accept"] = "text/plain"
+    del http.headers["User-Agent"]
+
+
+def replaced_headers(http: httpx.AsyncClient) -> None:
+    http.headers = {"X-Late": "1", "Host": "example.org"}  # type: ignore[assignment]
+
+
+def changed_host(http: httpx.AsyncClient) -> None:
+    http.base_url = http.base_url.copy_with(host="localhost")
+
+
+def authentication(http: httpx.AsyncClient) -> None:
+    http.auth = ("user", "secret")  # type: ignore[assignment]
+
+
+class Signed(httpx.Auth):
+    """A flow of two requests, and so of two responses."""
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response]:
+        request.headers["X-Turn"] = "1"
+        yield request
+        request.headers["X-Turn"] = "2"
+        yield request
+
+
+def subclassed_authentication(http: httpx.AsyncClient) -> None:
+    http.auth = Signed()
+
+
+def no_authentication(http: httpx.AsyncClient) -> None:
+    http.auth = httpx.Auth()
+
+
+def hooks(http: httpx.AsyncClient) -> None:
+    async def asked(request: httpx.Request) -> None:
+        request.headers["X-Hook"] = "1"
+
+    async def answered(response: httpx.Response) -> None:
+        response.headers["X-Seen"] = "1"
+
+    http.event_hooks["request"].append(asked)
+    http.event_hooks["response"].append(answered)
+
+
+def redirects(http: httpx.AsyncClient) -> None:
+    http.follow_redirects = True
+
+
+def no_redirects_at_all(http: httpx.AsyncClient) -> None:
+    http.max_redirects = -1
+
+
+def cookies(http: httpx.AsyncClient) -> None:
+    http.cookies.set("late", "1")
+
+
+def parameters(http: httpx.AsyncClient) -> None:
+    http.params = {"late": "1"}  # type: ignore[assignment]
+
+
+def timeout(http: httpx.AsyncClient) -> None:
+    http.timeout = 3.0  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("path", ["/json", "/301", "/digest"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        changed_headers,
+        replaced_headers,
+        changed_host,
+        authentication,
+        subclassed_authentication,
+        no_authentication,
+        hooks,
+        redirects,
+        no_redirects_at_all,
+        cookies,
+        parameters,
+        timeout,
+    ],
+)
+async def test_what_is_changed_on_the_client_holds_for_the_next_request(
+    change: Callable[[httpx.AsyncClient], None], path: str
+) -> None:
+    async def use(http: httpx.AsyncClient) -> Any:
+        first = await outcome(http, lambda http: http.get(path))
+        change(http)
+        return first, await outcome(http, lambda http: http.get(path)), await outcome(http, lambda http: http.get(path))
+
+    first, second, third = await same(use)
+    assert third == second
+    if path == "/301":
+        assert (second == first) is (change is no_authentication)
+
+
+async def test_what_one_request_asks_for_holds_for_that_one() -> None:
+    async def use(http: httpx.AsyncClient) -> Any:
+        options: list[dict[str, Any]] = [
+            {"headers": {"X": "1"}},
+            {},
+            {"auth": ("user", "secret")},
+            {"auth": Signed()},
+            {"auth": None},
+            {},
+        ]
+        return [seen(await http.get("/json", **each))["request"]["headers"] for each in options]
+
+    headers = await same(use)
+    assert headers[1] == headers[4] == headers[5]
+
+
+async def test_what_a_response_says_in_its_headers_is_its_own() -> None:
+    async def use(http: httpx.AsyncClient) -> Any:
+        first = await http.get("/twice")
+        first.headers["X"] = "1"
+        del first.headers["Name"]
+        first.request.headers["Y"] = "1"
+        second = await http.get("/twice")
+        return seen(first), seen(second), second.headers.encoding, second.headers.get_list("NAME"), repr(second.headers)
+
+    await same(use)
+
+
+class Counting(StackClient):
+    """A client with steps of its own."""
+
+    steps: ClassVar[list[str]] = []
+
+    def build_request(self, *arguments: Any, **options: Any) -> httpx.Request:
+        self.steps.append("build")
+        return super().build_request(*arguments, **options)
+
+    async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
+        self.steps.append("send")
+        return await super().send(request, **options)
+
+
+async def test_a_step_that_a_subclass_overrides_is_taken() -> None:
+    async with listening(Recorder().serve) as port, Counting(transport=StackTransport(), trust_env=False) as http:
+        assert (await http.get(f"http://127.0.0.1:{port}/json")).json() == {"temp": 12.5}
+        assert http.steps == ["build", "send"]
+
+
 @pytest.mark.parametrize("url", ["json", "/a/../json", "/json#part", "/json?a=b c", "", "http://[x]/"])
 async def test_odd_urls_come_out_the_same(url: str) -> None:
     ANSWERS[b"/"] = whole(b"root")
@@ -437,6 +588,16 @@ async def test_a_client_that_was_used_cannot_be_entered_the_same() -> None:
             pass
 
     assert (await same(use))[0] is RuntimeError
+
+
+@pytest.mark.parametrize("make", [httpx.AsyncClient, client])
+async def test_a_client_that_was_used_unentered_cannot_be_entered(make: Callable[..., httpx.AsyncClient]) -> None:
+    async with listening(Recorder().serve) as port:
+        http = make(trust_env=False)
+        await http.get(f"http://127.0.0.1:{port}/json")
+        with pytest.raises(RuntimeError, match="more than once"):
+            await http.__aenter__()
+        await http.aclose()
 
 
 async def test_an_unknown_option_is_refused_the_same() -> None:

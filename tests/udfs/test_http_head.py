@@ -21,13 +21,39 @@ def request(method: str = "GET", *headers: tuple[bytes, bytes], **options: Any) 
 
 
 def test_the_head_is_what_http_says() -> None:
-    head, length = rendered(request("GET", (b"Accept", b"*/*"), (b"Empty", b""), (b"Name", b"\xe9 a\tb")))
+    head, length, _ = rendered(request("GET", (b"Accept", b"*/*"), (b"Empty", b""), (b"Name", b"\xe9 a\tb")))
     assert head == b"GET /path?query HTTP/1.1\r\nHost: example.org\r\nAccept: */*\r\nEmpty: \r\nName: \xe9 a\tb\r\n\r\n"
     assert length == 0
 
 
 def test_the_target_can_be_given() -> None:
     assert rendered(request("OPTIONS", extensions={"target": b"*"}))[0].startswith(b"OPTIONS * HTTP/1.1\r\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_last"),
+    [
+        (b"Connection", b"close", True),
+        (b"connection", b"x, Close", True),
+        (b"Connection", b"keep-alive", False),
+        (b"Connection", b"closed", False),
+        (b"X-Connection", b"close", False),
+        (b"X", b"connection: close", False),
+    ],
+)
+def test_the_headers_say_whether_it_is_the_last(name: bytes, value: bytes, is_last: bool) -> None:
+    assert rendered(request("GET", (name, value))).is_last is is_last
+    assert rendered(httpx.Request("GET", URL, headers=[(name, value), (b"Host", b"a")])).is_last is is_last
+
+
+def test_the_same_headers_serve_another_line_and_a_bad_one_is_refused_again() -> None:
+    assert rendered(request("GET")).data.startswith(b"GET /path?query HTTP/1.1\r\nHost: ")
+    assert rendered(request("PUT", extensions={"target": b"*"})).data.startswith(b"PUT * HTTP/1.1\r\nHost: ")
+    for _ in range(2):
+        with pytest.raises(httpx.LocalProtocolError, match="illegal value of the header A"):
+            rendered(request("GET", (b"A", b"1\n")))
+        with pytest.raises(httpx.LocalProtocolError, match="illegal method or target"):
+            rendered(request("GET", extensions={"target": b"/a b"}))
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,14 @@ def found(parser: ResponseParser) -> Found:
     assert parser.has_head
     assert parser.is_complete
     body = parser.take_body()
-    return Found(parser.status, parser.reason, parser.version, parser.headers, body, parser.may_go_on)
+    return Found(
+        parser.status,
+        parser.reason,
+        parser.version,
+        [(name, value) for name, _, value in parser.headers],
+        body,
+        parser.may_go_on,
+    )
 
 
 def cut(response: bytes, places: list[int]) -> list[bytes]:

@@ -1,0 +1,93 @@
+"""The connection, on virtual time and with streams in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+import trio
+from trio.testing import MockClock, memory_stream_pair
+
+from udfs._http_connection import Connection
+from udfs._http_deadlines import Deadlines
+
+
+@dataclass
+class Line:
+    """Both ends of a connection, in memory; in the place of a `Dialler`."""
+
+    ends: Any = field(default_factory=memory_stream_pair)
+
+    async def connect(self, _: httpx.Request) -> trio.abc.Stream:
+        stream: trio.abc.Stream = self.ends[0]
+        return stream
+
+    def close(self) -> None:
+        self.ends[0].send_stream.close()
+        self.ends[0].receive_stream.close()
+
+    async def drip(self, *parts: bytes, pause: float) -> None:
+        for part in parts:
+            await trio.sleep(pause)
+            await self.ends[1].send_all(part)
+
+
+def connection(line: Any, deadlines: Deadlines) -> Connection:
+    return Connection(line, 5.0, deadlines)
+
+
+def request(read: float | None) -> httpx.Request:
+    return httpx.Request("GET", "http://127.0.0.1/", extensions={"timeout": {"read": read}})
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"
+
+
+async def test_a_read_timeout_is_of_each_read(autojump_clock: MockClock) -> None:
+    line, start = Line(), trio.current_time()
+    asked = connection(line, Deadlines())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(lambda: line.drip(HEAD[:9], HEAD[9:], b"wa", b"r", pause=2.0))
+        await asked.ask(request(3.0))
+        assert [await asked.read(3.0), await asked.read(3.0)] == [b"wa", b"r"]
+        assert trio.current_time() == start + 8
+        with pytest.raises(httpx.ReadTimeout, match=r"read timeout of 3\.0 s"):
+            await asked.read(3.0)
+        assert trio.current_time() == start + 11
+
+
+async def test_a_timeout_of_one_is_none_of_another(autojump_clock: MockClock) -> None:
+    lines, deadlines, start = [Line(), Line()], Deadlines(), trio.current_time()
+    slow, quick = (connection(line, deadlines) for line in lines)
+    ended: dict[str, float] = {}
+
+    async def wait(name: str, asked: Connection, seconds: float) -> None:
+        with pytest.raises(httpx.ReadTimeout):
+            await asked.ask(request(seconds))
+        ended[name] = trio.current_time() - start
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait, "slow", slow, 5.0)
+        await trio.sleep(1)
+        nursery.start_soon(wait, "quick", quick, 2.0)
+    assert ended == {"slow": 5, "quick": 3}
+
+
+async def test_whoever_is_cancelled_leaves_no_deadline_behind(autojump_clock: MockClock) -> None:
+    line, deadlines = Line(), Deadlines()
+    asked = connection(line, deadlines)
+    with trio.move_on_after(1):
+        await asked.ask(request(3.0))
+    await trio.sleep(9)
+    await line.ends[0].send_all(b"open")  # the stream is whoever's it is now
+
+
+async def test_without_a_read_timeout_it_waits(autojump_clock: MockClock) -> None:
+    line, start = Line(), trio.current_time()
+    asked = connection(line, Deadlines())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(lambda: line.drip(HEAD, pause=10_000.0))
+        await asked.ask(request(None))
+    assert trio.current_time() == start + 10_000
