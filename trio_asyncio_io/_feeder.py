@@ -30,6 +30,7 @@ class Feeder:
         self._ledger = ledger
         self._on_accepted = on_accepted
         self._room = trio.lowlevel.ParkingLot()
+        self._is_waiting = False  # to ask the lot costs a call, for each output
         self._turn = trio.StrictFIFOLock()
         self._refusal: type[Exception] | None = None
         self._why = ""
@@ -37,7 +38,8 @@ class Feeder:
 
     def made_room(self) -> None:
         """The buffer has room again."""
-        if self._room:
+        if self._is_waiting:
+            self._is_waiting = False
             self._room.unpark_all()
 
     def stop(self, refusal: type[Exception], why: str, cause: Exception | None = None) -> None:
@@ -54,7 +56,7 @@ class Feeder:
                 self._check_open()
                 if self._try_accept(element):
                     return
-                await self._room.park()
+                await self._wait_for_room()
 
     def put_nowait(self, element: Any) -> None:
         """Accept the element, or raise `trio.WouldBlock`."""
@@ -124,6 +126,10 @@ class Feeder:
         self._on_accepted(entry)
         return True
 
+    async def _wait_for_room(self) -> None:
+        self._is_waiting = True
+        await self._room.park()
+
     def _hold(self, element: Any) -> None:
         """Keep the element in hand, where a snapshot sees it."""
         self._ledger.backlog.append((element, None))
@@ -134,4 +140,4 @@ class Feeder:
             if self._try_accept(*backlog[0]):
                 backlog.popleft()
             else:
-                await self._room.park()
+                await self._wait_for_room()

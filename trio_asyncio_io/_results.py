@@ -54,11 +54,15 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
         # What the base class does, without a second coroutine for each output.
         await checkpoint_if_cancelled()
         try:
-            return self.receive_nowait()
+            entry, output = self._channel.receive_nowait()
         except trio.WouldBlock:
             pass
         except trio.EndOfChannel:
             raise StopAsyncIteration from None
+        else:
+            if self._ledger.received(entry):  # `_take`, less the call
+                self._on_room()
+            return output  # type: ignore[no-any-return]
         try:
             return await self._wait()
         except trio.EndOfChannel:
