@@ -75,7 +75,7 @@ def _overhead(report: Report, path: Path) -> bool:
             drawn, [f"{number:.2g}" if number < 10 else f"{number:.0f}" for number in bars.values()], padding=3
         )
         axes.axvline(1.0, color=FLOOR, linewidth=0.8)
-        _legend(axes, "upper right")
+        _legend(axes, loc="upper right")
         axes.set_xscale("log")
         axes.margins(x=0.1)
         axes.set(title="Cost of an element, one turn of the scheduler per call")
@@ -94,17 +94,17 @@ def _latency(report: Report, path: Path) -> bool:
         drawn = axes.barh(names, [100 * bars[name] for name in names], color=[_colour(name) for name in names])
         axes.bar_label(drawn, [f"{bars[name]:.0%}" for name in names], padding=3)
         axes.set_xlim(0, 110)
-        _legend(axes, "lower right")
+        _legend(axes, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=3)
         axes.set(title="20 ms mean latency, 1 % at one second, capacity 100")
         axes.set_xlabel("share of Little's law, % (real clock)")
     return True
 
 
-def _legend(axes: Any, where: str) -> None:
+def _legend(axes: Any, **where: Any) -> None:
     from matplotlib.patches import Patch  # noqa: PLC0415 - as above
 
     handles = [Patch(color=colour, label=meaning) for meaning, colour in MEANINGS.items()]
-    axes.legend(handles=handles, loc=where, frameon=False)
+    axes.legend(handles=handles, frameon=False, **where)
 
 
 def _scale(report: Report, path: Path) -> bool:
