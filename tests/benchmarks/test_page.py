@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from benchmarks._page import text_of, write_page
 from benchmarks._report import Report
 
@@ -36,7 +34,6 @@ def test_a_quick_run_is_called_one(report: Report) -> None:
 
 
 def test_its_figures_lie_beside_it_and_are_the_same_each_time(report: Report, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     written = []
     for folder in ("one", "two"):
         page = tmp_path / folder / "page.md"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from udfs._http_client import StackClient
@@ -58,7 +58,6 @@ def test_the_url_is_what_httpx_makes_of_it(base: str, url: str) -> None:
 
 
 @given(st.sampled_from(BASES + ODD_BASES), st.text("aA0.~/:,=+@-%2?#& é{'\\", max_size=12), st.booleans())
-@settings(deadline=None, max_examples=400)
 def test_whatever_the_url_is_it_is_what_httpx_makes_of_it(base: str, url: str, is_absolute: bool) -> None:
     if is_absolute:
         url = "http://h:8000/" + url
