@@ -61,7 +61,7 @@ async def identity(number: int) -> int:
 
 def cost(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> Section:
     """Wall time per row of an identity over the bridge, beside a plain iterator pandas UDF and the operator alone."""
-    rows, rounds = (50_000, 3) if quick else (200_000, 15)
+    rows, rounds = (20_000, 3) if quick else (200_000, 15)
     df = spark.range(0, rows, 1, 1)
     theirs = pandas_udf(plain, "long")
     ours = async_pandas_udf(identity, "long", timeout=5.0)

@@ -121,7 +121,7 @@ def gain(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> 
 
 
 def _of_size(spark: SparkSession, size: int, *, quick: bool, on_step: Callable[[], object]) -> Section:
-    rows, rounds = (4_000, 1) if quick else (20_000, 3)
+    rows, rounds = (2_000, 1) if quick else (20_000, 3)
     # Where each batch is a barrier, small ones take minutes: a fifth of the rows says as much
     of_peers = rows // 5 if size == SIZES[0] else rows
     spark.conf.set(BATCH, size)

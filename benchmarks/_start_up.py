@@ -37,7 +37,7 @@ async def identity(number: int) -> int:
 
 def start_up(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> Section:
     """Seconds to the only row of a job, its worker process started anew each time; and of an import of pandas."""
-    rounds = 3 if quick else 11
+    rounds = 1 if quick else 11
     theirs: Any = pandas_udf(plain, "long")
     ours = async_pandas_udf(identity, "long", timeout=5.0)
     jobs: dict[str, Callable[[DataFrame], DataFrame]] = {
