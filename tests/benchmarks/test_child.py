@@ -50,12 +50,14 @@ def test_it_answers_each_question(command: list[str | Path]) -> None:
             assert answer.wall > 0
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
-def test_the_cpu_time_of_its_processes_counts(command: list[str | Path]) -> None:
+def test_the_cpu_time_of_its_processes_counts_where_the_kernel_tells_it(command: list[str | Path]) -> None:
     with start(command) as child:
         answer = child.ask("burn", "ordered", 1, 0.3)
-    assert answer.cpu is not None
-    assert answer.cpu >= 0.25
+    if Path("/proc/self/stat").exists():
+        assert answer.cpu is not None
+        assert answer.cpu >= 0.25
+    else:
+        assert answer.cpu is None
 
 
 def test_its_error_is_its_last_word(command: list[str | Path]) -> None:
@@ -77,7 +79,7 @@ def test_a_child_that_does_not_start_says_why() -> None:
 def test_its_processes_end_with_it(command: list[str | Path]) -> None:
     with start(command) as child:
         pid = child.ask("spawn", "ordered", 1).said["pid"]
-    until = time.monotonic() + 5
+    until = time.monotonic() + 60  # seconds that only a hang takes
     while _is_alive(pid):
         assert time.monotonic() < until
         time.sleep(0.01)
