@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ._display import Display
 
-__all__ = ["Progress", "display_on", "progress", "summary"]
+__all__ = ["Progress", "clock", "display_on", "progress", "summary"]
 
 R = TypeVar("R")
 
@@ -160,7 +160,7 @@ def _line(numbers: Statistics, done: int, total: int | None, seconds: float) -> 
         _outputs(numbers.emitted),
         *share,
         _rate(numbers.emitted, seconds),
-        _clock(seconds),
+        clock(seconds),
         *left,
         f"{numbers.running:,} running",
         f"{numbers.buffered:,} buffered",
@@ -171,7 +171,7 @@ def _line(numbers: Statistics, done: int, total: int | None, seconds: float) -> 
 
 def _share_and_time_left(done: int, total: int, seconds: float) -> tuple[list[str], list[str]]:
     share = f"{done * 100 // total}% of {total:,}" if total else "100% of 0"
-    left = _clock(seconds / done * max(total - done, 0)) if done else "-:--"
+    left = clock(seconds / done * max(total - done, 0)) if done else "-:--"
     return [share], [f"eta {left}"]
 
 
@@ -184,7 +184,17 @@ def _rate(outputs: int, seconds: float) -> str:
     return f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s"  # noqa: PLR2004 - two digits are enough
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
+    """Seconds as a clock shows them. Needs no rich.
+
+    Args:
+        seconds: Not negative.
+
+    Example:
+        >>> from trio_asyncio_io.progress import clock
+        >>> clock(75.2), clock(3675)
+        ('1:15', '1:01:15')
+    """
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
-from trio_asyncio_io.progress import display_on
+from trio_asyncio_io.progress import clock, display_on
 
 from ._job_watch import Numbers, watch_on
 from ._session import active_session
@@ -67,7 +67,7 @@ def progress(
         nonlocal numbers
         while not over.wait(display.interval):
             numbers = watch.look()
-            line = "  ".join([*numbers.tasks(), _clock(time.monotonic() - began), *numbers.streams])
+            line = "  ".join([*numbers.tasks(), clock(time.monotonic() - began), *numbers.streams])
             display.show(prefix + line, numbers.done, numbers.total or None)
         numbers = watch.look()
 
@@ -81,9 +81,3 @@ def progress(
         watch.close()
         line = f"{', '.join(numbers.tasks())} in {time.monotonic() - began:,.1f} s"
         display.close(prefix + "; ".join([line, *numbers.streams]))
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
