@@ -109,41 +109,35 @@ class _Repeated:
     def __init__(self, once: Call, strategy: RetryStrategy, ledger: Ledger) -> None:
         self._once = once
         self._strategy = strategy
+        self._max_retries = strategy.max_retries
+        self._retries_result = strategy.retries_result
         self._counters = ledger.counters
         self._account = BudgetAccount(strategy.budget)
         self._random = Random()
 
     async def __call__(self, entry: Entry) -> Any:
         self._account.deposit()
-        for attempt in range(1, self._strategy.max_retries + 1):
+        while True:
             try:
                 result = await self._once(entry)
             except Exception as error:
-                wait = self._wait_after_error(attempt, error)
-                if wait is None:
+                if not self._is_worth_another(error, entry):
                     raise
+                if not self._may_retry():
+                    error.add_note("it was not retried: the operator's retry budget is used up")
+                    raise
+                wait = self._strategy.wait(entry.attempts, self._random.random(), error)
             else:
-                wait = self._wait_after_result(attempt, result)
-                if wait is None:
+                if entry.attempts > self._max_retries or not self._retries_result(result) or not self._may_retry():
                     return result
+                wait = self._strategy.wait(entry.attempts, self._random.random())
             await trio.sleep(wait)
             self._counters.retried += 1
-        return await self._once(entry)
 
-    def _wait_after_error(self, attempt: int, error: Exception) -> float | None:
-        if isinstance(error, NotAsyncError):
-            return None
-        if not (isinstance(error, AttemptTimeoutError) or self._strategy.retries_exception(error)):
-            return None
-        if not self._may_retry():
-            error.add_note("it was not retried: the operator's retry budget is used up")
-            return None
-        return self._strategy.wait(attempt, self._random.random(), error)
-
-    def _wait_after_result(self, attempt: int, result: Any) -> float | None:
-        if not self._strategy.retries_result(result) or not self._may_retry():
-            return None
-        return self._strategy.wait(attempt, self._random.random())
+    def _is_worth_another(self, error: Exception, entry: Entry) -> bool:
+        if entry.attempts > self._max_retries or isinstance(error, NotAsyncError):
+            return False
+        return isinstance(error, AttemptTimeoutError) or self._strategy.retries_exception(error)
 
     def _may_retry(self) -> bool:
         if self._account.withdraw():
