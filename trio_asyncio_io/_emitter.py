@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
-
 import trio
 
-from ._ledger import Ledger, outputs_of
+from ._ledger import Ledger
 from ._letters import DeadLetters
 from ._queue import Entry
 
-__all__ = ["Emitter", "Parcel"]
-
-Parcel: TypeAlias = tuple[Entry, Any]
+__all__ = ["Emitter"]
 
 
 class Emitter:
@@ -24,7 +20,7 @@ class Emitter:
 
     Args:
         ledger: Where the entries stand.
-        channel: Takes a pair for each output: the entry, and the output.
+        channel: Takes the entry, once for each of its outputs.
         letters: Takes the dead letters.
         on_room: Called when an entry is gone that had no outputs, so that nobody will receive any.
     """
@@ -32,7 +28,7 @@ class Emitter:
     def __init__(
         self,
         ledger: Ledger,
-        channel: trio.MemorySendChannel[Parcel],
+        channel: trio.MemorySendChannel[Entry],
         letters: DeadLetters,
         on_room: Callable[[], None],
     ) -> None:
@@ -77,11 +73,11 @@ class Emitter:
                 entry = self._ledger.poll(now)
                 if not entry.results:
                     self._emit_nothing(entry)
-                for output in outputs_of(entry):
+                for _ in entry.results or ():
                     try:
-                        send_nowait((entry, output))
+                        send_nowait(entry)
                     except trio.WouldBlock:
-                        await self._channel.send((entry, output))
+                        await self._channel.send(entry)
                         now = trio.current_time()
             if not self._is_finished():
                 self._is_asleep = True

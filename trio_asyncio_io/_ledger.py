@@ -15,12 +15,12 @@ from operator import attrgetter
 from typing import Any
 
 from ._dead_letter import DeadLetter
-from ._elements import Watermark, with_value
+from ._elements import Watermark
 from ._queue import Entry, StreamElementQueue
 from ._snapshot import Snapshot, SnapshotElement
 from ._statistics import Counters, Statistics
 
-__all__ = ["Ledger", "outputs_of"]
+__all__ = ["Ledger"]
 
 _by_sequence = attrgetter("sequence")
 
@@ -159,7 +159,7 @@ class Ledger:
         self._release(entry)
 
     def received(self, entry: Entry) -> bool:
-        """The consumer has one more output of this entry; says whether that made room."""
+        """The consumer has the entry's next output; says whether that made room."""
         entry.received += 1
         counters = self.counters
         if not entry.is_watermark:
@@ -218,11 +218,3 @@ class Ledger:
             self._watermarks -= 1
         else:
             self.counters.buffered -= 1
-
-
-def outputs_of(entry: Entry) -> list[Any]:
-    """What goes downstream for a done entry: its results, with the timestamp that its element has."""
-    results = entry.results or []
-    if entry.value is entry.element:  # a bare value, or a watermark
-        return results
-    return [with_value(entry.element, result) for result in results]

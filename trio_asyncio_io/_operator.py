@@ -11,7 +11,7 @@ import trio
 
 from ._deadlines import Deadlines
 from ._elements import describe
-from ._emitter import Emitter, Parcel
+from ._emitter import Emitter
 from ._errors import is_cancelled, is_echo_of, members_of, parted, raise_as_it_is
 from ._feeder import Feeder
 from ._function import Function, as_function, awaitable_from
@@ -91,7 +91,7 @@ class AsyncWaitOperator(Generic[T, R]):
         self._ledger = ledger_for(self._options)
         # What lies ready still counts in the buffer. Emitter and consumer take turns, so the room for a few
         # rounds of the workers keeps these from waiting for those.
-        self._send, receive = trio.open_memory_channel[Parcel](4 * self._options.capacity)
+        self._send, receive = trio.open_memory_channel[Entry](4 * self._options.capacity)
         self._feeder = Feeder(self._ledger, self._on_accepted)
         made_room = self._feeder.made_room
         letters = DeadLetters(self._ledger, made_room)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from ._elements import StreamRecord, Watermark
+from ._elements import StreamRecord, Watermark, with_value
 
 __all__ = ["Entry", "StreamElementQueue"]
 
@@ -47,6 +47,12 @@ class Entry:
     def is_done(self) -> bool:
         """Whether there are results. A watermark is done from the start."""
         return self.results is not None
+
+    def next_output(self) -> Any:
+        """What the consumer receives next of a done entry: a result, with the timestamp that its element has."""
+        assert self.results is not None
+        result = self.results[self.received]
+        return result if self.value is self.element else with_value(self.element, result)
 
     def complete(self, results: list[Any]) -> None:
         """Give the entry its results. The first call wins; a later one changes nothing."""

@@ -8,9 +8,9 @@ from typing import Generic, Self, TypeVar
 import trio
 from trio.lowlevel import checkpoint_if_cancelled
 
-from ._emitter import Parcel
 from ._ledger import Ledger
 from ._letters import DeadLetters
+from ._queue import Entry
 from ._snapshot import Snapshot
 from ._statistics import Statistics
 
@@ -35,7 +35,7 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
 
     def __init__(
         self,
-        channel: trio.MemoryReceiveChannel[Parcel],
+        channel: trio.MemoryReceiveChannel[Entry],
         dead_letters: DeadLetters,
         ledger: Ledger,
         on_room: Callable[[], None],
@@ -54,13 +54,14 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
         # What the base class does, without a second coroutine for each output.
         await checkpoint_if_cancelled()
         try:
-            entry, output = self._channel.receive_nowait()
+            entry = self._channel.receive_nowait()
         except trio.WouldBlock:
             pass
         except trio.EndOfChannel:
             raise StopAsyncIteration from None
         else:
-            if self._ledger.received(entry):  # `_take`, less the call
+            output = entry.next_output()  # `_take`, less the call
+            if self._ledger.received(entry):
                 self._on_room()
             return output  # type: ignore[no-any-return]
         try:
@@ -96,8 +97,8 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
     async def _wait(self) -> R:
         return self._take(await self._channel.receive())
 
-    def _take(self, parcel: Parcel) -> R:
-        entry, output = parcel
+    def _take(self, entry: Entry) -> R:
+        output = entry.next_output()
         if self._ledger.received(entry):
             self._on_room()
         return output  # type: ignore[no-any-return]

@@ -35,6 +35,29 @@ async def test_one_can_iterate_or_receive(wait: Any) -> None:
     assert out == ["a", "b", "c", "d"]
 
 
+async def test_a_snapshot_holds_what_neither_of_two_consumers_has(push: Any) -> None:
+    """Also between the moment when an output was given to one that waits, and the moment when that one goes on."""
+    for _ in range(20):  # in which order tasks run that are ready together is the scheduler's throw
+        received: list[int] = []
+        async with push(Scripted(default=Step(result=[1, 2, 3])), timeout=5.0, flatten=True) as operator:
+
+            async def wait_for_one() -> None:
+                received.append(await operator.output.receive())  # noqa: B023 - ends within this turn of the loop
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(wait_for_one)
+                await wait_all_tasks_blocked()
+                await operator.put("a")
+                while len(received) < 2:
+                    try:
+                        received.append(operator.output.receive_nowait())
+                    except trio.WouldBlock:
+                        await trio.lowlevel.checkpoint()
+                    if received:
+                        [held] = operator.snapshot().elements
+                        assert sorted(received + held.results) == [1, 2, 3]
+
+
 async def test_after_the_end_every_receive_says_so(wait: Any) -> None:
     async with wait("a", AT_ONCE, timeout=5.0) as results:
         await results.receive()
