@@ -10,7 +10,9 @@ from typing import Any, Protocol
 
 import trio
 
-__all__ = ["ASYNCIO", "TRIO", "Backend"]
+from . import _timer
+
+__all__ = ["ASYNCIO", "TRIO", "TRIO_SLEEP", "Backend"]
 
 Async = Callable[..., Awaitable[Any]]
 
@@ -24,8 +26,9 @@ class Backend(Protocol):
     async def turn(self, _: int) -> None:
         """A call of one checkpoint: one turn of the scheduler."""
 
-    async def sleep(self, seconds: float) -> None:
-        """Sleep."""
+    @property
+    def sleep(self) -> Async:
+        """Sleep for some seconds: what a service's latency is made of."""
 
     def time(self) -> float:
         """Seconds on the clock."""
@@ -54,14 +57,14 @@ class JumpingClock(trio.abc.Clock):
 
 
 class _OnTrio:
+    def __init__(self, sleep: Async) -> None:
+        self.sleep = sleep
+
     def run(self, function: Async, *arguments: Any, is_virtual: bool = False) -> None:
         trio.run(function, *arguments, clock=JumpingClock() if is_virtual else None)
 
     async def turn(self, _: int) -> None:
         await trio.lowlevel.checkpoint()
-
-    async def sleep(self, seconds: float) -> None:
-        await trio.sleep(seconds)
 
     def time(self) -> float:
         return trio.current_time()
@@ -127,5 +130,6 @@ def _ignore(_: asyncio.AbstractEventLoop, __: dict[str, Any]) -> None:
     """Say nothing of tasks that a peer has left behind when it was stopped."""
 
 
-TRIO: Backend = _OnTrio()
+TRIO: Backend = _OnTrio(_timer.sleep)
+TRIO_SLEEP: Backend = _OnTrio(trio.sleep)
 ASYNCIO: Backend = _OnAsyncio()

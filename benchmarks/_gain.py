@@ -12,7 +12,6 @@ from threading import Lock
 from typing import Any
 
 import pandas as pd
-import trio
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.functions import pandas_udf  # type: ignore[attr-defined]  # it is there
@@ -24,6 +23,7 @@ from ._gauge import Gauge
 from ._latencies import mean_latency, seconds_of
 from ._report import Line, Section
 from ._rounds import measure
+from ._timer import sleep
 
 __all__ = ["gain", "greedy_seconds"]
 
@@ -77,7 +77,7 @@ async def call(number: int) -> int:
     """A call with a latency. Gives what the gauge has seen, so that calls can be counted."""
     with GAUGE:
         seen = GAUGE.seen()
-        await trio.sleep(seconds_of(number))
+        await sleep(seconds_of(number))
         return seen
 
 

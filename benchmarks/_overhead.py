@@ -55,7 +55,7 @@ async def too_late(_: int) -> None:
 
 def overhead(*, quick: bool, on_step: Callable[[], object]) -> list[Section]:
     """CPU time per element, alternating in one process; ratios to the first line of the same round."""
-    elements, rounds = (3_000, 5) if quick else (20_000, 21)
+    elements, rounds = (3_000, 5) if quick else (5_000, 81)
 
     size = Size(elements, rounds, on_step)
     return [

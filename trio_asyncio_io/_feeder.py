@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable, Iterable
+from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from typing import Any
 
 import trio
@@ -119,7 +119,7 @@ class Feeder:
         if self._refusal is not None:
             raise self._refusal(self._why) from self._cause
 
-    def _try_accept(self, element: Any, results: list[Any] | None = None) -> bool:
+    def _try_accept(self, element: Any, results: Sequence[Any] | None = None) -> bool:
         entry = self._ledger.accept(element, trio.current_time(), results)
         if entry is None:
             return False

@@ -6,7 +6,7 @@ which runs in the same slot under deadlines of its own.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
 import trio
@@ -32,7 +32,7 @@ class Invocation:
 
     Attributes:
         call: entry -> awaitable of the function's result, retries included.
-        outputs: The function's result -> the list of outputs.
+        outputs: The function's result -> the outputs.
         flush: Tell the function that nobody else will come for a while, if that is so and it wants to know.
     """
 
@@ -43,14 +43,14 @@ class Invocation:
         self.call: Call = attempts_of(function, options, ledger)
         self.flush: Callable[[], None] = flusher_of(function, ledger) or _do_nothing
         self._raises = options.on_error == "raise"
-        self._policy: Callable[[Entry, Exception], Awaitable[list[Any]]] = {
+        self._policy: Callable[[Entry, Exception], Awaitable[Sequence[Any]]] = {
             "raise": self._raise,
             "skip": self._skip,
             "dead_letter": self._bury,
         }.get(cast(Any, options.on_error), self._ask)
-        self.outputs: Callable[[Any], list[Any]] = _flattened if options.flatten else _single
+        self.outputs: Callable[[Any], Sequence[Any]] = _flattened if options.flatten else _single
 
-    async def rescue(self, entry: Entry, error: Exception | None) -> list[Any]:
+    async def rescue(self, entry: Entry, error: Exception | None) -> Sequence[Any]:
         """The outputs of an element whose call raised `error`, or None for one whose deadline struck.
 
         Raises:
@@ -73,18 +73,18 @@ class Invocation:
         self._ledger.fail(entry, error, trio.current_time())
         return self._named(error, entry) if self._raises or isinstance(error, NotAsyncError) else None
 
-    async def _raise(self, entry: Entry, error: Exception) -> list[Any]:
+    async def _raise(self, entry: Entry, error: Exception) -> Sequence[Any]:
         raise self._named(error, entry)
 
-    async def _skip(self, entry: Entry, error: Exception) -> list[Any]:  # noqa: ARG002 - a policy gets both
+    async def _skip(self, entry: Entry, error: Exception) -> Sequence[Any]:  # noqa: ARG002 - a policy gets both
         self._ledger.counters.skipped += 1
         return []
 
-    async def _bury(self, entry: Entry, error: Exception) -> list[Any]:
+    async def _bury(self, entry: Entry, error: Exception) -> Sequence[Any]:
         self._ledger.bury(entry, error, trio.current_time())
         return []
 
-    async def _ask(self, entry: Entry, error: Exception) -> list[Any]:
+    async def _ask(self, entry: Entry, error: Exception) -> Sequence[Any]:
         try:
             return await self._bounded("on_error", entry, cast(Any, self._options.on_error), entry.value, error)
         except Exception as final:
@@ -98,13 +98,13 @@ class Invocation:
         error.add_note(f"element {entry.sequence}, {describe(entry.value)}, attempt {entry.attempts}{of}")
         return error
 
-    async def _timed_out(self, entry: Entry) -> list[Any]:
+    async def _timed_out(self, entry: Entry) -> Sequence[Any]:
         self._ledger.time_out(entry, trio.current_time())
         if self._on_timeout is None:
             raise self._timeout_error(entry, "the function gave no result")
         return await self._bounded("on_timeout", entry, self._on_timeout, entry.value)
 
-    async def _bounded(self, name: str, entry: Entry, handler: Callable[..., Any], *arguments: Any) -> list[Any]:
+    async def _bounded(self, name: str, entry: Entry, handler: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
         with trio.move_on_after(self._options.timeout):
             return self.outputs(await awaitable_from(handler, *arguments))
         raise self._timeout_error(entry, f"{name} gave no result")
@@ -123,13 +123,14 @@ def _do_nothing() -> None:
     pass
 
 
-def _single(result: Any) -> list[Any]:
-    return [result]
+def _single(result: Any) -> Sequence[Any]:
+    # No list: the garbage collector looks at those each time, and thousands of done elements may wait for their turn
+    return (result,)
 
 
-def _flattened(result: Any) -> list[Any]:
+def _flattened(result: Any) -> Sequence[Any]:
     try:
         outputs = iter(result)
     except TypeError as error:
         raise TypeError(f"with flatten=True a result is an iterable of outputs, got {describe(result)}") from error
-    return list(outputs)
+    return tuple(outputs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeAlias
 
 from ._elements import value_of
@@ -26,7 +26,7 @@ class _KeyedEntry(SegmentEntry):
         self.line = line
         line.append(self)
 
-    def complete(self, results: list[Any]) -> None:
+    def complete(self, results: Sequence[Any]) -> None:
         if self.results is None:
             self.results = results
             while self.line and self.line[0].results is not None:

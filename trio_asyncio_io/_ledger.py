@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -44,7 +45,7 @@ class Ledger:
         restored = Snapshot() if restored is None else restored
         self.queue = queue
         self.jobs: deque[Entry] = deque()
-        self.backlog: deque[tuple[Any, list[Any] | None]] = deque(
+        self.backlog: deque[tuple[Any, Sequence[Any] | None]] = deque(
             (element.element, element.results) for element in restored.elements
         )
         self._taken_before = restored.taken - len(self.backlog)
@@ -55,7 +56,7 @@ class Ledger:
         self._watermarks = 0
         self._is_closed = False
 
-    def accept(self, element: Any, now: float, results: list[Any] | None = None) -> Entry | None:
+    def accept(self, element: Any, now: float, results: Sequence[Any] | None = None) -> Entry | None:
         """Take the element in, or return None when the buffer has no room for it."""
         counters = self.counters
         if isinstance(element, Watermark):
@@ -102,7 +103,7 @@ class Ledger:
     def attempt_failed(self, entry: Entry, error: Exception) -> None:
         """A call has raised; that is of interest to an observer only."""
 
-    def complete(self, entry: Entry, results: list[Any], now: float) -> None:
+    def complete(self, entry: Entry, results: Sequence[Any], now: float) -> None:
         """The function gave these results, and the record's slot is free."""
         self.counters.completed += 1
         self.finish(entry, results, now)
@@ -124,7 +125,7 @@ class Ledger:
         self.counters.cancelled += 1
         self.abandon()
 
-    def finish(self, entry: Entry, results: list[Any], now: float) -> None:
+    def finish(self, entry: Entry, results: Sequence[Any], now: float) -> None:
         """The record has its results, and its slot is free."""
         self.counters.running -= 1
         entry.since = now
@@ -199,19 +200,19 @@ class Ledger:
         else:
             insort(self.jobs, entry, key=_by_sequence)
 
-    def _without_letter(self, entry: Entry, results: list[Any]) -> list[Any]:
+    def _without_letter(self, entry: Entry, results: Sequence[Any]) -> Sequence[Any]:
         """A restored record's outputs; its dead letter is kept aside."""
         if len(results) == 1 and isinstance(results[0], DeadLetter):
             self._letters[entry.sequence] = results[0]
-            return []
-        return list(results)
+            return ()
+        return tuple(results)
 
     def _unreceived(self, entry: Entry) -> list[Any] | None:
         if entry.is_watermark or entry.results is None:
             return None
         if entry.sequence in self._letters:
             return [self._letters[entry.sequence]]
-        return entry.results[entry.received :]
+        return list(entry.results[entry.received :])
 
     def _release(self, entry: Entry) -> None:
         if entry.is_watermark:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from ._keyed import KeyedStreamElementQueue
@@ -26,7 +27,7 @@ class ObservedLedger(Ledger):
         super().__init__(queue, restored)
         self._observer = observer
 
-    def accept(self, element: Any, now: float, results: list[Any] | None = None) -> Entry | None:
+    def accept(self, element: Any, now: float, results: Sequence[Any] | None = None) -> Entry | None:
         entry = super().accept(element, now, results)
         if entry is not None and not entry.is_watermark:
             self._tell("accepted", entry)
@@ -44,7 +45,7 @@ class ObservedLedger(Ledger):
         super().time_out(entry, now)
         self._tell("timed_out", entry, entry.attempts, now - entry.since)
 
-    def complete(self, entry: Entry, results: list[Any], now: float) -> None:
+    def complete(self, entry: Entry, results: Sequence[Any], now: float) -> None:
         seconds = now - entry.since
         super().complete(entry, results, now)
         self._tell("completed", entry, entry.attempts, seconds)

@@ -10,6 +10,7 @@ place in the queue and nothing else, so that what limits memory (the bound) is n
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 from ._elements import StreamRecord, Watermark, with_value
@@ -23,7 +24,7 @@ class Entry:
     Attributes:
         element: What was put: a `StreamRecord`, a `Watermark` or a bare value.
         value: What the function is called with.
-        results: The list of results, None until the entry is done.
+        results: The results, None until the entry is done.
         is_watermark: Whether the element is a watermark, which counts in no limit.
         sequence: The element's position in the queue's input, counted from 0.
         attempts: Calls made for this element so far.
@@ -38,7 +39,7 @@ class Entry:
         self.sequence = sequence
         self.is_watermark = is_watermark
         self.value = element.value if isinstance(element, StreamRecord) else element
-        self.results: list[Any] | None = None
+        self.results: Sequence[Any] | None = None
         self.attempts = 0
         self.since = 0.0
         self.received = 0
@@ -54,7 +55,7 @@ class Entry:
         result = self.results[self.received]
         return result if self.value is self.element else with_value(self.element, result)
 
-    def complete(self, results: list[Any]) -> None:
+    def complete(self, results: Sequence[Any]) -> None:
         """Give the entry its results. The first call wins; a later one changes nothing."""
         if self.results is None:
             self.results = results

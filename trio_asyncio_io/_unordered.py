@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 from ._elements import Watermark
@@ -34,7 +35,7 @@ class SegmentEntry(Entry):
         self._segment = segment
         segment.waiting.add(self)
 
-    def complete(self, results: list[Any]) -> None:
+    def complete(self, results: Sequence[Any]) -> None:
         if self.results is None:
             self.results = results
             segment = self._segment  # `leave_waiting`, less the call

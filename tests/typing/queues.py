@@ -1,5 +1,6 @@
 """The queues, as an embedder drives them."""
 
+from collections.abc import Sequence
 from typing import Any, assert_type
 
 from trio_asyncio_io import (
@@ -16,7 +17,7 @@ def drive(queue: OrderedStreamElementQueue | UnorderedStreamElementQueue) -> Non
     if entry is None:
         return
     assert_type(entry.is_done, bool)
-    assert_type(entry.results, list[Any] | None)
+    assert_type(entry.results, Sequence[Any] | None)
     entry.complete(["A"])
     queue.try_put(Watermark(1))
     while queue.has_completed():
