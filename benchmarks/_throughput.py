@@ -83,8 +83,8 @@ def _section(plan: Plan, on_step: Callable[[], object]) -> Section:
         f"results in {plan.virtual:.0f} virtual and {plan.real:.0f} real seconds, after {WARM_SECONDS:.1f} to warm up; "
         f"on the real clock {in_words(plan.rounds)}. The virtual clock shows the schedule alone, the real one the CPU "
         "too: the bare worker loop says what this machine can. The bare loop, asyncio by hand and PyFlink are counted "
-        "at the end of a call, the others where a result is received. Calls are those of a whole round. On Trio a latency "
-        "is an entry in a timer, as it is on asyncio: `trio.sleep` costs several times as much, see the last lines",
+        "at the end of a call, the others where a result is received. Calls are those of a whole round. On Trio a "
+        "latency is an entry in a timer, as on asyncio: `trio.sleep` costs several times as much, see the last lines",
         FORMATS,
         name=f"throughput {plan.capacity}",
     )
