@@ -22,7 +22,7 @@ from ._enriching import BATCH, seconds_to_run
 from ._gauge import Gauge
 from ._latencies import mean_latency, seconds_of
 from ._report import Line, Section
-from ._rounds import measure
+from ._rounds import in_words, measure
 from ._timer import sleep
 
 __all__ = ["gain", "greedy_seconds"]
@@ -31,7 +31,7 @@ CAPACITY = 100
 TIMEOUT = 5.0
 SIZES = (100, 1_000, 10_000)
 CONCURRENCY = "spark.sql.execution.pythonUDF.arrow.concurrency.level"
-FEW = 10 * CAPACITY  # rows of the run in which calls are counted
+FEW = 10 * CAPACITY  # rows, most of them, of the run in which calls are counted
 SEEN_BITS = 20
 ADDED = "seen long"
 
@@ -129,12 +129,14 @@ def _of_size(spark: SparkSession, size: int, *, quick: bool, on_step: Callable[[
     enriched = {name: each(_numbers(spark, rows)) for name, each in _ours().items()}
     enriched |= {name: each(_numbers(spark, of_peers)) for name, each in _peers().items()}
     rows_of = {name: rows if name in _ours() else of_peers for name in enriched}
-    measured = measure({name: partial(seconds_to_run, each) for name, each in enriched.items()}, rounds, on_step)
+    measured = measure(
+        {name: partial(seconds_to_run, each) for name, each in enriched.items()}, rounds, on_step, warm_up=not quick
+    )
     section = Section(
         f"Gain: calls in Spark, Arrow batches of {size:,} rows",
-        f"20 ms mean, 1 % at one second, capacity {CAPACITY}, one task; wall time, median of {rounds} alternating "
-        "rounds. Perfect: each slot takes the next call as it comes free, simulated with these latencies; of its worst "
-        f"and its best round, too. Calls and their peak are counted in a run of {FEW:,} rows",
+        f"20 ms mean, 1 % at one second, capacity {CAPACITY}, one task; wall time, {in_words(rounds)}. "
+        "Perfect: each slot takes the next call as it comes free, simulated with these latencies; of its worst and its "
+        f"best round, too. Calls and their peak are counted in a run of its own, of {FEW:,} rows at most",
         {
             "rows": "{:,.0f}",
             "seconds": "{:.2f}",
@@ -158,8 +160,9 @@ def _of_size(spark: SparkSession, size: int, *, quick: bool, on_step: Callable[[
             "to": perfect / min(measured.numbers[name]),
             "of Little's law": count * mean_latency(count) / CAPACITY / seconds,
         }
-        calls, peak = _counted(doors[name](_numbers(spark, FEW)))
-        section.lines.append(Line(name, {**values, "calls for each row": calls / FEW}, peak))
+        few = min(FEW, count)
+        calls, peak = _counted(doors[name](_numbers(spark, few)))
+        section.lines.append(Line(name, {**values, "calls for each row": calls / few}, peak))
     return section
 
 

@@ -43,7 +43,7 @@ def micro_batches(
     spark: SparkSession, *, quick: bool, on_step: Callable[[], object]
 ) -> tuple[Section, dict[str, list[Batch]]]:
     """The durations of micro-batches, as a table and one by one."""
-    slow, budget, lasts = (3.0, 0.5, 12.0) if quick else (30.0, 2.0, 75.0)
+    slow, budget, lasts = (3.0, 0.5, 9.0) if quick else (30.0, 2.0, 75.0)
     spark.sparkContext.setLogLevel("OFF")  # each query is broken off
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
     spark.conf.set("spark.sql.shuffle.partitions", 2)

@@ -49,9 +49,11 @@ class Rounds:
         return low, high
 
 
-def measure(contenders: Mapping[str, Callable[[], float]], rounds: int, on_step: Callable[[], object]) -> Rounds:
+def measure(
+    contenders: Mapping[str, Callable[[], float]], rounds: int, on_step: Callable[[], object], *, warm_up: bool = True
+) -> Rounds:
     """Each contender's number in each round; see `alternate`. The first contender is the base."""
-    return Rounds(alternate(contenders, rounds, on_step))
+    return Rounds(alternate(contenders, rounds, on_step, warm_up=warm_up))
 
 
 def alternate(

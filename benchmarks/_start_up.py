@@ -17,7 +17,7 @@ from pyspark.sql.functions import pandas_udf  # type: ignore[attr-defined]  # it
 from udfs import async_pandas_udf, unordered_wait
 
 from ._report import Line, Section
-from ._rounds import measure
+from ._rounds import in_words, measure
 
 __all__ = ["start_up"]
 
@@ -49,10 +49,10 @@ def start_up(spark: SparkSession, *, quick: bool, on_step: Callable[[], object])
     for modules in ("pandas", "pandas, pyarrow", "trio_asyncio_io"):
         contenders[f"a process that imports {modules}"] = partial(_import, modules)
     contenders["a process that imports nothing"] = partial(_import, "sys")
-    measured = measure(contenders, rounds, on_step)
+    measured = measure(contenders, rounds, on_step, warm_up=not quick)
     section = Section(
         "Start-up: the first row of a job of one row, in a new worker process",
-        f"wall time, median of {rounds} alternating rounds; the session is warm, the worker's process is not there yet",
+        f"wall time, {in_words(rounds)}; the session is warm, the worker's process is not there yet",
         {"milliseconds": "{:,.0f}"},
         name="start-up",
     )

@@ -53,7 +53,7 @@ SLOW = "aiostream, unordered (no timeout)"  # a second for a thousand calls
 # At a capacity of 100 the latencies repeat after 6.15 seconds: twice that is measured, so that the share is exact
 QUICK_PEERS = tuple(each for each in PEERS if each.name != SLOW)
 PLANS = (
-    Plan(100, 12.0, 12.0, 2, (*BASIC, *BUFFERS, *PEERS), (*BASIC, *PEERS), PROCESSES),
+    Plan(100, 12.0, 12.0, 2, (*BASIC, *BUFFERS, *PEERS), (*BASIC, *PEERS, *SLEEPING), PROCESSES),
     Plan(1_000, 5.0, 5.0, 3, BASIC, (*BASIC, *PEERS, *SLEEPING), PROCESSES[:2]),
 )
 QUICK_PLANS = (
@@ -65,9 +65,9 @@ QUICK_PLANS = (
         (*BASIC, *BUFFERS, *QUICK_PEERS),
         (*BASIC, *QUICK_PEERS),
         PROCESSES[:1],
-        (SLOW, "Flink, in Java, unordered", "PyFlink, ordered"),
+        (SLOW, "Flink, in Java, unordered", "PyFlink, ordered", *(each.name for each in SLEEPING)),
     ),
-    Plan(1_000, 1.0, 2.0, 1, BASIC, BASIC, (), tuple(each.name for each in (*PEERS, *SLEEPING))),
+    Plan(1_000, 1.0, 2.0, 1, (), BASIC, (), tuple(each.name for each in (*PEERS, *SLEEPING))),
 )
 
 
