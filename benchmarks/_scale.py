@@ -42,16 +42,17 @@ def _formats() -> dict[str, str]:
 
 
 def _lengths(*, quick: bool, on_step: Callable[[], object]) -> Section:
-    most = 100_000 if quick else 10_000_000
+    most, least = (100_000, 1) if quick else (10_000_000, 3)
     section = Section(
         f"Scale: cost per element, 1,000 to {most:,} elements",
         f"capacity {CAPACITY}, one turn of the scheduler per call; CPU time, median of alternating rounds (as many as "
-        "make 20,000 elements, 20 at most and 3 at least; one beyond a million). Ratio to the bare loop in its round",
+        f"make 20,000 elements, 20 at most and {least} at least; one beyond a million). Ratio to the bare loop in its "
+        "round",
         _formats(),
         name="scale of elements",
     )
     for elements in _decades(1_000, most):
-        rounds = max(3, min(20, 20_000 // elements))
+        rounds = max(least, min(20, 20_000 // elements))
         section.lines.append(_line(elements, elements, CAPACITY, rounds, on_step))
     return section
 

@@ -60,14 +60,14 @@ QUICK_PLANS = (
     Plan(
         100,
         2.0,
-        2.0,
+        1.5,
         1,
         (*BASIC, *BUFFERS, *QUICK_PEERS),
         (*BASIC, *QUICK_PEERS),
         PROCESSES[:1],
         (SLOW, "Flink, in Java, unordered", "PyFlink, ordered", *(each.name for each in SLEEPING)),
     ),
-    Plan(1_000, 1.0, 2.0, 1, (), BASIC, (), tuple(each.name for each in (*PEERS, *SLEEPING))),
+    Plan(1_000, 1.0, 1.5, 1, (), BASIC, (), tuple(each.name for each in (*PEERS, *SLEEPING))),
 )
 
 
@@ -80,7 +80,7 @@ def _section(plan: Plan, on_step: Callable[[], object]) -> Section:
     limit = plan.capacity / mean_latency()
     section = Section(
         f"Throughput: 20 ms mean, 1 % at one second, capacity {plan.capacity:,}: Little's law allows {limit:,.0f}/s",
-        f"results in {plan.virtual:.0f} virtual and {plan.real:.0f} real seconds, after {WARM_SECONDS:.1f} to warm up; "
+        f"results in {plan.virtual:g} virtual and {plan.real:g} real seconds, after {WARM_SECONDS:.1f} to warm up; "
         f"on the real clock {in_words(plan.rounds)}. The virtual clock shows the schedule alone, the real one the CPU "
         "too: the bare worker loop says what this machine can. The bare loop, asyncio by hand and PyFlink are counted "
         "at the end of a call, the others where a result is received. Calls are those of a whole round. On Trio a "
