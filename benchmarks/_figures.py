@@ -18,7 +18,7 @@ GROUPS = ("#0072B2", "#56B4E9", "#E69F00", "#D55E00", "#CC79A7")
 MEANINGS = {"the operator": OURS, "others": PEERS, "the floor, on Trio": FLOOR}
 OUR_NAMES = ("ordered", "unordered", "keyed", "udfs.http.client")
 FLOOR_NAME = "bare worker loop"
-FLOORS = (FLOOR_NAME, "bare Trio streams and httptools")
+FLOORS = (FLOOR_NAME, "bare worker loop, without Spark", "bare Trio streams and httptools")
 COLUMN_MARKS = {FLOOR_NAME: (FLOOR, "s"), "ordered": (OURS, "o"), "unordered": (PEERS, "^")}
 
 
@@ -163,7 +163,8 @@ def _spark(report: Report, path: Path) -> bool:
                 100 * (line.values["of perfect"] or 0.0) if (line := each.line(name)) else 0.0 for _, each in tables
             ]
             places = [place + number * height for place in range(len(tables))]
-            drawn = axes.bar(places, shares, height, label=name, color=GROUPS[number % len(GROUPS)])
+            colour = FLOOR if name in FLOORS else GROUPS[number]
+            drawn = axes.bar(places, shares, height, label=name, color=colour)
             axes.bar_label(drawn, [f"{share:.0f}" for share in shares], padding=2, fontsize=8)
         axes.set_xticks(
             [place + 0.4 - height / 2 for place in range(len(tables))], [f"{size:,} rows" for size, _ in tables]

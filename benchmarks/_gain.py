@@ -12,6 +12,7 @@ from threading import Lock
 from typing import Any
 
 import pandas as pd
+import trio
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.functions import pandas_udf  # type: ignore[attr-defined]  # it is there
@@ -21,6 +22,7 @@ from udfs import async_pandas_udf, unordered_wait
 from ._enriching import BATCH, seconds_to_run
 from ._gauge import Gauge
 from ._latencies import mean_latency, seconds_of
+from ._loops import worker_loop
 from ._report import Line, Section
 from ._rounds import in_words, measure
 from ._timer import sleep
@@ -58,7 +60,8 @@ class SharedGauge(Gauge):
         return self.calls << SEEN_BITS | self.running
 
 
-GAUGE = SharedGauge()  # of the worker process
+GAUGE = SharedGauge()  # of this process, be it the driver or a worker
+FLOOR = "bare worker loop, without Spark"
 
 
 def greedy_seconds(rows: int, capacity: int = CAPACITY) -> float:
@@ -128,10 +131,9 @@ def _of_size(spark: SparkSession, size: int, *, quick: bool, on_step: Callable[[
     spark.conf.set(CONCURRENCY, CAPACITY)
     enriched = {name: each(_numbers(spark, rows)) for name, each in _ours().items()}
     enriched |= {name: each(_numbers(spark, of_peers)) for name, each in _peers().items()}
-    rows_of = {name: rows if name in _ours() else of_peers for name in enriched}
-    measured = measure(
-        {name: partial(seconds_to_run, each) for name, each in enriched.items()}, rounds, on_step, warm_up=not quick
-    )
+    rows_of = {name: of_peers if name in _peers() else rows for name in (*enriched, FLOOR)}
+    jobs: dict[str, Callable[[], float]] = {name: partial(seconds_to_run, each) for name, each in enriched.items()}
+    measured = measure(jobs | {FLOOR: partial(_without_spark, rows)}, rounds, on_step, warm_up=not quick)
     section = Section(
         f"Gain: calls in Spark, Arrow batches of {size:,} rows",
         f"20 ms mean, 1 % at one second, capacity {CAPACITY}, one task; wall time, {in_words(rounds)}. "
@@ -149,7 +151,7 @@ def _of_size(spark: SparkSession, size: int, *, quick: bool, on_step: Callable[[
         name=f"gain {size}",
     )
     doors = _ours() | _peers()
-    for name in enriched:
+    for name in measured.numbers:
         seconds, count = measured.median(name), rows_of[name]
         perfect = greedy_seconds(count)
         values = {
@@ -161,7 +163,7 @@ def _of_size(spark: SparkSession, size: int, *, quick: bool, on_step: Callable[[
             "of Little's law": count * mean_latency(count) / CAPACITY / seconds,
         }
         few = min(FEW, count)
-        calls, peak = _counted(doors[name](_numbers(spark, few)))
+        calls, peak = _counted(doors[name](_numbers(spark, few))) if name in doors else _counted_without_spark(few)
         section.lines.append(Line(name, {**values, "calls for each row": calls / few}, peak))
     return section
 
@@ -186,6 +188,19 @@ def _peers() -> dict[str, Enrich]:
         "Spark's concurrency.level": lambda df: df.withColumn("seen", level("id")),
         "threads in mapInPandas": lambda df: df.mapInPandas(pooled, f"id long, {ADDED}"),
     }
+
+
+def _without_spark(rows: int) -> float:
+    """Seconds that the bare worker loop takes: what the clock and Trio leave of perfect scheduling."""
+    began = time.perf_counter()
+    trio.run(worker_loop, call, rows, CAPACITY, TIMEOUT)
+    return time.perf_counter() - began
+
+
+def _counted_without_spark(rows: int) -> tuple[int, int]:
+    before = GAUGE.calls
+    _without_spark(rows)
+    return GAUGE.calls - before, GAUGE.peak
 
 
 def _counted(df: DataFrame) -> tuple[int, int]:
