@@ -5,13 +5,13 @@
 #     _stream          ordered_wait, unordered_wait, keyed_wait: the doors
 #     _operator        owns the nursery
 #     _feeder  _worker  _emitter  _results          |  _observed
-#              _invocation        _letters          |  _ledger
+#              _deadlines  _invocation  _letters    |  _ledger
 #              _attempts  _function                 |  _ordered  _unordered  _keyed  (_queue)
 #                                                   |  _options  _retry  _retry_after  _retry_budget
 #                                                   |  _snapshot  _statistics  _dead_letter  _observer
-#                                                   |  _elements  _watermarks
+#                                                   |  _errors  _elements  _watermarks
 #
-#     adapters  checkpoints  opentelemetry  policies  progress  testing
+#     adapters  checkpoints  opentelemetry  policies  progress (_display)  testing
 #         beside the operator, which knows none of them
 
 from ._dead_letter import DeadLetter, LostError
