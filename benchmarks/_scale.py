@@ -63,7 +63,7 @@ def _capacities(*, quick: bool, on_step: Callable[[], object]) -> Section:
         "Scale: cost per element, capacity 1 to 10,000",
         f"{elements:,} elements, one turn of the scheduler per call; CPU time, {in_words(rounds)}. "
         "With a capacity of 1 each element has a pass of the scheduler to itself, in the bare loop too; and in ours "
-        "worker, emitter and consumer are woken for each element, where otherwise one wake serves all that a pass has "
+        "feeder, emitter and consumer are woken for each element, where otherwise one wake serves all that a pass has "
         "finished. At 10,000 the bare loop shows what so many tasks cost the scheduler and the processor's caches",
         _formats(),
         name="scale of capacity",
