@@ -18,7 +18,7 @@ GROUPS = ("#0072B2", "#56B4E9", "#E69F00", "#D55E00", "#CC79A7")
 MEANINGS = {"the operator": OURS, "others": PEERS, "the floor, on Trio": FLOOR}
 OUR_NAMES = ("ordered", "unordered", "keyed", "udfs.http.client")
 FLOOR_NAME = "bare worker loop"
-FLOORS = (FLOOR_NAME, "bare worker loop, without Spark", "bare Trio streams and httptools")
+FLOORS = (FLOOR_NAME, "bare Trio streams and httptools")
 COLUMN_MARKS = {FLOOR_NAME: (FLOOR, "s"), "ordered": (OURS, "o"), "unordered": (PEERS, "^")}
 
 
@@ -49,9 +49,10 @@ def _figure(path: Path, height: float, columns: int = 1) -> Iterator[Any]:
 
 
 def _colour(name: str) -> str:
-    if name in FLOORS:
+    what = name.split(",", maxsplit=1)[0]
+    if what in FLOORS:
         return FLOOR
-    return OURS if name.split(",", maxsplit=1)[0] in OUR_NAMES else PEERS
+    return OURS if what in OUR_NAMES else PEERS
 
 
 def _bars(report: Report, sections: tuple[str, ...], column: str) -> dict[str, float]:
@@ -163,8 +164,8 @@ def _spark(report: Report, path: Path) -> bool:
                 100 * (line.values["of perfect"] or 0.0) if (line := each.line(name)) else 0.0 for _, each in tables
             ]
             places = [place + number * height for place in range(len(tables))]
-            colour = FLOOR if name in FLOORS else GROUPS[number]
-            drawn = axes.bar(places, shares, height, label=name, color=colour)
+            colour = _colour(name)
+            drawn = axes.bar(places, shares, height, label=name, color=colour if colour == FLOOR else GROUPS[number])
             axes.bar_label(drawn, [f"{share:.0f}" for share in shares], padding=2, fontsize=8)
         axes.set_xticks(
             [place + 0.4 - height / 2 for place in range(len(tables))], [f"{size:,} rows" for size, _ in tables]
