@@ -43,7 +43,7 @@ types: setup
     {{ python }} -m mypy
     PYRIGHT_PYTHON_IGNORE_WARNINGS=1 {{ python }} -m pyright
 
-# Measure the operator and the UDFs, beside the peers that are installed (--quick: in less than five minutes; --help: all options)
+# Measure the operator and the UDFs, beside the peers that are installed (--quick: in about five minutes; --help: all options)
 [no-exit-message]
 bench *ARGS: setup _plots
     @exec {{ python }} -m benchmarks "$@"

@@ -122,7 +122,7 @@ def _options() -> argparse.Namespace:
         prog="python -m benchmarks", description=(benchmarks.__doc__ or "").splitlines()[0]
     )
     parser.add_argument("parts", nargs="*", metavar="part", help=f"{', '.join(PARTS)} (default: all)")
-    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds: less than five minutes in all")
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds: about five minutes in all")
     parser.add_argument(
         "--json", type=Path, metavar="PATH", help="write the numbers there, beside those of other parts"
     )

@@ -19,7 +19,7 @@ use without it. This page is written by the benchmark itself (`benchmarks/`); th
 
     .ci/just bench-setup                                 # the peers, those that weigh much in environments of their own
     .ci/just bench --json results.json --page docs/benchmarks.md
-    .ci/just bench --quick                               # less than five minutes, and rough figures
+    .ci/just bench --quick                               # about five minutes, and rough figures
 
 A peer that is not installed has a line that says so. Contenders are measured in turn, round after round, and ratios
 are taken within a round, so that what disturbs one disturbs all: the ratios hold elsewhere, the times do not.
