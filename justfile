@@ -89,7 +89,7 @@ clean:
 _java: _venv
     @{{ python }} .ci/java_check.py
 
-# What `--page` and `--plot` draw with, and the peers that run in the benchmark's own process
+# What `--page` draws with, and the peers that run in the benchmark's own process
 _plots: setup
     @{{ python }} -c 'import aiohttp, aiometer, aiostream, httpx2, matplotlib, streamable' 2>/dev/null || \
         {{ python }} -m pip --quiet --disable-pip-version-check install --editable '.[bench]'

@@ -15,8 +15,8 @@ import benchmarks
 from ._engines import engine_versions
 from ._overhead import overhead
 from ._page import write_page
-from ._plot import plot
 from ._processes import engines
+from ._prose import filled
 from ._report import Report, Section
 from ._scale import scale
 from ._throughput import throughput
@@ -45,6 +45,9 @@ def main() -> int:
     if options.page is not None:
         write_page(report, options.page)
         console.print(f"written to {options.page}")
+    for page in options.fill:
+        page.write_text(filled(page.read_text(encoding="utf-8"), report), encoding="utf-8")
+        console.print(f"filled {page}")
     return 0
 
 
@@ -58,6 +61,7 @@ def _report(options: argparse.Namespace) -> Report:
         before = Report.read(options.json)
         if before.is_quick == report.is_quick:
             report.sections.extend(before.sections)
+            report.machine["packages"] = before.machine["packages"] | report.machine["packages"]
     return report
 
 
@@ -101,10 +105,7 @@ def _streaming(options: argparse.Namespace, on_step: Step) -> list[Section]:
     from ._micro_batches import micro_batches  # noqa: PLC0415
 
     with session() as spark:
-        section, found = micro_batches(spark, quick=options.quick, on_step=on_step)
-    if options.plot is not None:
-        plot(found, section.title, options.plot)
-    return [section]
+        return [micro_batches(spark, quick=options.quick, on_step=on_step)]
 
 
 PARTS: dict[str, Callable[[argparse.Namespace, Step], list[Section]]] = {
@@ -127,8 +128,15 @@ def _options() -> argparse.Namespace:
         "--json", type=Path, metavar="PATH", help="write the numbers there, beside those of other parts"
     )
     parser.add_argument("--page", type=Path, metavar="PATH", help="write a page with plots there, as Markdown and SVG")
+    parser.add_argument(
+        "--fill",
+        type=Path,
+        metavar="PATH",
+        nargs="*",
+        default=[],
+        help="bring the marked numbers of these pages up to date",
+    )
     parser.add_argument("--read", type=Path, metavar="PATH", help="measure nothing: take the numbers from this JSON")
-    parser.add_argument("--plot", type=Path, metavar="PATH", help="draw the micro-batches of `streaming` there, as SVG")
     options = parser.parse_args()
     for part in options.parts:
         if part not in PARTS:

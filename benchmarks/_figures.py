@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ._report import Report, Section
+from ._picture import FLOOR, INK, MUTED, OTHERS, OURS, SERIES, picture
+from ._report import Line, Report, Section
 
 __all__ = ["FIGURES", "draw"]
 
-# Okabe and Ito's colours, which everybody can tell apart
-OURS, PEERS, FLOOR = "#0072B2", "#E69F00", "#7F7F7F"
-GROUPS = ("#0072B2", "#56B4E9", "#E69F00", "#D55E00", "#CC79A7")
-MEANINGS = {"the operator": OURS, "others": PEERS, "the floor, on Trio": FLOOR}
+MEANINGS = {"this project": OURS, "others": OTHERS, "lower bound, on bare Trio": FLOOR}
 OUR_NAMES = ("ordered", "unordered", "keyed", "udfs.http.client")
 FLOOR_NAME = "bare worker loop"
 FLOORS = (FLOOR_NAME, "bare Trio streams and httptools")
-COLUMN_MARKS = {FLOOR_NAME: (FLOOR, "s"), "ordered": (OURS, "o"), "unordered": (PEERS, "^")}
+COLUMN_MARKS = {FLOOR_NAME: (FLOOR, "s"), "ordered": (OURS, "o"), "unordered": (OTHERS, "^")}
+ON_TRIO_SLEEP = ", on trio.sleep"
 
 
 def draw(report: Report, name: str, path: Path) -> bool:
-    """Draw a figure, if the report has what it shows.
+    """Draw a figure, if the report has the numbers for it. Returns whether it has.
 
     Raises:
         ImportError: matplotlib is missing.
@@ -31,78 +29,78 @@ def draw(report: Report, name: str, path: Path) -> bool:
     return FIGURES[name](report, path)
 
 
-@contextmanager
-def _figure(path: Path, height: float, columns: int = 1) -> Iterator[Any]:
-    import matplotlib  # noqa: PLC0415, ICN001 - all but the pictures works without it
-
-    matplotlib.use("svg")
-    from matplotlib import pyplot as plt  # noqa: PLC0415
-
-    settings = {"svg.hashsalt": path.stem, "svg.fonttype": "none", "font.size": 9}  # the same numbers, the same bytes
-    with plt.rc_context(settings):
-        figure, axes = plt.subplots(1, columns, figsize=(8, height), layout="constrained")
-        yield figure, axes
-        for each in [axes] if columns == 1 else axes:
-            each.spines[["top", "right"]].set_visible(False)
-        figure.savefig(path, metadata={"Date": None})
-        plt.close(figure)
-
-
 def _colour(name: str) -> str:
     what = name.split(",", maxsplit=1)[0]
     if what in FLOORS:
         return FLOOR
-    return OURS if what in OUR_NAMES else PEERS
+    return OURS if what in OUR_NAMES else OTHERS
 
 
-def _bars(report: Report, sections: tuple[str, ...], column: str) -> dict[str, float]:
-    found: dict[str, float] = {}
+def _measured(report: Report, sections: tuple[str, ...], column: str) -> list[Line]:
+    """The lines with a number above 0 in the column; of two lines with one name, the first."""
+    found: dict[str, Line] = {}
     for name in sections:
         section = report.section(name)
         for line in section.lines if section else ():
-            number = line.values.get(column)
-            if number is not None and number > 0:
-                found.setdefault(line.name, number)
-    return found
+            if (line.values.get(column) or 0) > 0:
+                found.setdefault(line.name, line)
+    return list(found.values())
+
+
+def _number(line: Line, column: str) -> float:
+    number = line.values[column]
+    assert number is not None
+    return number
 
 
 def _overhead(report: Report, path: Path) -> bool:
-    bars = dict(sorted(_bars(report, ("overhead", "engines"), "ratio").items(), key=lambda each: -each[1]))
-    if not bars:
+    lines = _measured(report, ("overhead", "engines"), "ratio")
+    lines.sort(key=lambda line: -_number(line, "ratio"))
+    if not lines:
         return False
-    with _figure(path, 0.8 + 0.26 * len(bars)) as (_, axes):
-        drawn = axes.barh(list(bars), list(bars.values()), color=[_colour(name) for name in bars])
-        axes.bar_label(
-            drawn, [f"{number:.2g}" if number < 10 else f"{number:.0f}" for number in bars.values()], padding=3
-        )
-        axes.axvline(1.0, color=FLOOR, linewidth=0.8)
-        _legend(axes, loc="upper right")
+    title = "Cost of an element, as a multiple of a bare loop of Trio workers: less is better"
+    with picture(path, title, 1.2 + 0.24 * len(lines)) as axes:
+        for place, line in enumerate(lines):
+            ratio, colour = _number(line, "ratio"), _colour(line.name)
+            low, high = line.values.get("from") or ratio, line.values.get("to") or ratio
+            axes.plot([low, high], [place, place], color=colour, linewidth=2, alpha=0.6, solid_capstyle="round")
+            axes.plot([ratio], [place], "o", color=colour, markersize=6)
+            text = f"{ratio:.2g}" if ratio < 10 else f"{ratio:.0f}"
+            axes.annotate(text, (high, place), xytext=(7, 0), textcoords="offset points", va="center")
+        axes.axvline(1.0, color=MUTED, linewidth=0.8, zorder=0)
+        axes.set_yticks(range(len(lines)), [line.name for line in lines])
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
         axes.margins(x=0.1)
-        axes.set(title="Cost of an element, one turn of the scheduler per call")
-        axes.set_xlabel(
-            "times the bare worker loop (log scale)\nCPU time; wall time of what runs in processes of its own"
-        )
+        axes.set_xlabel("log scale, median and quartiles; CPU time, wall time of other processes")
+        _legend(axes, loc="upper right")
     return True
 
 
 def _latency(report: Report, path: Path) -> bool:
-    bars = _bars(report, ("throughput 100",), "real share")
-    if not bars:
+    lines = _measured(report, ("throughput 100",), "real share")
+    lines = [line for line in lines if not line.name.endswith(ON_TRIO_SLEEP)]
+    lines.sort(key=lambda line: _number(line, "real share"))
+    if not lines:
         return False
-    names = list(bars)[::-1]
-    with _figure(path, 0.8 + 0.26 * len(bars)) as (_, axes):
-        drawn = axes.barh(names, [100 * bars[name] for name in names], color=[_colour(name) for name in names])
-        axes.bar_label(drawn, [f"{bars[name]:.0%}" for name in names], padding=3)
+    title = "Throughput where one call in a hundred takes a second, as a share of the possible"
+    with picture(path, title, 1.1 + 0.24 * len(lines)) as axes:
+        shares = [_number(line, "real share") for line in lines]
+        _bars(axes, lines, [100 * share for share in shares], [f"{share:.0%}" for share in shares])
         axes.set_xlim(0, 110)
-        _legend(axes, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=3)
-        axes.set(title="20 ms mean latency, 1 % at one second, capacity 100")
-        axes.set_xlabel("share of Little's law, % (real clock)")
+        axes.set_xlabel("% of Little's law on the real clock; 20 ms mean latency, capacity 100")
+        _legend(axes, loc="upper center", bbox_to_anchor=(0.4, -0.14), ncols=3)
     return True
 
 
+def _bars(axes: Any, lines: list[Line], lengths: list[float], labels: list[str]) -> None:
+    names = [line.name for line in lines]
+    drawn = axes.barh(names, lengths, height=0.7, color=[_colour(name) for name in names])
+    axes.bar_label(drawn, labels, padding=3)
+
+
 def _legend(axes: Any, **where: Any) -> None:
-    from matplotlib.patches import Patch  # noqa: PLC0415 - as above
+    from matplotlib.patches import Patch  # noqa: PLC0415 - everything but the pictures works without it
 
     handles = [Patch(color=colour, label=meaning) for meaning, colour in MEANINGS.items()]
     axes.legend(handles=handles, frameon=False, **where)
@@ -113,17 +111,22 @@ def _scale(report: Report, path: Path) -> bool:
     lengths, capacities, memory = tables
     if lengths is None or capacities is None or memory is None:
         return False
-    with _figure(path, 2.9, 3) as (_, (left, middle, right)):
+    with picture(path, "Cost of an element by length and by capacity, and memory by buffer", 3.2, 3) as (
+        left,
+        middle,
+        right,
+    ):
         _curves(left, lengths, "elements")
         _curves(middle, capacities, "capacity")
-        left.set(ylabel="CPU, μs per element", title="Length")
+        left.set(ylabel="CPU, μs per element", title="Length of the stream")
         middle.set(title="Capacity")
         left.legend(frameon=False, fontsize=8)
-        right.plot(_sizes(memory), [line.values["MB"] or 0.0 for line in memory.lines], "o-", color=OURS)
+        held = [line.values["MB"] or 0.0 for line in memory.lines]
+        right.plot(_sizes(memory), held, "o-", color=OURS)
         right.set(xscale="log", yscale="log", xlabel="buffer, records", ylabel="held, MB", title="Memory")
         right.yaxis.set_major_formatter("{x:g}")
         right.yaxis.set_minor_formatter("")
-        right.set_ylim(0.1, 10 ** math.ceil(math.log10(max(line.values["MB"] or 1.0 for line in memory.lines))))
+        right.set_ylim(0.1, 10 ** math.ceil(math.log10(max(held) or 1.0)))
     return True
 
 
@@ -140,14 +143,16 @@ def _sizes(section: Section) -> list[float]:
 
 
 def _http(report: Report, path: Path) -> bool:
-    bars = dict(sorted(_bars(report, ("http",), "requests/s").items(), key=lambda each: each[1]))
-    if not bars:
+    lines = _measured(report, ("http",), "requests/s")
+    lines.sort(key=lambda line: _number(line, "requests/s"))
+    if not lines:
         return False
-    with _figure(path, 0.8 + 0.26 * len(bars)) as (_, axes):
-        drawn = axes.barh(list(bars), list(bars.values()), color=[_colour(name) for name in bars])
-        axes.bar_label(drawn, [f"{number:,.0f}" for number in bars.values()], padding=3)
-        axes.margins(x=0.1)
-        axes.set(title="HTTP on loopback, capacity 100, one client", xlabel="requests per second")
+    with picture(path, "HTTP requests per second on one core: more is better", 1.1 + 0.24 * len(lines)) as axes:
+        rates = [_number(line, "requests/s") for line in lines]
+        _bars(axes, lines, rates, [f"{rate:,.0f}" for rate in rates])
+        axes.margins(x=0.12)
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+        axes.set_xlabel("plain HTTP on loopback, capacity 100, one client")
     return True
 
 
@@ -158,22 +163,44 @@ def _spark(report: Report, path: Path) -> bool:
         return False
     names = [line.name for line in tables[0][1].lines]
     height = 0.8 / len(names)
-    with _figure(path, 3.6) as (_, axes):
+    title = "Calls in Spark: without a barrier at the end of a batch, its size does not matter"
+    with picture(path, title, 3.8) as axes:
         for number, name in enumerate(names):
             shares = [
                 100 * (line.values["of perfect"] or 0.0) if (line := each.line(name)) else 0.0 for _, each in tables
             ]
             places = [place + number * height for place in range(len(tables))]
-            colour = _colour(name)
-            drawn = axes.bar(places, shares, height, label=name, color=colour if colour == FLOOR else GROUPS[number])
+            colour = FLOOR if _colour(name) == FLOOR else SERIES[number]
+            drawn = axes.bar(places, shares, height, label=name, color=colour)
             axes.bar_label(drawn, [f"{share:.0f}" for share in shares], padding=2, fontsize=8)
         axes.set_xticks(
-            [place + 0.4 - height / 2 for place in range(len(tables))], [f"{size:,} rows" for size, _ in tables]
+            [place + 0.4 - height / 2 for place in range(len(tables))],
+            [f"Arrow batches of {size:,} rows" for size, _ in tables],
         )
-        axes.set(title="20 ms mean latency, 1 % at one second, capacity 100", ylabel="share of perfect scheduling, %")
-        axes.set_xlabel("Arrow batches of")
+        axes.set_ylabel("% of perfect scheduling")
         axes.set_ylim(0, 115)
-        axes.legend(frameon=False, fontsize=8, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.2))
+        axes.legend(frameon=False, fontsize=8, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.1))
+    return True
+
+
+def _streaming(report: Report, path: Path) -> bool:
+    section = report.section("streaming")
+    if section is None or not section.series:
+        return False
+    with picture(
+        path, "Each box is a micro-batch of 200 calls: stragglers hold it up, or are carried over", 2.0
+    ) as axes:
+        for lane, (batches, colour) in enumerate(zip(section.series.values(), (OTHERS, OURS), strict=True)):
+            axes.broken_barh(batches, (-lane - 0.3, 0.6), facecolor=colour, edgecolor=INK, linewidth=0.6)
+            start, seconds = max(batches, key=lambda batch: batch[1])
+            middle, above = start + seconds / 2, -lane + 0.33
+            axes.annotate(f"longest: {seconds:.1f} s", (middle, above), ha="center", va="bottom", fontsize=8)
+        axes.set_yticks([-lane for lane in range(len(section.series))], list(section.series))
+        axes.set_ylim(-len(section.series) + 0.5, 0.75)
+        axes.set_xlim(left=0)
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+        axes.set_xlabel("seconds since the first micro-batch")
     return True
 
 
@@ -183,4 +210,5 @@ FIGURES: dict[str, Callable[[Report, Path], bool]] = {
     "scale": _scale,
     "http": _http,
     "spark": _spark,
+    "streaming": _streaming,
 }

@@ -18,7 +18,7 @@ What an element costs, what share of the possible throughput comes out, and how 
 use without it. This page is written by the benchmark itself (`benchmarks/`); the numbers of a table are of one run.
 
     .ci/just bench-setup                                 # the peers, those that weigh much in environments of their own
-    .ci/just bench --json results.json --page docs/benchmarks.md
+    .ci/just bench --json docs/benchmarks.json --page docs/benchmarks.md --fill README.md docs/*.md
     .ci/just bench --quick                               # about five minutes, and rough figures
 
 A peer that is not installed has a line that says so. Contenders are measured in turn, round after round, and ratios
@@ -36,6 +36,7 @@ CAPTIONS = {
     "scale": "Cost per element by length and by capacity, and memory held by buffer",
     "http": "Requests per second by client",
     "spark": "Share of perfect scheduling in Spark, by the size of Arrow batches",
+    "streaming": "Micro-batches over time, with and without a carry-over: one straggler need not hold up the others",
 }
 # The section before which a figure stands
 PLACES = {
@@ -44,6 +45,7 @@ PLACES = {
     "scale": "scale of elements",
     "http": "http",
     "spark": "gain 100",
+    "streaming": "streaming",
 }
 
 

@@ -47,6 +47,7 @@ class Section:
         lines: Its lines.
         name: By which targets and figures find it; empty where none do.
         part: The part of the benchmark that it belongs to.
+        series: By contender: (start, duration) of single events, in seconds, for the figure.
     """
 
     title: str
@@ -55,6 +56,7 @@ class Section:
     lines: list[Line] = field(default_factory=list)
     name: str = ""
     part: str = ""
+    series: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
     def show(self, console: Console) -> None:
         """Print the table."""
@@ -138,5 +140,8 @@ class Report:
         document = json.loads(path.read_text(encoding="utf-8"))
         for section in document["sections"]:
             section["lines"] = [Line(**line) for line in section["lines"]]
+            section["series"] = {
+                name: [(start, seconds) for start, seconds in events] for name, events in section["series"].items()
+            }
         document["sections"] = [Section(**section) for section in document["sections"]]
         return cls(**document)
