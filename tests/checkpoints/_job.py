@@ -6,14 +6,19 @@ Each begins where its durable checkpoint says, and writes down what it does:
     <job>.log   `life <number>`, `start <value>` of a call, `end <value>` of an invocation, `commit <position>` and,
                 when it has returned, `committed <position>`
 
-    python _job.py <folder> <life> <number of elements> <recorded or plain>
+    python _job.py <folder> <life> <number of elements> <recorded or plain> <lines until the kill>
+
+It kills itself with SIGKILL, from another thread, within milliseconds of that line of its logs (counted over all jobs;
+0: never). So a life is as long on a slow machine as on a fast one.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -42,18 +47,38 @@ DOORS = {
 }
 RECORDS_OF_A_SEGMENT = 20
 OUTPUTS_OF_A_COMMIT = 10
+LONGEST_DELAY = 0.02  # seconds from the line to the kill
+
+
+class Death:
+    """Kills this process soon after a line was logged.
+
+    Args:
+        lines: The number of that line; 0: never.
+    """
+
+    def __init__(self, lines: int) -> None:
+        self._left = lines
+
+    def count_line(self) -> None:
+        self._left -= 1
+        if self._left == 0:
+            delay = random.uniform(0.0, LONGEST_DELAY)
+            threading.Timer(delay, os.kill, (os.getpid(), signal.SIGKILL)).start()
 
 
 class Log:
     """Lines, each appended in one write, so that a kill leaves it whole or not at all, but at a page's edge."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, death: Death) -> None:
         self.path = path
+        self._death = death
         self.descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         self._write("\n")  # ends a line that was torn
 
     def append(self, line: str) -> None:
         self._write(f"{line};\n")
+        self._death.count_line()
 
     def _write(self, text: str) -> None:
         os.write(self.descriptor, text.encode())
@@ -115,8 +140,8 @@ class Job:
     name: str
     folder: Path
 
-    async def run(self, life: str, number: int, variant: str, store: SQLiteStore) -> None:
-        log = Log(self.folder / f"{self.name}.log")
+    async def run(self, life: str, number: int, variant: str, store: SQLiteStore, death: Death) -> None:
+        log = Log(self.folder / f"{self.name}.log", death)
         log.append(f"life {life}")
         function: AsyncFunction[int, Any] = Service(log, flatten=self.is_flat)
         if variant == "recorded":
@@ -158,12 +183,12 @@ def line(output: Any) -> bytes:
     return f"{text}\n".encode()
 
 
-async def main(folder: Path, life: str, number: int, variant: str) -> None:
+async def main(folder: Path, life: str, number: int, variant: str, lines: int) -> None:
+    death = Death(lines)
     async with SQLiteStore(folder / "job.sqlite") as store, trio.open_nursery() as nursery:
         for mode, kind in product(DOORS, ["one", "several"]):
-            nursery.start_soon(Job(f"{mode}-{kind}", folder).run, life, number, variant, store)
-        os.write(1, b"ready\n")
+            nursery.start_soon(Job(f"{mode}-{kind}", folder).run, life, number, variant, store, death)
 
 
 if __name__ == "__main__":
-    trio.run(main, Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4])
+    trio.run(main, Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4], int(sys.argv[5]))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
-import time
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cache
@@ -24,8 +24,8 @@ from trio_asyncio_io.checkpoints import Checkpoint, SQLiteStore
 PROGRAM = Path(__file__).with_name("_job.py")
 JOBS = [f"{mode}-{kind}" for mode in ("ordered", "unordered", "keyed") for kind in ("one", "several")]
 FEW, MANY = 5, 100  # kills
-LONGEST_LIFE = 0.25  # seconds from the first sign of life to the kill
-RECORDS_PER_KILL = 100  # as many as the longest life can finish, with 8 calls at once of 0.02 s on average
+LONGEST_LIFE = 500  # lines that the jobs log until the kill, all together: two or more for each record
+RECORDS_PER_KILL = 100  # in each job, and six jobs run at once: a life ends long before its records do
 
 
 @dataclass
@@ -61,14 +61,11 @@ class Story:
     outputs: dict[str, list[str]]
 
 
-def spawned(folder: Path, life: int, number: int, variant: str) -> subprocess.Popen[bytes]:
-    arguments = [sys.executable, "-P", str(PROGRAM), str(folder), str(life), str(number), variant]
+def ran(folder: Path, life: int, number: int, variant: str, lines: int = 0) -> int:
+    """Run the jobs until they end, or until the kill that follows so many lines; the exit status."""
+    arguments = [sys.executable, "-P", str(PROGRAM), str(folder), str(life), str(number), variant, str(lines)]
     environment = {**os.environ, "PYTHONPATH": str(Path(trio_asyncio_io.__file__).parents[1])}
-    process = subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    with process.stdout:
-        assert process.stdout.readline() == b"ready\n"
-    return process
+    return subprocess.run(arguments, env=environment, check=False).returncode
 
 
 def told(folder: Path, kills: int, variant: str) -> Story:
@@ -77,16 +74,13 @@ def told(folder: Path, kills: int, variant: str) -> Story:
     committed: dict[str, list[Checkpoint | None]] = defaultdict(list)
     random = Random(kills)
     for life in range(kills):
-        process = spawned(folder, life, number, variant)
-        time.sleep(random.uniform(0.0, LONGEST_LIFE))
-        process.kill()
-        assert process.wait() < 0, "the jobs ended before the kill"
+        assert ran(folder, life, number, variant, random.randint(1, LONGEST_LIFE)) == -signal.SIGKILL
         for job, checkpoint in trio.run(stored, folder).items():
             committed[job].append(checkpoint)
-    assert spawned(folder, kills, number, variant).wait() == 0
+    assert ran(folder, kills, number, variant) == 0
     lives = {job: lives_of(folder / f"{job}.log", kills + 1) for job in JOBS}
     outputs = {job: (folder / f"{job}.out").read_text().splitlines() for job in JOBS}
-    assert spawned(folder, kills + 1, number, variant).wait() == 0
+    assert ran(folder, kills + 1, number, variant) == 0
     assert outputs == {job: (folder / f"{job}.out").read_text().splitlines() for job in JOBS}, "run again at the end"
     return Story(number, kills, lives, committed, outputs)
 
