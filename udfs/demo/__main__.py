@@ -9,6 +9,8 @@ import argparse
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -21,13 +23,15 @@ from ._facts import SCHEMA
 from ._interrupt import interruptible
 from ._report import comparison, delays, summary
 from ._run import run
-from ._service import Service, service
+from ._service import service
 from ._spark import Job, delay_by_weather, flights, problems_of, session
 from ._stream import Stream
 
 DEFAULT_OUTPUT = Path("output")
-SAMPLE = 500
+SAMPLE = 1_000
 TASKS = 2
+
+Side = Callable[[DataFrame], DataFrame]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -78,8 +82,17 @@ def _batch_demo(job: Job, options: argparse.Namespace, console: Console) -> int:
         rows = before.count()
         console.print(f"{rows:,} flights; the service is at {lookup.url}")
         ours = run(spark, lookup, console, "enriching", lambda: _write(job.enrich(before, lookup.url), output))
-        sample = min(rows, SAMPLE)
-        theirs = run(spark, lookup, console, "by hand  ", lambda: _by_hand(before.limit(sample), lookup, job))
+        sides: dict[str, Side] = {
+            "by hand: gather per Arrow batch": lambda df: _by_hand(df, lookup.url, job),
+            "this operator": lambda df: job.enrich(df, lookup.url, shared=False),
+        }
+        sample = before.limit(SAMPLE).repartition(TASKS).cache()
+        sample_rows = sample.count()
+        width = max(map(len, sides))
+        compared = {
+            name: run(spark, lookup, console, f"{name:{width}}", partial(_drain, side(sample)))
+            for name, side in sides.items()
+        }
         after = spark.read.parquet(str(output)).cache()
         lookups = rows + before.where("tailnum is not null").count()
         errors = after.where("error is not null").count()
@@ -88,7 +101,7 @@ def _batch_demo(job: Job, options: argparse.Namespace, console: Console) -> int:
         console.print()
         summary(console, ours, rows=rows, lookups=lookups, errors=errors, in_flight=TASKS * job.capacity)
         console.print()
-        comparison(console, ours, rows, theirs, sample)
+        comparison(console, compared, sample_rows)
         console.print()
         return _verdict(console, problems_of(spark, before, after), output)
 
@@ -106,12 +119,14 @@ def _write(df: DataFrame, output: Path) -> None:
     df.write.parquet(str(output))
 
 
-def _by_hand(df: DataFrame, lookup: Service, job: Job) -> None:
-    spread = df.repartition(TASKS)
+def _by_hand(df: DataFrame, url: str, job: Job) -> DataFrame:
     added = DataType.fromDDL(SCHEMA)
     assert isinstance(added, StructType)
-    enriched = spread.mapInPandas(by_hand(lookup.url, job.capacity, job.timeout), StructType([*spread.schema, *added]))
-    enriched.write.format("noop").mode("append").save()
+    return df.mapInPandas(by_hand(url, job.capacity, job.timeout), StructType([*df.schema, *added]))
+
+
+def _drain(df: DataFrame) -> None:
+    df.write.format("noop").mode("append").save()
 
 
 def _checked(output: Path | None) -> Path:

@@ -1,4 +1,4 @@
-"""The function of the demo: for one flight, the weather at its origin and its aircraft, looked up over HTTP."""
+"""The function of the demo: looks up the weather at a flight's origin, and its aircraft, over HTTP."""
 
 from __future__ import annotations
 
@@ -21,24 +21,26 @@ _PLANE: Final = ("manufacturer", "model", "seats")
 
 
 class FlightFacts(AsyncFunction[Any, dict[str, Any]]):
-    """Asks the lookup service, once for equal questions: many flights share an hour, and fly the same aircraft.
+    """Looks up the weather and the aircraft of a flight over HTTP.
 
-    An honest 404 is an answer, and gives nulls. A 500 raises `httpx.HTTPStatusError`, for the operator to retry;
-    what was found already is in the cache then.
+    A 404 is an answer and gives nulls. A 500 raises `httpx.HTTPStatusError`, so that the operator retries the flight.
 
     Args:
         url: Where the service is.
-        connections: How many are kept open for the next requests: as many as calls are in flight.
+        connections: How many idle connections are kept open: as many as calls are in flight.
+        shared: Whether equal lookups are made once and cached: many flights share an hour and fly the same aircraft.
+            A retry then finds in the cache what the attempt before it has found.
     """
 
-    def __init__(self, url: str, connections: int) -> None:
+    def __init__(self, url: str, connections: int, *, shared: bool = True) -> None:
         self._url = url
         self._connections = connections
+        self._shared = shared
 
     async def open(self) -> None:
         """Open the client and the cache: once per Python worker."""
         self._http = client(base_url=self._url, max_idle=self._connections)
-        self._look_up = cached(single_flight(self._get), size=100_000)
+        self._look_up = cached(single_flight(self._get), size=100_000) if self._shared else self._get
 
     async def invoke(self, origin: str, time_hour: str, tailnum: str | None) -> dict[str, Any]:
         """The weather and the aircraft of one flight; a row without a tail number has none."""

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import httpx
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
 import udfs
+from trio_asyncio_io import transient
 from udfs import ExponentialBackoff
 
 from ._data import flights_csv, weather_csv
@@ -48,17 +48,17 @@ class Job:
     full: bool = False
     rows: int | None = None
 
-    def enrich(self, df: DataFrame, url: str, **more: Any) -> DataFrame:
-        """The flights with their weather and their aircraft: the line that this project is about."""
+    def enrich(self, df: DataFrame, url: str, *, shared: bool = True, **more: Any) -> DataFrame:
+        """The flights with their weather and their aircraft; `shared`: equal lookups are made once and cached."""
         options: dict[str, Any] = {
             "inputs": ["origin", "time_hour", "tailnum"],
             "capacity": self.capacity,
             "timeout": self.timeout,
-            "retry": ExponentialBackoff(4, initial=0.05, maximum=1.0, retry_on=httpx.HTTPError),
+            "retry": ExponentialBackoff(4, initial=0.05, maximum=1.0, retry_on=transient),
             "on_error": "column",
             **more,
         }
-        facts = FlightFacts(url, connections=self.capacity)
+        facts = FlightFacts(url, connections=self.capacity, shared=shared)
         if self.mode == "ordered":
             return udfs.ordered_wait(df, facts, SCHEMA, **options)
         return udfs.unordered_wait(df, facts, SCHEMA, event_time="scheduled", max_out_of_orderness="2 hours", **options)
