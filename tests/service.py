@@ -9,7 +9,7 @@ from typing import Any
 
 import trio
 
-PATIENCE = 60.0  # seconds that only a hang takes
+from tests.support import PATIENCE
 
 
 class Client:

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 import trio
 
-PATIENCE = 30.0
+from tests.support import PATIENCE
 
 
 @pytest.fixture(scope="module")

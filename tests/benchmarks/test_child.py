@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 import benchmarks.children
 from benchmarks._child import ChildError, start
+from tests.support import wait_until
 
 STAND_IN = """
 import os, subprocess, sys, time
@@ -79,10 +79,7 @@ def test_a_child_that_does_not_start_says_why() -> None:
 def test_its_processes_end_with_it(command: list[str | Path]) -> None:
     with start(command) as child:
         pid = child.ask("spawn", "ordered", 1).said["pid"]
-    until = time.monotonic() + 60  # seconds that only a hang takes
-    while _is_alive(pid):
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    wait_until(lambda: not _is_alive(pid))
 
 
 def _is_alive(pid: int) -> bool:

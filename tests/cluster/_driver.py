@@ -12,8 +12,9 @@ from pathlib import Path
 from select import select
 from typing import Any
 
-from tests.cluster._processes import PATIENCE, Family
+from tests.cluster._processes import Family
 from tests.cluster._standalone import MEMORY, SPARK, Cluster, clean_environment
+from tests.support import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("_job.py")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-PATIENCE = 120.0  # seconds that only a hang takes: a busy machine starts four JVMs and two Pythons meanwhile
+from tests.support import PATIENCE, wait_until
 
 
 @dataclass(frozen=True)
@@ -80,10 +79,7 @@ class Family:
 
     def until(self, predicate: Callable[[], bool]) -> None:
         """Return as soon as it is so; fail, with the log, when it has not come true after a long time."""
-        end = time.monotonic() + PATIENCE
-        while not predicate():
-            assert time.monotonic() < end, f"{self.alive()}\n{self.tail()}"
-            time.sleep(0.02)
+        wait_until(predicate, lambda: f"{self.alive()}\n{self.tail()}")
 
     def _killed(self) -> bool:
         for process in self.alive():

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.cluster._driver import Applications, Driver, packed
-from tests.cluster._processes import PATIENCE
 from tests.cluster._standalone import Cluster
 from tests.service import Service
+from tests.support import PATIENCE
 
 HERE = Path(__file__).parent
 USUAL: Mapping[str, str] = MappingProxyType({})

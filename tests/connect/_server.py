@@ -11,6 +11,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from tests.support import PATIENCE
+
 CONF = {
     "spark.master": "local[2]",
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
@@ -26,7 +28,6 @@ CONF = {
     "spark.sql.session.timeZone": "America/New_York",
 }
 ROOT = Path(__file__).parents[2]
-PATIENCE = 60.0  # seconds that only a hang takes
 
 
 @contextmanager

@@ -12,7 +12,8 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 import tests.spark.conftest as tests_of_spark
-from tests.connect._server import PATIENCE, running
+from tests.connect._server import running
+from tests.support import PATIENCE
 
 HERE = Path(__file__).parent
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.connect._server import PATIENCE
 from tests.docs.test_pages import ROOT, SECTIONS, Section
+from tests.support import PATIENCE
 
 URL = "sc://127.0.0.1:15002"
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import io
 import re
 import threading
-import time
 from typing import Any
 
 from pyspark.sql import SparkSession
 from rich.console import Console
 
+from tests.support import PATIENCE, wait_until
 from udfs import ordered_wait
 from udfs.progress import progress
-
-PATIENCE = 60.0  # seconds that only a hang takes
 
 
 def test_a_terminal_shows_the_tasks_while_they_run(spark: SparkSession, service: Any) -> None:
@@ -31,10 +29,8 @@ def test_a_terminal_shows_the_tasks_while_they_run(spark: SparkSession, service:
     with progress(spark, description="asking", console=console):
         thread = threading.Thread(target=df.collect)
         thread.start()
-        deadline = time.monotonic() + PATIENCE
-        while "asking: 0 of 2 tasks  0:" not in console.file.getvalue():
-            assert time.monotonic() < deadline, console.file.getvalue()[-300:]
-            time.sleep(0.05)
+        shown = console.file.getvalue
+        wait_until(lambda: "asking: 0 of 2 tasks  0:" in shown(), lambda: shown()[-300:])
         release()
         thread.join(PATIENCE)
     last = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", console.file.getvalue()).splitlines()[-1]

@@ -11,7 +11,7 @@ from zipfile import ZipFile
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.connect._server import PATIENCE
+from tests.support import PATIENCE
 from udfs import async_pandas_udf, ordered_wait, unordered_wait
 
 ROOT = Path(__file__).parents[2]

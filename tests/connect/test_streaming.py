@@ -10,11 +10,11 @@ import pytest
 import trio
 from pyspark.sql import DataFrame, SparkSession
 
+from tests.support import PATIENCE
 from udfs import CarryOver, async_pandas_udf, keyed_wait, ordered_wait, unordered_wait
 
 FILES = 2
 ROWS = 40
-PATIENCE = 60  # seconds that only a hang takes
 
 
 @pytest.fixture

@@ -7,15 +7,16 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import urlopen
 
 import pyarrow.parquet as pq
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+from tests.support import PATIENCE, wait_until
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(3 * PATIENCE)]
 
 
 def demo(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
@@ -50,25 +51,25 @@ def test_ctrl_c_stops_it_and_leaves_no_process_behind(tmp_path: Path) -> None:
     process = demo(cwd=tmp_path)
     assert process.stdout is not None
     port = next(_found(process.stdout, r"127\.0\.0\.1:(\d+)"))
-    _wait_until(lambda: _asked(port))
+    wait_until(lambda: _asked(port))
     family = _descendants(process.pid)
     assert len(family) >= 2, "the service and Spark's JVM"
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, output
     assert "stopped" in output
     assert "Traceback" not in output, output
     assert "ERROR" not in output, output
-    _wait_until(lambda: not [pid for pid in family if _is_alive(pid)])
+    wait_until(lambda: not [pid for pid in family if _is_alive(pid)])
 
 
 def test_a_stream_that_was_stopped_goes_on_where_it_was_and_loses_nothing(tmp_path: Path) -> None:
-    stream = ("--stream", "--rows", "3000", "--output", "stream")
+    stream = ("--stream", "--rows", "6000", "--output", "stream")
     process = demo(*stream, cwd=tmp_path)
     assert process.stdout is not None
-    next(_found(process.stdout, "(micro-batch 1 )"))
+    next(_found(process.stdout, "(micro-batch 0 )"))
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, output
     assert "run the same again, and it goes on where it was stopped" in output
     assert "Traceback" not in output, output
@@ -78,7 +79,7 @@ def test_a_stream_that_was_stopped_goes_on_where_it_was_and_loses_nothing(tmp_pa
     assert "going on where the last run was stopped" in output
     assert "micro-batch 0 " not in output, output
     assert "every flight came out once, and its weather is the one in the source data" in output
-    assert len(list((tmp_path / "stream" / "incoming").glob("*.csv"))) == 4
+    assert len(list((tmp_path / "stream" / "incoming").glob("*.csv"))) == 7
 
 
 def test_an_output_that_exists_is_refused_before_anything_is_started(tmp_path: Path) -> None:
@@ -126,11 +127,3 @@ def _is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
-
-
-def _wait_until(condition: Callable[[], object]) -> None:
-    for _ in range(600):
-        if condition():
-            return
-        time.sleep(0.1)
-    raise AssertionError("it never came to that")

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
+from tests.support import PATIENCE
 from udfs.demo import _server
 
-PATIENCE = 20.0
 COMMAND = [sys.executable, "-m", "udfs.demo._server"]
 
 

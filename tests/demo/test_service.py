@@ -7,8 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -17,11 +16,11 @@ import httpx
 import pytest
 import trio
 
+from tests.support import wait_until
 from udfs.demo import _service
 from udfs.demo._data import plane_by_tailnum, weather_by_hour
 from udfs.demo._service import Behaviour, Service, service
 
-PATIENCE = 20.0
 PROMPT = Behaviour(mean_seconds=0, straggler_share=0, error_share=0)
 SLOW = Behaviour(straggler_share=1, straggler_seconds=(1000, 1000), error_share=0)
 
@@ -45,14 +44,6 @@ def is_alive(pid: int) -> bool:
     with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return True
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Return when the condition holds; fail if it does not in good time."""
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "this took too long"
-        time.sleep(0.01)
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +102,7 @@ def test_two_services_of_one_seed_answer_alike() -> None:
 
 async def test_a_client_that_hangs_up_is_no_longer_in_flight() -> None:
     def shows(lookup: Service, in_flight: int) -> None:
-        until(lambda: lookup.stats().in_flight == in_flight)
+        wait_until(lambda: lookup.stats().in_flight == in_flight)
 
     with service(SLOW) as lookup:
         async with (
@@ -151,12 +142,12 @@ def test_sigterm_ends_it_even_while_requests_wait() -> None:
                     await http.get("/planes/N10156", timeout=None)
 
             nursery.start_soon(get)
-            await trio.to_thread.run_sync(until, lambda: lookup.stats().in_flight == 1)
+            await trio.to_thread.run_sync(wait_until, lambda: lookup.stats().in_flight == 1)
             os.kill(lookup.pid, signal.SIGTERM)
 
     with service(SLOW) as lookup:
         trio.run(main, lookup)
-        until(lambda: not is_alive(lookup.pid))
+        wait_until(lambda: not is_alive(lookup.pid))
 
 
 @pytest.mark.parametrize("forks", [False, True])
@@ -170,7 +161,7 @@ def test_it_ends_when_its_parent_is_killed(forks: bool) -> None:
         parent.kill()
         parent.wait()
     try:
-        until(lambda: not is_alive(pid))
+        wait_until(lambda: not is_alive(pid))
         assert not child or is_alive(child)
     finally:
         if child:

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import pytest
 
+from tests.support import PATIENCE
 from trio_asyncio_io.policies import CacheError
 from trio_asyncio_io.policies._store import VERSION, Find, Keep, Store
 
@@ -341,13 +342,13 @@ def test_several_processes_make_a_file_at_the_same_instant(tmp_path: Path) -> No
             process.stdin.write(f"{instant}\n")
             process.stdin.flush()
     for process in processes:
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE)
         assert process.returncode == 0
 
 
 def test_several_processes_use_a_file_at_once(path: Path) -> None:
     processes = [subprocess.Popen([sys.executable, "-c", HAMMER, str(path), str(seed)]) for seed in range(4)]
-    assert [process.wait(100) for process in processes] == [0, 0, 0, 0]
+    assert [process.wait(PATIENCE) for process in processes] == [0, 0, 0, 0]
     with Opened(path) as one:
         found = one.find(*map(str, range(50)))
     assert found == [b"value of %d" % number for number in range(50)]

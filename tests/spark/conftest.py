@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
 import tests.service
-from tests.service import PATIENCE, Service
+from tests.service import Service
+from tests.support import PATIENCE
 
 HERE = Path(__file__).parent
 

@@ -13,12 +13,12 @@ import trio
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
+from tests.support import PATIENCE
 from udfs import CarryOver, keyed_wait, ordered_wait, unordered_wait
 from udfs._buckets import bucket_ids
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-PATIENCE = 120.0  # seconds that only a hang takes: the first micro-batch starts everything
 SHORT = CarryOver(budget=0.2, most=100)
 
 slow = pytest.mark.timeout(3 * PATIENCE, method="thread")

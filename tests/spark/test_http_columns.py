@@ -14,9 +14,9 @@ from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
+from tests.support import PATIENCE
 from udfs.http_columns import http_get, http_request, register_http
 
-PATIENCE = 30.0
 ERROR = "struct<type:string,message:string,attempts:int,seconds:double>"
 SCHEMA = f"struct<status:int,headers:map<string,string>,body:string,error:{ERROR}>"
 

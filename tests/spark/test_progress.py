@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,9 @@ from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 from rich.console import Console
 
+from tests.support import PATIENCE, wait_until
 from udfs import ordered_wait, unordered_wait
 from udfs.progress import progress
-
-PATIENCE = 60.0  # seconds that only a hang takes
 
 
 def terminal() -> Console:
@@ -30,10 +28,7 @@ def written(console: Console) -> str:
 
 
 def wait_until_shown(console: Console, text: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while text not in written(console):
-        assert time.monotonic() < deadline, written(console)[-300:]
-        time.sleep(0.05)
+    wait_until(lambda: text in written(console), lambda: written(console)[-300:])
 
 
 def test_a_terminal_shows_the_tasks_while_they_run(spark: SparkSession, service: Any) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,10 @@ import pytest
 import trio
 from pyspark.sql import SparkSession
 
+from tests.support import PATIENCE, wait_until
+
 ROOT = Path(__file__).parents[2]
 DRIVER = Path(__file__).with_name("killed_driver.py")
-PATIENCE = 300.0  # seconds that only a hang takes
 ROWS_PER_FILE = 20
 
 
@@ -76,13 +77,13 @@ class Query:
             finally:
                 os.killpg(driver.pid, signal.SIGKILL)
                 driver.wait()
-                _until(lambda: not _of_session(driver.pid), "processes of the driver live on")
+                wait_until(lambda: not _of_session(driver.pid), "processes of the driver live on")
 
     def killed_after(self, commits: int, seconds: float) -> None:
         """Run the driver until so many micro-batches more are committed and calls are made, and so long after that."""
         calls, before = len(self.service.calls), self._commits()
         with self.running() as driver:
-            _until(
+            wait_until(
                 lambda: (
                     driver.poll() is not None
                     or (len(self.service.calls) > calls and self._commits() >= before + commits)
@@ -107,13 +108,6 @@ class Query:
         return (self._folder / "driver.log").read_text(errors="replace")[-5000:]
 
 
-def _until(predicate: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not predicate():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
-
-
 def _of_session(leader: int) -> list[str]:
     """The live processes of a session, as the kernel numbers them."""
     found = []
@@ -135,7 +129,7 @@ def _killed_again_and_again(query: Query, kills: int, seed: int) -> None:
     query.add(1)
     with query.running() as driver:
         done = list(range(query.rows))
-        _until(lambda: len(query.written()) >= query.rows or driver.poll() is not None, "rows are missing")
+        wait_until(lambda: len(query.written()) >= query.rows or driver.poll() is not None, "rows are missing")
         assert query.written() == done, query.log()
     asked = Counter(query.service.calls)
     assert all(asked[str(number)] > 1 for number in range(0, query.rows, 10))  # so they were carried over

@@ -18,13 +18,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
+from tests.support import PATIENCE
 from udfs import AsyncFunction, async_pandas_udf, ordered_wait, unordered_wait
 
 ROOT = Path(__file__).parents[2]
 FILES = 4
 ROWS_PER_FILE = 20
 ROWS = FILES * ROWS_PER_FILE
-PATIENCE = 60  # seconds that only a hang takes
 
 
 class Stream:

@@ -12,11 +12,10 @@ import pyarrow as pa
 import pytest
 import trio
 
+from tests.support import PATIENCE
 from udfs._rows import Row, rows_of
 from udfs._runtime import Runtime
 from udfs._settings import Settings
-
-PATIENCE = 30.0  # seconds that only a hang takes
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from functools import partial
 
 import trio
 
-PATIENCE = 10.0
+from tests.support import PATIENCE
 
 
 class Latch:

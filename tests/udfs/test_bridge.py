@@ -13,12 +13,12 @@ import pytest
 import trio
 
 import udfs._bridge
+from tests.support import PATIENCE
 from udfs._bridge import enrich
 from udfs._budget import Budget
 from udfs._hangup import HangUpError
 from udfs._runtime import Runtime
 
-PATIENCE = 30.0  # seconds that only a hang takes
 NOBODY: list[str] = []
 
 

@@ -18,6 +18,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.support import PATIENCE
 from tests.udfs.serving import listening, refusing
 from trio_asyncio_io import FixedDelay, retry_after
 from udfs import _http_options, _http_rows
@@ -27,7 +28,6 @@ from udfs._http_request import Request
 from udfs._http_rows import HttpWork
 from udfs.http_columns import http_get, http_request, register_http
 
-PATIENCE = 30.0
 TEXT_BY_TEXT = pa.map_(pa.string(), pa.string())
 
 

@@ -13,11 +13,10 @@ import pytest
 import trio
 
 import udfs._runtime
+from tests.support import PATIENCE
 from trio_asyncio_io import AsyncFunction
 from udfs._bridge import enrich
 from udfs._runtime import Runtime
-
-PATIENCE = 30.0  # seconds that only a hang takes
 
 
 class Counted(AsyncFunction[int, int]):

@@ -127,11 +127,14 @@ def _watch(query: Any, arrivals: threading.Thread, days: int, console: Console) 
         while arrivals.is_alive() or seen + 1 < days:
             if query.awaitTermination(LOOK_SECONDS):  # raises what ended it
                 return
-            last = query.lastProgress
-            if last is None or last.batchId == seen:
-                continue
-            seen = last.batchId
-            if last.numInputRows:
-                seconds = last.batchDuration / 1000
-                console.print(f"micro-batch {seen} in {seconds:.1f} s: {summary(last.observedMetrics['flights'])}")
+            for report in query.recentProgress:  # not only the last: several may have ended since the last look
+                if report.batchId > seen:
+                    seen = report.batchId
+                    _show(report, console)
             progress.update(task, completed=seen + 1, detail=f"{seen + 1} of {days}")
+
+
+def _show(report: Any, console: Console) -> None:
+    if report.numInputRows:
+        seconds = report.batchDuration / 1000
+        console.print(f"micro-batch {report.batchId} in {seconds:.1f} s: {summary(report.observedMetrics['flights'])}")
