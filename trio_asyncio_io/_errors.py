@@ -53,7 +53,8 @@ class ElementTimeoutError(_TimeoutError):
 class AttemptTimeoutError(_TimeoutError):
     """One attempt did not end within the retry strategy's `attempt_timeout`, and has unwound.
 
-    It is always worth another attempt; where there is none left, it is the element's failure.
+    The operator that raised it always retries it; if there is no attempt left, it is the element's failure. To an
+    operator around that one it is an exception of the function, and `retry_on` decides.
 
     Attributes:
         timeout: The timeout that was missed, in seconds.

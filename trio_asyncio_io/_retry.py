@@ -51,7 +51,8 @@ class RetryStrategy(ABC):
         retry_on_result: A predicate, result -> bool: True calls again. None looks at no result. When the
             retries are used up, the last result stands.
         attempt_timeout: Seconds for each attempt, above 0. One that takes longer is cancelled, and when it has unwound
-            counts as having raised an `AttemptTimeoutError`, which is worth another call whatever `retry_on` says.
+            counts as having raised an `AttemptTimeoutError`, which is worth another call whatever `retry_on` says. (One
+            that the function raises, from an operator inside it, is retried only if `retry_on` matches it.)
             `math.inf`, the default: only the element's own deadline ends an attempt.
         retry_after: exception -> the seconds that its sender asks the caller to wait, or None. The next attempt begins
             not before that, nor before the backoff; the element's deadline goes on. None asks no exception.

@@ -58,6 +58,20 @@ async def test_the_last_attempts_timeout_is_the_elements_failure(wait: Any, auto
     assert (statistics.failed, statistics.timed_out, statistics.retried) == (1, 0, 1)
 
 
+@pytest.mark.parametrize("outer_timeout", [math.inf, 20.0])
+@pytest.mark.parametrize(("retry_on", "calls"), [(ConnectionError, 1), (TimeoutError, 1), (AttemptTimeoutError, 3)])
+async def test_the_attempt_timeout_of_an_operator_inside_the_function_is_retried_only_if_retry_on_matches(
+    wait: Any, autojump_clock: MockClock, retry_on: Any, calls: int, outer_timeout: float
+) -> None:
+    async def enrich(value: str) -> list[str]:
+        return await outputs(ordered_wait(value, Scripted(default=Step(math.inf)), timeout=60.0, retry=late(0)))
+
+    recorder = Recorder(enrich)
+    retry = FixedDelay(2, 1.0, retry_on=retry_on, attempt_timeout=outer_timeout)
+    assert await outputs(wait("a", recorder, timeout=60.0, retry=retry, on_error="skip")) == []
+    assert len(recorder.calls) == calls
+
+
 def late(max_retries: int) -> FixedDelay:
     return FixedDelay(max_retries, 1.0, attempt_timeout=2.0)
 
