@@ -19,6 +19,7 @@ import trio
 from ._elements import describe
 from ._errors import AttemptTimeoutError, NotAsyncError
 from ._ledger import Ledger
+from ._notes import Notes
 from ._options import Options
 from ._queue import Entry
 from ._retry import RetryStrategy
@@ -34,7 +35,7 @@ Timeouts: TypeAlias = dict[int, AttemptTimeoutError]
 _log = logging.getLogger("trio_asyncio_io")
 
 
-def attempts_of(function: Any, options: Options, ledger: Ledger) -> Call:
+def attempts_of(function: Any, options: Options, ledger: Ledger, notes: Notes) -> Call:
     """All calls for one element: entry -> awaitable of the function's result."""
     retry = options.retry
     call = _once(function.invoke)
@@ -46,7 +47,7 @@ def attempts_of(function: Any, options: Options, ledger: Ledger) -> Call:
         call = _timed(call, retry.attempt_timeout, timeouts)
     if options.observer is not None:
         call = _observed(call, ledger)
-    return call if retry is None else _Repeated(call, retry, ledger, timeouts)
+    return call if retry is None else _Repeated(call, retry, ledger, timeouts, notes)
 
 
 def flusher_of(function: Any, ledger: Ledger) -> Callable[[], None] | None:
@@ -112,9 +113,10 @@ def _observed(once: Call, ledger: Ledger) -> Call:
 class _Repeated:
     """A call that is made again as the strategy says. A loop: two attempts of one element never run at once."""
 
-    def __init__(self, once: Call, strategy: RetryStrategy, ledger: Ledger, timeouts: Timeouts) -> None:
+    def __init__(self, once: Call, strategy: RetryStrategy, ledger: Ledger, timeouts: Timeouts, notes: Notes) -> None:
         self._once = once
         self._timeouts = timeouts
+        self._notes = notes
         self._strategy = strategy
         self._max_retries = strategy.max_retries
         self._retries_result = strategy.retries_result
@@ -131,7 +133,7 @@ class _Repeated:
                 if not self._is_worth_another(error, entry):
                     raise
                 if not self._may_retry():
-                    error.add_note("it was not retried: the operator's retry budget is used up")
+                    self._notes.add(error, "it was not retried: the operator's retry budget is used up")
                     raise
                 wait = self._strategy.wait(entry.attempts, self._random.random(), error)
             else:

@@ -96,7 +96,7 @@ def raise_as_it_is(error: BaseException) -> None:
     try:
         raise error
     finally:
-        error.__context__ = context
+        BaseException.__setattr__(error, "__context__", context)  # it may be a frozen dataclass
 
 
 def is_cancelled(error: BaseException) -> bool:
