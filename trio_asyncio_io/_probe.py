@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["attribute_of", "leaves_of"]
+__all__ = ["attribute_of", "leaves_of", "text_of"]
 
 
 def attribute_of(owner: object, name: str) -> Any:
@@ -25,3 +25,11 @@ def leaves_of(error: BaseException) -> Iterator[BaseException]:
             rest += reversed(error.exceptions)
         else:
             yield error
+
+
+def text_of(error: BaseException) -> str:
+    """The exception's message; a description if its `__str__` raises."""
+    try:
+        return str(error)
+    except Exception as problem:  # noqa: BLE001 - it must not hide the exception that is being reported
+        return f"<{type(error).__name__} whose str raised {type(problem).__name__}>"
