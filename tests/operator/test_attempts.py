@@ -128,6 +128,49 @@ async def test_a_retry_after_beyond_the_deadline_ends_at_the_deadline(wait: Any,
     assert trio.current_time() == 10.0
 
 
+async def test_what_a_nursery_in_the_function_raises_is_retried_by_the_types_in_it(
+    wait: Any, autojump_clock: MockClock
+) -> None:
+    """With the longest wait that one of the exceptions asks for."""
+
+    async def refuse(seconds: float) -> None:
+        raise Busy(seconds)
+
+    async def enrich(value: str) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(refuse, 3.0)
+            nursery.start_soon(refuse, 7.0)
+
+    recorder = Recorder(enrich)
+    async with wait("a", recorder, timeout=60.0, retry=FixedDelay(1, 1.0, retry_on=Busy), on_error=kind_of) as results:
+        assert [result async for result in results] == ["ExceptionGroup"]
+    assert [call.started for call in recorder.calls] == [0.0, 7.0]
+
+
+async def kind_of(value: str, error: Exception) -> str:
+    return type(error).__name__
+
+
+@pytest.mark.parametrize("name", ["retry_on", "retry_on_result", "retry_after"])
+async def test_what_a_predicate_raises_is_the_failure_of_its_element(
+    wait: Any, autojump_clock: MockClock, name: str
+) -> None:
+    def broken(_: Any) -> Any:
+        raise ZeroDivisionError("broken")
+
+    step = Step() if name == "retry_on_result" else Step(error=Busy(1.0))
+    retry = FixedDelay(3, 1.0, **{name: broken})  # type: ignore[arg-type]
+    async with wait(
+        "ab", Scripted({"a": step}, default=Step(1.0)), timeout=60.0, retry=retry, on_error="dead_letter"
+    ) as results:
+        async for _ in results:
+            pass
+        letters = {letter.element: letter async for letter in results.dead_letters}
+    assert (repr(letters["a"].error), letters["a"].attempts) == ("ZeroDivisionError('broken')", 1)
+    if name != "retry_on_result":
+        assert isinstance(letters["a"].error.__context__, Busy)
+
+
 async def test_a_budget_bounds_the_retries_of_all_elements_together(wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(1.0, error=OSError)))
     retry = FixedDelay(5, 0.0, budget=RetryBudget(ratio=0.1, reserve=3))
