@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 __all__ = ["attribute_of", "leaves_of", "text_of"]
 
@@ -21,8 +21,8 @@ def leaves_of(error: BaseException) -> Iterator[BaseException]:
     rest = [error]
     while rest:
         error = rest.pop()
-        if isinstance(error, BaseExceptionGroup):
-            rest += reversed(error.exceptions)
+        if issubclass(type(error), BaseExceptionGroup):  # not `isinstance`, which reads `__class__`
+            rest += reversed(cast(BaseExceptionGroup[BaseException], error).exceptions)
         else:
             yield error
 

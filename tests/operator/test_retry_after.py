@@ -196,8 +196,14 @@ def test_headers_that_are_not_a_mapping_are_ignored(headers: Any) -> None:
     assert retry_after(Refused(response=response)) is None
 
 
-def test_properties_that_raise_count_as_absent() -> None:
-    assert retry_after(PropertyError()) is None
+class OpaqueError(Exception):
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+@pytest.mark.parametrize("kind", [PropertyError, OpaqueError])
+def test_properties_that_raise_count_as_absent(kind: type[Exception]) -> None:
+    assert retry_after(kind()) is None
 
 
 @pytest.mark.parametrize("error", [Refused(retry_after=10**400), PropertyError("gone")], ids=["a number", "a property"])
