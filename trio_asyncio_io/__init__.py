@@ -8,8 +8,8 @@
 #              _deadlines  _invocation  _letters    |  _ledger
 #              _attempts  _function                 |  _ordered  _unordered  _keyed  (_queue)
 #                                                   |  _options  _retry  _retry_after  _retry_budget  _transient
-#                                                   |  _snapshot  _statistics  _dead_letter  _observer
-#                                                   |  _errors  _elements  _watermarks  _probe
+#                                                   |  _snapshot  _statistics  _dead_letter  _portable  _observer
+#                                                   |  _errors  _elements  _watermarks  _probe  _notes
 #
 #     adapters  checkpoints  opentelemetry  policies  progress (_display)  testing
 #         beside the operator, which knows none of them

@@ -19,6 +19,7 @@ import trio
 from ._elements import describe
 from ._errors import AttemptTimeoutError, NotAsyncError
 from ._ledger import Ledger
+from ._notes import Notes
 from ._options import Options
 from ._queue import Entry
 from ._retry import RetryStrategy
@@ -28,21 +29,25 @@ __all__ = ["Call", "attempts_of", "flusher_of"]
 
 Call: TypeAlias = Callable[[Entry], Awaitable[Any]]
 
+# By id: the timeouts of this operator's attempts. The function may raise those of an operator inside it.
+Timeouts: TypeAlias = dict[int, AttemptTimeoutError]
+
 _log = logging.getLogger("trio_asyncio_io")
 
 
-def attempts_of(function: Any, options: Options, ledger: Ledger) -> Call:
+def attempts_of(function: Any, options: Options, ledger: Ledger, notes: Notes) -> Call:
     """All calls for one element: entry -> awaitable of the function's result."""
     retry = options.retry
     call = _once(function.invoke)
     flush = flusher_of(function, ledger)
     if flush is not None:
         call = _flushing(call, flush, ledger)
+    timeouts: Timeouts = {}
     if retry is not None and retry.attempt_timeout < inf:
-        call = _timed(call, retry.attempt_timeout)
+        call = _timed(call, retry.attempt_timeout, timeouts)
     if options.observer is not None:
         call = _observed(call, ledger)
-    return call if retry is None else _Repeated(call, retry, ledger)
+    return call if retry is None else _Repeated(call, retry, ledger, timeouts, notes)
 
 
 def flusher_of(function: Any, ledger: Ledger) -> Callable[[], None] | None:
@@ -82,12 +87,14 @@ def _flushing(once: Call, flush: Callable[[], None], ledger: Ledger) -> Call:
     return call
 
 
-def _timed(once: Call, seconds: float) -> Call:
+def _timed(once: Call, seconds: float, timeouts: Timeouts) -> Call:
     async def call(entry: Entry) -> Any:
         with trio.move_on_after(seconds):
             return await once(entry)
         what = f"attempt {entry.attempts} gave no result for {describe(entry.value)}"
-        raise AttemptTimeoutError(f"{what} within its attempt_timeout of {seconds:g} s", seconds)
+        error = AttemptTimeoutError(f"{what} within its attempt_timeout of {seconds:g} s", seconds)
+        timeouts[id(error)] = error
+        raise error
 
     return call
 
@@ -106,8 +113,10 @@ def _observed(once: Call, ledger: Ledger) -> Call:
 class _Repeated:
     """A call that is made again as the strategy says. A loop: two attempts of one element never run at once."""
 
-    def __init__(self, once: Call, strategy: RetryStrategy, ledger: Ledger) -> None:
+    def __init__(self, once: Call, strategy: RetryStrategy, ledger: Ledger, timeouts: Timeouts, notes: Notes) -> None:
         self._once = once
+        self._timeouts = timeouts
+        self._notes = notes
         self._strategy = strategy
         self._max_retries = strategy.max_retries
         self._retries_result = strategy.retries_result
@@ -124,7 +133,7 @@ class _Repeated:
                 if not self._is_worth_another(error, entry):
                     raise
                 if not self._may_retry():
-                    error.add_note("it was not retried: the operator's retry budget is used up")
+                    self._notes.add(error, "it was not retried: the operator's retry budget is used up")
                     raise
                 wait = self._strategy.wait(entry.attempts, self._random.random(), error)
             else:
@@ -135,9 +144,10 @@ class _Repeated:
             self._counters.retried += 1
 
     def _is_worth_another(self, error: Exception, entry: Entry) -> bool:
+        is_own_timeout = self._timeouts.pop(id(error), None) is not None
         if entry.attempts > self._max_retries or isinstance(error, NotAsyncError):
             return False
-        return isinstance(error, AttemptTimeoutError) or self._strategy.retries_exception(error)
+        return is_own_timeout or self._strategy.retries_exception(error)
 
     def _may_retry(self) -> bool:
         if self._account.withdraw():

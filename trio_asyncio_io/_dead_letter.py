@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import dataclass
 from typing import Any
 
+from ._portable import LostError, chain_of, chained
+
 __all__ = ["DeadLetter", "LostError"]
-
-
-class LostError(Exception):
-    """Stands in a restored snapshot for an exception that does not pickle; says what it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +17,8 @@ class DeadLetter:
     Attributes:
         element: The `StreamRecord` or bare value that was accepted.
         error: The exception of its last attempt; an `ElementTimeoutError` if its deadline struck. In a pickle it is
-            a `LostError` with the same words if it does not pickle itself.
+            a `LostError` with the same words if it does not pickle itself. Its notes and causes are in the pickle, too;
+            tracebacks are not.
         attempts: Calls made for it.
         seconds: From the start of its invocation to its failure, on Trio's clock.
     """
@@ -30,13 +28,12 @@ class DeadLetter:
     attempts: int
     seconds: float
 
+    def __copy__(self) -> DeadLetter:
+        return self  # not by `__reduce__`: the error stays itself
+
     def __reduce__(self) -> Any:
-        return DeadLetter, (self.element, _picklable(self.error), self.attempts, self.seconds)
+        return _restored, (self.element, chain_of(self.error), self.attempts, self.seconds)
 
 
-def _picklable(error: Exception) -> Exception:
-    try:
-        pickle.loads(pickle.dumps(error))  # noqa: S301 - made a moment ago; many exceptions fail in the second half only
-    except Exception:  # noqa: BLE001 - whatever a class's own pickling raises
-        return LostError(f"{type(error).__name__}: {error}")
-    return error
+def _restored(element: Any, chain: list[Any], attempts: int, seconds: float) -> DeadLetter:
+    return DeadLetter(element, chained(chain), attempts, seconds)

@@ -58,5 +58,6 @@ def describe(value: object, limit: int = 80) -> str:
         text = repr(value)
     except Exception as error:  # noqa: BLE001 - a broken repr must not hide the error that is being told
         text = f"<{type(value).__name__} whose repr raised {type(error).__name__}>"
-    text = " ".join(text.split())
+    text = " ".join(text.split())[: limit + 1]
+    text = text.encode("utf-8", "backslashreplace").decode()  # a repr may hold lone surrogates
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -53,7 +53,8 @@ class ElementTimeoutError(_TimeoutError):
 class AttemptTimeoutError(_TimeoutError):
     """One attempt did not end within the retry strategy's `attempt_timeout`, and has unwound.
 
-    It is always worth another attempt; where there is none left, it is the element's failure.
+    The operator that raised it always retries it; if there is no attempt left, it is the element's failure. To an
+    operator around that one it is an exception of the function, and `retry_on` decides.
 
     Attributes:
         timeout: The timeout that was missed, in seconds.
@@ -95,7 +96,7 @@ def raise_as_it_is(error: BaseException) -> None:
     try:
         raise error
     finally:
-        error.__context__ = context
+        BaseException.__setattr__(error, "__context__", context)  # it may be a frozen dataclass
 
 
 def is_cancelled(error: BaseException) -> bool:

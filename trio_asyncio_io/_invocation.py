@@ -16,6 +16,7 @@ from ._elements import describe
 from ._errors import ElementTimeoutError, NotAsyncError
 from ._function import awaitable_from
 from ._ledger import Ledger
+from ._notes import Notes
 from ._options import OnTimeout, Options
 from ._queue import Entry
 
@@ -33,6 +34,7 @@ class Invocation:
     Attributes:
         call: entry -> awaitable of the function's result, retries included.
         outputs: The function's result -> the outputs.
+        notes: What the operator adds to exceptions.
         flush: Tell the function that nobody else will come for a while, if that is so and it wants to know.
     """
 
@@ -40,7 +42,8 @@ class Invocation:
         self._options = options
         self._ledger = ledger
         self._on_timeout: OnTimeout | None = options.on_timeout or _timeout_method(function)
-        self.call: Call = attempts_of(function, options, ledger)
+        self.notes = Notes()
+        self.call: Call = attempts_of(function, options, ledger, self.notes)
         self.flush: Callable[[], None] = flusher_of(function, ledger) or _do_nothing
         self._raises = options.on_error == "raise"
         self._policy: Callable[[Entry, Exception], Awaitable[Sequence[Any]]] = {
@@ -95,7 +98,7 @@ class Invocation:
         """The error, with a note of the element and the attempt."""
         retry = self._options.retry
         of = f" of {retry.max_retries + 1}" if retry else ""
-        error.add_note(f"element {entry.sequence}, {describe(entry.value)}, attempt {entry.attempts}{of}")
+        self.notes.add(error, f"element {entry.sequence}, {describe(entry.value)}, attempt {entry.attempts}{of}")
         return error
 
     async def _timed_out(self, entry: Entry) -> Sequence[Any]:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
+from ._elements import describe
 from ._keyed import KeyedStreamElementQueue
 from ._ledger import Ledger
 from ._observer import Observer
@@ -21,11 +22,17 @@ _log = logging.getLogger("trio_asyncio_io")
 
 
 class ObservedLedger(Ledger):
-    """A ledger that tells an observer of each step that it writes down."""
+    """A ledger that tells an observer of each step that it writes down.
+
+    After a hook has raised, the observer is called only for the ends of invocations that it has seen start, so that it
+    can release what it holds for them.
+    """
 
     def __init__(self, queue: StreamElementQueue, restored: Snapshot | None, observer: Observer) -> None:
         super().__init__(queue, restored)
         self._observer = observer
+        self._has_failed = False
+        self._open: set[int] = set()  # the sequences of invocations that have started and not ended
 
     def accept(self, element: Any, now: float, results: Sequence[Any] | None = None) -> Entry | None:
         entry = super().accept(element, now, results)
@@ -35,7 +42,9 @@ class ObservedLedger(Ledger):
 
     def start(self, now: float) -> Entry:
         entry = super().start(now)
-        self._tell("started", entry)
+        if not self._has_failed:
+            self._open.add(entry.sequence)
+            self._tell("started", entry)
         return entry
 
     def attempt_failed(self, entry: Entry, error: Exception) -> None:
@@ -43,20 +52,20 @@ class ObservedLedger(Ledger):
 
     def time_out(self, entry: Entry, now: float) -> None:
         super().time_out(entry, now)
-        self._tell("timed_out", entry, entry.attempts, now - entry.since)
+        self._tell_end("timed_out", entry, entry.attempts, now - entry.since)
 
     def complete(self, entry: Entry, results: Sequence[Any], now: float) -> None:
         seconds = now - entry.since
         super().complete(entry, results, now)
-        self._tell("completed", entry, entry.attempts, seconds)
+        self._tell_end("completed", entry, entry.attempts, seconds)
 
     def fail(self, entry: Entry, error: Exception, now: float) -> None:
         super().fail(entry, error, now)
-        self._tell("failed", entry, entry.attempts, now - entry.since, error)
+        self._tell_end("failed", entry, entry.attempts, now - entry.since, error)
 
     def cancel(self, entry: Entry, now: float) -> None:
         super().cancel(entry, now)
-        self._tell("cancelled", entry, entry.attempts, now - entry.since)
+        self._tell_end("cancelled", entry, entry.attempts, now - entry.since)
 
     def received(self, entry: Entry) -> bool:
         gone = super().received(entry)
@@ -68,12 +77,22 @@ class ObservedLedger(Ledger):
         super().received_letter(entry)
         self._tell("emitted", entry)
 
+    def _tell_end(self, hook: str, entry: Entry, *more: Any) -> None:
+        if not self._has_failed or entry.sequence in self._open:
+            self._call(hook, entry, more)
+        self._open.discard(entry.sequence)
+
     def _tell(self, hook: str, entry: Entry, *more: Any) -> None:
+        if not self._has_failed:
+            self._call(hook, entry, more)
+
+    def _call(self, hook: str, entry: Entry, more: tuple[Any, ...]) -> None:
         try:
             getattr(self._observer, hook)(entry.sequence, entry.element, *more)
         except Exception:  # noqa: BLE001 - the observer's own; the operator does not depend on it
-            _log.exception("%s of the observer %r raised; it is told nothing more", hook, self._observer)
-            self._observer = Observer()
+            if not self._has_failed:
+                _log.exception("%s of the observer %s raised; it is told nothing more", hook, describe(self._observer))
+            self._has_failed = True
 
 
 def ledger_for(options: Options) -> Ledger:

@@ -205,10 +205,11 @@ class AsyncWaitOperator(Generic[T, R]):
         if self._failure is None:
             self._failure = error
             self._ledger.close()
-            self._feeder.stop(trio.BrokenResourceError, f"the operator has failed: {error!r}", error)
+            self._feeder.stop(trio.BrokenResourceError, f"the operator has failed: {describe(error, 200)}", error)
             self._nursery.cancel_scope.cancel()
         elif error is not self._failure:
-            self._failure.add_note(f"while the operator stopped, this was raised too: {describe(error, 200)}")
+            text = f"while the operator stopped, this was raised too: {describe(error, 200)}"
+            self._invocation.notes.add(self._failure, text)
 
     async def _unwind(self, error: BaseException | None) -> BaseException | None:
         """Wait until all have unwound; what came of it, where `error` came out of the body."""
@@ -242,7 +243,7 @@ class AsyncWaitOperator(Generic[T, R]):
             _, told = parted(outcome, is_cancelled)
             if told is None:
                 return error
-            told.add_note(f"the function's close() raised too: {describe(error, 200)}")
+            self._invocation.notes.add(told, f"the function's close() raised too: {describe(error, 200)}")
         return outcome
 
     def _check_entered(self) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
-__all__ = ["attribute_of", "leaves_of"]
+__all__ = ["attribute_of", "leaves_of", "text_of"]
 
 
 def attribute_of(owner: object, name: str) -> Any:
@@ -21,7 +21,15 @@ def leaves_of(error: BaseException) -> Iterator[BaseException]:
     rest = [error]
     while rest:
         error = rest.pop()
-        if isinstance(error, BaseExceptionGroup):
-            rest += reversed(error.exceptions)
+        if issubclass(type(error), BaseExceptionGroup):  # not `isinstance`, which reads `__class__`
+            rest += reversed(cast(BaseExceptionGroup[BaseException], error).exceptions)
         else:
             yield error
+
+
+def text_of(error: BaseException) -> str:
+    """The exception's message; a description if its `__str__` raises."""
+    try:
+        return str(error)
+    except Exception as problem:  # noqa: BLE001 - it must not hide the exception that is being reported
+        return f"<{type(error).__name__} whose str raised {type(problem).__name__}>"

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeAlias
 
+from ._probe import leaves_of
 from ._retry_after import retry_after
 from ._retry_budget import RetryBudget
 
@@ -48,10 +49,13 @@ class RetryStrategy(ABC):
         max_retries: Most calls after the first, at least 0.
         retry_on: An exception type, a tuple of them, or a predicate: exception -> bool. `transient` is the predicate
             for services: with `Exception`, the default, a status 401 or 404 and a bug in the function are retried, too.
+            Types match an exception group, as a nursery in the function raises it, if they match each exception in it.
+            A predicate gets the group itself. What a predicate raises is the element's failure.
         retry_on_result: A predicate, result -> bool: True calls again. None looks at no result. When the
             retries are used up, the last result stands.
         attempt_timeout: Seconds for each attempt, above 0. One that takes longer is cancelled, and when it has unwound
-            counts as having raised an `AttemptTimeoutError`, which is worth another call whatever `retry_on` says.
+            counts as having raised an `AttemptTimeoutError`, which is worth another call whatever `retry_on` says. (One
+            that the function raises, from an operator inside it, is retried only if `retry_on` matches it.)
             `math.inf`, the default: only the element's own deadline ends an attempt.
         retry_after: exception -> the seconds that its sender asks the caller to wait, or None. The next attempt begins
             not before that, nor before the backoff; the element's deadline goes on. None asks no exception.
@@ -104,9 +108,10 @@ class RetryStrategy(ABC):
 
     def retries_exception(self, exception: Exception) -> bool:
         """Whether this exception is worth another call."""
-        if isinstance(self.retry_on, type | tuple):
-            return isinstance(exception, self.retry_on)
-        return bool(self.retry_on(exception))
+        types = self.retry_on
+        if not isinstance(types, type | tuple):
+            return bool(types(exception))
+        return isinstance(exception, types) or all(isinstance(leaf, types) for leaf in leaves_of(exception))
 
     def retries_result(self, result: Any) -> bool:
         """Whether this result is worth another call."""

@@ -21,9 +21,10 @@ class WatermarkClock:
     """
 
     def __init__(self, max_out_of_orderness: Any) -> None:
-        if max_out_of_orderness < max_out_of_orderness - max_out_of_orderness:
-            raise ValueError(f"max_out_of_orderness must not be negative, got {max_out_of_orderness!r}")
-        self._bound = max_out_of_orderness
+        bound = max_out_of_orderness
+        if bound < bound - bound or _is_null(bound):
+            raise ValueError(f"max_out_of_orderness must not be negative, got {bound!r}")
+        self._bound = bound
         self._latest: Any = None
         self._told: Any = None
 
@@ -33,7 +34,7 @@ class WatermarkClock:
         A watermark is a wall that makes the records before it wait for each other, so one is sent only when
         time has moved on by another bound since the last: the unordered output stays free in between.
         """
-        if timestamp is None or (self._latest is not None and not timestamp > self._latest):
+        if _is_null(timestamp) or (self._latest is not None and not timestamp > self._latest):
             return None
         self._latest = timestamp
         reached = timestamp - self._bound
@@ -48,6 +49,16 @@ class WatermarkClock:
             return None
         self._told = self._latest - self._bound
         return Watermark(self._told)
+
+
+def _is_null(timestamp: Any) -> bool:
+    """Whether this is None, NaN, or NaT or NA of pandas: except None, they are not equal to themselves."""
+    if timestamp is None:
+        return True
+    try:
+        return bool(timestamp != timestamp)  # noqa: PLR0124
+    except TypeError:  # of NA
+        return True
 
 
 @overload
@@ -72,7 +83,7 @@ def assign_watermarks(
     Args:
         source: An iterable or an async iterable of bare values. It is read lazily and never closed.
         timestamp: value -> event time, of any one type that can be compared; None says that the record has
-            none, and it moves no watermark.
+            none, as do NaN, NaT and NA, and it moves no watermark.
         max_out_of_orderness: How much older than the latest record a record may still be, in the
             timestamps' unit or as what one subtracts from them (a `timedelta` for a `datetime`); not negative.
 
@@ -80,7 +91,7 @@ def assign_watermarks(
         An iterator, or an async iterator if the source is one.
 
     Raises:
-        ValueError: `max_out_of_orderness` is negative.
+        ValueError: `max_out_of_orderness` is negative or NaN.
 
     Example:
         >>> list(assign_watermarks([3, 5, 4], timestamp=lambda value: value, max_out_of_orderness=2))[:2]

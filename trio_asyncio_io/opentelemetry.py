@@ -7,7 +7,7 @@ The spans, named after the operator, and the metrics have these attributes; thos
     trio_asyncio_io.sequence *  the record's position in the operator's input, from 0
     trio_asyncio_io.attempts *  calls that were made
     trio_asyncio_io.element  *  what `describe` says of the element; only if you ask for it
-    error.type                  the exception's class, or "timeout"; only of what failed or timed out
+    error.type                  the exception's class with its module, or "timeout"; only of what failed or timed out
 
     metric                                 kind             unit
     trio_asyncio_io.invocations            counter          {invocation}   ended, by outcome
@@ -28,6 +28,7 @@ import trio
 
 from ._errors import AttemptTimeoutError
 from ._observer import Observer
+from ._probe import text_of
 
 try:
     from opentelemetry import context, metrics, trace
@@ -127,9 +128,11 @@ class OpenTelemetryObserver(Observer):
 
     def failed(self, sequence: int, element: Any, attempts: int, seconds: float, error: Exception) -> None:
         span = self._running.get(trio.lowlevel.current_task())
-        if span is not None:
-            span.record(error, attempts)
-        self._end("failed", attempts, seconds, type(error).__qualname__)
+        try:
+            if span is not None:
+                span.record(error, attempts)
+        finally:
+            self._end("failed", attempts, seconds, _type_of(error))
 
     def cancelled(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
         self._end("cancelled", attempts, seconds)
@@ -142,10 +145,12 @@ class OpenTelemetryObserver(Observer):
         ending: dict[str, AttributeValue] = {f"{_SCOPE}.outcome": outcome}
         if error_type is not None:
             ending["error.type"] = error_type
-        if span is not None:
-            span.end({**ending, f"{_SCOPE}.attempts": attempts})
-        self._meters.active.add(-1, self._attributes)
-        self._meters.ended({**self._attributes, **ending}, self._attributes, attempts, seconds)
+        try:
+            if span is not None:
+                span.end({**ending, f"{_SCOPE}.attempts": attempts})
+        finally:  # a span processor may raise
+            self._meters.active.add(-1, self._attributes)
+            self._meters.ended({**self._attributes, **ending}, self._attributes, attempts, seconds)
 
     def _put_description(self, span: trace.Span, element: Any) -> None:
         if self._describe is None or not span.is_recording():
@@ -174,14 +179,22 @@ class _Span:
         if attempt == self._recorded:
             return
         self._recorded = attempt
-        self.span.record_exception(error, {f"{_SCOPE}.attempt": attempt, **_without_element(error)})
+        attributes: dict[str, AttributeValue] = {f"{_SCOPE}.attempt": attempt, **_without_element(error)}
+        try:
+            self.span.record_exception(error, attributes)
+        except Exception:  # noqa: BLE001 - the exception's `__str__` raises
+            self.span.add_event(
+                "exception", {"exception.type": _type_of(error), "exception.message": text_of(error), **attributes}
+            )
 
     def end(self, attributes: Mapping[str, AttributeValue]) -> None:
         context.detach(self._token)
-        self.span.set_attributes(attributes)
-        if "error.type" in attributes:
-            self.span.set_status(trace.StatusCode.ERROR, str(attributes["error.type"]))
-        self.span.end()
+        try:
+            self.span.set_attributes(attributes)
+            if "error.type" in attributes:
+                self.span.set_status(trace.StatusCode.ERROR, str(attributes["error.type"]))
+        finally:
+            self.span.end()
 
 
 class _Meters:
@@ -213,6 +226,12 @@ class _Meters:
         self._attempts.add(attempts, attributes)
         if attempts > 1:
             self._retries.add(attempts - 1, attributes)
+
+
+def _type_of(error: Exception) -> str:
+    """The class's name as in `exception.type`: with its module, unless it is built in."""
+    kind = type(error)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _without_element(error: Exception) -> dict[str, str]:

@@ -220,6 +220,11 @@ class HostileTextError(OSError):
         raise RuntimeError("no text")
 
 
+class OpaqueError(ConnectionError):
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+
 def endless() -> OSError:
     first, second = OSError("first"), OSError("second")
     first.__cause__, second.__cause__ = second, first
@@ -235,6 +240,10 @@ def test_properties_that_raise_count_as_absent() -> None:
 )
 def test_it_never_raises(error: Exception) -> None:
     assert not transient(error)
+
+
+def test_it_does_not_raise_even_if_every_attribute_does() -> None:
+    assert not transient(OpaqueError("x"))
 
 
 def test_it_pickles_as_part_of_a_strategy() -> None:

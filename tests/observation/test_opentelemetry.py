@@ -371,6 +371,81 @@ async def test_a_description_that_fails_is_an_event_and_the_observer_goes_on(
     assert caplog.text == ""
 
 
+class FailsOnce(SpanProcessor):
+    def __init__(self, step: str) -> None:
+        self._step = step
+
+    def on_start(self, span: Span, parent_context: Any = None) -> None:
+        self._fail("start")
+
+    def on_end(self, span: ReadableSpan) -> None:
+        self._fail("end")
+
+    def _fail(self, step: str) -> None:
+        if step == self._step:
+            self._step = ""
+            raise RuntimeError("the exporter is down")
+
+
+@pytest.mark.parametrize("step", ["start", "end"])
+@pytest.mark.parametrize("error", [None, OSError("busy")], ids=["results", "failures"])
+async def test_after_a_span_processor_has_raised_no_span_is_current_and_no_invocation_active(
+    wait: Any, backend: Backend, autojump_clock: MockClock, step: str, error: Exception | None
+) -> None:
+    async def trace_current(value: int) -> int:
+        await trio.sleep(1.0)
+        current.append(trace.get_current_span().is_recording())
+        if error is not None:
+            raise error
+        return value
+
+    current: list[bool] = []
+    observer = backend.observer()
+    backend.tracers.add_span_processor(FailsOnce(step))
+    await run(wait(range(20), trace_current, capacity=4, timeout=5.0, on_error="skip", observer=observer))
+    assert current[4:] == [False] * 16
+    assert observer._running == {}
+    assert backend.numbers("active_invocations") == {"": 0}
+
+
+class MuteError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+async def test_an_exception_without_a_text_is_an_event_and_the_observer_goes_on(
+    wait: Any, backend: Backend, autojump_clock: MockClock
+) -> None:
+    observer = backend.observer()
+    await run(wait("ab", Scripted({"a": Step(error=MuteError)}), timeout=5.0, on_error="skip", observer=observer))
+    [event] = [event for span in backend.spans() for event in span.events]
+    assert event.attributes is not None
+    assert event.attributes["exception.message"] == "<MuteError whose str raised RuntimeError>"
+    assert event.attributes["exception.type"] == f"{__name__}.MuteError"
+    assert event.attributes["trio_asyncio_io.attempt"] == 1
+    assert backend.numbers("invocations") == {"failed": 1, "completed": 1}
+    assert_nothing_left(backend, observer)
+
+
+async def test_the_type_of_an_error_is_the_same_in_span_metric_and_event(
+    wait: Any, backend: Backend, autojump_clock: MockClock
+) -> None:
+    await run(
+        wait(
+            "a",
+            Scripted(default=Step(error=trio.ClosedResourceError)),
+            timeout=5.0,
+            on_error="skip",
+            observer=backend.observer(),
+        )
+    )
+    [event] = backend.span().events
+    name = event.attributes["exception.type"]
+    assert name == "trio.ClosedResourceError"
+    assert attributes_of(backend.span())["error.type"] == name
+    assert backend.points("invocations")["failed"].attributes["error.type"] == name
+
+
 async def test_without_spans_there_are_metrics_and_the_span_around_stays_current(
     wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:

@@ -58,6 +58,20 @@ async def test_the_last_attempts_timeout_is_the_elements_failure(wait: Any, auto
     assert (statistics.failed, statistics.timed_out, statistics.retried) == (1, 0, 1)
 
 
+@pytest.mark.parametrize("outer_timeout", [math.inf, 20.0])
+@pytest.mark.parametrize(("retry_on", "calls"), [(ConnectionError, 1), (TimeoutError, 1), (AttemptTimeoutError, 3)])
+async def test_the_attempt_timeout_of_an_operator_inside_the_function_is_retried_only_if_retry_on_matches(
+    wait: Any, autojump_clock: MockClock, retry_on: Any, calls: int, outer_timeout: float
+) -> None:
+    async def enrich(value: str) -> list[str]:
+        return await outputs(ordered_wait(value, Scripted(default=Step(math.inf)), timeout=60.0, retry=late(0)))
+
+    recorder = Recorder(enrich)
+    retry = FixedDelay(2, 1.0, retry_on=retry_on, attempt_timeout=outer_timeout)
+    assert await outputs(wait("a", recorder, timeout=60.0, retry=retry, on_error="skip")) == []
+    assert len(recorder.calls) == calls
+
+
 def late(max_retries: int) -> FixedDelay:
     return FixedDelay(max_retries, 1.0, attempt_timeout=2.0)
 
@@ -112,6 +126,49 @@ async def test_a_retry_after_beyond_the_deadline_ends_at_the_deadline(wait: Any,
     with pytest.raises(ElementTimeoutError):
         await outputs(wait("a", function, timeout=10.0, retry=FixedDelay(5, 0.0)))
     assert trio.current_time() == 10.0
+
+
+async def test_what_a_nursery_in_the_function_raises_is_retried_by_the_types_in_it(
+    wait: Any, autojump_clock: MockClock
+) -> None:
+    """With the longest wait that one of the exceptions asks for."""
+
+    async def refuse(seconds: float) -> None:
+        raise Busy(seconds)
+
+    async def enrich(value: str) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(refuse, 3.0)
+            nursery.start_soon(refuse, 7.0)
+
+    recorder = Recorder(enrich)
+    async with wait("a", recorder, timeout=60.0, retry=FixedDelay(1, 1.0, retry_on=Busy), on_error=kind_of) as results:
+        assert [result async for result in results] == ["ExceptionGroup"]
+    assert [call.started for call in recorder.calls] == [0.0, 7.0]
+
+
+async def kind_of(value: str, error: Exception) -> str:
+    return type(error).__name__
+
+
+@pytest.mark.parametrize("name", ["retry_on", "retry_on_result", "retry_after"])
+async def test_what_a_predicate_raises_is_the_failure_of_its_element(
+    wait: Any, autojump_clock: MockClock, name: str
+) -> None:
+    def broken(_: Any) -> Any:
+        raise ZeroDivisionError("broken")
+
+    step = Step() if name == "retry_on_result" else Step(error=Busy(1.0))
+    retry = FixedDelay(3, 1.0, **{name: broken})  # type: ignore[arg-type]
+    async with wait(
+        "ab", Scripted({"a": step}, default=Step(1.0)), timeout=60.0, retry=retry, on_error="dead_letter"
+    ) as results:
+        async for _ in results:
+            pass
+        letters = {letter.element: letter async for letter in results.dead_letters}
+    assert (repr(letters["a"].error), letters["a"].attempts) == ("ZeroDivisionError('broken')", 1)
+    if name != "retry_on_result":
+        assert isinstance(letters["a"].error.__context__, Busy)
 
 
 async def test_a_budget_bounds_the_retries_of_all_elements_together(wait: Any, autojump_clock: MockClock) -> None:

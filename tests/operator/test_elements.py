@@ -55,3 +55,11 @@ def test_a_broken_repr_does_not_hide_the_error_that_is_being_told() -> None:
             raise RuntimeError("no")
 
     assert describe(Broken()) == "<Broken whose repr raised RuntimeError>"
+
+
+def test_a_repr_that_is_not_unicode_is_escaped() -> None:
+    class Surrogate:
+        def __repr__(self) -> str:
+            return "caf\u00e9 \ud800"
+
+    assert describe(Surrogate()) == "caf\u00e9 \\ud800"

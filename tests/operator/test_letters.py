@@ -15,7 +15,6 @@ from trio_asyncio_io import (
     DeadLetter,
     ElementTimeoutError,
     FixedDelay,
-    LostError,
     StreamRecord,
     Watermark,
     ordered_wait,
@@ -182,22 +181,3 @@ async def test_one_who_still_receives_when_the_block_is_left_does_not_take_it_fo
         nursery.start_soon(read, results)
         await wait_all_tasks_blocked()
     assert len(seen) == 1
-
-
-class Fussy(Exception):  # noqa: N818 - reads as what it is
-    """Pickles, and does not unpickle, as many exceptions of clients do."""
-
-    def __init__(self, *, code: int) -> None:
-        super().__init__(f"code {code}")
-
-
-def test_an_exception_that_does_not_pickle_is_replaced_by_its_words() -> None:
-    letter = pickle.loads(pickle.dumps(DeadLetter("a", Fussy(code=503), 2, 0.5)))
-    assert type(letter.error) is LostError
-    assert str(letter.error) == "Fussy: code 503"
-    assert (letter.element, letter.attempts, letter.seconds) == ("a", 2, 0.5)
-
-
-def test_one_that_does_is_itself() -> None:
-    letter = pickle.loads(pickle.dumps(DeadLetter("a", KeyError("k"), 1, 0.5)))
-    assert (type(letter.error), letter.error.args) == (KeyError, ("k",))

@@ -131,6 +131,52 @@ async def test_an_observer_that_raises_is_logged_once_and_the_operator_goes_on(
     assert "completed of the observer" in caplog.text
 
 
+class Fragile(Diary):
+    """Raises in one of its hooks, each time, after it has written it down."""
+
+    def __init__(self, hook: str) -> None:
+        super().__init__()
+        self.hook = hook
+
+    def __getattribute__(self, name: str) -> Any:
+        write = super().__getattribute__(name)
+        if name != super().__getattribute__("hook"):
+            return write
+
+        def write_and_raise(*told: Any) -> None:
+            write(*told)
+            raise ZeroDivisionError
+
+        return write_and_raise
+
+
+STARTS = ["started a", "started b", "started c", "started d"]
+
+
+@pytest.mark.parametrize(
+    ("hook", "reported"),
+    [
+        ("accepted", []),
+        ("started", ["started a", "failed a"]),
+        ("attempt_failed", [*STARTS, "failed a", "completed b", "failed c", "timed_out d"]),
+        ("failed", [*STARTS, "failed a", "completed b", "failed c", "timed_out d"]),
+    ],
+)
+async def test_after_a_hook_has_raised_the_end_of_each_invocation_that_had_started_is_reported_once(
+    wait: Any, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture, hook: str, reported: list[str]
+) -> None:
+    """When a fails, b, c and d are running; e starts after that."""
+    observer = Fragile(hook)
+    function = Scripted(
+        {"a": Step(1.0, error=OSError), "c": Step(3.0, error=OSError), "d": Step(math.inf)}, default=Step(2.0)
+    )
+    async with wait("abcde", function, capacity=4, timeout=5.0, observer=observer, on_error="skip") as results:
+        assert sorted([result async for result in results]) == ["b", "e"]
+    others = ("accepted", "attempt_failed")
+    assert [f"{page[0]} {page[3]}" for page in observer.pages if page[0] not in others] == reported
+    assert caplog.text.count("raised; it is told nothing more") == 1
+
+
 async def test_an_observer_hears_everything_from_the_task_of_the_call(wait: Any, autojump_clock: MockClock) -> None:
     tasks: dict[str, Any] = {}
 

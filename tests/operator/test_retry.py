@@ -79,6 +79,23 @@ def test_exceptions_are_told_apart_by_type_tuple_or_predicate(
     assert {type(error).__name__ for error in errors if strategy.retries_exception(error)} == retried
 
 
+def test_types_match_a_group_if_they_match_each_exception_in_it(kind: type[RetryStrategy]) -> None:
+    inner = ExceptionGroup("inner", [ConnectionError("reset"), TimeoutError("late")])
+    mixed = ExceptionGroup("outer", [inner, ValueError("bad")])
+    assert make(kind, retry_on=OSError).retries_exception(ExceptionGroup("outer", [inner]))
+    assert not make(kind, retry_on=ConnectionError).retries_exception(inner)
+    assert not make(kind, retry_on=OSError).retries_exception(mixed)
+    assert make(kind, retry_on=(OSError, ValueError)).retries_exception(mixed)
+    assert make(kind, retry_on=(ExceptionGroup, KeyError)).retries_exception(mixed)
+    assert make(kind).retries_exception(mixed)
+    assert not make(kind, retry_on=()).retries_exception(inner)
+
+
+def test_a_predicate_gets_the_group_itself(kind: type[RetryStrategy]) -> None:
+    group = ExceptionGroup("outer", [ConnectionError("reset")])
+    assert make(kind, retry_on=lambda error: error is group).retries_exception(group)
+
+
 def test_every_exception_is_retried_by_default_and_no_result_is(kind: type[RetryStrategy]) -> None:
     strategy = make(kind)
     assert strategy.retries_exception(Exception("any"))

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+import urllib.error
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from email.message import Message
+from email.utils import format_datetime
 from typing import Any
 
 import pytest
 
-from trio_asyncio_io import retry_after
+from trio_asyncio_io import FixedDelay, ordered_wait, retry_after
 
 
 class Response:
@@ -64,3 +69,153 @@ def test_it_is_read_from_the_attribute_or_the_response(exception: Exception, sec
 )
 def test_what_says_nothing_that_can_be_read_says_nothing(exception: Exception) -> None:
     assert retry_after(exception) is None
+
+
+DATE = "Sun, 06 Nov 1994 08:49:07 GMT"
+
+
+@pytest.mark.parametrize(
+    ("date", "seconds"),
+    [
+        ("Sun, 06 Nov 1994 08:49:37 GMT", 30.0),
+        ("Sunday, 06-Nov-94 08:49:37 GMT", 30.0),
+        ("Sun Nov  6 08:49:37 1994", 30.0),
+        ("Wed Nov 16 08:49:07 1994", 864_000.0),
+        ("Sun, 06 Nov 1994 09:49:37 +0100", 30.0),
+    ],
+    ids=["RFC 5322", "RFC 850", "asctime", "asctime, two digits", "an offset"],
+)
+def test_dates_are_read_in_all_forms_of_http(date: str, seconds: float) -> None:
+    assert retry_after(Refused(response=Response(Retry_After=date, Date=DATE))) == seconds
+    assert retry_after(Refused(response=Response(Retry_After="Sun Nov  6 08:49:37 1994", Date=date))) is not None
+
+
+@pytest.mark.parametrize("years", [-49, -1, 1, 49])
+def test_a_year_of_two_digits_is_at_most_50_years_in_the_future(years: int) -> None:
+    """RFC 9110, section 5.6.7."""
+    year = datetime.now(UTC).year + years
+    date = f"Monday, 01-Jan-{year % 100:02d} 00:00:00 GMT"
+    long_ago = format_datetime(datetime(1800, 1, 1, tzinfo=UTC), usegmt=True)
+    seconds = retry_after(Refused(response=Response(Retry_After=date, Date=long_ago)))
+    assert seconds == (datetime(year, 1, 1, tzinfo=UTC) - datetime(1800, 1, 1, tzinfo=UTC)) / timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    "exception",
+    [
+        Refused(headers={"Retry-After": "7"}),
+        Refused(response={"ResponseMetadata": {"HTTPHeaders": {"retry-after": "7"}}}),
+        Refused(retry_after="soon", response=Response(Retry_After="7")),
+        Refused(retry_after=Decimal(7)),
+        ExceptionGroup("", [Refused(retry_after=7), ExceptionGroup("", [Refused(retry_after=3), ValueError()])]),
+    ],
+    ids=["aiohttp", "botocore", "the header if the attribute is bad", "a Decimal", "the longest wait of a group"],
+)
+def test_it_is_also_read_from(exception: Exception) -> None:
+    assert retry_after(exception) == 7.0
+
+
+def test_the_headers_of_urllib_are_read() -> None:
+    headers = Message()
+    headers["Retry-After"] = "7"
+    assert retry_after(urllib.error.HTTPError("http://service/", 503, "busy", headers, None)) == 7.0
+
+
+class PropertyError(Exception):
+    @property
+    def response(self) -> Any:
+        raise RuntimeError("no response was received")
+
+    retry_after = headers = response
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        10**400,
+        10**5000,
+        Decimal("NaN"),
+        Decimal("sNaN"),
+        "9" * 400,
+        "nan",
+        "\u0667",
+        "²",
+        "1_0",
+        "",
+        b"7",
+        True,
+        ["7"],
+        {},
+        object(),
+        complex(7),
+    ],
+    ids=lambda value: (
+        f"{type(value).__name__} {str(value)[:9]}" if not isinstance(value, int) else type(value).__name__
+    ),
+)
+def test_an_attribute_that_is_not_a_number_of_seconds_is_ignored(value: Any) -> None:
+    assert retry_after(Refused(retry_after=value)) is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "9" * 400,
+        "9" * 5000,
+        "\u0667",
+        "²",
+        "1_0",
+        "1.5",
+        "1e3",
+        b"7",
+        ["7"],
+        object(),
+        "Wed, 21 Oct 99999999999999999999 07:28:00 GMT",
+        "Wed, 21 Oct 2015 07:28:00 +99999999999999999999",
+        f"Wed, 21 Oct 2015 07:28:00 -{'9' * 400}",
+        "Wed, 21 Oct 2015 07:28:00 somewhere",
+        "Wed, 32 Oct 2015 07:28:00 GMT",
+        "Wed, \u0662\u0661 Oct 2015 07:28:00 GMT",
+        "Tuesday, 29-Feb-00x 07:28:00 GMT",
+        "Sun Nov 6 08:49:37 1994 somewhere",
+    ],
+    ids=lambda value: str(value)[:50] if isinstance(value, str) else type(value).__name__,
+)
+def test_a_header_that_is_not_of_rfc_9110_is_ignored(value: Any) -> None:
+    response = Response(Date=DATE)
+    response.headers["Retry-After"] = value
+    assert retry_after(Refused(response=response)) is None
+
+
+@pytest.mark.parametrize(
+    "headers", [7, "Retry-After: 7", [("Retry-After", "7")], {7: 7}, type("Odd", (), {"items": 7})()]
+)
+def test_headers_that_are_not_a_mapping_are_ignored(headers: Any) -> None:
+    response = Response()
+    response.headers = headers
+    assert retry_after(Refused(response=response)) is None
+
+
+class OpaqueError(Exception):
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+@pytest.mark.parametrize("kind", [PropertyError, OpaqueError])
+def test_properties_that_raise_count_as_absent(kind: type[Exception]) -> None:
+    assert retry_after(kind()) is None
+
+
+@pytest.mark.parametrize("error", [Refused(retry_after=10**400), PropertyError("gone")], ids=["a number", "a property"])
+async def test_a_bad_retry_after_does_not_replace_the_services_own_error(error: Exception, autojump_clock: Any) -> None:
+    calls = 0
+
+    async def refuse(value: int) -> None:
+        nonlocal calls
+        calls += 1
+        raise error
+
+    with pytest.raises(type(error)) as caught:
+        async with ordered_wait([1], refuse, timeout=5.0, retry=FixedDelay(1, 0.0)) as results:
+            await results.receive()
+    assert (caught.value, calls) == (error, 2)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from itertools import count, islice
 from typing import Any, Self
 
@@ -45,6 +47,18 @@ def test_records_without_a_timestamp_are_passed_on_and_move_nothing() -> None:
     assert assign([None], 1) == [None]
 
 
+@pytest.mark.parametrize("null", [math.nan, Decimal("NaN")], ids=repr)
+@pytest.mark.parametrize("bound", [0, 1])
+def test_a_null_timestamp_is_none_for_watermarks_wherever_it_stands(null: Any, bound: int) -> None:
+    values = [1, 2, 3]
+    expected = [each for each in assign(values, bound) if isinstance(each, tuple)]
+    for position in range(4):
+        out = assign([*values[:position], null, null, *values[position:]], bound)
+        assert [each for each in out if isinstance(each, tuple)] == expected
+        assert sum(each is null for each in out) == 2
+    assert assign([null], bound) == [null]
+
+
 def test_an_empty_source_has_no_watermark() -> None:
     assert assign([], 1) == []
 
@@ -55,7 +69,7 @@ def test_watermarks_only_rise() -> None:
     assert walls == sorted(set(walls))
 
 
-@pytest.mark.parametrize("bound", [-1, -0.5, timedelta(seconds=-1)])
+@pytest.mark.parametrize("bound", [-1, -0.5, timedelta(seconds=-1), math.nan])
 def test_a_negative_bound_is_refused(bound: Any) -> None:
     with pytest.raises(ValueError, match="max_out_of_orderness must not be negative, got"):
         assign_watermarks([], timestamp=lambda value: value, max_out_of_orderness=bound)
