@@ -249,7 +249,7 @@ async def test_the_function_is_opened_and_closed_with_it(path: Path) -> None:
 
 @pytest.mark.parametrize("trouble", ["open", "close"])
 async def test_the_file_is_closed_whatever_the_function_does(path: Path, trouble: str) -> None:
-    function = persistent(Client(trouble), path)
+    function = persistent(Client(trouble), path, name="n")
     with pytest.raises(OSError, match="no service"):
         await outputs(ordered_wait(["a"], function, timeout=math.inf))
     assert not function._store.is_open

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 import trio
 
 from .._elements import describe
-from .._function import AsyncFunction, as_function, awaitable_from, is_async
+from .._function import AsyncFunction, Wrapper, as_function, awaitable_from, is_async
 
 __all__ = ["from_asyncio"]
 
@@ -25,7 +25,7 @@ class _AsyncioFunction(Protocol[R_co]):
     async def invoke(self, *args: Any, **kwargs: Any) -> R_co: ...
 
 
-class from_asyncio(AsyncFunction[Any, R]):  # noqa: N801 - used like a function
+class from_asyncio(Wrapper, AsyncFunction[Any, R]):  # noqa: N801 - used like a function
     """An asyncio coroutine function as an `AsyncFunction`, so that asyncpg, aiohttp or redis clients work.
 
     It has an asyncio loop of its own inside the Trio run (trio-asyncio's), from `open` to `close`, in which all

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar, overload
 import trio
 
 from .._elements import describe
+from .._function import Wrapper
 from ._synchronous import check_synchronous
 
 __all__ = ["ResultFuture", "from_callback"]
@@ -103,7 +104,7 @@ class ResultFuture(Generic[R]):
         return trio.lowlevel.Abort.SUCCEEDED if is_mine else trio.lowlevel.Abort.FAILED
 
 
-class from_callback(Generic[R]):  # noqa: N801 - used like a function
+class from_callback(Wrapper, Generic[R]):  # noqa: N801 - used like a function
     """A callable that hands its result to a `ResultFuture` as an async function (Flink's `asyncInvoke`).
 
     Args:
@@ -138,6 +139,11 @@ class from_callback(Generic[R]):  # noqa: N801 - used like a function
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         if (signature := _without_result_future(function)) is not None:
             self.__signature__ = signature
+
+    @property
+    def wrapped(self) -> Any:
+        """The function, as given."""
+        return self._function
 
     def __reduce__(self) -> Any:
         return from_callback, (self._function,)

@@ -10,6 +10,7 @@ import trio
 
 from .._elements import describe
 from .._errors import NotAsyncError
+from .._function import Wrapper
 from ._callback import ResultFuture
 from ._synchronous import check_synchronous
 
@@ -27,7 +28,7 @@ class _Future(Protocol[R_co]):
     def result(self) -> R_co: ...
 
 
-class from_future(Generic[R]):  # noqa: N801 - used like a function
+class from_future(Wrapper, Generic[R]):  # noqa: N801 - used like a function
     """A callable that returns a `concurrent.futures.Future` as an async function.
 
     Args:
@@ -55,7 +56,7 @@ class from_future(Generic[R]):  # noqa: N801 - used like a function
 
     def __init__(self, function: Callable[..., _Future[R]]) -> None:
         check_synchronous(function, "from_future", "a callable that returns a Future")
-        self.function = function
+        self.function: Callable[..., _Future[R]] = function
 
     async def __call__(self, *arguments: Any) -> R:
         """Call the function, wait for the future and give its result."""

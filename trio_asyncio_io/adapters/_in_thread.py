@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import trio
 
 from .._elements import describe
+from .._function import Wrapper
 from ._synchronous import check_synchronous
 
 __all__ = ["in_thread"]
@@ -16,7 +17,7 @@ __all__ = ["in_thread"]
 R = TypeVar("R")
 
 
-class in_thread(Generic[R]):  # noqa: N801 - used like a function
+class in_thread(Wrapper, Generic[R]):  # noqa: N801 - used like a function
     """A blocking callable as an async function: each call runs in a thread of its own.
 
     Args:

@@ -12,7 +12,7 @@ first and shares the request if it must be made; a retry strategy of the operato
 #     _shared  _fresh                                    a call that several tasks wait for, and its exception
 #     _lifetime  _checks                                 for how long an answer is good; arguments
 #     _provenance                                        whether an answer was made, or was kept
-#     _store  _trips  _stable_key                        what is persistent: a file, the way there, its keys
+#     _store  _trips  _stable_key  _name                 what is persistent: a file, the way there, its keys and names
 
 from ._cached import cached
 from ._grouped import grouped

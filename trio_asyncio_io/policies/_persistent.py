@@ -6,13 +6,13 @@ import math
 import os
 import pickle
 from collections.abc import Callable, Hashable
-from inspect import isfunction
 from typing import Any, TypeVar
 
 import trio
 
 from .._elements import describe
 from ._lifetime import Lifetime, is_none
+from ._name import default_name
 from ._policy import Policy, Wrapped
 from ._provenance import from_cache
 from ._stable_key import stable_key
@@ -42,8 +42,9 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
         path: The file, on a local disk; it is made unless it is there, its directory is not. On Spark each
             worker's host has its own. Two more files, that end in -wal and -shm, lie beside it.
         name: Separates functions that share a file, and versions of one function: give another one when
-            old results are no longer right. None: the qualified name of the function, or of its class; a
-            function that has none of its own, such as a closure, a lambda or a `partial`, needs a name.
+            old results are no longer right. None: the qualified name of your own function, or of its class, below
+            all policies, adapters and recorders. What another function could share its name with needs one: a
+            closure, a lambda, a `partial`, a bound method, an object whose attributes are not all empty.
         ttl: Seconds for which a result is good, above 0, on the wall clock; `math.inf`: for ever. What has
             expired is dropped when the file is opened.
         key: The arguments -> what identifies the call, as below. None: the arguments themselves. They
@@ -58,8 +59,8 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
         misses: Calls made.
 
     Raises:
-        TypeError, ValueError: An argument is out of its range; a key is of another type, or a result cannot
-            be pickled.
+        TypeError, ValueError: An argument is out of its range; the function needs a name; a key is of another
+            type, or a result cannot be pickled.
         CacheError: The file cannot be used: it is damaged, or another program's. At `open`, or when it is found.
         RuntimeError: It was not opened. An operator opens its function; by hand, `await` its `open` and `close`.
 
@@ -82,7 +83,7 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
         is_negative: Callable[[R], bool] = is_none,
     ) -> None:
         path = _checked_path(path)
-        name = _checked_name(name) if name is not None else _name_of(function)
+        name = _checked_name(name) if name is not None else default_name(function)
         options = {"path": path, "name": name, "ttl": ttl, "negative_ttl": negative_ttl, "is_negative": is_negative}
         super().__init__(function, key=key, **options)
         self._lifetime = Lifetime(ttl, negative_ttl, is_negative)
@@ -171,14 +172,3 @@ def _checked_name(name: Any) -> str:
     if not name:
         raise ValueError("name must not be empty, got ''")
     return name
-
-
-def _name_of(function: Any) -> str:
-    """The qualified name of the user's own function, without the policies around it."""
-    while isinstance(function, Policy):
-        function = function.function
-    named = function if isfunction(function) or not hasattr(function, "invoke") else type(function)
-    name = getattr(named, "__qualname__", None)
-    if not isinstance(name, str) or "<" in name or hasattr(named, "__self__"):
-        raise TypeError(f"name must be given for {describe(function)}: nothing in the file would tell it from others")
-    return f"{named.__module__}.{name}"

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 import trio
 
 from .._elements import describe
-from .._function import AsyncFunction, as_function, awaitable_from
+from .._function import AsyncFunction, Wrapper, as_function, awaitable_from
 
 __all__ = ["Policy", "Wrapped", "soon"]
 
@@ -21,7 +21,7 @@ _log = logging.getLogger("trio_asyncio_io")
 Wrapped: TypeAlias = Callable[..., Awaitable[R]] | AsyncFunction[Any, R]
 
 
-class Policy(AsyncFunction[Any, R]):
+class Policy(Wrapper, AsyncFunction[Any, R]):
     """What the policies share: the inner function, opened and closed with this one, and the key.
 
     A policy pickles as what it was made of; what it remembers stays behind.
