@@ -11,6 +11,7 @@ first and shares the request if it must be made; a retry strategy of the operato
 #     _cached  _single_flight  _grouped  _persistent  _rate_limited     the policies, each on _policy
 #     _shared  _fresh                                    a call that several tasks wait for, and its exception
 #     _lifetime  _checks                                 for how long an answer is good; arguments
+#     _users                                             several operators that have one policy open
 #     _run                                               whether another Trio run, with another clock, has begun
 #     _provenance                                        whether an answer was made, or was kept
 #     _store  _trips  _stable_key  _name                 what is persistent: a file, the way there, its keys and names

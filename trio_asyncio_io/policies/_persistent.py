@@ -92,25 +92,19 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
         self.hits = 0
         self.misses = 0
 
-    async def open(self) -> None:
-        """Open the file and the inner function.
-
-        Raises:
-            CacheError: The file cannot be used.
-        """
+    async def _open(self) -> None:
         await trio.to_thread.run_sync(self._store.open)
         try:
-            await super().open()
+            await super()._open()
         except BaseException:
             await self._close_store()
             raise
         self._trips = Trips(self._store.answer)
 
-    async def close(self) -> None:
-        """Close the inner function and the file."""
+    async def _close(self) -> None:
         self._trips = None
         try:
-            await super().close()
+            await super()._close()
         finally:
             await self._close_store()
 

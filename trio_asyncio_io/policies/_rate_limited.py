@@ -29,9 +29,9 @@ class rate_limited(Policy[R]):  # noqa: N801 - used like a function
     `burst` calls and no more. With `burst=1` a caller that the scheduler wakes late puts off those behind it by as
     much; a larger burst absorbs that, which matters from some hundred calls a second on.
 
-    It limits the calls of this object, in one operator or several. In a later Trio run, which has another clock, it goes
-    on as if no time had passed. How long they take is no concern of it: that
-    is the operator's `capacity`. Waiting counts in the operator's `timeout`, so keep `capacity / rate` well below that.
+    It limits the calls of this object, in one operator or several. In a later Trio run, which has another clock, it
+    goes on as if no time had passed. How long the calls take does not matter here: the operator's `capacity` limits
+    how many run at once. Waiting counts in the operator's `timeout`, so keep `capacity / rate` well below that.
 
     Args:
         function: An async callable or an `AsyncFunction`.

@@ -90,6 +90,7 @@ class Store:
         Raises:
             CacheError: It cannot be used.
         """
+        self.close()  # it may be open still, from a Trio run that ended without closing it
         if not Path(self._path).absolute().parent.is_dir():
             raise CacheError(f"the cache file {self._path} cannot be made: make its directory first")
         patience = time.monotonic() + BUSY_SECONDS
