@@ -23,6 +23,9 @@ __all__ = ["persistent"]
 
 R = TypeVar("R")
 
+# A file that takes longer to close is on a disk that hangs; its results are in it already.
+CLOSE_SECONDS = 10.0
+
 
 class persistent(Policy[R]):  # noqa: N801 - used like a function
     """A function that keeps its results in a file: what was paid for once is not paid for again.
@@ -63,6 +66,7 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
             type, or a result cannot be pickled.
         CacheError: The file cannot be used: it is damaged, or another program's. At `open`, or when it is found.
         RuntimeError: It was not opened. An operator opens its function; by hand, `await` its `open` and `close`.
+        trio.TooSlowError: From `close`: the file was not closed within ten seconds. A thread goes on closing it.
 
     Cancellation: nothing is kept of a call that is cancelled. A result that is there is kept all the same, which
     takes as long as the write: milliseconds, unless others hold the file (ten seconds then, at most).
@@ -93,7 +97,7 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
         self.misses = 0
 
     async def _open(self) -> None:
-        await trio.to_thread.run_sync(self._store.open)
+        await trio.to_thread.run_sync(self._store.open, limiter=trio.CapacityLimiter(1))
         try:
             await super()._open()
         except BaseException:
@@ -104,9 +108,10 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
     async def _close(self) -> None:
         self._trips = None
         try:
-            await super()._close()
-        finally:
+            # First, so that it takes its seconds from those that the operator gives to `close`
             await self._close_store()
+        finally:
+            await super()._close()
 
     async def invoke(self, *arguments: Any) -> R:
         """The result in the file, or that of a new call, which is in the file then."""
@@ -132,8 +137,10 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
         return None if payload is None else _unpickled(payload)
 
     async def _close_store(self) -> None:
-        with trio.CancelScope(shield=True):
-            await trio.to_thread.run_sync(self._store.close)
+        # With a limiter of its own: Trio's default one may be held by threads that run on after their cancellation
+        limiter = trio.CapacityLimiter(1)
+        with trio.fail_after(CLOSE_SECONDS, shield=True):
+            await trio.to_thread.run_sync(self._store.close, abandon_on_cancel=True, limiter=limiter)
 
 
 def _pickled(result: object) -> bytes:
