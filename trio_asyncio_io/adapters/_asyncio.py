@@ -12,6 +12,7 @@ import trio
 
 from .._elements import describe
 from .._function import AsyncFunction, Wrapper, as_function, awaitable_from, is_async
+from ._cancellation import cancelled_by_asyncio
 
 __all__ = ["from_asyncio"]
 
@@ -156,7 +157,7 @@ class _Loop:
         try:
             result, leaving = await _trio_asyncio().run_aio_future(self._task(function, arguments))
         except asyncio.CancelledError as error:
-            raise RuntimeError(f"{describe(function)} was cancelled inside asyncio, and not by us") from error
+            raise cancelled_by_asyncio(function) from error
         if leaving is not None:
             raise leaving
         return result

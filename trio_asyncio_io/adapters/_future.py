@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from typing import Any, Generic, Protocol, TypeVar
@@ -12,6 +13,7 @@ from .._elements import describe
 from .._errors import NotAsyncError
 from .._function import Wrapper
 from ._callback import ResultFuture
+from ._cancellation import cancelled_by_asyncio
 from ._synchronous import check_synchronous
 
 __all__ = ["from_future"]
@@ -44,8 +46,8 @@ class from_future(Wrapper, Generic[R]):  # noqa: N801 - used like a function
     Raises:
         TypeError: The function is not callable, or is async already.
         NotAsyncError: From a call: the function returned something that is no such future.
-        RuntimeError: From a call: somebody else cancelled the future. `concurrent.futures.CancelledError` is
-            its cause.
+        RuntimeError: From a call: somebody else cancelled the future, or it raised `asyncio.CancelledError`. That,
+            or `concurrent.futures.CancelledError`, is the cause.
 
     Example:
         with ProcessPoolExecutor() as pool:
@@ -60,6 +62,12 @@ class from_future(Wrapper, Generic[R]):  # noqa: N801 - used like a function
 
     async def __call__(self, *arguments: Any) -> R:
         """Call the function, wait for the future and give its result."""
+        try:
+            return await self._result(arguments)
+        except asyncio.CancelledError as error:
+            raise cancelled_by_asyncio(self.function) from error
+
+    async def _result(self, arguments: tuple[Any, ...]) -> R:
         future = self._future_for(arguments)
         done: ResultFuture[object] = ResultFuture()
         future.add_done_callback(done.complete)
