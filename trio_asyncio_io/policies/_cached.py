@@ -48,7 +48,8 @@ class cached(Policy[R]):  # noqa: N801 - used like a function
         size: Most answers kept, at least 1; the one unused for longest goes first.
         ttl: Seconds for which a result is good, above 0, on Trio's clock; `math.inf`: as long as it is kept. Answers
             that expire do not outlive their Trio run, because the next one has another clock.
-        key: The arguments -> hashable. None: the arguments themselves.
+        key: The arguments -> hashable. None: the arguments themselves. Keys of different type differ, as 1, 1.0 and
+            True do.
         negative_ttl: Seconds for which a negative answer is good, at least 0; 0: negative answers are not
             kept. None: as long as any other.
         is_negative: result -> whether it is negative. Unless given: whether it is None.

@@ -52,7 +52,8 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
             expired is dropped when the file is opened.
         key: The arguments -> what identifies the call, as below. None: the arguments themselves. They
             must be, or contain as tuples, nothing but None, bool, int, float, str, bytes, Decimal, date, datetime,
-            timedelta and UUID. Keys of different type differ, as 1 and 1.0 do.
+            timedelta and UUID. Keys of different type differ, as 1, 1.0 and True do, and so do 0.0 and -0.0; NaN equals
+            NaN.
         negative_ttl: Seconds for which a negative result is good, at least 0; 0: it is not kept. None: as long
             as any other.
         is_negative: result -> whether it is negative. Unless given: whether it is None.

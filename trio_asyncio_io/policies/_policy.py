@@ -11,6 +11,7 @@ import trio
 
 from .._elements import describe
 from .._function import AsyncFunction, Wrapper, as_function, awaitable_from
+from ._distinct_key import distinct_key
 from ._users import Users
 
 __all__ = ["Policy", "Wrapped", "soon"]
@@ -77,7 +78,7 @@ class Policy(Wrapper, AsyncFunction[Any, R]):
             await self._inner.close()
 
     def key_of(self, arguments: tuple[Any, ...]) -> Hashable:
-        """The key of a call.
+        """The key of a call. Keys of different type differ, as 1, 1.0 and True do.
 
         Raises:
             TypeError: The arguments cannot be hashed; says what to do.
@@ -88,7 +89,7 @@ class Policy(Wrapper, AsyncFunction[Any, R]):
         except TypeError:
             name = type(self).__name__
             raise TypeError(f"{name} needs a hashable key, and {describe(key)} is none: give {name} key=") from None
-        return key
+        return distinct_key(key)
 
     def _call(self, *arguments: Any) -> Any:
         """The inner function's awaitable."""

@@ -22,7 +22,8 @@ class single_flight(Policy[R]):  # noqa: N801 - used like a function
 
     Args:
         function: An async callable or an `AsyncFunction`.
-        key: The arguments -> hashable. None: the arguments themselves.
+        key: The arguments -> hashable. None: the arguments themselves. Keys of different type differ, as 1, 1.0 and
+            True do.
 
     Attributes:
         calls: Calls made.
