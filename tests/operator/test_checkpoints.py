@@ -179,7 +179,11 @@ def test_a_path_that_is_none_is_refused(path: Any, error: type[Exception], why: 
 
 @pytest.mark.parametrize(
     ("name", "error", "why"),
-    [(7, TypeError, "name must be a string, got 7"), ("", ValueError, "name must not be empty")],
+    [
+        (7, TypeError, "name must be a string, got 7"),
+        ("", ValueError, "name must not be empty"),
+        ("\ud800", ValueError, r"name must be text that UTF-8 can encode, got '\\ud800'"),
+    ],
 )
 async def test_a_name_that_is_none_is_refused(name: Any, error: type[Exception], why: str, path: Path) -> None:
     async with SQLiteStore(path) as store:
