@@ -8,5 +8,5 @@ __all__ = ["cancelled_by_asyncio"]
 
 
 def cancelled_by_asyncio(function: object) -> RuntimeError:
-    """The error to raise from an `asyncio.CancelledError`, which is no `Exception` and would end the operator."""
+    """The error to raise from an `asyncio.CancelledError`, which is not an `Exception` and would end the operator."""
     return RuntimeError(f"{describe(function)} was cancelled inside asyncio, and not by us")

@@ -58,7 +58,7 @@ def _is_configured(instance: Any) -> bool:
 
     Such an object may answer differently from others of its class. An empty list or a counter at 0 says nothing.
     """
-    state = object.__getstate__(instance)  # None; or the attributes; or a pair of them and the slots
+    state: Any = object.__getstate__(instance)  # None; or the attributes; or a pair of them and the slots
     parts = state if isinstance(state, tuple) else (state,)
     values = [value for part in parts if part for value in part.values()]
     kind: Any = type(instance)
