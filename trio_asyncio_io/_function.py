@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from ._elements import describe
 from ._errors import NotAsyncError
 
-__all__ = ["AsyncFunction", "Function", "as_function", "awaitable_from", "is_async"]
+__all__ = ["AsyncFunction", "Function", "Wrapper", "as_function", "awaitable_from", "innermost", "is_async"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -57,6 +57,17 @@ class AsyncFunction(ABC, Generic[T_contra, R_co]):
 Function: TypeAlias = Callable[[T], Awaitable[R]] | AsyncFunction[T, R]
 
 
+class Wrapper:
+    """An object around a function that leaves its identity as it is: a policy, an adapter or a recorder."""
+
+    function: Any
+
+    @property
+    def wrapped(self) -> Any:
+        """The function inside, as given."""
+        return self.function
+
+
 class _Callable(AsyncFunction[Any, Any]):
     """A bare callable as an `AsyncFunction`."""
 
@@ -91,6 +102,13 @@ def awaitable_from(function: Any, *arguments: Any) -> Any:
     if type(result) is not CoroutineType and not isawaitable(result):
         raise NotAsyncError.for_result(function, result)
     return result
+
+
+def innermost(function: Any) -> Any:
+    """The user's own function, below all wrappers."""
+    while isinstance(function, Wrapper):
+        function = function.wrapped
+    return function
 
 
 def is_async(function: Any) -> bool:

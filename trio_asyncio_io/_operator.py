@@ -224,7 +224,8 @@ class AsyncWaitOperator(Generic[T, R]):
         else:
             cancelled = None
         _, of_body = parted(of_body, is_echo_of(self._failure))
-        errors = [each for each in (self._failure, of_body, *members_of(of_nursery)) if each is not None]
+        raised = (self._failure, of_body, *members_of(of_nursery))
+        errors = list({id(each): each for each in raised if each is not None}.values())  # a shared call's comes twice
         if len(errors) > 1:
             return BaseExceptionGroup("the operator and its block both failed", errors)
         return errors[0] if errors else cancelled

@@ -13,7 +13,8 @@ class RetryBudget:
     """A limit on an operator's retries, so that a service which is down is not asked several times as often.
 
     Each element's first call puts `ratio` of a retry into an account, and each retry takes a whole one out. The account
-    begins with `reserve` and never holds more. So however the service behaves, and at every moment,
+    begins with `reserve`. It never holds more than that, or than it takes to spend `ratio` in whole retries: less than
+    1 + `ratio`. So however the service behaves, and at every moment,
 
         retries <= reserve + ratio * first calls
 
@@ -23,7 +24,8 @@ class RetryBudget:
 
     Args:
         ratio: Retries for each first call, not negative; 0.2 lets a fifth be retried in the long run.
-        reserve: Retries that are there from the start, at least 0; for an operator that has made few calls.
+        reserve: Retries that are there from the start, at least 0; for an operator that has made few calls. 0: only
+            what the calls have put in.
 
     Raises:
         ValueError: An argument is out of its range.
@@ -48,14 +50,17 @@ class BudgetAccount:
 
     budget: RetryBudget | None
     left: float = field(init=False)
+    limit: float = field(init=False)
 
     def __post_init__(self) -> None:
         self.left = math.inf if self.budget is None else self.budget.reserve
+        # What is left after a retry is below 1, and a call adds `ratio` to that: nothing of it may be lost.
+        self.limit = math.inf if self.budget is None else max(self.left, math.nextafter(1 + self.budget.ratio, 0))
 
     def deposit(self) -> None:
         """A first call was made."""
         if self.budget is not None:
-            self.left = min(self.budget.reserve, self.left + self.budget.ratio)
+            self.left = min(self.limit, self.left + self.budget.ratio)
 
     def withdraw(self) -> bool:
         """Take a retry out of it; whether there was one."""

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import trio
 
-from ._function import Function, as_function
+from ._function import Function, Wrapper, as_function
 
 __all__ = ["Call", "Recorder", "Scripted", "Step", "fails_first"]
 
@@ -132,7 +132,7 @@ class Call(Generic[T]):
     error: Exception | None = None
 
 
-class Recorder(Generic[T, R]):
+class Recorder(Wrapper, Generic[T, R]):
     """An async function that passes its calls on to another one and keeps count of them.
 
     Args:

@@ -445,6 +445,122 @@ def test_without_trio_asyncio_it_says_what_to_install(monkeypatch: Any) -> None:
         from_asyncio(double)
 
 
+ELSEWHERE = """
+import asyncio
+import sys
+import threading
+import trio
+from trio_asyncio_io import ordered_wait
+from trio_asyncio_io.adapters import from_asyncio
+
+POLICY, LOOP = asyncio.get_event_loop_policy(), type(asyncio.new_event_loop())
+
+async def answer():
+    await asyncio.sleep(0)
+    assert type(asyncio.get_running_loop()) is LOOP
+    assert asyncio.current_task() in asyncio.all_tasks()
+    await asyncio.gather(asyncio.sleep(0), asyncio.ensure_future(asyncio.sleep(0)))
+    return 42
+
+def check(*_):
+    assert asyncio.get_event_loop_policy() is POLICY
+    assert asyncio.run(answer()) == 42
+    loop = asyncio.new_event_loop()
+    assert type(loop) is LOOP
+    asyncio.set_event_loop(loop)
+    assert asyncio.get_event_loop() is loop
+    assert loop.run_until_complete(answer()) == 42
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    assert asyncio.run_coroutine_threadsafe(answer(), loop).result(60) == 42
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+    asyncio.set_event_loop(None)
+
+def check_setting_a_policy():
+    class Policy(asyncio.DefaultEventLoopPolicy):
+        pass
+
+    policy = Policy()
+    asyncio.set_event_loop_policy(policy)
+    seen = []
+    thread = threading.Thread(target=lambda: seen.append(asyncio.get_event_loop_policy()))
+    thread.start()
+    thread.join()
+    assert seen == [policy]
+    asyncio.set_event_loop_policy(None)
+    assert type(asyncio.get_event_loop_policy()) is asyncio.DefaultEventLoopPolicy
+    asyncio.set_event_loop_policy(POLICY)
+
+async def inside(value):
+    loop = asyncio.get_running_loop()
+    assert loop is asyncio.get_event_loop() and type(loop) is not LOOP
+    assert await asyncio.wait_for(asyncio.gather(asyncio.sleep(0, value)), 60) == [value]
+    future = asyncio.Future()
+    loop.call_soon(future.set_result, value)
+    assert await future == value
+    await asyncio.to_thread(check)
+    return value
+
+async def main():
+    check()
+    async with ordered_wait([1, 2], function, capacity=1, timeout=60) as results:
+        async for _ in results:
+            check()
+            await trio.to_thread.run_sync(check)
+
+check()
+function = from_asyncio(inside)
+assert "trio_asyncio" not in sys.modules, "making one imports nothing"
+check()
+for _ in range(2):
+    trio.run(main)
+    check()
+    check_setting_a_policy()
+check()
+"""
+
+
+def test_asyncio_elsewhere_in_the_process_stays_as_it_was() -> None:
+    """Before, while and after the adapter is used; in the main thread, in others and in Trio tasks."""
+    subprocess.run([sys.executable, "-c", ELSEWHERE], check=True, timeout=100)
+
+
+def test_whoever_imports_trio_asyncio_first_keeps_it_as_it_is() -> None:
+    code = """
+import asyncio, trio, trio_asyncio
+from trio_asyncio_io.adapters import from_asyncio
+before = asyncio.get_event_loop_policy, asyncio.new_event_loop, trio_asyncio._loop._faked_policy
+async def main():
+    adapter = from_asyncio(asyncio.sleep)
+    await adapter.open()
+    await adapter.invoke(0)
+    await adapter.close()
+trio.run(main)
+assert before == (asyncio.get_event_loop_policy, asyncio.new_event_loop, trio_asyncio._loop._faked_policy)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_trio_asyncio_still_works_by_itself_when_it_is_imported_later() -> None:
+    code = """
+import asyncio, trio
+from trio_asyncio_io.adapters import from_asyncio
+async def main():
+    adapter = from_asyncio(asyncio.sleep)
+    await adapter.open()
+    await adapter.close()
+trio.run(main)
+import trio_asyncio
+async def loop():
+    await trio_asyncio.trio_as_aio(trio.sleep)(0)
+    assert asyncio.get_running_loop() is trio_asyncio.current_loop.get()
+trio_asyncio.run(trio_asyncio.aio_as_trio(loop))
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
 def test_the_other_adapters_do_not_import_it() -> None:
     code = "import sys, trio_asyncio_io.adapters; assert 'trio_asyncio' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -179,7 +179,11 @@ def test_a_path_that_is_none_is_refused(path: Any, error: type[Exception], why: 
 
 @pytest.mark.parametrize(
     ("name", "error", "why"),
-    [(7, TypeError, "name must be a string, got 7"), ("", ValueError, "name must not be empty")],
+    [
+        (7, TypeError, "name must be a string, got 7"),
+        ("", ValueError, "name must not be empty"),
+        ("\ud800", ValueError, r"name must be text that UTF-8 can encode, got '\\ud800'"),
+    ],
 )
 async def test_a_name_that_is_none_is_refused(name: Any, error: type[Exception], why: str, path: Path) -> None:
     async with SQLiteStore(path) as store:
@@ -267,6 +271,27 @@ def test_a_file_that_was_cut_is_told(part: float, path: Path) -> None:
     path.write_bytes(path.read_bytes()[: int(part * path.stat().st_size)])
     with pytest.raises(CheckpointError, match=f"the file {path} is damaged.*delete both and begin anew"):
         load(path)
+
+
+@pytest.mark.parametrize("length", [1, 2, 15, 16, 99, 100, 512, 4_096])
+def test_the_first_bytes_of_a_file_are_refused_and_left_as_they_are(length: int, path: Path) -> None:
+    """SQLite takes a file of one byte for an empty one."""
+    commit(path)
+    first = path.read_bytes()[:length]
+    path.write_bytes(first)
+    for use in (load, commit):
+        with pytest.raises(CheckpointError, match=f"the file {path} is damaged.*restore it from a copy"):
+            use(path)
+        assert path.read_bytes() == first
+
+
+@pytest.mark.parametrize("make", [lambda path: None, Path.touch], ids=["missing", "empty"])
+def test_a_file_that_is_missing_or_empty_is_a_new_one(make: Any, path: Path) -> None:
+    """A process that is killed before its first commit leaves an empty one."""
+    make(path)
+    assert load(path) is None
+    commit(path)
+    assert load(path) == CHECKPOINT
 
 
 def test_garbage_is_told_and_left_as_it_is(path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import math
 import weakref
+from functools import partial
 from typing import Any
 
 import pytest
@@ -27,6 +28,45 @@ async def test_a_result_is_remembered_for_as_long_as_it_is_good(autojump_clock: 
         assert await function("a") == "a"
         assert len(recorder.calls) == calls
     assert (function.hits, function.misses) == (3, 2)
+
+
+def calls_in_runs(ttl: float, *spans: tuple[float, float]) -> list[int]:
+    """How many calls had been made at both ends of each run, of which the first and last lookup are these instants."""
+    recorder = Recorder(Scripted())
+    function = cached(recorder, ttl=ttl)
+    return [
+        made
+        for span in spans
+        for made in trio.run(calls_at, function, recorder, *span, clock=MockClock(autojump_threshold=0))
+    ]
+
+
+@pytest.mark.parametrize("second", [0.0, 20_000.0])
+def test_an_answer_that_expires_does_not_outlive_its_trio_run(second: float) -> None:
+    """The clock of a later run may be behind that of the first for days, or ahead of it."""
+    assert calls_in_runs(10.0, (10_000.0, 10_009.0), (second, second + 9.0)) == [1, 1, 2, 2]
+
+
+def test_an_answer_without_an_expiry_outlives_its_trio_run() -> None:
+    assert calls_in_runs(math.inf, (0.0, 5.0), (10_000.0, 10_005.0)) == [1, 1, 1, 1]
+
+
+def test_a_call_that_ends_after_another_run_has_begun_expires_in_its_own_run() -> None:
+    """The other run is in another thread, and its clock is behind."""
+
+    async def fetch(value: str) -> str:
+        if value == "outer":
+            await trio.to_thread.run_sync(partial(trio.run, function, "inner", clock=MockClock()))
+        return value
+
+    async def main(instant: float) -> None:
+        await trio.sleep_until(instant)
+        await function("outer")
+
+    function = cached(fetch, ttl=10.0)
+    for instant, misses in ((10_000.0, 2), (0.0, 4)):
+        trio.run(main, instant, clock=MockClock(autojump_threshold=0))
+        assert (function.hits, function.misses) == (0, misses)
 
 
 async def test_none_is_a_result_and_an_exception_is_none() -> None:

@@ -515,3 +515,18 @@ async def test_a_recorder_sees_one_call_for_each_group(autojump_clock: MockClock
     await outputs(ordered_wait("abcdef", grouped(recorder, size=2, age=math.inf), timeout=5.0, capacity=4))
     assert recorder.peak_running == 2
     assert [len(values) for values in recorder.values] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("leaving", [SystemExit(3), KeyboardInterrupt()], ids=lambda error: type(error).__name__)
+async def test_what_ends_the_program_leaves_the_operator_as_itself(
+    leaving: BaseException, autojump_clock: MockClock
+) -> None:
+    """One `SystemExit` of a group, and not a group of several, whose exit status would be 1."""
+
+    async def leave(values: list[str]) -> list[str]:
+        await trio.sleep(1.0)
+        raise leaving
+
+    with pytest.raises(type(leaving)) as caught:
+        await outputs(ordered_wait("abc", grouped(leave, size=3), timeout=5.0))
+    assert caught.value is leaving

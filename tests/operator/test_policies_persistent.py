@@ -10,6 +10,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, asynccontextmanager
 from functools import partial
@@ -249,11 +250,42 @@ async def test_the_function_is_opened_and_closed_with_it(path: Path) -> None:
 
 @pytest.mark.parametrize("trouble", ["open", "close"])
 async def test_the_file_is_closed_whatever_the_function_does(path: Path, trouble: str) -> None:
-    function = persistent(Client(trouble), path)
+    function = persistent(Client(trouble), path, name="n")
     with pytest.raises(OSError, match="no service"):
         await outputs(ordered_wait(["a"], function, timeout=math.inf))
     assert not function._store.is_open
     assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+async def test_it_does_not_wait_for_those_who_hold_trios_default_threads(path: Path) -> None:
+    limiter = trio.to_thread.current_default_thread_limiter()
+    limiter.total_tokens = 1
+    try:
+        async with limiter:
+            assert await outputs(ordered_wait(["a"], persistent(Service(), path, name="n"), timeout=math.inf)) == ["a!"]
+    finally:
+        limiter.total_tokens = 40
+
+
+async def test_a_file_that_cannot_be_closed_holds_nobody_up_and_has_its_results(
+    path: Path, autojump_clock: MockClock
+) -> None:
+    """The disk hangs. The function is still closed, and within the operator's 30 seconds."""
+    client, hangs = Client(), threading.Event()
+    function = persistent(client, path, name="n")
+    await function.open()
+    assert await function("a") == "A"
+    close, function._store.close = function._store.close, hangs.wait
+    start = trio.current_time()
+    with pytest.raises(trio.TooSlowError):
+        await function.close()
+    assert trio.current_time() == start + 10.0
+    assert client.lines == ["open", "a", "close"]
+    async with opened(persistent(Client(), path, name="n")) as another:
+        assert await another("a") == "A"
+        assert another.hits == 1
+    hangs.set()
+    close()
 
 
 async def test_it_is_opened_and_closed_by_different_tasks(path: Path) -> None:
@@ -371,6 +403,7 @@ async def test_it_pickles_as_what_it_was_made_of_even_while_it_is_open(path: Pat
         ({"path": ""}, ValueError, "path must be a file's path, got ''"),
         ({"name": 3}, TypeError, "name must be a string, got 3"),
         ({"name": ""}, ValueError, "name must not be empty, got ''"),
+        ({"name": "\ud800"}, ValueError, r"name must be text that UTF-8 can encode, got '\\ud800'"),
         ({"ttl": 0}, ValueError, "^ttl must be seconds above 0, got 0"),
         ({"negative_ttl": -1}, ValueError, "negative_ttl must be seconds, at least 0, got -1"),
         ({"is_negative": 3}, TypeError, "is_negative must be callable, got 3"),

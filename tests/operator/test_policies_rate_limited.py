@@ -112,6 +112,21 @@ def test_another_run_does_not_wait_for_the_clock_of_the_first() -> None:
     assert trio.run(main, 0.0, clock=MockClock(autojump_threshold=0)) <= 1.0
 
 
+@pytest.mark.parametrize("later", [0.0, 10_000.0])
+def test_the_limit_holds_from_the_end_of_one_run_to_the_start_of_the_next(later: float) -> None:
+    """The clock of the second run may be ahead of that of the first, or behind it."""
+    recorder = Recorder(Scripted())
+    function = rate_limited(recorder, 1.0, burst=3)
+
+    async def main(instant: float) -> list[float]:
+        await trio.sleep_until(instant)
+        return [start for _, start in await started(function, recorder, dict.fromkeys(range(4), 0.0))]
+
+    assert trio.run(main, 5.0, clock=MockClock(autojump_threshold=0)) == [0.0, 0.0, 0.0, 1.0]
+    recorder.calls.clear()
+    assert trio.run(main, later, clock=MockClock(autojump_threshold=0)) == [1.0, 2.0, 3.0, 4.0]
+
+
 def test_it_pickles_as_what_it_was_made_of() -> None:
     async def main() -> list[float]:
         recorder = copy.function

@@ -167,6 +167,21 @@ async def test_nothing_is_left_when_the_operator_stops(autojump_clock: MockClock
     assert recorder.cancelled == 2
 
 
+@pytest.mark.parametrize("callers", [1, 3])
+async def test_callers_that_were_cancelled_before_make_no_call(callers: int, nothing_left: NothingLeft) -> None:
+    recorder = Recorder(Scripted())
+    function = single_flight(recorder)
+    with nothing_left(), trio.CancelScope() as scope:
+        scope.cancel()
+        async with trio.open_nursery() as nursery:
+            for _ in range(callers):
+                nursery.start_soon(function, "a")
+    assert scope.cancelled_caught
+    assert recorder.values == []
+    assert function.calls == 0
+    assert await function("a") == "a"
+
+
 async def test_a_deadline_takes_one_element_and_not_the_call(autojump_clock: MockClock) -> None:
     """The second element comes a second later, so its deadline does too."""
 

@@ -152,6 +152,14 @@ def test_an_empty_file_becomes_a_cache(path: Path) -> None:
         assert one.find("a") == [b"1"]
 
 
+@pytest.mark.parametrize("content", [b"S", b"x", b"\x00", b"SQLite format 3", b"SQLite format 3\x00"])
+def test_a_file_of_a_few_bytes_is_refused_and_left_as_it_is(path: Path, content: bytes) -> None:
+    """SQLite takes a file of one byte for an empty one."""
+    path.write_bytes(content)
+    assert "is damaged, or no cache at all" in refused(path)
+    assert path.read_bytes() == content
+
+
 def test_a_file_locked_for_long_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trio_asyncio_io.policies._store.BUSY_SECONDS", 0.05)
     with Opened(path) as one:

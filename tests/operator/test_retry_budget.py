@@ -34,6 +34,30 @@ def test_what_is_not_used_is_not_saved_up_beyond_the_reserve() -> None:
     assert [account.withdraw() for _ in range(4)] == [True, True, False, False]
 
 
+@pytest.mark.parametrize("reserve", [0, 0.5, 0.99, 1, 3])
+@pytest.mark.parametrize("ratio", [0.0, 0.1, 0.2, 0.7, 1.0, 1.5, 2.0])
+def test_when_all_calls_fail_the_reserve_and_the_whole_ratio_are_spent(ratio: float, reserve: float) -> None:
+    account = BudgetAccount(RetryBudget(ratio, reserve))
+    retries = 0
+    for _ in range(1_000):
+        account.deposit()
+        while account.withdraw():
+            retries += 1
+    assert retries == pytest.approx(reserve + 1_000 * ratio, abs=1.0 + ratio)  # what a full account gets is lost
+
+
+@pytest.mark.parametrize(
+    ("ratio", "reserve", "saved"), [(0.2, 0, 1), (1.0, 0, 1), (1.0, 1, 1), (2.5, 0, 3), (0.9, 5, 5)]
+)
+def test_in_a_long_time_without_failures_no_more_than_the_reserve_or_one_calls_share_is_saved_up(
+    ratio: float, reserve: float, saved: int
+) -> None:
+    account = BudgetAccount(RetryBudget(ratio, reserve))
+    for _ in range(1_000):
+        account.deposit()
+    assert [account.withdraw() for _ in range(saved + 1)] == [True] * saved + [False]
+
+
 def test_without_a_budget_there_is_always_enough() -> None:
     account = BudgetAccount(None)
     account.deposit()

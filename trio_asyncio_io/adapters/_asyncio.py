@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
-from importlib import import_module
 from typing import Any, Protocol, TypeVar
 
 import trio
 
 from .._elements import describe
-from .._function import AsyncFunction, as_function, awaitable_from, is_async
+from .._function import AsyncFunction, Wrapper, as_function, awaitable_from, is_async
+from ._cancellation import cancelled_by_asyncio
+from ._trio_asyncio import check_installed, trio_asyncio
 
 __all__ = ["from_asyncio"]
 
@@ -25,13 +26,14 @@ class _AsyncioFunction(Protocol[R_co]):
     async def invoke(self, *args: Any, **kwargs: Any) -> R_co: ...
 
 
-class from_asyncio(AsyncFunction[Any, R]):  # noqa: N801 - used like a function
+class from_asyncio(Wrapper, AsyncFunction[Any, R]):  # noqa: N801 - used like a function
     """An asyncio coroutine function as an `AsyncFunction`, so that asyncpg, aiohttp or redis clients work.
 
     It has an asyncio loop of its own inside the Trio run (trio-asyncio's), from `open` to `close`, in which all
     its invocations run at the same time. Timers of that loop follow Trio's clock. `open` and `close` may be
     called from different tasks. Asyncio tasks that are still there at the end are cancelled, and `close` waits
-    for them; one that fails unseen is logged by asyncio, as in any loop, and harms nobody.
+    for them; one that fails unseen is logged by asyncio, as in any loop, and harms nobody. Asyncio elsewhere in the
+    process, such as `asyncio.run` in another thread, is not affected.
 
     Args:
         function: An asyncio coroutine function; or an object with an async `invoke` and perhaps `open`, `close`
@@ -68,7 +70,7 @@ class from_asyncio(AsyncFunction[Any, R]):  # noqa: N801 - used like a function
 
     def __init__(self, function: Callable[..., Awaitable[R]] | _AsyncioFunction[R]) -> None:
         _check(function)
-        _trio_asyncio()
+        check_installed()
         self.function = function
         self._inner = as_function(function)
         if callable(getattr(self._inner, "timeout", None)):
@@ -154,9 +156,9 @@ class _Loop:
         if not self.is_running:
             raise RuntimeError("the asyncio loop has ended") from self._error
         try:
-            result, leaving = await _trio_asyncio().run_aio_future(self._task(function, arguments))
+            result, leaving = await trio_asyncio().run_aio_future(self._task(function, arguments))
         except asyncio.CancelledError as error:
-            raise RuntimeError(f"{describe(function)} was cancelled inside asyncio, and not by us") from error
+            raise cancelled_by_asyncio(function) from error
         if leaving is not None:
             raise leaving
         return result
@@ -169,7 +171,7 @@ class _Loop:
 
     async def _live(self) -> None:
         try:
-            async with _trio_asyncio().open_loop() as self._loop:
+            async with trio_asyncio().open_loop() as self._loop:
                 self._loop.set_exception_handler(asyncio.BaseEventLoop.default_exception_handler)
                 self._started.set()
                 await self._stopping.wait()
@@ -181,7 +183,7 @@ class _Loop:
 
     def _task(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> asyncio.Task[Any]:
         context = copy_context()
-        context.run(_trio_asyncio().current_loop.set, self._loop)  # for functions that call Trio in their turn
+        context.run(trio_asyncio().current_loop.set, self._loop)  # for functions that call Trio in their turn
         task: asyncio.Task[Any] = self._loop.create_task(_called(function, arguments), context=context)
         return task
 
@@ -206,11 +208,3 @@ def _check(function: Any) -> None:
         f"{takes}, but {describe(function)} is not async. Declare it with `async def`; a blocking function can be run "
         "in threads: trio_asyncio_io.adapters.in_thread(function)"
     )
-
-
-def _trio_asyncio() -> Any:
-    """The package, which is imported only where it is needed, for it patches asyncio."""
-    try:
-        return import_module("trio_asyncio")
-    except ImportError as error:
-        raise ImportError("from_asyncio needs trio-asyncio: pip install 'trio-asyncio-io[asyncio]'") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import threading
 from collections.abc import Callable
@@ -10,6 +11,8 @@ from typing import Any, Generic, TypeVar, overload
 import trio
 
 from .._elements import describe
+from .._function import Wrapper
+from ._cancellation import cancelled_by_asyncio
 from ._synchronous import check_synchronous
 
 __all__ = ["ResultFuture", "from_callback"]
@@ -53,8 +56,10 @@ class ResultFuture(Generic[R]):
         """
         return self._settle(result, None)
 
-    def complete_exceptionally(self, error: Exception) -> bool:
+    def complete_exceptionally(self, error: Exception | asyncio.CancelledError) -> bool:
         """End the call with this exception, which is raised as if the function itself had raised it.
+
+        An `asyncio.CancelledError` is raised as a `RuntimeError` with it as the cause.
 
         Returns:
             Whether this was the first call, and in time.
@@ -62,6 +67,10 @@ class ResultFuture(Generic[R]):
         Raises:
             TypeError: `error` is no instance of `Exception`. The call goes on.
         """
+        if isinstance(error, asyncio.CancelledError):
+            cancelled = RuntimeError("the call was cancelled inside asyncio, and not by us")
+            cancelled.__cause__ = error
+            return self._settle(None, cancelled)
         if not isinstance(error, Exception):
             raise TypeError(f"complete_exceptionally takes an instance of Exception, got {describe(error)}")
         return self._settle(None, error)
@@ -103,7 +112,7 @@ class ResultFuture(Generic[R]):
         return trio.lowlevel.Abort.SUCCEEDED if is_mine else trio.lowlevel.Abort.FAILED
 
 
-class from_callback(Generic[R]):  # noqa: N801 - used like a function
+class from_callback(Wrapper, Generic[R]):  # noqa: N801 - used like a function
     """A callable that hands its result to a `ResultFuture` as an async function (Flink's `asyncInvoke`).
 
     Args:
@@ -117,6 +126,8 @@ class from_callback(Generic[R]):  # noqa: N801 - used like a function
 
     Raises:
         TypeError: The function is not callable, or is async already.
+        RuntimeError: From a call: it was completed with an `asyncio.CancelledError`, or the function raised one; that
+            is the cause.
 
     Example:
         def look_up(key, result_future):
@@ -139,6 +150,11 @@ class from_callback(Generic[R]):  # noqa: N801 - used like a function
         if (signature := _without_result_future(function)) is not None:
             self.__signature__ = signature
 
+    @property
+    def wrapped(self) -> Any:
+        """The function, as given."""
+        return self._function
+
     def __reduce__(self) -> Any:
         return from_callback, (self._function,)
 
@@ -147,8 +163,10 @@ class from_callback(Generic[R]):  # noqa: N801 - used like a function
         result_future: ResultFuture[R] = ResultFuture()
         try:
             self._function(*arguments, result_future)
-        except BaseException:
+        except BaseException as error:
             result_future.complete_exceptionally(RuntimeError("the function raised"))  # what still comes is late
+            if isinstance(error, asyncio.CancelledError):
+                raise cancelled_by_asyncio(self._function) from error
             raise
         return await result_future.wait()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from typing import Any, Generic, Protocol, TypeVar
@@ -10,7 +11,9 @@ import trio
 
 from .._elements import describe
 from .._errors import NotAsyncError
+from .._function import Wrapper
 from ._callback import ResultFuture
+from ._cancellation import cancelled_by_asyncio
 from ._synchronous import check_synchronous
 
 __all__ = ["from_future"]
@@ -27,7 +30,7 @@ class _Future(Protocol[R_co]):
     def result(self) -> R_co: ...
 
 
-class from_future(Generic[R]):  # noqa: N801 - used like a function
+class from_future(Wrapper, Generic[R]):  # noqa: N801 - used like a function
     """A callable that returns a `concurrent.futures.Future` as an async function.
 
     Args:
@@ -43,8 +46,8 @@ class from_future(Generic[R]):  # noqa: N801 - used like a function
     Raises:
         TypeError: The function is not callable, or is async already.
         NotAsyncError: From a call: the function returned something that is no such future.
-        RuntimeError: From a call: somebody else cancelled the future. `concurrent.futures.CancelledError` is
-            its cause.
+        RuntimeError: From a call: somebody else cancelled the future, or it raised `asyncio.CancelledError`. That,
+            or `concurrent.futures.CancelledError`, is the cause.
 
     Example:
         with ProcessPoolExecutor() as pool:
@@ -55,10 +58,16 @@ class from_future(Generic[R]):  # noqa: N801 - used like a function
 
     def __init__(self, function: Callable[..., _Future[R]]) -> None:
         check_synchronous(function, "from_future", "a callable that returns a Future")
-        self.function = function
+        self.function: Callable[..., _Future[R]] = function
 
     async def __call__(self, *arguments: Any) -> R:
         """Call the function, wait for the future and give its result."""
+        try:
+            return await self._result(arguments)
+        except asyncio.CancelledError as error:
+            raise cancelled_by_asyncio(self.function) from error
+
+    async def _result(self, arguments: tuple[Any, ...]) -> R:
         future = self._future_for(arguments)
         done: ResultFuture[object] = ResultFuture()
         future.add_done_callback(done.complete)

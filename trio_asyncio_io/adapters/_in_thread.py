@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -9,6 +10,8 @@ from typing import Any, Generic, TypeVar
 import trio
 
 from .._elements import describe
+from .._function import Wrapper
+from ._cancellation import cancelled_by_asyncio
 from ._synchronous import check_synchronous
 
 __all__ = ["in_thread"]
@@ -16,7 +19,7 @@ __all__ = ["in_thread"]
 R = TypeVar("R")
 
 
-class in_thread(Generic[R]):  # noqa: N801 - used like a function
+class in_thread(Wrapper, Generic[R]):  # noqa: N801 - used like a function
     """A blocking callable as an async function: each call runs in a thread of its own.
 
     Args:
@@ -33,6 +36,7 @@ class in_thread(Generic[R]):  # noqa: N801 - used like a function
 
     Raises:
         TypeError: The function is not callable, or is async already.
+        RuntimeError: From a call: the function raised `asyncio.CancelledError`, which is the cause.
 
     Example:
         async with ordered_wait(urls, in_thread(requests.get), timeout=5.0) as results:
@@ -47,7 +51,10 @@ class in_thread(Generic[R]):  # noqa: N801 - used like a function
         """Call the function in a thread and give its result."""
         limiter = trio.CapacityLimiter(1)
         call = partial(self.function, *arguments)
-        return await trio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=limiter)
+        try:
+            return await trio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=limiter)
+        except asyncio.CancelledError as error:
+            raise cancelled_by_asyncio(self.function) from error
 
     def __repr__(self) -> str:
         return f"in_thread({describe(self.function)})"

@@ -45,7 +45,8 @@ class File:
     """The last payload of each name, in a file.
 
     It is opened when it is used first. A row has a checksum of its name and payload, and where a name is not
-    found the others are looked through: damaged bytes are an error, never another state and never none.
+    found the others are looked through: damaged bytes are an error, never another state and never none. A file of no
+    bytes is a new one: a process that is killed before its first commit leaves it so.
 
     Args:
         path: The file; made unless it is there. Its directory must be there, and on a local disk.
@@ -92,6 +93,8 @@ class File:
         return self._connection
 
     def _opened(self) -> sqlite3.Connection:
+        if self.path.is_file() and self.path.stat().st_size == 1:  # SQLite would take it for an empty one
+            raise self._damaged("it has only one byte")
         connection = sqlite3.connect(self.path, BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             is_new = self._is_new(connection)  # before anything is changed in a file that may be another's

@@ -115,4 +115,8 @@ def _checked_name(name: Any) -> str:
         raise TypeError(f"name must be a string, got {describe(name)}")
     if not name:
         raise ValueError("name must not be empty, got ''")
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"name must be text that UTF-8 can encode, got {name!r}") from error
     return name

@@ -10,9 +10,11 @@ first and shares the request if it must be made; a retry strategy of the operato
 #
 #     _cached  _single_flight  _grouped  _persistent  _rate_limited     the policies, each on _policy
 #     _shared  _fresh                                    a call that several tasks wait for, and its exception
-#     _lifetime  _checks                                 for how long an answer is good; arguments
+#     _lifetime  _checks  _distinct_key                  for how long an answer is good; arguments; their keys
+#     _users                                             several operators that have one policy open
+#     _run                                               whether another Trio run, with another clock, has begun
 #     _provenance                                        whether an answer was made, or was kept
-#     _store  _trips  _stable_key                        what is persistent: a file, the way there, its keys
+#     _store  _trips  _stable_key  _name                 what is persistent: a file, the way there, its keys and names
 
 from ._cached import cached
 from ._grouped import grouped

@@ -15,6 +15,7 @@ from ._fresh import fresh
 from ._lifetime import Lifetime, is_none
 from ._policy import Policy, Wrapped
 from ._provenance import from_cache
+from ._run import RunChange
 
 __all__ = ["cached"]
 
@@ -45,8 +46,10 @@ class cached(Policy[R]):  # noqa: N801 - used like a function
     Args:
         function: An async callable or an `AsyncFunction`.
         size: Most answers kept, at least 1; the one unused for longest goes first.
-        ttl: Seconds for which a result is good, above 0, on Trio's clock; `math.inf`: as long as it is kept.
-        key: The arguments -> hashable. None: the arguments themselves.
+        ttl: Seconds for which a result is good, above 0, on Trio's clock; `math.inf`: as long as it is kept. Answers
+            that expire do not outlive their Trio run, because the next one has another clock.
+        key: The arguments -> hashable. None: the arguments themselves. Keys of different type differ, as 1, 1.0 and
+            True do.
         negative_ttl: Seconds for which a negative answer is good, at least 0; 0: negative answers are not
             kept. None: as long as any other.
         is_negative: result -> whether it is negative. Unless given: whether it is None.
@@ -85,10 +88,12 @@ class cached(Policy[R]):  # noqa: N801 - used like a function
         self.hits = 0
         self.misses = 0
         self._kept: OrderedDict[Hashable, _Kept[R]] = OrderedDict()
+        self._run_change = RunChange()
 
     async def invoke(self, *arguments: Any) -> R:
         """The answer kept for this key, or that of a new call."""
         key = self.key_of(arguments)
+        self._drop_instants_of_another_run()
         kept = self._kept.get(key)
         if kept is not None and trio.current_time() < kept.until:
             self.hits += 1
@@ -107,10 +112,16 @@ class cached(Policy[R]):  # noqa: N801 - used like a function
     def _keep(self, key: Hashable, result: R | None, error: Exception | None, seconds: float) -> None:
         if not seconds:
             return
+        self._drop_instants_of_another_run()
         self._kept[key] = _Kept(result, error, trio.current_time() + seconds)
         self._kept.move_to_end(key)
         if len(self._kept) > self._size:
             self._kept.popitem(last=False)
+
+    def _drop_instants_of_another_run(self) -> None:
+        if self._run_change.has_happened():
+            for key in [key for key, kept in self._kept.items() if kept.until != math.inf]:
+                del self._kept[key]
 
 
 def _bare(error: Exception) -> Exception:

@@ -6,13 +6,13 @@ import math
 import os
 import pickle
 from collections.abc import Callable, Hashable
-from inspect import isfunction
 from typing import Any, TypeVar
 
 import trio
 
 from .._elements import describe
 from ._lifetime import Lifetime, is_none
+from ._name import default_name
 from ._policy import Policy, Wrapped
 from ._provenance import from_cache
 from ._stable_key import stable_key
@@ -22,6 +22,9 @@ from ._trips import Trips
 __all__ = ["persistent"]
 
 R = TypeVar("R")
+
+# A file that takes longer to close is on a disk that hangs; its results are in it already.
+CLOSE_SECONDS = 10.0
 
 
 class persistent(Policy[R]):  # noqa: N801 - used like a function
@@ -42,13 +45,15 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
         path: The file, on a local disk; it is made unless it is there, its directory is not. On Spark each
             worker's host has its own. Two more files, that end in -wal and -shm, lie beside it.
         name: Separates functions that share a file, and versions of one function: give another one when
-            old results are no longer right. None: the qualified name of the function, or of its class; a
-            function that has none of its own, such as a closure, a lambda or a `partial`, needs a name.
+            old results are no longer right. None: the qualified name of your own function, or of its class, below
+            all policies, adapters and recorders. What another function could share its name with needs one: a
+            closure, a lambda, a `partial`, a bound method, an object whose attributes are not all empty.
         ttl: Seconds for which a result is good, above 0, on the wall clock; `math.inf`: for ever. What has
             expired is dropped when the file is opened.
         key: The arguments -> what identifies the call, as below. None: the arguments themselves. They
             must be, or contain as tuples, nothing but None, bool, int, float, str, bytes, Decimal, date, datetime,
-            timedelta and UUID. Keys of different type differ, as 1 and 1.0 do.
+            timedelta and UUID. Keys of different type differ, as 1, 1.0 and True do, and so do 0.0 and -0.0; NaN equals
+            NaN.
         negative_ttl: Seconds for which a negative result is good, at least 0; 0: it is not kept. None: as long
             as any other.
         is_negative: result -> whether it is negative. Unless given: whether it is None.
@@ -58,10 +63,11 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
         misses: Calls made.
 
     Raises:
-        TypeError, ValueError: An argument is out of its range; a key is of another type, or a result cannot
-            be pickled.
+        TypeError, ValueError: An argument is out of its range; the function needs a name; a key is of another
+            type, or a result cannot be pickled.
         CacheError: The file cannot be used: it is damaged, or another program's. At `open`, or when it is found.
         RuntimeError: It was not opened. An operator opens its function; by hand, `await` its `open` and `close`.
+        trio.TooSlowError: From `close`: the file was not closed within ten seconds. A thread goes on closing it.
 
     Cancellation: nothing is kept of a call that is cancelled. A result that is there is kept all the same, which
     takes as long as the write: milliseconds, unless others hold the file (ten seconds then, at most).
@@ -82,7 +88,7 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
         is_negative: Callable[[R], bool] = is_none,
     ) -> None:
         path = _checked_path(path)
-        name = _checked_name(name) if name is not None else _name_of(function)
+        name = _checked_name(name) if name is not None else default_name(function)
         options = {"path": path, "name": name, "ttl": ttl, "negative_ttl": negative_ttl, "is_negative": is_negative}
         super().__init__(function, key=key, **options)
         self._lifetime = Lifetime(ttl, negative_ttl, is_negative)
@@ -91,27 +97,22 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
         self.hits = 0
         self.misses = 0
 
-    async def open(self) -> None:
-        """Open the file and the inner function.
-
-        Raises:
-            CacheError: The file cannot be used.
-        """
-        await trio.to_thread.run_sync(self._store.open)
+    async def _open(self) -> None:
+        await trio.to_thread.run_sync(self._store.open, limiter=trio.CapacityLimiter(1))
         try:
-            await super().open()
+            await super()._open()
         except BaseException:
             await self._close_store()
             raise
         self._trips = Trips(self._store.answer)
 
-    async def close(self) -> None:
-        """Close the inner function and the file."""
+    async def _close(self) -> None:
         self._trips = None
         try:
-            await super().close()
-        finally:
+            # First, so that it takes its seconds from those that the operator gives to `close`
             await self._close_store()
+        finally:
+            await super()._close()
 
     async def invoke(self, *arguments: Any) -> R:
         """The result in the file, or that of a new call, which is in the file then."""
@@ -137,8 +138,10 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
         return None if payload is None else _unpickled(payload)
 
     async def _close_store(self) -> None:
-        with trio.CancelScope(shield=True):
-            await trio.to_thread.run_sync(self._store.close)
+        # With a limiter of its own: Trio's default one may be held by threads that run on after their cancellation
+        limiter = trio.CapacityLimiter(1)
+        with trio.fail_after(CLOSE_SECONDS, shield=True):
+            await trio.to_thread.run_sync(self._store.close, abandon_on_cancel=True, limiter=limiter)
 
 
 def _pickled(result: object) -> bytes:
@@ -170,15 +173,8 @@ def _checked_name(name: Any) -> str:
         raise TypeError(f"name must be a string, got {describe(name)}")
     if not name:
         raise ValueError("name must not be empty, got ''")
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"name must be text that UTF-8 can encode, got {name!r}") from error
     return name
-
-
-def _name_of(function: Any) -> str:
-    """The qualified name of the user's own function, without the policies around it."""
-    while isinstance(function, Policy):
-        function = function.function
-    named = function if isfunction(function) or not hasattr(function, "invoke") else type(function)
-    name = getattr(named, "__qualname__", None)
-    if not isinstance(name, str) or "<" in name or hasattr(named, "__self__"):
-        raise TypeError(f"name must be given for {describe(function)}: nothing in the file would tell it from others")
-    return f"{named.__module__}.{name}"

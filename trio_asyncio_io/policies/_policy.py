@@ -10,7 +10,9 @@ from typing import Any, TypeAlias, TypeVar
 import trio
 
 from .._elements import describe
-from .._function import AsyncFunction, as_function, awaitable_from
+from .._function import AsyncFunction, Wrapper, as_function, awaitable_from
+from ._distinct_key import distinct_key
+from ._users import Users
 
 __all__ = ["Policy", "Wrapped", "soon"]
 
@@ -21,9 +23,10 @@ _log = logging.getLogger("trio_asyncio_io")
 Wrapped: TypeAlias = Callable[..., Awaitable[R]] | AsyncFunction[Any, R]
 
 
-class Policy(AsyncFunction[Any, R]):
+class Policy(Wrapper, AsyncFunction[Any, R]):
     """What the policies share: the inner function, opened and closed with this one, and the key.
 
+    Several operators may use one policy at the same time: the first one opens it, and the last one closes it.
     A policy pickles as what it was made of; what it remembers stays behind.
 
     Args:
@@ -43,6 +46,7 @@ class Policy(AsyncFunction[Any, R]):
             self._inner_flush = flush
             if not hasattr(self, "flush"):
                 object.__setattr__(self, "flush", self._pass_flush_on)
+        self._users = Users()
         self._under_way = 0
         self._flush_is_due = False
         self._key = key
@@ -56,17 +60,25 @@ class Policy(AsyncFunction[Any, R]):
         return await self.invoke(*arguments)
 
     async def open(self) -> None:
-        """Open the inner function."""
+        """Open the inner function, unless another operator has it open. Waits while another one opens or closes it."""
+        await self._users.add(self._open)
+
+    async def close(self) -> None:
+        """Close the inner function, unless another operator still has it open."""
+        await self._users.remove(self._close)
+
+    async def _open(self) -> None:
+        """What the first user does."""
         if hasattr(self._inner, "open"):
             await self._inner.open()
 
-    async def close(self) -> None:
-        """Close the inner function."""
+    async def _close(self) -> None:
+        """What the last user does."""
         if hasattr(self._inner, "close"):
             await self._inner.close()
 
     def key_of(self, arguments: tuple[Any, ...]) -> Hashable:
-        """The key of a call.
+        """The key of a call. Keys of different type differ, as 1, 1.0 and True do.
 
         Raises:
             TypeError: The arguments cannot be hashed; says what to do.
@@ -77,7 +89,7 @@ class Policy(AsyncFunction[Any, R]):
         except TypeError:
             name = type(self).__name__
             raise TypeError(f"{name} needs a hashable key, and {describe(key)} is none: give {name} key=") from None
-        return key
+        return distinct_key(key)
 
     def _call(self, *arguments: Any) -> Any:
         """The inner function's awaitable."""

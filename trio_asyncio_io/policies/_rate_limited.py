@@ -10,6 +10,7 @@ import trio
 from .._elements import describe
 from ._checks import checked_count
 from ._policy import Policy, Wrapped
+from ._run import RunChange
 
 __all__ = ["rate_limited"]
 
@@ -28,8 +29,9 @@ class rate_limited(Policy[R]):  # noqa: N801 - used like a function
     `burst` calls and no more. With `burst=1` a caller that the scheduler wakes late puts off those behind it by as
     much; a larger burst absorbs that, which matters from some hundred calls a second on.
 
-    It limits the calls of this object, in one operator or several. How long they take is no concern of it: that
-    is the operator's `capacity`. Waiting counts in the operator's `timeout`, so keep `capacity / rate` well below that.
+    It limits the calls of this object, in one operator or several. In a later Trio run, which has another clock, it
+    goes on as if no time had passed. How long the calls take does not matter here: the operator's `capacity` limits
+    how many run at once. Waiting counts in the operator's `timeout`, so keep `capacity / rate` well below that.
 
     Args:
         function: An async callable or an `AsyncFunction`.
@@ -50,23 +52,27 @@ class rate_limited(Policy[R]):  # noqa: N801 - used like a function
         self._rate = _calls_per_second(rate)
         self._burst = checked_count("burst", burst)
         self._arrival = -math.inf  # when the bucket is full again, less one call
+        self._until_full = 0.0  # seconds from the last start to `_arrival`
         self._line = trio.StrictFIFOLock()
+        self._run_change = RunChange()
 
     async def invoke(self, *arguments: Any) -> R:
         """The result of a call that starts when its turn has come."""
+        if self._run_change.has_happened():
+            self._continue_in_new_run()
         with self._on_the_way():
             async with self._line:
-                await trio.sleep_until(self._turn())
-                self._arrival = max(self._arrival, trio.current_time()) + 1 / self._rate
+                await trio.sleep_until(self._arrival - (self._burst - 1) / self._rate)
+                now = trio.current_time()
+                self._arrival = max(self._arrival, now) + 1 / self._rate
+                self._until_full = self._arrival - now
         result: R = await self._call(*arguments)
         return result
 
-    def _turn(self) -> float:
-        """When the first in line may start."""
-        # The clock of an earlier Trio run may have been far ahead of this one's.
-        latest = trio.current_time() + self._burst / self._rate
-        self._arrival = min(self._arrival, latest)
-        return self._arrival - (self._burst - 1) / self._rate
+    def _continue_in_new_run(self) -> None:
+        # How long ago the last call started is unknown: the clocks of two runs cannot be compared.
+        self._arrival = trio.current_time() + self._until_full
+        self._line = trio.StrictFIFOLock()
 
 
 def _calls_per_second(rate: object) -> float:

@@ -59,7 +59,8 @@ class SharedCall(Generic[R]):
         """The call's result.
 
         Raises:
-            BaseException: What the call raised. Where several wait, each gets a copy, if it can be copied.
+            BaseException: What the call raised. Where several wait, each gets a copy of an `Exception`, if it can be
+                copied.
 
         Cancellation: the caller just leaves. If nobody else waits, the call is cancelled, and the caller leaves
         when it has unwound; a result or an exception that it then has all the same counts.
@@ -87,7 +88,8 @@ class SharedCall(Generic[R]):
             return self._result[0]
         if self._error is None:
             raise RuntimeError("the shared call was cancelled, because its Trio loop ends")
-        error = fresh(self._error) if self._is_shared else self._error
+        # One SystemExit or KeyboardInterrupt for all: the operator raises it as itself, and copies of it as a group
+        error = fresh(self._error) if self._is_shared and isinstance(self._error, Exception) else self._error
         error.__traceback__ = self._traceback
         context, is_suppressed = error.__context__, error.__suppress_context__
         try:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any, TypeVar
 
+import trio
+
 from ._policy import Policy, Wrapped, soon
 from ._shared import SharedCall
 
@@ -22,7 +24,8 @@ class single_flight(Policy[R]):  # noqa: N801 - used like a function
 
     Args:
         function: An async callable or an `AsyncFunction`.
-        key: The arguments -> hashable. None: the arguments themselves.
+        key: The arguments -> hashable. None: the arguments themselves. Keys of different type differ, as 1, 1.0 and
+            True do.
 
     Attributes:
         calls: Calls made.
@@ -52,6 +55,7 @@ class single_flight(Policy[R]):  # noqa: N801 - used like a function
         if flight is not None and not flight.is_abandoned:
             self.shared += 1
         else:
+            await trio.lowlevel.checkpoint_if_cancelled()  # or the call would begin before it is cancelled
             flight = self._take_off(key, arguments)
         try:
             return await flight.wait()

@@ -90,8 +90,11 @@ class Store:
         Raises:
             CacheError: It cannot be used.
         """
+        self.close()  # it may be open still, from a Trio run that ended without closing it
         if not Path(self._path).absolute().parent.is_dir():
             raise CacheError(f"the cache file {self._path} cannot be made: make its directory first")
+        if Path(self._path).is_file() and Path(self._path).stat().st_size == 1:  # SQLite would take it for an empty one
+            raise self._damaged("it has only one byte")
         patience = time.monotonic() + BUSY_SECONDS
         while True:
             try:
@@ -203,13 +206,16 @@ class Store:
     def _told(self, error: Exception) -> CacheError:
         code = _primary(error)
         if code in _DAMAGED:
-            return CacheError(
-                f"the cache file {self._path} is damaged, or no cache at all ({error}): delete it, and those beside "
-                "it that end in -wal and -shm; what it held will be asked for again"
-            )
+            return self._damaged(str(error))
         if code in _BUSY:
             return CacheError(f"the cache file {self._path} was locked by another process for {BUSY_SECONDS:g} s")
         return CacheError(f"the cache file {self._path} cannot be used: {error}")
+
+    def _damaged(self, why: str) -> CacheError:
+        return CacheError(
+            f"the cache file {self._path} is damaged, or no cache at all ({why}): delete it, and those beside "
+            "it that end in -wal and -shm; what it held will be asked for again"
+        )
 
 
 class _Transaction:

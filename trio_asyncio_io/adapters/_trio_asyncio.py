@@ -1,0 +1,76 @@
+"""The trio-asyncio package, imported so that asyncio outside its loops stays as it was."""
+
+# ruff: noqa: SLF001 - it has no public way to confine what its import does to asyncio
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import trio
+
+__all__ = ["check_installed", "trio_asyncio"]
+
+
+def check_installed() -> None:
+    """Check that the package is there, without importing it.
+
+    Raises:
+        ImportError: It is not; says what to install.
+    """
+    if find_spec("trio_asyncio") is None:
+        raise ImportError("from_asyncio needs trio-asyncio: pip install 'trio-asyncio-io[asyncio]'")
+
+
+def trio_asyncio() -> Any:
+    """The package, imported at the first call.
+
+    Its import replaces asyncio's policy in the whole process: afterwards `asyncio.run` and `new_event_loop` make loops
+    of its own kind in all threads. Here everything but the code in a loop of trio-asyncio's gets asyncio's own
+    functions and policy again. Whoever has imported the package before has decided otherwise, and nothing is changed.
+    """
+    if "trio_asyncio" in sys.modules:
+        return import_module("trio_asyncio")
+    policy = asyncio.get_event_loop_policy()  # type: ignore[deprecated] # trio-asyncio replaces it
+    package = import_module("trio_asyncio")
+    _confine(import_module("trio_asyncio._loop"), policy)
+    return package
+
+
+class _PolicyOutside:
+    """The policy for all code outside a loop of trio-asyncio's, as `asyncio.set_event_loop_policy` sets it."""
+
+    def __init__(self, policy: asyncio.AbstractEventLoopPolicy) -> None:
+        self._policy = policy
+
+    @property
+    def policy(self) -> asyncio.AbstractEventLoopPolicy:
+        return self._policy
+
+    @policy.setter
+    def policy(self, policy: asyncio.AbstractEventLoopPolicy | None) -> None:
+        self._policy = asyncio.DefaultEventLoopPolicy() if policy is None else policy
+
+
+def _confine(module: Any, policy: asyncio.AbstractEventLoopPolicy) -> None:
+    """Confine the patches of `trio_asyncio._loop`, which looks these names up whenever asyncio calls it."""
+    running_loop, asyncio_running_loop = module._new_run_get, module._orig_run_get
+    in_trio_context = module._in_trio_context_other_than_sync_loop
+    outside = _PolicyOutside(policy)
+
+    def any_running_loop() -> Any:
+        return running_loop() or asyncio_running_loop()  # the latter, for `asyncio.run` in a Trio task
+
+    def has_loop() -> bool:
+        return trio.lowlevel.in_trio_task() and running_loop() is not None
+
+    module._faked_policy = outside
+    module._in_trio_context = has_loop
+    module._in_trio_context_other_than_sync_loop = lambda: has_loop() and in_trio_context()
+    module._trio_policy.get_event_loop = lambda: running_loop() if has_loop() else outside.policy.get_event_loop()
+    module._new_run_get = any_running_loop
+    for each in (asyncio, asyncio.events):
+        each._get_running_loop = any_running_loop  # type: ignore[attr-defined]
