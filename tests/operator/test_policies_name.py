@@ -191,10 +191,8 @@ FUNCTIONS_OF_ONE_NAME: dict[str, Callable[[str], Any]] = {
     "partial with the name of another function": lambda prefix: update_wrapper(partial(country, prefix), country),
     "bound method": lambda prefix: configured_later(prefix).look_up,
     "method of a class": lambda _: Lookup.of_class,
-    "dataclass": Configured,
-    "slots": Slotted,
     "named tuple": Pair,
-    "object configured after it was made": configured_later,
+    "object with an attribute that no other process has": lambda prefix: Configured(lambda: prefix),  # type: ignore[arg-type]
     "object of a class made at run time": lambda prefix: made_class(prefix)(),
     "callable object": lambda _: CallableObject(),
     "scripted function": lambda _: Scripted(),
@@ -218,9 +216,16 @@ def test_an_adapter_does_not_lend_its_name(adapter: Any, function: Any) -> None:
         default_name(adapter(function))
 
 
-def test_the_refusal_of_an_object_says_where_its_earlier_results_are() -> None:
-    with pytest.raises(TypeError, match=rf"earlier releases used name='{__name__}\.Configured'$"):
-        default_name(Configured("eu"))
+@pytest.mark.parametrize("make", [Configured, Slotted, configured_later], ids=lambda make: make.__name__)
+def test_objects_of_one_class_with_different_attributes_have_different_names(make: Any) -> None:
+    assert default_name(make("eu")) == default_name(cached(make("eu")))
+    assert default_name(make("eu")) != default_name(make("us"))
+    assert default_name(make("eu")).startswith(HERE)
+    assert "eu" not in default_name(make("eu"))  # it may be a secret
+
+
+def test_the_name_of_a_configured_object_is_the_same_in_every_process() -> None:
+    assert default_name(Configured("eu")) == HERE + "Configured#35f953c42879186b"
 
 
 @pytest.mark.parametrize(

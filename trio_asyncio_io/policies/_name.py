@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from hashlib import sha256
 from inspect import isfunction
 from typing import Any
 
 from .._elements import describe
 from .._function import innermost
+from ._stable_key import stable_key
 
 __all__ = ["default_name"]
 
@@ -15,7 +17,10 @@ _PLAIN = (bool, int, float, complex, str, bytes, tuple, list, dict, set, frozens
 
 
 def default_name(function: Any) -> str:
-    """The qualified name of the user's own function, or of its class, below all wrappers.
+    """The qualified name of the user's own function, below all wrappers; of an object, that of its class.
+
+    An object whose attributes are not all empty may answer differently from others of its class, so a digest of those
+    attributes follows the name of its class.
 
     Raises:
         TypeError: Another function could have the same name; the message says to pass `name=`.
@@ -27,9 +32,12 @@ def default_name(function: Any) -> str:
     hint = "Pass name=, a text that is the same in every run"
     if not (_is_defined_at_top_level(named) or _is_found_by_name(named)):
         raise TypeError(f"{problem}. {hint}")
-    if named is not own and _is_configured(own):
-        raise TypeError(f"{problem} of its class with other attributes. {hint}; earlier releases used name={name!r}")
-    return name
+    if named is own:
+        return name
+    try:
+        return name + _digest_of(own)
+    except TypeError as error:
+        raise TypeError(f"{problem} of its class with other attributes. {hint}") from error
 
 
 def _is_defined_at_top_level(function: Any) -> bool:
@@ -53,16 +61,20 @@ def _is_found_by_name(named: Any) -> bool:
     return found is not None and innermost(found) is named
 
 
-def _is_configured(instance: Any) -> bool:
-    """Whether the object has an attribute that is not empty, or was made by a `__new__` of its class.
+def _digest_of(instance: Any) -> str:
+    """Identifies the object's attributes that are not empty: an empty list or a counter at 0 tells nothing.
 
-    Such an object may answer differently from others of its class. An empty list or a counter at 0 says nothing.
+    Raises:
+        TypeError: An attribute is not of a type that is the same in every process, or the class has a `__new__` of
+            its own, so that its attributes do not tell what it was made of.
     """
+    kind: Any = type(instance)
+    if kind.__new__ is not object.__new__:
+        raise TypeError(f"{kind.__qualname__} has a __new__ of its own")
     state: Any = object.__getstate__(instance)  # None; or the attributes; or a pair of them and the slots
     parts = state if isinstance(state, tuple) else (state,)
-    values = [value for part in parts if part for value in part.values()]
-    kind: Any = type(instance)
-    return kind.__new__ is not object.__new__ or not all(map(_is_empty, values))
+    attributes = sorted((name, value) for part in parts if part for name, value in part.items() if not _is_empty(value))
+    return f"#{sha256(stable_key(tuple(attributes))).hexdigest()[:16]}" if attributes else ""
 
 
 def _is_empty(value: Any) -> bool:

@@ -46,8 +46,9 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
             worker's host has its own. Two more files, that end in -wal and -shm, lie beside it.
         name: Separates functions that share a file, and versions of one function: give another one when
             old results are no longer right. None: the qualified name of your own function, or of its class, below
-            all policies, adapters and recorders. What another function could share its name with needs one: a
-            closure, a lambda, a `partial`, a bound method, an object whose attributes are not all empty.
+            all policies, adapters and recorders; for an object, with a digest of its attributes. What another
+            function could share its name with needs one: a closure, a lambda, a `partial`, a bound method, an object
+            with an attribute that is not of the types below.
         ttl: Seconds for which a result is good, above 0, on the wall clock; `math.inf`: for ever. What has
             expired is dropped when the file is opened.
         key: The arguments -> what identifies the call, as below. None: the arguments themselves. They
