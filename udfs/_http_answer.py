@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-__all__ = ["Answer", "BodyTooLargeError", "RetryableError", "text_of"]
+__all__ = ["Answer", "RetryableError"]
 
 _NOT_FOUND: Final = 404
 _OK, _CLIENT_ERROR = 200, 400
@@ -40,18 +40,3 @@ class RetryableError(Exception):
         super().__init__(response.status if response else error)
         self.response = response
         self.error = error
-
-
-class BodyTooLargeError(Exception):
-    """The body of an answer is larger than `max_body_bytes`, and was not read on."""
-
-
-def text_of(body: bytes | bytearray, charset: str | None) -> str:
-    """The body as text that Arrow takes, whatever the service says of its charset."""
-    if charset is not None:
-        try:
-            text = body.decode(charset, "replace")
-            return text.encode("utf-8", "replace").decode()  # some charsets make lone surrogates
-        except (LookupError, ValueError):  # there is none of this name, or it is none of text
-            pass
-    return body.decode("utf-8", "replace")
