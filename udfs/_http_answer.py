@@ -10,7 +10,7 @@ __all__ = ["Answer", "RetryableError"]
 _NOT_FOUND: Final = 404
 _OK, _CLIENT_ERROR = 200, 400
 
-# What a cache keeps of one answer at most, in characters
+# The longest body, and the longest headers, that a cache keeps, in characters
 _KEPT_LENGTH: Final = 64 * 1024
 
 
@@ -25,7 +25,8 @@ class Answer(NamedTuple):
     def may_be_kept(self) -> bool:
         """Whether the next one who asks may be given it as well."""
         is_good = _OK <= self.status < _CLIENT_ERROR or self.status == _NOT_FOUND
-        return is_good and len(self.body) <= _KEPT_LENGTH
+        headers_length = sum(len(name) + len(value) for name, value in self.headers.items())
+        return is_good and len(self.body) <= _KEPT_LENGTH and headers_length <= _KEPT_LENGTH
 
 
 class RetryableError(Exception):

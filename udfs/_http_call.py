@@ -68,7 +68,9 @@ class HttpCall(AsyncFunction[Request, Answer | None]):
 
     async def open(self) -> None:
         """Open the client, and what stands between it and the rows."""
-        no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=()))  # or a row would send those of another one
+        # A row must not send the cookies of another one. With this policy the jar does not even parse them, which takes
+        # 5 ms for each cookie if a redirect leads to a URL of 64 KiB
+        no_cookies = CookieJar(DefaultCookiePolicy(netscape=False))
         hook = _check_location if self.follow_redirects else _as_result
         self._http = client(timeout=None, cookies=no_cookies, event_hooks={"response": [hook]})
         self._send: Any = self._exchange

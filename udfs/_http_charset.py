@@ -68,6 +68,8 @@ async def text_of(body: bytes | bytearray, charset: str | None) -> str:
     **Cancellation** leaves nothing behind.
     """
     codec = "utf_8" if charset is None else _LABELS[_key(charset)]
+    if len(body) <= _SLICE_BYTES:
+        return body.decode(codec, "replace")
     if codec in _WITHOUT_MARK and not body.startswith(_MARKS):
         codec = _WITHOUT_MARK[codec]
     decoder = codecs.getincrementaldecoder(codec)("replace")
