@@ -16,6 +16,7 @@
 #     _http_client  _http_reply                what of httpx is made shorter
 #     _http_connection  _http_dial  _http_upload  _http_socket  _http_deadlines    one connection
 #     _http_parser  _http_head  _http_url  _http_idle               plain data
+#     _http_decoding  _http_charset            the content coding and the charset of a body
 #     http_columns                             HTTP as columns and SQL functions, without a function
 #     _http_options  _http_rows  _http_call  _http_request  _http_answer
 #     progress  _job_watch                     a line about a session's tasks and micro-batches, on the driver

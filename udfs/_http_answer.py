@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-__all__ = ["Answer", "BodyTooLargeError", "RetryableError", "text_of"]
+__all__ = ["Answer", "RetryableError"]
 
 _NOT_FOUND: Final = 404
 _OK, _CLIENT_ERROR = 200, 400
 
-# What a cache keeps of one answer at most, in characters
+# The longest body, and the longest headers, that a cache keeps, in characters
 _KEPT_LENGTH: Final = 64 * 1024
 
 
@@ -25,7 +25,8 @@ class Answer(NamedTuple):
     def may_be_kept(self) -> bool:
         """Whether the next one who asks may be given it as well."""
         is_good = _OK <= self.status < _CLIENT_ERROR or self.status == _NOT_FOUND
-        return is_good and len(self.body) <= _KEPT_LENGTH
+        headers_length = sum(len(name) + len(value) for name, value in self.headers.items())
+        return is_good and len(self.body) <= _KEPT_LENGTH and headers_length <= _KEPT_LENGTH
 
 
 class RetryableError(Exception):
@@ -40,18 +41,3 @@ class RetryableError(Exception):
         super().__init__(response.status if response else error)
         self.response = response
         self.error = error
-
-
-class BodyTooLargeError(Exception):
-    """The body of an answer is larger than `max_body_bytes`, and was not read on."""
-
-
-def text_of(body: bytes | bytearray, charset: str | None) -> str:
-    """The body as text that Arrow takes, whatever the service says of its charset."""
-    if charset is not None:
-        try:
-            text = body.decode(charset, "replace")
-            return text.encode("utf-8", "replace").decode()  # some charsets make lone surrogates
-        except (LookupError, ValueError):  # there is none of this name, or it is none of text
-            pass
-    return body.decode("utf-8", "replace")

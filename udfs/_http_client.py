@@ -10,6 +10,7 @@ from typing import Any, Final
 import httpx
 from httpx._client import ClientState  # noqa: PLC2701 - `send` opens a client; httpx's version is bound
 
+from ._http_decoding import ACCEPT_ENCODING
 from ._http_reply import Reply
 from ._http_url import plain_url
 
@@ -25,6 +26,17 @@ class StackClient(httpx.AsyncClient):
 
     Authentication, redirects, hooks and cookies remain httpx's own.
     """
+
+    @property
+    def headers(self) -> httpx.Headers:
+        """Headers of every request. By default a `Reply` decodes every coding that they accept."""
+        return super().headers
+
+    @headers.setter
+    def headers(self, headers: Any) -> None:
+        httpx.AsyncClient.headers.fset(self, headers)  # type: ignore[attr-defined]  # of a property
+        if "Accept-Encoding" not in httpx.Headers(headers):
+            self.headers["Accept-Encoding"] = ACCEPT_ENCODING
 
     def build_request(
         self,

@@ -1,19 +1,31 @@
-"""The reply: a response of httpx that reads its body in one go where nothing speaks against it."""
+"""The reply: a response of httpx that reads and decodes its body in bounded steps."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import math
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from time import perf_counter
 from typing import Final
 
 import httpx
+import trio
 
+from ._http_charset import charset_of
 from ._http_connection import Connection
+from ._http_decoding import STEP_BYTES, Decoder, decoder_for
 
-__all__ = ["Body", "Reply"]
+__all__ = ["Body", "BodyTooLargeError", "Reply"]
 
 _COOKIES: Final = frozenset({b"set-cookie", b"set-cookie2"})
+
+# A coding can make a body larger, by this and its own size at most
+_SMALL_BYTES: Final = 64 * 1024
+
+
+class BodyTooLargeError(Exception):
+    """The body of an answer is larger than `max_body_bytes`, and was not read on."""
 
 
 class Body(httpx.AsyncByteStream):
@@ -66,7 +78,10 @@ class Body(httpx.AsyncByteStream):
 
 
 class Reply(httpx.Response):
-    """A response as httpx's own, and in every use equal to it; only the way to its body is shorter.
+    """A response as httpx's own; only its body is read and decoded in another way.
+
+    Coded bodies are decoded in bounded steps, and only if they are complete. Only charsets that are decoded in linear
+    time are recognized.
 
     Args:
         request: What was asked.
@@ -76,6 +91,7 @@ class Reply(httpx.Response):
     Attributes:
         has_cookies: Whether the server has set any.
         asked_at: When the request was sent, by `time.perf_counter`; None: httpx itself sees to `elapsed`.
+        is_result: Whether httpx must return a redirect without a look at its Location. Set it in a hook.
     """
 
     def __init__(self, request: httpx.Request, connection: Connection, closed: Callable[[Connection], None]) -> None:
@@ -90,35 +106,97 @@ class Reply(httpx.Response):
         )
         self.has_cookies = not answer.names.isdisjoint(_COOKIES)
         self.asked_at: float | None = None
+        self.is_result = False
+
+    @property
+    def has_redirect_location(self) -> bool:
+        """Whether httpx makes a request of the Location; see `httpx.Response.has_redirect_location`."""
+        return not self.is_result and super().has_redirect_location
+
+    @property
+    def charset_encoding(self) -> str | None:
+        """The charset that the Content-Type names; None also for one that `response.text` does not decode."""
+        return charset_of(self.headers.get("Content-Type"))
 
     async def aread(self) -> bytes:
         """Read and return the response content."""
         body = self.stream
         if not isinstance(body, Body) or self.is_closed or self.is_stream_consumed:
             return await super().aread()
-        # httpx joins what `aiter_bytes` gives. That is what `aiter_raw` gives, that is the body, through two chunkers,
-        # which without a chunk size hand on what they get, and through the decoder between them. At its end `aiter_raw`
-        # closes the response. What the generators' `request_context` does, `Body` and the `except` here do.
-        self.is_stream_consumed = True
-        raw = await body.read()
-        if not body.has_ended:
-            parts = [raw]
-            while part := await body.read():
-                parts.append(part)
-            raw = b"".join(parts)
-        self._num_bytes_downloaded = len(raw)
-        is_coded = b"content-encoding" in [name for _, name, _ in self.headers._list]  # noqa: SLF001 - as above
-        self._content = self._decoded(raw) if is_coded else raw
+        return await self.aread_within(math.inf)
+
+    async def aread_within(self, limit: float) -> bytes:
+        """Read and return the response content, if it is small enough. Not for a response that was read before.
+
+        Args:
+            limit: `max_body_bytes`, for the decoded body. The bytes that arrive may be twice as many, and 64 KiB.
+
+        Raises:
+            BodyTooLargeError: The body is larger. The connection was closed.
+            httpx.DecodingError: The body is not valid in its coding, or it was cut off.
+        """
+        body = self.stream
+        assert isinstance(body, Body)
+        with self._reading(body):
+            self._content = await self._read(body, limit)
         await self.aclose()
         return self._content
 
-    def _decoded(self, raw: bytes) -> bytes:
-        decoder = self._get_content_decoder()
+    def aiter_bytes(self, chunk_size: int | None = None) -> AsyncIterator[bytes]:
+        """A byte-iterator over the decoded response content."""
+        body = self.stream
+        if isinstance(body, Body) and not self.is_closed and not self.is_stream_consumed:
+            decoder = _decoder(self.headers)
+            if decoder is not None:
+                return self._aiter_decoded(body, decoder, chunk_size)
+        return super().aiter_bytes(chunk_size)
+
+    @contextmanager
+    def _reading(self, body: Body) -> Iterator[None]:
+        """Closes the body after an error. httpx's `request_context` names the request in it, and so does this."""
+        self.is_stream_consumed = True
+        self._num_bytes_downloaded = 0
         try:
-            return b"".join([decoder.decode(raw), decoder.flush()])
-        except httpx.DecodingError as error:
-            error.request = self.request
+            yield
+        except BaseException as error:
+            if isinstance(error, httpx.DecodingError):
+                error.request = self.request
+            body.close()
             raise
+
+    async def _read(self, body: Body, limit: float) -> bytes:
+        decoder = _decoder(self.headers)
+        content = bytearray()
+        while raw := await body.read():
+            self._num_bytes_downloaded += len(raw)
+            if decoder is None:
+                content += raw
+            else:
+                await _decode(decoder, raw, content, limit)
+            if len(content) > limit or self._num_bytes_downloaded > 2 * limit + _SMALL_BYTES:
+                message = f"the body is larger than the {limit:,} bytes (max_body_bytes) that are allowed"
+                raise BodyTooLargeError(message)
+            if body.has_ended:
+                break
+        if decoder is not None:
+            decoder.finish()
+        return bytes(content)
+
+    async def _aiter_decoded(self, body: Body, decoder: Decoder, chunk_size: int | None) -> AsyncIterator[bytes]:
+        held = bytearray()
+        with self._reading(body):
+            while raw := await body.read():
+                self._num_bytes_downloaded += len(raw)
+                for part in decoder.decode(raw):
+                    held += part
+                    while len(held) >= (size := chunk_size or len(part)):
+                        yield bytes(held[:size])
+                        del held[:size]
+                    await _rest_after(part)
+            decoder.finish()
+        if held:
+            yield bytes(held)
+        await self.aclose()
 
     async def aclose(self) -> None:
         """Close the response and release the connection."""
@@ -130,3 +208,25 @@ class Reply(httpx.Response):
             self.stream.close()
         else:
             await super().aclose()
+
+
+def _decoder(headers: httpx.Headers) -> Decoder | None:
+    # Most bodies are not coded, and `get_list` would decode all headers to find that out
+    if b"content-encoding" not in [name for _, name, _ in headers._list]:  # noqa: SLF001 - as above
+        return None
+    return decoder_for(headers.get_list("content-encoding", split_commas=True))
+
+
+async def _decode(decoder: Decoder, raw: bytes, content: bytearray, limit: float) -> None:
+    """Append what the data decodes to, until there is more than allowed."""
+    for part in decoder.decode(raw):
+        content += part
+        if len(content) > limit:
+            return
+        await _rest_after(part)
+
+
+async def _rest_after(part: bytes) -> None:
+    """Let other tasks run, if this part can be one of many that the same data decodes to."""
+    if len(part) >= STEP_BYTES:
+        await trio.lowlevel.checkpoint()

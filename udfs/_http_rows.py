@@ -40,7 +40,12 @@ PARAMETERS: Final = {
 # An Arrow array of strings holds 2 GiB; a character is four bytes at most.
 _CHARACTERS: Final = 64 * 1024 * 1024
 
-_USERINFO: Final = re.compile(r"[^\s/'\"]*@")
+# What may hold a secret: a URL, or a part of one up to its host. Each pattern starts only where a word does, so that
+# it takes linear time.
+_URL: Final = re.compile(r"(?<!\S)\S*://\S+")
+_USERINFO: Final = re.compile(r"(?<![^\s/'\"])[^\s/'\"]*@")
+
+_MESSAGE_CHARACTERS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,5 +150,12 @@ def _of_failure(failure: Failure, exception: Exception, timeout: float) -> dict[
     error = Failure(exception, failure.attempts, failure.seconds).as_struct()
     if isinstance(exception, ElementTimeoutError):
         error["message"] = f"there was no answer within the timeout of {timeout:g} s"
-    error["message"] = _USERINFO.sub("", error["message"])
+    error["message"] = _shortened(_USERINFO.sub("", _URL.sub("<URL>", error["message"])))
     return {"status": None, "headers": None, "body": None, "error": error}
+
+
+def _shortened(message: str) -> str:
+    """The message without most of its text if a server made it too long."""
+    if len(message) <= _MESSAGE_CHARACTERS:
+        return message
+    return f"{message[:_MESSAGE_CHARACTERS]}… ({len(message):,} characters)"

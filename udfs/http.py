@@ -236,7 +236,7 @@ class StackTransport(httpx.AsyncBaseTransport):
 def _origin(request: httpx.Request) -> Origin:
     scheme, host = request.url.raw_scheme, request.url.raw_host
     if scheme not in _PORTS or not host:
-        message = f"the URL must start with http:// or https:// and name a host, got {request.url!r}"
+        message = "the URL must start with http:// or https:// and name a host"
         raise httpx.UnsupportedProtocol(message, request=request)
     return scheme, host, request.url.port or _PORTS[scheme]
 

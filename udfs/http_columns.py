@@ -91,8 +91,8 @@ def http_request(
             `retry_statuses=(429, 500, 502, 503, 504)`. `rate=None`, attempts that start per second in each running
             task; above 100, those of 10 ms may start together. `cache=None`, seconds for which a worker process keeps
             the answer to a GET for equal URLs and headers: the 4,000 that were used last, of a status 2xx, 3xx or 404
-            and up to 64 Ki characters. `max_body_bytes=10485760`, decompressed; a larger body is an error.
-            `follow_redirects=False`; True sends the headers, but no `Authorization`, to other hosts too.
+            and up to 64 Ki characters of body and of headers. `max_body_bytes=10485760`, decompressed; a larger body is
+            an error. `follow_redirects=False`; True sends the headers, but no `Authorization`, to other hosts too.
 
     Returns:
         A column.

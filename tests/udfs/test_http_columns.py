@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gzip
 import math
+import os
 import subprocess
 import sys
+import tracemalloc
+import zlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -16,6 +19,7 @@ import httpx
 import pyarrow as pa
 import pytest
 import trio
+import zstandard
 from trio.testing import MockClock
 
 from tests.support import PATIENCE
@@ -26,6 +30,7 @@ from udfs._http_answer import Answer, RetryableError
 from udfs._http_options import HttpOptions
 from udfs._http_request import Request
 from udfs._http_rows import HttpWork
+from udfs._rows import Failure
 from udfs.http_columns import http_get, http_request, register_http
 
 TEXT_BY_TEXT = pa.map_(pa.string(), pa.string())
@@ -170,12 +175,15 @@ async def test_rows_come_out_in_their_order_and_a_null_asks_nobody() -> None:
         ("text/plain; charset=latin-1", "Zürich".encode("latin-1"), "Zürich"),
         ("text/plain; charset=klingon", b"Qapla'", "Qapla'"),
         ("text/plain; charset=hex", b"61", "61"),
-        ("text/plain; charset=utf-7", b"+2AA-", "?"),
+        ("text/plain; charset=utf-7", b"+2AA-", "+2AA-"),
+        ("text/plain; charset=punycode", b"a" * 100_000 + b"-" + b"a" * 100_000, "a" * 100_000 + "-" + "a" * 100_000),
+        ('text/plain; charset=latin-1; a="' + ";" * 90_000, b"Z", "Z"),
+        ("text/plain; charset=utf-16", "Zürich".encode("utf-16"), "Zürich"),
         ("image/png", b"\x89PNG", "\ufffdPNG"),
     ],
+    ids=lambda value: str(value[:40]),
 )
 async def test_the_body_is_text_whatever_the_service_says_of_it(kind: str, body: bytes, text: str) -> None:
-    """In UTF-7 this is half of a pair of surrogates, which no Arrow array takes."""
     async with site((200, {"content-type": kind}, body)) as there:
         assert (await get(there.url))[0]["body"] == text
 
@@ -375,6 +383,34 @@ async def test_a_redirect_is_a_result_unless_it_is_to_be_followed() -> None:
     assert there.paths == ["/old", "/old", "/new"]
 
 
+UNUSABLE_LOCATIONS = [
+    "http://h:secret/",
+    "http://xn--/?secret",
+    "ftp://h/?token=secret",
+    "secret://h",
+    "//user:secret@h:port/",
+    "http://h/" + "secret" * 11_000,
+]
+
+
+@pytest.mark.parametrize("location", [*UNUSABLE_LOCATIONS, "http://[", ""], ids=lambda location: location[:20])
+async def test_a_redirect_is_a_result_whatever_its_location(location: str) -> None:
+    async with site((302, {"location": location}, b"moved")) as there:
+        [answer] = await get(there.url)
+    assert (answer["status"], answer["body"], answer["error"]) == (302, "moved", None)
+    assert answer["headers"]["location"] == location
+    assert len(there.asked) == 1
+
+
+@pytest.mark.parametrize("location", UNUSABLE_LOCATIONS, ids=lambda location: location[:20])
+async def test_a_redirect_that_cannot_be_followed_is_an_error_without_its_location(location: str) -> None:
+    async with site((302, {"location": location})) as there:
+        [answer] = await get(there.url, follow_redirects=True)
+    assert answer["error"]["type"] in {"InvalidURL", "UnsupportedProtocol"}
+    assert answer["error"]["attempts"] == len(there.asked) == 1
+    assert "secret" not in answer["error"]["message"]
+
+
 async def test_redirects_without_end_are_an_error() -> None:
     async with site((302, {"location": "/round"})) as there:
         [answer] = await get(there.url, follow_redirects=True)
@@ -413,6 +449,110 @@ async def test_the_limit_is_on_the_decompressed_body_and_the_last_byte_may_be_th
         assert (await get(there.url, max_body_bytes=1000))[0]["body"] == "x" * 1000
 
 
+def bomb(mebibytes: int) -> bytes:
+    compressor = zlib.compressobj(9, wbits=zlib.MAX_WBITS | 16)
+    return b"".join([compressor.compress(bytes(1024 * 1024)) for _ in range(mebibytes)]) + compressor.flush()
+
+
+@pytest.mark.parametrize(
+    ("coding", "body", "error"),
+    [
+        ("gzip", bomb(128), "BodyTooLargeError"),
+        ("gzip, gzip", gzip.compress(bomb(128)), "DecodingError"),
+        ("zstd", zstandard.compress(bytes(128 * 1024 * 1024)), "BodyTooLargeError"),
+    ],
+    ids=["gzip", "gzip twice", "zstandard"],
+)
+@pytest.mark.parametrize("status", [200, 404])
+async def test_a_bomb_is_not_decoded_beyond_the_limit(coding: str, body: bytes, error: str, status: int) -> None:
+    async with site((status, {"content-encoding": coding}, body)) as there:
+        tracemalloc.start()
+        try:
+            [answer] = await get(there.url, max_body_bytes=1_000_000)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert (answer["error"]["type"], answer["error"]["attempts"]) == (error, 1)
+    assert peak < 32 * 1024 * 1024
+
+
+async def test_the_body_of_a_redirect_that_is_followed_is_not_decoded() -> None:
+    redirect = (302, {"location": "/new", "content-encoding": "gzip"}, bomb(4))
+    async with site(redirect, (200, {}, b"new")) as there:
+        [answer] = await get(there.url, follow_redirects=True, max_body_bytes=1_000)
+    assert answer["body"] == "new"
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+async def test_a_body_that_never_decodes_to_anything_is_not_read_on(coding: str) -> None:
+    """Empty gzip members, or empty blocks of deflate data, without end."""
+    hung_up = trio.Event()
+    nothing = {"gzip": gzip.compress(b""), "deflate": b"\0\0\0\xff\xff"}[coding] * 1_000
+
+    async def endless(stream: trio.SocketStream) -> None:
+        try:
+            await stream.send_all(b"HTTP/1.1 200 OK\r\ncontent-encoding: %b\r\n\r\n" % coding.encode())
+            while True:
+                await stream.send_all(nothing)
+        except trio.BrokenResourceError:
+            hung_up.set()
+
+    async with site(endless) as there:
+        [answer] = await get(there.url, max_body_bytes=100_000)
+        await hung_up.wait()
+    assert (answer["error"]["type"], answer["error"]["attempts"]) == ("BodyTooLargeError", 1)
+
+
+async def test_a_body_that_its_coding_makes_larger_is_within_the_limit() -> None:
+    noise = os.urandom(1_000)
+    async with site(
+        (200, {"content-encoding": "gzip", "content-type": "a/b; charset=latin-1"}, zipped(noise))
+    ) as there:
+        [answer] = await get(there.url, max_body_bytes=1_000)
+    assert answer["body"] == noise.decode("latin-1")
+
+
+def zipped(data: bytes) -> bytes:
+    return b"".join(gzip.compress(data[at : at + 100]) for at in range(0, len(data), 100))
+
+
+# Bodies that are damaged
+
+
+@pytest.mark.parametrize("kept", [1, 100, -1])
+async def test_a_coded_body_that_is_cut_off_is_an_error(kept: int) -> None:
+    async with site((200, {"content-encoding": "gzip"}, gzip.compress(os.urandom(500))[:kept])) as there:
+        [answer] = await get(there.url)
+    assert (answer["status"], answer["body"], answer["error"]["type"]) == (None, None, "DecodingError")
+    assert "cut off" in answer["error"]["message"]
+    assert len(there.asked) == 1
+
+
+async def test_every_member_of_a_gzip_body_is_decoded() -> None:
+    async with site((200, {"content-encoding": "gzip"}, gzip.compress(b"one,") + gzip.compress(b"two"))) as there:
+        assert (await get(there.url))[0]["body"] == "one,two"
+
+
+async def test_the_response_to_head_has_a_coding_and_no_body() -> None:
+    head = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\ncontent-encoding: gzip, gzip\r\n\r\n"
+
+    async def answer_head(stream: trio.SocketStream) -> None:
+        await stream.send_all(head)
+
+    async with site(answer_head) as there:
+        answer = await request("HEAD", there.url)
+    assert (answer["status"], answer["body"], answer["error"]) == (200, "", None)
+
+
+async def test_headers_of_one_name_are_joined() -> None:
+    async def many(stream: trio.SocketStream) -> None:
+        await stream.send_all(b"HTTP/1.1 200 OK\r\na: 1\r\nb: 2\r\nA: 3\r\ncontent-length: 0\r\n\r\n")
+
+    async with site(many) as there:
+        [answer] = await get(there.url)
+    assert answer["headers"] == {"a": "1, 3", "b": "2", "content-length": "0"}
+
+
 # Secrets, and requests that can never be sent
 
 
@@ -443,6 +583,14 @@ async def test_a_redirect_to_what_cannot_be_asked_shows_no_secret() -> None:
         [answer] = await get(there.url, follow_redirects=True)
     assert answer["error"]["type"] == "UnsupportedProtocol"
     assert "user" not in answer["error"]["message"]
+
+
+def test_no_message_has_a_url_and_none_is_long() -> None:
+    """Whatever a server made the parser, the resolver or TLS write into it."""
+    error = ValueError("not http://user:secret@host/?token=secret#secret or user:secret@host, but " + "x" * 80_000)
+    shown = _http_rows._of_failure(Failure(error, 1, 0.0), error, PATIENCE)["error"]
+    assert shown["message"].startswith("not <URL> or host, but xxx")
+    assert len(shown["message"]) < 1_100
 
 
 @pytest.mark.parametrize(
@@ -496,7 +644,11 @@ async def test_only_what_is_equal_and_harmless_comes_from_the_cache() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "times"),
-    [(204, 1), (301, 1), (404, 1), (400, 2), (403, 2), (501, 2), ((200, {}, b"x" * 65_537), 2)],
+    [
+        *((204, 1), (301, 1), (404, 1), (400, 2), (403, 2), (501, 2)),
+        *(((200, {}, b"x" * 65_536), 1), ((200, {}, b"x" * 65_537), 2), ((200, {"x": "x" * 65_536}, b""), 2)),
+    ],
+    ids=lambda value: str(value)[:20],
 )
 async def test_an_answer_that_may_soon_be_another_is_not_kept(answer: Any, times: int) -> None:
     async with site(answer) as there:

@@ -1,0 +1,152 @@
+"""Content codings: what is decoded, what is refused, and how much at a time."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Callable
+from itertools import islice
+
+import brotli
+import httpx
+import pytest
+import zstandard
+
+from udfs._http_decoding import ACCEPT_ENCODING, STEP_BYTES, decoder_for
+
+ZSTD_STEP_BYTES = 8 * 1024 * 1024 + 128 * 1024
+
+
+def bare_deflate(data: bytes) -> bytes:
+    return zlib.compress(data, wbits=-zlib.MAX_WBITS)
+
+
+ENCODERS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "gzip": ("gzip", gzip.compress),
+    "deflate in zlib's format": ("deflate", zlib.compress),
+    "bare deflate": ("deflate", bare_deflate),
+    "brotli": ("br", brotli.compress),
+    "zstandard": ("zstd", zstandard.compress),
+}
+DATA = {"text": b"weather, " * 40_000, "noise": os.urandom(100_000), "one byte": b"x", "nothing": b""}
+
+every_coding = pytest.mark.parametrize(("coding", "encode"), ENCODERS.values(), ids=ENCODERS)
+
+
+def decoded(coding: str, *pieces: bytes) -> bytes:
+    decoder = decoder_for([coding])
+    assert decoder is not None
+    parts = [part for piece in pieces for part in decoder.decode(piece)]
+    decoder.finish()
+    return b"".join(parts)
+
+
+def bytes_of(data: bytes) -> list[bytes]:
+    return [data[at : at + 1] for at in range(len(data))]
+
+
+@every_coding
+@pytest.mark.parametrize("data", DATA.values(), ids=DATA)
+def test_a_body_is_decoded_whole_or_byte_by_byte(coding: str, encode: Callable[[bytes], bytes], data: bytes) -> None:
+    encoded = encode(data)
+    assert decoded(coding, encoded) == data
+    assert decoded(coding, *bytes_of(encoded)) == data
+
+
+@every_coding
+def test_a_body_that_is_cut_off_anywhere_is_an_error(coding: str, encode: Callable[[bytes], bytes]) -> None:
+    encoded = encode(b"weather" + os.urandom(20))
+    for end in range(1, len(encoded)):
+        with pytest.raises(httpx.DecodingError):
+            decoded(coding, encoded[:end])
+
+
+@every_coding
+@pytest.mark.parametrize("surplus", [b"\0", b"\x1f", b"garbage", os.urandom(10_000)], ids=lambda data: str(data[:7]))
+def test_data_after_the_end_is_an_error(coding: str, encode: Callable[[bytes], bytes], surplus: bytes) -> None:
+    encoded = encode(b"weather")
+    for pieces in [encoded + surplus], [encoded, surplus], bytes_of(encoded + surplus):
+        with pytest.raises(httpx.DecodingError):
+            decoded(coding, *pieces)
+
+
+@every_coding
+def test_a_body_of_no_bytes_is_complete(coding: str, encode: Callable[[bytes], bytes]) -> None:
+    del encode
+    assert decoded(coding) == b""
+
+
+@every_coding
+def test_data_that_is_not_in_its_coding_is_an_error(coding: str, encode: Callable[[bytes], bytes]) -> None:
+    del encode
+    with pytest.raises(httpx.DecodingError):
+        decoded(coding, b"this is text, and nothing else")
+
+
+@pytest.mark.parametrize(("coding", "encode"), [("gzip", gzip.compress), ("zstd", zstandard.compress)])
+def test_all_members_are_decoded(coding: str, encode: Callable[[bytes], bytes]) -> None:
+    members = [encode(b"%d," % number) for number in range(5_000)]
+    data = b"".join(b"%d," % number for number in range(5_000))
+    assert decoded(coding, b"".join(members)) == data
+    assert decoded(coding, *members) == data
+    assert decoded(coding, *bytes_of(b"".join(members[:50]))) == data[: len(b"".join(b"%d," % n for n in range(50)))]
+
+
+def test_a_wrong_checksum_is_an_error() -> None:
+    encoded = bytearray(gzip.compress(b"weather"))
+    encoded[-5] ^= 1
+    with pytest.raises(httpx.DecodingError):
+        decoded("gzip", bytes(encoded))
+
+
+@every_coding
+def test_a_bomb_is_decoded_in_small_steps_and_only_as_far_as_requested(
+    coding: str, encode: Callable[[bytes], bytes]
+) -> None:
+    """64 MiB in one piece of input; brotli exceeds its limit by the rest of a block."""
+    decoder = decoder_for([coding])
+    assert decoder is not None
+    parts = list(islice(decoder.decode(encode(bytes(64 * 1024 * 1024))), 4))
+    assert max(map(len, parts)) <= (ZSTD_STEP_BYTES if coding == "zstd" else 2 * STEP_BYTES)
+
+
+def test_a_zstandard_window_above_the_limit_of_rfc_9659_is_an_error() -> None:
+    parameters = zstandard.ZstdCompressionParameters(window_log=24)
+    compressor = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    encoded = compressor.compress(b"weather") + compressor.flush()
+    with pytest.raises(httpx.DecodingError, match="memory"):
+        decoded("zstd", encoded)
+
+
+@pytest.mark.parametrize("codings", [["gzip", "gzip"], ["deflate", " GZIP"], ["gzip", "identity", "br"]])
+def test_several_codings_are_refused(codings: list[str]) -> None:
+    decoder = decoder_for(codings)
+    assert decoder is not None
+    with pytest.raises(httpx.DecodingError, match="2 content codings"):
+        list(decoder.decode(gzip.compress(gzip.compress(b"weather"))))
+
+
+@pytest.mark.parametrize("coding", ["compress", "X-Compress", "dcb", "dcz"])
+def test_a_coding_without_a_decoder_is_refused_unless_the_body_is_empty(coding: str) -> None:
+    decoder = decoder_for([coding])
+    assert decoder is not None
+    decoder.finish()
+    with pytest.raises(httpx.DecodingError, match="cannot be decoded here"):
+        list(decoder.decode(b"x"))
+
+
+@pytest.mark.parametrize("codings", [[], [""], ["identity"], ["rot13"], ["utf-8", "none"]])
+def test_what_is_not_a_coding_is_ignored(codings: list[str]) -> None:
+    assert decoder_for(codings) is None
+
+
+@pytest.mark.parametrize("codings", [["gzip"], [" GZip "], ["x-gzip"], ["identity", "gzip", ""], ["rot13", "gzip"]])
+def test_names_are_compared_as_rfc_9110_does(codings: list[str]) -> None:
+    decoder = decoder_for(codings)
+    assert decoder is not None
+    assert b"".join(decoder.decode(gzip.compress(b"weather"))) == b"weather"
+
+
+def test_every_coding_that_is_accepted_is_decoded() -> None:
+    assert ACCEPT_ENCODING == "gzip, deflate, br, zstd"

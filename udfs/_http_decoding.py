@@ -1,0 +1,240 @@
+"""Content codings: gzip, deflate, brotli and zstandard, decoded in bounded steps. Plain data, no Trio."""
+
+from __future__ import annotations
+
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Final
+
+import httpx
+
+try:
+    import brotli
+except ImportError:
+    try:
+        import brotlicffi as brotli
+    except ImportError:
+        brotli = None
+try:
+    import zstandard
+except ImportError:
+    zstandard = None  # type: ignore[assignment]
+
+__all__ = ["ACCEPT_ENCODING", "STEP_BYTES", "Decoder", "decoder_for"]
+
+# The output of one step of zlib and brotli
+STEP_BYTES: Final = 64 * 1024
+
+# The input of one step. A gzip body can consist of thousands of tiny members, and zlib copies its unused input after
+# each one, so it gets little input at a time.
+_SLICE_BYTES: Final = 8 * 1024
+# zstandard has no limit for its output. A block of 128 KiB can take 4 bytes, so these give 8 MiB at most.
+_ZSTANDARD_SLICE_BYTES: Final = 256
+_ZSTANDARD_WINDOW_BYTES: Final = 8 * 1024 * 1024  # the limit of RFC 9659
+
+_GZIP: Final = 16  # added to zlib's window bits
+_DEFLATED: Final = 8  # zlib's number of its compression method, in the first byte
+
+# Some have no decoder here, or only if a package is installed. "identity" is not a coding.
+_REGISTERED: Final = frozenset({"br", "compress", "dcb", "dcz", "deflate", "gzip", "zstd"})
+_ALIASES: Final = {"x-compress": "compress", "x-gzip": "gzip"}  # RFC 9110, section 8.4.1
+
+
+class Decoder(ABC):
+    """Decodes a body with one content coding.
+
+    A body of no bytes is valid in every coding: a response to HEAD has a Content-Encoding, but no body.
+    """
+
+    _name: ClassVar[str]
+    _error: ClassVar[type[Exception]] = zlib.error
+    _slice_bytes: ClassVar[int] = _SLICE_BYTES
+
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        """Decode more of the body. A step is made only when its output is requested.
+
+        Yields:
+            Decoded bytes, never empty: about `STEP_BYTES` at most, and 8 MiB for zstandard.
+
+        Raises:
+            httpx.DecodingError: The data is not valid in this coding.
+        """
+        try:
+            for start in range(0, len(data), self._slice_bytes):
+                yield from self._decoded(data[start : start + self._slice_bytes])
+        except self._error as error:
+            raise httpx.DecodingError(str(error)) from error
+
+    def finish(self) -> None:
+        """Check that the body is complete.
+
+        Raises:
+            httpx.DecodingError: It was cut off.
+        """
+        if not self._is_complete():
+            raise httpx.DecodingError(f"the body is cut off: its {self._name} data has no end")
+
+    @abstractmethod
+    def _decoded(self, data: bytes, /) -> Iterator[bytes]: ...
+
+    @abstractmethod
+    def _is_complete(self) -> bool: ...
+
+
+class _MembersDecoder(Decoder):
+    """Decodes a body of one or more members, each a complete stream of its own."""
+
+    def __init__(self) -> None:
+        self._member: Any = None
+
+    @abstractmethod
+    def _new_member(self) -> Any: ...
+
+    @abstractmethod
+    def _member_decoded(self, data: bytes) -> Iterator[bytes]: ...
+
+    def _decoded(self, data: bytes) -> Iterator[bytes]:
+        while data:
+            if self._member is None:
+                self._member = self._new_member()
+            yield from self._member_decoded(data)
+            data = b""
+            if self._member.eof:
+                data, self._member = self._member.unused_data, None
+
+    def _is_complete(self) -> bool:
+        return self._member is None
+
+
+class _GzipDecoder(_MembersDecoder):
+    """gzip members (RFC 1952, section 2.2)."""
+
+    _name = "gzip"
+
+    def _new_member(self) -> Any:
+        return zlib.decompressobj(zlib.MAX_WBITS | _GZIP)
+
+    def _member_decoded(self, data: bytes) -> Iterator[bytes]:
+        return _inflated(self._member, data)
+
+
+class _ZstandardDecoder(_MembersDecoder):
+    """zstandard frames (RFC 8878)."""
+
+    _name = "zstd"
+    _error = getattr(zstandard, "ZstdError", zlib.error)
+    _slice_bytes = _ZSTANDARD_SLICE_BYTES
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._frames = zstandard.ZstdDecompressor(max_window_size=_ZSTANDARD_WINDOW_BYTES)
+
+    def _new_member(self) -> Any:
+        return self._frames.decompressobj()
+
+    def _member_decoded(self, data: bytes) -> Iterator[bytes]:
+        if part := self._member.decompress(data):
+            yield part
+
+
+class _DeflateDecoder(Decoder):
+    """The zlib format, or the bare deflate data that some servers send instead."""
+
+    _name = "deflate"
+
+    def __init__(self) -> None:
+        self._head = b""
+        self._inflater: Any = None
+
+    def _decoded(self, data: bytes) -> Iterator[bytes]:
+        if self._inflater is None:
+            self._head += data
+            if len(self._head) < 2:  # noqa: PLR2004 - zlib's header has two bytes
+                return
+            data = self._head
+            self._inflater = zlib.decompressobj(zlib.MAX_WBITS if _has_zlib_header(data) else -zlib.MAX_WBITS)
+        yield from _inflated(self._inflater, data)
+        if self._inflater.unused_data:
+            raise zlib.error("there is data after its end")
+
+    def _is_complete(self) -> bool:
+        return not self._head or (self._inflater is not None and self._inflater.eof)
+
+
+class _BrotliDecoder(Decoder):
+    """A brotli stream (RFC 7932)."""
+
+    _name = "br"
+    _error = getattr(brotli, "error", zlib.error)
+
+    def __init__(self) -> None:
+        self._stream = brotli.Decompressor()
+        self._has_begun = False
+
+    def _decoded(self, data: bytes) -> Iterator[bytes]:
+        self._has_begun = True
+        part = self._stream.process(data, output_buffer_limit=STEP_BYTES)
+        while part:
+            yield part
+            part = b"" if self._stream.is_finished() else self._stream.process(b"", output_buffer_limit=STEP_BYTES)
+
+    def _is_complete(self) -> bool:
+        return not self._has_begun or bool(self._stream.is_finished())
+
+
+class _RefusedCoding(Decoder):
+    """Refuses every body that is not empty."""
+
+    def __init__(self, problem: str) -> None:
+        self._problem = problem
+
+    def _decoded(self, _: bytes) -> Iterator[bytes]:
+        raise httpx.DecodingError(self._problem)
+
+    def _is_complete(self) -> bool:
+        return True
+
+
+_DECODERS: Final[dict[str, Callable[[], Decoder]]] = {"gzip": _GzipDecoder, "deflate": _DeflateDecoder}
+if hasattr(getattr(brotli, "Decompressor", None), "can_accept_more_data"):  # since 1.2, the first with a limit
+    _DECODERS["br"] = _BrotliDecoder
+if zstandard is not None:
+    _DECODERS["zstd"] = _ZstandardDecoder
+
+# In httpx's order
+ACCEPT_ENCODING: Final = ", ".join(_DECODERS)
+
+
+def decoder_for(codings: list[str]) -> Decoder | None:
+    """The decoder for a body.
+
+    Args:
+        codings: The elements of Content-Encoding.
+
+    Returns:
+        A decoder. It refuses all data if the body has several codings, or one that cannot be decoded. None: the body
+        is not coded; names that nobody has registered are ignored, as httpx ignores them.
+    """
+    lowered = [each.strip().lower() for each in codings]
+    names = [name for each in lowered if (name := _ALIASES.get(each, each)) in _REGISTERED]
+    if not names:
+        return None
+    if len(names) > 1:
+        return _RefusedCoding(f"the body has {len(names)} content codings; at most one is decoded")
+    [name] = names
+    if name not in _DECODERS:
+        return _RefusedCoding(f"the body has the content coding {name!r}, which cannot be decoded here")
+    return _DECODERS[name]()
+
+
+def _inflated(inflater: Any, data: bytes) -> Iterator[bytes]:
+    part = inflater.decompress(data, STEP_BYTES)
+    while part:
+        yield part
+        part = inflater.decompress(inflater.unconsumed_tail, STEP_BYTES)
+
+
+def _has_zlib_header(data: bytes) -> bool:
+    """Whether these are zlib's first bytes (RFC 1950, section 2.2). No encoder writes bare deflate data like it."""
+    return data[0] & 0x0F == _DEFLATED and int.from_bytes(data[:2]) % 31 == 0
