@@ -64,7 +64,7 @@ class StackClient(httpx.AsyncClient):
             merged.update(headers)
         target = self._merge_url(url)
         lines = merged._list  # noqa: SLF001 - as it is written, in lower case, and the value; httpx's version is bound
-        if target.host and b"host" not in [name for _, name, _ in lines]:
+        if target.raw_host and b"host" not in [name for _, name, _ in lines]:
             lines.insert(0, (b"Host", b"host", target.netloc))
         extensions = {} if extensions is None else extensions
         if "timeout" not in extensions:
@@ -75,7 +75,22 @@ class StackClient(httpx.AsyncClient):
         return request
 
     def _merge_url(self, url: httpx.URL | str) -> httpx.URL:
-        return plain_url(self.base_url, url) or super()._merge_url(url)
+        merged = plain_url(self.base_url, url) or super()._merge_url(url)
+        if b"xn--" in merged.raw_host:
+            try:
+                _ = merged.host
+            except UnicodeError as error:
+                raise httpx.InvalidURL(f"Invalid IDNA hostname: {error}") from error
+        return merged
+
+    def _build_redirect_request(self, request: httpx.Request, response: httpx.Response) -> httpx.Request:
+        try:
+            redirect = super()._build_redirect_request(request, response)
+        except (httpx.InvalidURL, ValueError) as error:  # ValueError: a host that is not valid IDNA
+            raise httpx.RemoteProtocolError("Invalid URL in location header.", request=request) from error
+        if redirect.url.raw_host != request.url.raw_host:  # whose certificate is for another name
+            redirect.extensions = {name: it for name, it in redirect.extensions.items() if name != "sni_hostname"}
+        return redirect
 
     async def send(
         self,

@@ -70,6 +70,10 @@ class Deadlines:
         if self._sleep is not None:
             self._sleep.cancel()
 
+    def abandon(self) -> None:
+        """Forget all deadlines, in a forked child, where the task may not exist and must close nothing."""
+        self._queues.clear()
+
     async def _keep(self, sleep: trio.CancelScope) -> None:
         try:
             while self._queues and not self._is_closed:
