@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Generator
 from http.cookiejar import CookieJar
 from time import perf_counter
 from typing import Any, Final
@@ -92,6 +93,10 @@ class StackClient(httpx.AsyncClient):
             redirect.extensions = {name: it for name, it in redirect.extensions.items() if name != "sni_hostname"}
         return redirect
 
+    def _build_request_auth(self, request: httpx.Request, auth: Any = httpx.USE_CLIENT_DEFAULT) -> httpx.Auth:
+        built = super()._build_request_auth(request, auth)
+        return _CheckedDigest(built) if isinstance(built, httpx.DigestAuth) else built
+
     async def send(
         self,
         request: httpx.Request,
@@ -142,3 +147,16 @@ class StackClient(httpx.AsyncClient):
                 response.reason_phrase,
             )
         return response
+
+
+class _CheckedDigest(httpx.Auth):
+    """Digest authentication whose error for a malformed challenge is httpx's, whatever is malformed."""
+
+    def __init__(self, digest: httpx.DigestAuth) -> None:
+        self._digest = digest
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response]:
+        try:
+            yield from self._digest.auth_flow(request)
+        except (KeyError, ValueError, NotImplementedError) as error:
+            raise httpx.RemoteProtocolError("Malformed Digest WWW-Authenticate header", request=request) from error
