@@ -10,6 +10,7 @@ import trio
 __all__ = ["Socket"]
 
 _CHUNK = 64 * 1024
+_NOTHING = memoryview(b"")
 
 
 class Socket:
@@ -34,7 +35,7 @@ class Socket:
         self._socket.settimeout(0)
         self._arrivals = select.poll()
         self._arrivals.register(self._socket, select.POLLIN)
-        self._unsent = memoryview(b"")
+        self._unsent = _NOTHING
 
     @property
     def is_open(self) -> bool:
@@ -48,8 +49,14 @@ class Socket:
             trio.BrokenResourceError: The other side has closed.
             trio.ClosedResourceError: This side has.
         """
-        self._unsent = memoryview(data)
-        return self.push()
+        try:
+            sent = self._socket.send(data)
+        except BlockingIOError:
+            sent = 0
+        except OSError as error:
+            raise self._broken(error) from error
+        self._unsent = memoryview(data)[sent:] if sent < len(data) else _NOTHING
+        return sent == len(data)
 
     def push(self) -> bool:
         """Send what the kernel takes of the rest; whether nothing of it is left. Raises as `send_now`."""
