@@ -14,7 +14,8 @@
 #
 #     http                                     an httpx client that stays fast on Trio
 #     _http_client  _http_reply                what of httpx is made shorter
-#     _http_connection  _http_dial  _http_upload  _http_socket  _http_deadlines    one connection
+#     _http_transport  _http_proxies           which connection is used; a proxy of the environment is refused
+#     _http_connection  _http_dial  _http_upload  _http_socket  _http_tls  _http_deadlines    one connection
 #     _http_parser  _http_head  _http_url  _http_idle               plain data
 #     _http_decoding  _http_charset            the content coding and the charset of a body
 #     http_columns                             HTTP as columns and SQL functions, without a function

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Generator
 from http.cookiejar import CookieJar
 from time import perf_counter
 from typing import Any, Final
@@ -76,7 +77,7 @@ class StackClient(httpx.AsyncClient):
             merged.update(headers)
         target = self._merge_url(url)
         lines = merged._list  # noqa: SLF001 - as it is written, in lower case, and the value; httpx's version is bound
-        if target.host and b"host" not in [name for _, name, _ in lines]:
+        if target.raw_host and b"host" not in [name for _, name, _ in lines]:
             lines.insert(0, (b"Host", b"host", target.netloc))
         extensions = {} if extensions is None else extensions
         if "timeout" not in extensions:
@@ -87,7 +88,26 @@ class StackClient(httpx.AsyncClient):
         return request
 
     def _merge_url(self, url: httpx.URL | str) -> httpx.URL:
-        return plain_url(self.base_url, url) or super()._merge_url(url)
+        merged = plain_url(self.base_url, url) or super()._merge_url(url)
+        if b"xn--" in merged.raw_host:
+            try:
+                _ = merged.host
+            except UnicodeError as error:
+                raise httpx.InvalidURL(f"Invalid IDNA hostname: {error}") from error
+        return merged
+
+    def _build_redirect_request(self, request: httpx.Request, response: httpx.Response) -> httpx.Request:
+        try:
+            redirect = super()._build_redirect_request(request, response)
+        except (httpx.InvalidURL, ValueError) as error:  # ValueError: a host that is not valid IDNA
+            raise httpx.RemoteProtocolError("Invalid URL in location header.", request=request) from error
+        if redirect.url.raw_host != request.url.raw_host:  # whose certificate is for another name
+            redirect.extensions = {name: it for name, it in redirect.extensions.items() if name != "sni_hostname"}
+        return redirect
+
+    def _build_request_auth(self, request: httpx.Request, auth: Any = httpx.USE_CLIENT_DEFAULT) -> httpx.Auth:
+        built = super()._build_request_auth(request, auth)
+        return _CheckedDigest(built) if isinstance(built, httpx.DigestAuth) else built
 
     async def send(
         self,
@@ -139,3 +159,16 @@ class StackClient(httpx.AsyncClient):
                 response.reason_phrase,
             )
         return response
+
+
+class _CheckedDigest(httpx.Auth):
+    """Digest authentication whose error for a malformed challenge is httpx's, whatever is malformed."""
+
+    def __init__(self, digest: httpx.DigestAuth) -> None:
+        self._digest = digest
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response]:
+        try:
+            yield from self._digest.auth_flow(request)
+        except (KeyError, ValueError, NotImplementedError) as error:
+            raise httpx.RemoteProtocolError("Malformed Digest WWW-Authenticate header", request=request) from error

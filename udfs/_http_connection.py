@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import ssl
 
 import httpx
 import trio
 
 from ._http_deadlines import Deadlines
-from ._http_dial import Dialler
-from ._http_head import rendered
+from ._http_dial import Dialler, Stream
 from ._http_idle import Origin
 from ._http_parser import ResponseParser
 from ._http_upload import Upload
@@ -18,7 +16,7 @@ from ._http_upload import Upload
 __all__ = ["Connection"]
 
 _BROKEN = (trio.BrokenResourceError, trio.ClosedResourceError)
-_REFUSED = 300  # the first status that says that the server does not want the rest of a body
+_REFUSED = 300  # the first status with which the server refuses the rest of a body
 
 
 class Connection:
@@ -28,8 +26,8 @@ class Connection:
 
     Args:
         dialler: How to connect.
-        keepalive_expiry: Seconds after which the idle connection is not used again.
-        deadlines: Where its read timeouts are kept.
+        keepalive_expiry: Seconds after which the idle connection is closed.
+        deadlines: Where its read timeouts, and those of its idleness, are stored.
 
     Attributes:
         parser: What has arrived of the response.
@@ -39,38 +37,40 @@ class Connection:
         self.parser = ResponseParser()
         self._deadlines = deadlines
         self._dialler = dialler
-        self._stream: trio.abc.Stream | None = None
-        self._keepalive_expiry = keepalive_expiry
-        self._expires_at = math.inf
-        self._was_sent = self._is_last = False
+        self._stream: Stream | None = None
+        self._keepalive_expiry = None if keepalive_expiry == math.inf else keepalive_expiry
+        self._was_idle = self._was_sent = self._is_last = False
 
     @property
     def origin(self) -> Origin:
-        """Scheme, host and port."""
+        """Scheme, host, port and name in TLS."""
         return self._dialler.origin
 
-    async def ask(self, request: httpx.Request) -> None:
+    @property
+    def has_died_idle(self) -> bool:
+        """After an error of `ask`: whether the connection had been idle before, and nothing came of a response.
+
+        Usually the server closed it just as the request was sent.
+        """
+        return self._was_idle and not self.parser.has_begun
+
+    async def ask(self, upload: Upload) -> None:
         """Send the request, and wait for the head of its response: it is in the parser then.
 
         Raises:
-            httpx.RequestError: The other side could not be reached, was too slow, or broke off; or the request is
-                not one that HTTP/1.1 can say.
+            httpx.RequestError: The other side could not be reached, was too slow, or broke off; or the body of the
+                request is not as long as its Content-Length.
         """
-        self._was_sent = False
-        if request.method == "CONNECT":
-            raise httpx.LocalProtocolError("CONNECT opens a tunnel, and this client speaks to the origin itself")
-        head, length, self._is_last = rendered(request)
+        self._was_sent, self._is_last = False, upload.is_last
         if self._stream is None:
-            self._stream = await self._dialler.connect(request)
-        self.parser.start(request.method)
-        timeouts = request.extensions.get("timeout", {})
-        upload = Upload(self._stream, request, length, timeouts.get("write"))
+            self._stream = await self._dialler.connect(upload.timeouts.get("connect"))
+        self.parser.start(upload.method)
         if upload.is_long:
-            await self._send_and_watch(upload, head)
+            await self._send_and_watch(upload, self._stream)
         else:
-            self._was_sent = await upload.send(head)
+            self._was_sent = await upload.send(self._stream)
         while not self.parser.has_head:
-            await self._receive(timeouts.get("read"))
+            await self._receive(upload.timeouts.get("read"))
 
     async def read(self, seconds: float | None) -> bytes:
         """The next part of the body; `b""` at its end.
@@ -82,34 +82,52 @@ class Connection:
             await self._receive(seconds)
         return part
 
-    def rest(self) -> None:
-        """The response is done with: from now on the connection is idle."""
-        self._expires_at = trio.current_time() + self._keepalive_expiry
-
     def is_reusable(self) -> bool:
-        """Whether request and response went through to their ends, and the connection was kept by both sides."""
+        """Whether request and response went through to their ends, and both sides keep the connection open."""
         return self._was_sent and self.parser.may_go_on and not self._is_last
 
-    def is_young(self) -> bool:
-        """Whether it has not been idle for too long."""
-        return trio.current_time() < self._expires_at
+    def rest(self) -> None:
+        """Make it idle, its response being done with. It closes itself when it has been idle for too long."""
+        self._was_idle = True
+        self._deadlines.set(self, self._keepalive_expiry)
 
-    def is_fresh(self) -> bool:
-        """Whether it is young, and has been silent: what came while nothing was asked is no answer."""
-        assert self._dialler.socket is not None
-        return self.is_young() and self._dialler.socket.is_silent()
+    def wake(self) -> bool:
+        """Make it busy again; whether it can be used.
+
+        It cannot if it has closed itself, or has not been silent: what came before the request is not its response.
+        """
+        is_in_time = self._deadlines.meet(self, self._keepalive_expiry)
+        return is_in_time and self.is_silent()
+
+    def discard(self) -> None:
+        """Close it while it is idle."""
+        self._deadlines.meet(self, self._keepalive_expiry)
+        self.close()
+
+    def is_open(self) -> bool:
+        """Whether this side has not closed it."""
+        return self._stream is not None and self._stream.is_open
+
+    def is_silent(self) -> bool:
+        """Whether it is open, and nothing has arrived since the last response."""
+        return self._stream is not None and self._stream.is_silent()
 
     def close(self) -> None:
-        """Close the socket, whatever is going on above it. This waits for nobody."""
+        """Close the stream, whatever is going on above it. This does not wait."""
         self._dialler.close()
 
-    async def _send_and_watch(self, upload: Upload, head: bytes) -> None:
-        """Send, but no longer than until the server refuses: it may answer early, and read no further."""
+    def abandon(self) -> None:
+        """Leave the connection to the process that this one was forked from."""
+        if self._dialler.stream is not None:
+            self._dialler.stream.abandon()
+
+    async def _send_and_watch(self, upload: Upload, stream: Stream) -> None:
+        """Send, but no longer than until the server refuses: it may respond early, and read no further."""
         failures: list[Exception] = []
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._watch, nursery.cancel_scope, failures)
             try:
-                self._was_sent = await upload.send(head)
+                self._was_sent = await upload.send(stream)
             except Exception as error:  # noqa: BLE001 - it leaves the nursery as itself, not in a group
                 failures.append(error)
             nursery.cancel_scope.cancel()
@@ -130,13 +148,13 @@ class Connection:
         data, failure = b"", None
         self._deadlines.set(self, seconds)
         try:
-            data = bytes(await self._stream.receive_some())
+            data = await self._stream.receive_some()
         except _BROKEN as error:
             failure = error
         finally:
             is_met = self._deadlines.meet(self, seconds)
         if not is_met:
             raise httpx.ReadTimeout(f"read timeout of {seconds} s")
-        if failure is not None and not isinstance(failure.__cause__, ssl.SSLEOFError):
+        if failure is not None:
             raise httpx.ReadError(str(failure)) from failure
-        return self.parser.feed(data) if data else self.parser.feed_end(is_clean=failure is None)
+        return self.parser.feed(data) if data else self.parser.feed_end(is_clean=self._stream.has_clean_end)

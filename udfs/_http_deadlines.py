@@ -1,4 +1,4 @@
-"""Deadlines: which connection must be read from by when, and the one task that closes it if it is not."""
+"""Deadlines: by when a connection must be read from, or used again, and the one task that closes it if it is not."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class _Closable(Protocol):
 class Deadlines:
     """Closes each connection whose deadline comes before it is met.
 
-    A connection on which a read took too long is closed in any case, and to close a socket wakes whoever waits for it.
-    So a deadline needs no cancel scope, which costs more than all else that a request does on Trio: it is an entry in
-    a dictionary, and one task sleeps until the first of them.
+    A connection on which a read took too long, or that was idle for too long, is closed in any case, and to close a
+    socket wakes whoever waits for it. So a deadline needs no cancel scope, which costs more than all else that a
+    request does on Trio: it is an entry in a dictionary, and one task sleeps until the first of them.
 
     Invariant: deadlines that were set with the same seconds come in the order in which they were set, and a
     dictionary, which keeps that order, is a priority queue. There is one for each number of seconds in use, and none
@@ -69,6 +69,10 @@ class Deadlines:
         self._is_closed = True
         if self._sleep is not None:
             self._sleep.cancel()
+
+    def abandon(self) -> None:
+        """Forget all deadlines, in a forked child, where the task may not exist and must close nothing."""
+        self._queues.clear()
 
     async def _keep(self, sleep: trio.CancelScope) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Dialling: from an origin to a connected stream, through TLS where the scheme asks for it."""
+"""Dialling: from an origin to a connected stream, through TLS where the scheme requires it."""
 
 from __future__ import annotations
 
@@ -11,33 +11,39 @@ import trio
 
 from ._http_idle import Origin
 from ._http_socket import Socket
+from ._http_tls import TlsStream
 
-__all__ = ["Dialler"]
+__all__ = ["Dialler", "Stream"]
+
+Stream = Socket | TlsStream
 
 _FIRST_PAUSE = 0.5  # seconds; the pauses before attempts are 0, 0.5, 1, 2, ... as httpcore's
 
-# UnicodeError: a host whose labels are longer than a name server's can be
-_FAILURES = (OSError, UnicodeError, trio.BrokenResourceError, trio.ClosedResourceError)
+# ValueError: a host or a name for TLS that nobody can have; OverflowError: such a port
+_FAILURES = (OSError, ValueError, OverflowError, trio.BrokenResourceError, trio.ClosedResourceError)
 
 
 @dataclass
 class Dialler:
-    """Connects to one origin, and owns the socket from its first moment, whatever becomes of the handshake.
+    """Connects to one origin, and owns the stream from its first moment, also if the handshake fails.
 
     Attributes:
-        origin: Scheme, host and port.
+        origin: Scheme, host, port and the name to verify in TLS, if it is not the host.
         ssl_context: For an HTTPS origin.
         retries: Attempts after the first.
-        socket: Once there is one.
+        stream: Once there is one.
     """
 
     origin: Origin
     ssl_context: ssl.SSLContext | None
     retries: int
-    socket: Socket | None = None
+    stream: Stream | None = None
 
-    async def connect(self, request: httpx.Request) -> trio.abc.Stream:
+    async def connect(self, seconds: float | None) -> Stream:
         """A stream to the origin; the attempts follow each other without a limit but their own timeouts.
+
+        Args:
+            seconds: For each attempt; None: without a limit.
 
         Raises:
             httpx.ConnectError, httpx.ConnectTimeout: The last attempt failed.
@@ -45,36 +51,35 @@ class Dialler:
         pause = 0.0
         for _ in range(self.retries):
             try:
-                return await self._attempt(request)
+                return await self._attempt(seconds)
             except (httpx.ConnectError, httpx.ConnectTimeout):
                 await trio.sleep(pause)
             pause = pause * 2 or _FIRST_PAUSE
-        return await self._attempt(request)
+        return await self._attempt(seconds)
 
-    async def _attempt(self, request: httpx.Request) -> trio.abc.Stream:
-        seconds = request.extensions.get("timeout", {}).get("connect")
+    async def _attempt(self, seconds: float | None) -> Stream:
         try:
             with trio.move_on_after(math.inf if seconds is None else seconds):
-                return await self._connected(request.extensions.get("sni_hostname"))
+                return await self._connected()
         except _FAILURES as error:
             self.close()
             raise httpx.ConnectError(_message(error)) from error
         self.close()
         raise httpx.ConnectTimeout(f"connect timeout of {seconds} s")
 
-    async def _connected(self, server_name: str | None) -> trio.abc.Stream:
-        _, host, port = self.origin
-        self.socket = Socket(await trio.open_tcp_stream(host.decode(), port))
+    async def _connected(self) -> Stream:
+        _, host, port, server_name = self.origin
+        socket = self.stream = Socket(await trio.open_tcp_stream(host.decode(), port))
         if self.ssl_context is None:
-            return self.socket
-        stream = trio.SSLStream(self.socket, self.ssl_context, server_hostname=server_name or host.decode())
-        await stream.do_handshake()
-        return stream
+            return socket
+        tls = self.stream = TlsStream(socket, self.ssl_context, server_name or host.decode())
+        await tls.handshake()
+        return tls
 
     def close(self) -> None:
-        """Close the socket, if there is one, whatever is going on above it. This waits for nobody."""
-        if self.socket is not None:
-            self.socket.close()
+        """Close the stream, if there is one. This does not wait."""
+        if self.stream is not None:
+            self.stream.close()
 
 
 def _message(error: BaseException) -> str:

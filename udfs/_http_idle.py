@@ -7,7 +7,8 @@ from typing import Generic, Protocol, TypeVar
 
 __all__ = ["IdleStacks", "Origin"]
 
-Origin = tuple[bytes, bytes, int]
+# Scheme, host and port; and the name to verify in TLS, if it is not the host
+Origin = tuple[bytes, bytes, int, str | None]
 
 
 class _HasOrigin(Protocol):

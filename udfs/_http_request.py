@@ -10,13 +10,11 @@ from typing import Any, Final
 import httpx
 
 from ._http_answer import RetryableError
+from ._http_upload import IDEMPOTENT
 
 __all__ = ["Request", "check_header"]
 
 Headers = Iterable[tuple[str, str | None]]
-
-# RFC 9110, section 9.2.2
-_IDEMPOTENT: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PUT", "TRACE"})
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _FORBIDDEN: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -68,7 +66,7 @@ class Request:
     @property
     def is_idempotent(self) -> bool:
         """Whether it may be sent twice: by its method, or because the service knows it again by its key."""
-        return self.method in _IDEMPOTENT or any(name.lower() == "idempotency-key" for name, _ in self._headers)
+        return self.method in IDEMPOTENT or any(name.lower() == "idempotency-key" for name, _ in self._headers)
 
     def cache_key(self) -> Hashable:
         """What tells a plain GET from another."""

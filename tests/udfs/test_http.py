@@ -480,13 +480,6 @@ def test_an_unknown_option_is_refused_by_httpx() -> None:
         client(proxyy="http://proxy")
 
 
-@pytest.mark.parametrize("trust_env", [False, True])
-async def test_a_proxy_in_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch, trust_env: bool) -> None:
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
-    async with serving(ok) as server, client(base_url=server.url, trust_env=trust_env) as http:
-        assert (await http.get("/a")).text == "/a"
-
-
 async def test_the_tls_context_is_made_once_and_only_for_https(monkeypatch: pytest.MonkeyPatch) -> None:
     def counted(**options: object) -> ssl.SSLContext:
         made.append(options)

@@ -176,8 +176,12 @@ async def outcome(http: httpx.AsyncClient, use: Use) -> Any:
 
 
 async def same(use: Use, **options: Any) -> Any:
-    """Use both clients alike; what came of it, once, if it is the same, bytes on the wire included."""
+    """Use both clients alike; what came of it, once, if it is the same, bytes on the wire included.
+
+    The timeout is given, as the default of ours is its own.
+    """
     recorder = Recorder()
+    options = {"timeout": 5.0, **options}
     outcomes, wires = [], []
     async with listening(recorder.serve) as port:
         for make in (httpx.AsyncClient, client):
@@ -310,6 +314,12 @@ async def test_cookies_that_the_server_sets_are_sent_from_then_on() -> None:
     response, cookies = await same(use)
     assert cookies == {"taste": "salt", "size": "2"}
     assert (b"Cookie", b"taste=salt; size=2") in response["request"]["headers"]
+
+
+async def test_by_default_only_connecting_has_a_timeout() -> None:
+    async with client() as http:
+        assert http.timeout == httpx.Timeout(None, connect=30.0)
+        assert http.build_request("GET", "http://127.0.0.1/").extensions["timeout"]["read"] is None
 
 
 async def test_credentials_in_the_url_come_out_the_same() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,19 +13,34 @@ from trio.testing import MockClock, memory_stream_pair
 
 from udfs._http_connection import Connection
 from udfs._http_deadlines import Deadlines
+from udfs._http_upload import Upload
 
 
 @dataclass
 class Line:
-    """Both ends of a connection, in memory; in the place of a `Dialler`."""
+    """Both ends of a connection, in memory; in the place of a `Dialler`, and of its stream."""
 
     ends: Any = field(default_factory=memory_stream_pair)
+    closed_at: float | None = None
 
-    async def connect(self, _: httpx.Request) -> trio.abc.Stream:
-        stream: trio.abc.Stream = self.ends[0]
-        return stream
+    @property
+    def is_open(self) -> bool:
+        return self.closed_at is None
+
+    def is_silent(self) -> bool:
+        return self.is_open
+
+    async def connect(self, _: float | None) -> Line:
+        return self
+
+    def send_now(self, _: bytes) -> bool:
+        return True
+
+    async def receive_some(self) -> bytes:
+        return bytes(await self.ends[0].receive_some())
 
     def close(self) -> None:
+        self.closed_at = trio.current_time()
         self.ends[0].send_stream.close()
         self.ends[0].receive_stream.close()
 
@@ -38,8 +54,8 @@ def connection(line: Any, deadlines: Deadlines) -> Connection:
     return Connection(line, 5.0, deadlines)
 
 
-def request(read: float | None) -> httpx.Request:
-    return httpx.Request("GET", "http://127.0.0.1/", extensions={"timeout": {"read": read}})
+def request(read: float | None) -> Upload:
+    return Upload(httpx.Request("GET", "http://127.0.0.1/", extensions={"timeout": {"read": read}}))
 
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"
@@ -91,3 +107,54 @@ async def test_without_a_read_timeout_it_waits(autojump_clock: MockClock) -> Non
         nursery.start_soon(lambda: line.drip(HEAD, pause=10_000.0))
         await asked.ask(request(None))
     assert trio.current_time() == start + 10_000
+
+
+async def served(line: Line, deadlines: Deadlines) -> Connection:
+    """A connection that has had a request and its response."""
+    asked = connection(line, deadlines)
+    await line.ends[1].send_all(HEAD + b"warm")
+    await asked.ask(request(5.0))
+    assert await asked.read(5.0) == b"warm"
+    assert asked.is_reusable()
+    return asked
+
+
+async def test_an_idle_connection_is_closed_when_it_expires_although_nobody_asks(autojump_clock: MockClock) -> None:
+    line, deadlines, start = Line(), Deadlines(), trio.current_time()
+    asked = await served(line, deadlines)
+    asked.rest()
+    await trio.sleep(9)
+    assert line.closed_at == start + 5
+    assert not asked.is_open()
+    assert not asked.wake()
+
+
+async def test_a_connection_that_is_used_again_does_not_expire(autojump_clock: MockClock) -> None:
+    line, deadlines = Line(), Deadlines()
+    asked = await served(line, deadlines)
+    asked.rest()
+    await trio.sleep(4)
+    assert asked.wake()
+    await trio.sleep(9)
+    assert line.is_open
+
+
+async def test_a_connection_without_an_expiry_stays_open(autojump_clock: MockClock) -> None:
+    line, deadlines = Line(), Deadlines()
+    asked = Connection(line, math.inf, deadlines)  # type: ignore[arg-type]
+    await line.ends[1].send_all(HEAD + b"warm")
+    await asked.ask(request(None))
+    before = trio.lowlevel.current_statistics().tasks_living
+    asked.rest()
+    await trio.sleep(10_000)
+    assert asked.wake()
+    assert trio.lowlevel.current_statistics().tasks_living == before
+
+
+async def test_a_connection_that_is_discarded_leaves_no_deadline_behind(autojump_clock: MockClock) -> None:
+    line, deadlines = Line(), Deadlines()
+    asked = await served(line, deadlines)
+    asked.rest()
+    asked.discard()
+    assert not line.is_open
+    assert deadlines._queues == {}

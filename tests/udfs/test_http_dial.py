@@ -113,7 +113,7 @@ async def test_attempts_follow_each_other_as_httpcores_do(
     start = trio.current_time()
     monkeypatch.setattr(trio, "open_tcp_stream", refuse)
     with pytest.raises(httpx.ConnectError, match="refused"):
-        await Dialler((b"http", b"h", 80), None, retries=4).connect(httpx.Request("GET", "http://h/"))
+        await Dialler((b"http", b"h", 80, None), None, retries=4).connect(None)
     assert at == [0, 0, 0.5, 1.5, 3.5]
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from udfs._http_idle import IdleStacks, Origin
 
-HERE: Origin = (b"http", b"here", 80)
-THERE: Origin = (b"http", b"there", 80)
+HERE: Origin = (b"http", b"here", 80, None)
+THERE: Origin = (b"http", b"there", 80, None)
 
 
 @dataclass(frozen=True)

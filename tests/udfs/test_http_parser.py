@@ -23,7 +23,9 @@ RESPONSES = {
     "chunks": CHUNKED + b"3\r\nwea\r\n4;x=y\r\nther\r\n0\r\n\r\n",
     "chunks and trailers": CHUNKED + b"7\r\nweather\r\n0\r\nChecksum: 1\r\nX: 2\r\n\r\n",
     "interim responses": b"HTTP/1.1 100 Continue\r\n\r\n" + EARLY + OK + b"Content-Length: 7\r\n\r\nweather",
+    "padded chunks": CHUNKED + b"3  \r\nwea\r\n4\t;x=y\r\nther\r\n0 \r\n\r\n",
     "204": b"HTTP/1.1 204 No Content\r\nA: b\r\n\r\n",
+    "204 with chunks": b"HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n",
     "304 with a length": b"HTTP/1.1 304 Not Modified\r\nContent-Length: 7\r\n\r\n",
     "no reason": b"HTTP/1.1 200\r\nContent-Length: 1\r\n\r\nx",
     "blanks around a value": OK + b"A: \t b c \t\r\nEmpty:\r\nContent-Length: 1 \r\n\r\nx",
@@ -34,6 +36,11 @@ REFUSED = {
     "not HTTP": b"this is not HTTP\r\n\r\n",
     "a line of its own before": b"\r\n" + OK + b"Content-Length: 0\r\n\r\n",
     "RTSP": b"RTSP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
+    "RTSP after an interim response": EARLY + b"RTSP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
+    "a line of its own after an interim response": EARLY + b"\r\n" + OK + b"Content-Length: 0\r\n\r\n",
+    "a NUL in the reason": b"HTTP/1.1 200 OK\0\r\nContent-Length: 0\r\n\r\n",
+    "a control character in the reason": b"HTTP/1.1 200 O\x1bK\r\nContent-Length: 0\r\n\r\n",
+    "a control character in the reason of an interim response": b"HTTP/1.1 103 \x7f\r\n\r\n" + OK + b"\r\n",
     "ICE": b"ICE/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
     "HTTP/0.9": b"HTTP/0.9 200 OK\r\nContent-Length: 0\r\n\r\n",
     "HTTP/2.0": b"HTTP/2.0 200 OK\r\nContent-Length: 0\r\n\r\n",
@@ -70,7 +77,10 @@ REFUSED = {
     "a lone line feed at the end of the head": OK + b"Content-Length: 1\r\n\nx",
     "a chunk longer than it says": CHUNKED + b"1\r\nxx\r\n0\r\n\r\n",
     "a chunk with a sign": CHUNKED + b"-1\r\nx\r\n0\r\n\r\n",
-    "a chunk with a blank": CHUNKED + b"1 \r\nx\r\n0\r\n\r\n",
+    "a chunk with a blank before its size": CHUNKED + b" 1\r\nx\r\n0\r\n\r\n",
+    "a chunk with a blank in its size": CHUNKED + b"1 0\r\nxxxxxxxxxxxxxxxx\r\n0\r\n\r\n",
+    "a blank behind a chunk": CHUNKED + b"1\r\nx \r\n0\r\n\r\n",
+    "a padded chunk with a lone line feed": CHUNKED + b"1 \nx\r\n0\r\n\r\n",
     "a chunk with a prefix": CHUNKED + b"0x1\r\nx\r\n0\r\n\r\n",
     "a chunk beyond 64 bits": CHUNKED + b"fffffffffffffffff\r\nx\r\n0\r\n\r\n",
     "a chunk without a size": CHUNKED + b"\r\nx\r\n0\r\n\r\n",
@@ -198,7 +208,7 @@ def test_the_answer_to_head_has_no_body_whatever_it_says(length: bytes) -> None:
     assert found(parser).body == b"weather"
 
 
-@pytest.mark.parametrize("more", [b"weather", b"\r\n", b"7\r\nweather\r\n0\r\n\r\n"])
+@pytest.mark.parametrize("more", [b"weather", b"\r\n", b"5;x=", b"7\r\nweather\r\n0\r\n\r\n"])
 @pytest.mark.parametrize("length", [b"Content-Length: 7\r\n", b"Transfer-Encoding: chunked\r\n", b""])
 def test_a_body_after_head_is_surplus(more: bytes, length: bytes) -> None:
     parser = fed(OK + length + b"\r\n" + more, method="HEAD")
@@ -274,6 +284,38 @@ def test_what_has_no_end_and_no_body_is_refused_at_a_limit(start: bytes, endless
     parts = [endless * 100] * (MAX_HEAD_BYTES // len(endless) // 100 + 1)
     with pytest.raises(httpx.RemoteProtocolError, match=r"larger than 102,400 bytes"):
         fed(start + parts[0], *parts)
+
+
+@pytest.mark.parametrize("is_interim", [False, True])
+def test_a_head_may_have_as_many_bytes_as_the_limit_and_not_one_more(is_interim: bool) -> None:
+    start, end = (EARLY if is_interim else b"") + OK + b"A: ", b"\r\nContent-Length: 1\r\n\r\n"
+    filling = b"a" * (MAX_HEAD_BYTES - len(start + end))
+    assert found(fed(start + filling + end + b"x")).body == b"x"
+    with pytest.raises(httpx.RemoteProtocolError, match="larger than 102,400 bytes"):
+        fed(start + filling + b"a" + end + b"x")
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        OK + b"Transfer-Encoding: " + b"a" * 50_000 + b"\r\n\r\n",
+        b"HTTP/1.1 200 \0" + b"a" * 50_000 + b"\r\n\r\n",
+        b"a" * 50_000,
+    ],
+    ids=["a transfer coding", "a reason", "no response"],
+)
+def test_an_error_shows_only_the_start_of_what_the_server_sent(response: bytes) -> None:
+    with pytest.raises(httpx.RemoteProtocolError) as caught:
+        fed(response)
+    assert len(str(caught.value)) < 200
+
+
+def test_what_a_trailer_says_of_the_connection_does_not_reach_the_next_response() -> None:
+    parser = fed(CHUNKED + b"1\r\nx\r\n0\r\nConnection: close\r\n\r\n")
+    assert parser.may_go_on
+    parser.start("GET")
+    parser.feed(RESPONSES["a length"])
+    assert found(parser).body == b"weather"
 
 
 def test_a_large_body_is_not_a_large_head() -> None:

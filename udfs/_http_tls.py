@@ -1,0 +1,231 @@
+"""TLS on a `Socket`: `ssl.SSLObject` between two buffers, so that nothing that arrives goes unseen."""
+
+from __future__ import annotations
+
+import ssl
+
+import trio
+
+from ._http_socket import Socket
+
+__all__ = ["TlsStream"]
+
+_HEADER = 5  # bytes before each TLS record: its type, its version (2) and its length (2)
+_RECORD = 16 * 1024  # the largest piece of data in a record, and so the most that one read returns
+_CHUNK = 4 * _RECORD  # encrypted and sent at a time
+
+_NOTHING = memoryview(b"")
+
+
+class TlsStream:
+    """A TLS connection. It decrypts whatever has arrived, so that a caller sees data behind the end of a response.
+
+    Invariant: after each read from the socket every complete record is decrypted. What may be left is the beginning of
+    a record, which OpenSSL holds where nobody can see it; therefore the record headers are counted here as well.
+
+    Session tickets, key updates and renegotiation are answered and are not data. One task may send while another
+    receives: encrypted data leaves through one buffer, in order.
+
+    Args:
+        socket: The connected socket. This stream closes it.
+        context: How to verify the server.
+        server_name: The name that the certificate must have; also sent to the server (SNI) unless it is an address.
+
+    Attributes:
+        has_clean_end: Whether the server has ended the stream with a `close_notify`. Without one, an end may be the
+            work of somebody who cut the connection.
+    """
+
+    def __init__(self, socket: Socket, context: ssl.SSLContext, server_name: str) -> None:
+        context.set_alpn_protocols(["http/1.1"])  # for each connection: another client may share the context
+        self._socket = socket
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=server_name)
+        self.has_clean_end = False
+        self._has_ended = False
+        self._failure: ssl.SSLError | None = None
+        self._received: list[bytes] = []
+        self._plain = _NOTHING
+        self._is_filling = False
+        self._others = trio.lowlevel.ParkingLot()
+        self._header = b""  # of the record that is arriving
+        self._missing = 0  # bytes of that record, once its header is there
+
+    @property
+    def is_open(self) -> bool:
+        """Whether this side has not closed it."""
+        return self._socket.is_open
+
+    async def handshake(self) -> None:
+        """Make the connection ready for data.
+
+        Raises:
+            ssl.SSLError: The two sides do not agree, or the certificate is not valid for the server's name.
+            trio.BrokenResourceError: The server closed the connection.
+        """
+        try:
+            while not self._is_agreed():
+                await self._send_outgoing()
+                data = await self._socket.receive_some()
+                if not data:
+                    raise trio.BrokenResourceError("the server closed the connection in the TLS handshake")
+                self._count(data)
+                self._incoming.write(data)
+            await self._send_outgoing()
+        except ssl.SSLError:
+            self._flush()  # the alert that gives the server the reason
+            raise
+        self._decrypt()  # what came with the end of the handshake
+
+    def send_now(self, data: bytes) -> bool:
+        """Send what the kernel takes, without waiting. False: call `drain`, which sends the rest.
+
+        Raises:
+            trio.BrokenResourceError: The other side has closed.
+            trio.ClosedResourceError: This side has.
+        """
+        self._plain = memoryview(data)
+        try:
+            return self._push()
+        except ssl.SSLWantReadError:
+            return False
+
+    async def drain(self) -> None:
+        """Wait until all data is sent. Raises as `send_now`."""
+        while True:
+            try:
+                if self._push():
+                    return
+                await self._socket.wait_writable()
+            except ssl.SSLWantReadError:  # the server renegotiates, and is to speak next
+                await self._fill()
+
+    async def receive_some(self) -> bytes:
+        """All data that has arrived, as soon as there is some; `b""` at the end.
+
+        Raises:
+            trio.BrokenResourceError: The connection broke, or what arrived is not valid TLS.
+            trio.ClosedResourceError: This side has closed it.
+        """
+        while not self._received:
+            if self._failure is not None:
+                raise trio.BrokenResourceError(str(self._failure)) from self._failure
+            if self._has_ended:
+                return b""
+            await self._fill()
+        data = self._received[0] if len(self._received) == 1 else b"".join(self._received)
+        self._received.clear()
+        return data
+
+    def is_silent(self) -> bool:
+        """Whether the connection is open, and no data has arrived, not even a part of a record, nor the end."""
+        try:
+            if not self._socket.is_silent():
+                self._feed(self._socket.receive_now())
+        except (BlockingIOError, trio.BrokenResourceError, trio.ClosedResourceError):
+            return False
+        is_left = self._received or self._header or self._missing or self._outgoing.pending
+        return not (is_left or self._has_ended or self._failure)
+
+    def close(self) -> None:
+        """Say goodbye, if the kernel takes that at once, and close the socket. Idempotent; this does not wait."""
+        if self.is_open:
+            try:
+                self._tls.unwrap()
+            except (OSError, ValueError):
+                pass  # usually that the server's own goodbye is not there yet, for which nobody waits
+            self._flush()
+        self._socket.close()
+
+    def abandon(self) -> None:
+        """Close this process's descriptor and nothing else: a parent process goes on with the connection."""
+        self._socket.abandon()
+
+    def _is_agreed(self) -> bool:
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            return False
+        return True
+
+    async def _send_outgoing(self) -> None:
+        if self._outgoing.pending and not self._socket.send_now(self._outgoing.read()):
+            await self._socket.drain()
+
+    def _push(self) -> bool:
+        """Encrypt and send what the kernel takes; whether nothing is left.
+
+        Raises:
+            ssl.SSLWantReadError: Something has to be received first.
+        """
+        while self._socket.push():
+            if self._plain and not self._outgoing.pending:
+                self._encrypt()
+            if not self._outgoing.pending:
+                return True
+            self._socket.send_now(self._outgoing.read())
+        return False
+
+    def _encrypt(self) -> None:
+        try:
+            self._plain = self._plain[self._tls.write(self._plain[:_CHUNK]) :]
+        except ssl.SSLWantReadError:
+            if not self._outgoing.pending:
+                raise
+        except ssl.SSLError as error:
+            raise trio.BrokenResourceError(str(error)) from error
+
+    def _flush(self) -> None:
+        """Send what TLS itself has to send, if the kernel takes it; else it leaves with the next data."""
+        try:
+            if self._outgoing.pending and self._socket.push():
+                self._socket.send_now(self._outgoing.read())
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass  # whoever reads or writes next notices as well
+
+    async def _fill(self) -> None:
+        """Take in the next bytes; if another task waits for them already, wait until it has."""
+        if self._is_filling:
+            await self._others.park()
+            return
+        self._is_filling = True
+        try:
+            data = await self._socket.receive_some()
+        finally:
+            self._is_filling = False
+            self._others.unpark_all()
+        self._feed(data)
+
+    def _feed(self, data: bytes) -> None:
+        if not data:
+            self._has_ended = True
+            return
+        self._count(data)
+        self._incoming.write(data)
+        self._decrypt()
+
+    def _decrypt(self) -> None:
+        """Read all complete records. After the end, and after a failure, nothing is read."""
+        try:
+            while (self._incoming.pending or self._tls.pending()) and not self._has_ended:
+                part = self._tls.read(_RECORD)
+                if part:
+                    self._received.append(part)
+                else:
+                    self._has_ended = self.has_clean_end = True
+        except ssl.SSLWantReadError:
+            pass  # not a whole record, or a message of TLS itself
+        except ssl.SSLZeroReturnError:
+            self._has_ended = self.has_clean_end = True
+        except ssl.SSLError as error:
+            self._failure = error
+        self._flush()
+
+    def _count(self, data: bytes) -> None:
+        """Walk from record header to record header, to know how much of the last record is missing."""
+        data = self._header + data
+        start = self._missing
+        while start + _HEADER <= len(data):
+            start += _HEADER + int.from_bytes(data[start + 3 : start + _HEADER])
+        self._header = data[start:]
+        self._missing = max(0, start - len(data))
