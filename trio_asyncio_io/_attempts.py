@@ -15,7 +15,9 @@ from types import CoroutineType
 from typing import Any, TypeAlias
 
 import trio
+from trio.lowlevel import disable_ki_protection
 
+from ._boundary import interruptible
 from ._elements import describe
 from ._errors import AttemptTimeoutError, NotAsyncError
 from ._ledger import Ledger
@@ -62,13 +64,13 @@ def flusher_of(function: Any, ledger: Ledger) -> Callable[[], None] | None:
 
 
 def _once(invoke: Callable[[Any], Awaitable[Any]]) -> Call:
-    def call(entry: Entry) -> Any:
-        # Not `async def`: the function's own coroutine is what the worker awaits, with no frame in between.
+    @disable_ki_protection
+    async def call(entry: Entry) -> Any:
         entry.attempts += 1
-        awaitable = invoke(entry.value)
+        awaitable = invoke(entry.value)  # `awaited`, less the call
         if type(awaitable) is not CoroutineType and not isawaitable(awaitable):
             raise NotAsyncError.for_result(invoke, awaitable)
-        return awaitable
+        return await awaitable
 
     return call
 
@@ -108,9 +110,10 @@ class _Repeated:
 
     def __init__(self, once: Call, strategy: RetryStrategy, ledger: Ledger) -> None:
         self._once = once
-        self._strategy = strategy
         self._max_retries = strategy.max_retries
-        self._retries_result = strategy.retries_result
+        self._retries_result = interruptible(strategy.retries_result)
+        self._retries_exception = interruptible(strategy.retries_exception)
+        self._wait = interruptible(strategy.wait)
         self._counters = ledger.counters
         self._account = BudgetAccount(strategy.budget)
         self._random = Random()
@@ -126,18 +129,18 @@ class _Repeated:
                 if not self._may_retry():
                     error.add_note("it was not retried: the operator's retry budget is used up")
                     raise
-                wait = self._strategy.wait(entry.attempts, self._random.random(), error)
+                wait = self._wait(entry.attempts, self._random.random(), error)
             else:
                 if entry.attempts > self._max_retries or not self._retries_result(result) or not self._may_retry():
                     return result
-                wait = self._strategy.wait(entry.attempts, self._random.random())
+                wait = self._wait(entry.attempts, self._random.random())
             await trio.sleep(wait)
             self._counters.retried += 1
 
     def _is_worth_another(self, error: Exception, entry: Entry) -> bool:
         if entry.attempts > self._max_retries or isinstance(error, NotAsyncError):
             return False
-        return isinstance(error, AttemptTimeoutError) or self._strategy.retries_exception(error)
+        return isinstance(error, AttemptTimeoutError) or self._retries_exception(error)
 
     def _may_retry(self) -> bool:
         if self._account.withdraw():

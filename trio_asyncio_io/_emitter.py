@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import trio
+from trio.lowlevel import enable_ki_protection
 
 from ._ledger import Ledger
 from ._letters import DeadLetters
@@ -51,6 +52,7 @@ class Emitter:
         self._ledger.input_ended = True
         self.wake()
 
+    @enable_ki_protection
     async def run(self) -> None:
         """Emit until the input has ended and everything is out; then close the channel.
 

@@ -6,7 +6,9 @@ from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from typing import Any
 
 import trio
+from trio.lowlevel import enable_ki_protection
 
+from ._boundary import InterruptibleAsyncIterator, interruptible_enumerate
 from ._ledger import Ledger
 from ._queue import Entry
 
@@ -68,12 +70,14 @@ class Feeder:
         finally:
             self._turn.release()
 
+    @enable_ki_protection
     async def restore(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Accept the backlog before anything else: the turn is taken when this reports that it has started."""
         async with self._turn:
             task_status.started()
             await self._clear_backlog()
 
+    @enable_ki_protection
     async def feed(self, source: AsyncIterable[Any] | Iterable[Any]) -> None:
         """Accept all that the source gives. It is read one element ahead of the buffer, and never closed."""
         async with self._turn:
@@ -83,10 +87,10 @@ class Feeder:
                 await self._feed_sync(source)
 
     async def _feed_async(self, source: AsyncIterable[Any]) -> None:
-        async for element in source:
+        async for element in InterruptibleAsyncIterator(source):
             try:
                 accepted = self._try_accept(element)
-            except Exception:  # the key's
+            except BaseException:  # the key's, or an interrupt in it
                 self._hold(element)
                 raise
             if not accepted:
@@ -97,10 +101,10 @@ class Feeder:
 
     async def _feed_sync(self, source: Iterable[Any]) -> None:
         accept, on_accepted, now = self._ledger.accept, self._on_accepted, trio.current_time()
-        for count, element in enumerate(source, start=1):
+        for count, element in interruptible_enumerate(source):
             try:
                 entry = accept(element, now)
-            except Exception:  # the key's
+            except BaseException:  # the key's, or an interrupt in it
                 self._hold(element)
                 raise
             if entry is not None:

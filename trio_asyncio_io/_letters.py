@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 
 import trio
+from trio.lowlevel import enable_ki_protection
 
 from ._dead_letter import DeadLetter
 from ._ledger import Ledger
@@ -34,6 +35,7 @@ class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
         self._send, self._receive = trio.open_memory_channel[tuple[Entry, DeadLetter]](math.inf)
         self._was_read = False
 
+    @enable_ki_protection
     async def receive(self) -> DeadLetter:
         """The next dead letter.
 
@@ -46,6 +48,7 @@ class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
         self._was_read = True
         return self._take(await self._receive.receive())
 
+    @enable_ki_protection
     def receive_nowait(self) -> DeadLetter:
         """The next dead letter if there is one already.
 
@@ -56,6 +59,7 @@ class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
         self._was_read = True
         return self._take(self._receive.receive_nowait())
 
+    @enable_ki_protection
     def close(self) -> None:
         """Say that no letters are wanted; those that are there are dropped."""
         try:
@@ -64,6 +68,7 @@ class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
         except (trio.WouldBlock, trio.EndOfChannel, trio.ClosedResourceError):
             self._receive.close()
 
+    @enable_ki_protection
     async def aclose(self) -> None:
         """The same as `close`, as an asynchronous resource has it."""
         self.close()

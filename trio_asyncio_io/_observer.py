@@ -16,7 +16,8 @@ class Observer:
     A hook is called in the task that does the step, at once and without a checkpoint: it must be quick and must not
     await. `started` up to `completed`, `failed` or `cancelled` are called in one task, that of the call. A hook that
     raises is logged to the logger "trio_asyncio_io", and the observer is told nothing more; the operator goes on (as
-    Trio does it with its instruments). An operator without an observer does not pay for this.
+    Trio does it with its instruments). Ctrl-C does not interrupt a hook. An operator without an observer does
+    not pay for this.
 
     `sequence` is the record's position in the operator's input, from 0, and `element` the `StreamRecord` or bare value
     that was accepted. Watermarks are not told of.

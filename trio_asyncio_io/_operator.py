@@ -8,13 +8,15 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, Unpack
 
 import trio
+from trio.lowlevel import enable_ki_protection
 
+from ._boundary import awaited, interruptible
 from ._deadlines import Deadlines
 from ._elements import describe
 from ._emitter import Emitter
 from ._errors import is_cancelled, is_echo_of, members_of, parted, raise_as_it_is
 from ._feeder import Feeder
-from ._function import Function, as_function, awaitable_from
+from ._function import Function, as_function
 from ._invocation import Invocation
 from ._letters import DeadLetters
 from ._observed import ledger_for
@@ -88,7 +90,7 @@ class AsyncWaitOperator(Generic[T, R]):
         self._function = as_function(function)
         self._options = Options(timeout, mode=mode, key=key, **options)
         self._source = source
-        self._ledger = ledger_for(self._options)
+        self._ledger = ledger_for(self._options, None if key is None else interruptible(key))
         # What lies ready still counts in the buffer. Emitter and consumer take turns, so the room for a few
         # rounds of the workers keeps these from waiting for those.
         self._send, receive = trio.open_memory_channel[Entry](4 * self._options.capacity)
@@ -102,6 +104,7 @@ class AsyncWaitOperator(Generic[T, R]):
         self._lifetime: AbstractAsyncContextManager[trio.Nursery] | None = None
         self._is_entered = False
 
+    @enable_ki_protection
     async def __aenter__(self) -> Self:
         if self._lifetime is not None:
             raise RuntimeError("an operator runs once: make another one for another run")
@@ -116,6 +119,7 @@ class AsyncWaitOperator(Generic[T, R]):
         self._is_entered = True
         return self
 
+    @enable_ki_protection
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
@@ -128,6 +132,7 @@ class AsyncWaitOperator(Generic[T, R]):
             raise_as_it_is(outcome)
         return outcome is None
 
+    @enable_ki_protection
     async def put(self, element: Any) -> None:
         """Accept a bare value, a `StreamRecord` or a `Watermark`; waits while the buffer is full.
 
@@ -140,6 +145,7 @@ class AsyncWaitOperator(Generic[T, R]):
         self._check_entered()
         await self._feeder.put(element)
 
+    @enable_ki_protection
     def put_nowait(self, element: Any) -> None:
         """Accept an element at once.
 
@@ -150,16 +156,19 @@ class AsyncWaitOperator(Generic[T, R]):
         self._check_entered()
         self._feeder.put_nowait(element)
 
+    @enable_ki_protection
     def end_input(self) -> None:
         """Say that nothing more will be put. What was accepted still runs and comes out; then `output` ends."""
         self._feeder.stop(trio.ClosedResourceError, "the input has ended")
         self._emitter.end_input()
         self._invocation.flush()
 
+    @enable_ki_protection
     def snapshot(self) -> Snapshot:
         """Every element accepted and not received yet; see `Snapshot`. Works at any moment, after the block too."""
         return self._ledger.snapshot()
 
+    @enable_ki_protection
     def statistics(self) -> Statistics:
         """The operator's numbers as they stand now. Works at any moment, after the block too."""
         return self._ledger.statistics()
@@ -183,6 +192,7 @@ class AsyncWaitOperator(Generic[T, R]):
         if self._source is not None:
             nursery.start_soon(self._feed, self._source, name="trio_asyncio_io feeder")
 
+    @enable_ki_protection
     async def _feed(self, source: Source) -> None:
         try:
             await self._feeder.feed(source)
@@ -253,4 +263,4 @@ class AsyncWaitOperator(Generic[T, R]):
 async def _call_if_there(function: object, name: str) -> None:
     method = getattr(function, name, None)
     if method is not None:
-        await awaitable_from(method)
+        await awaited(method)

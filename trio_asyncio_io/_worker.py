@@ -13,6 +13,7 @@ from itertools import count
 from math import inf
 
 import trio
+from trio.lowlevel import enable_ki_protection
 
 from ._deadlines import Deadlines
 from ._invocation import Invocation
@@ -72,6 +73,7 @@ class WorkerPool:
     def _start_worker(self) -> None:
         self._nursery.start_soon(self._work, name="trio_asyncio_io worker")
 
+    @enable_ki_protection
     async def _work(self) -> None:
         while True:
             entry, error = await self._work_until_trouble()

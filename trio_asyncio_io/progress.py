@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 import trio
-from trio.lowlevel import checkpoint_if_cancelled
+from trio.lowlevel import checkpoint_if_cancelled, disable_ki_protection, enable_ki_protection
 
 from ._results import Results
 from ._statistics import Statistics
@@ -118,6 +118,7 @@ class Progress(Generic[R]):
     def __aiter__(self) -> Self:
         return self
 
+    @enable_ki_protection
     async def __anext__(self) -> R:
         if self._display is None:
             raise RuntimeError("enter it first: `with progress(results) as rows:`")
@@ -139,6 +140,7 @@ class Progress(Generic[R]):
                 return await anext(self._results)
             self._show(display)
 
+    @disable_ki_protection
     def _show(self, display: Display) -> None:
         numbers = self._results.statistics()
         done = numbers.completed + numbers.failed + numbers.timed_out
