@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-__all__ = ["StreamRecord", "Watermark", "describe", "value_of", "with_value"]
+__all__ = ["StreamRecord", "Watermark", "describe", "inserted_watermark", "is_inserted", "value_of", "with_value"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -28,8 +28,14 @@ class StreamRecord(Generic[T]):
     timestamp: Any = None
 
 
+class _Inserted:
+    """Whether a watermark was inserted between the elements of a source. No field: equality and pickles ignore it."""
+
+    __slots__ = ("_is_inserted",)
+
+
 @dataclass(frozen=True, slots=True)
-class Watermark:
+class Watermark(_Inserted):
     """The promise that no later record is older than `timestamp`.
 
     No record ever crosses a watermark, in any mode: it comes out after every record that went in before
@@ -40,6 +46,18 @@ class Watermark:
     """
 
     timestamp: Any
+
+
+def inserted_watermark(timestamp: Any) -> Watermark:
+    """A watermark that is no element of the user's source: `Snapshot.taken` does not count it."""
+    watermark = Watermark(timestamp)
+    object.__setattr__(watermark, "_is_inserted", True)
+    return watermark
+
+
+def is_inserted(element: object) -> bool:
+    """Whether the element was made by `inserted_watermark`."""
+    return isinstance(element, Watermark) and getattr(element, "_is_inserted", False)
 
 
 def value_of(element: Any) -> Any:

@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import Any
 
 from ._dead_letter import DeadLetter
-from ._elements import Watermark
+from ._elements import Watermark, is_inserted
 from ._queue import Entry, StreamElementQueue
 from ._snapshot import Snapshot, SnapshotElement
 from ._statistics import Counters, Statistics
@@ -49,6 +49,7 @@ class Ledger:
             (element.element, element.results) for element in restored.elements
         )
         self._taken_before = restored.taken - len(self.backlog)
+        self._inserted = -self._inserted_in_backlog()  # those were not counted when they were taken
         self.counters = Counters()
         self.input_ended = False
         self._leaving: dict[int, Entry] = {}
@@ -69,6 +70,7 @@ class Ledger:
             raise AssertionError("the queue held more than the ledger knew")
         if entry.results is not None:
             self._watermarks += 1
+            self._inserted += is_inserted(element)
             return entry
         entry.since = now
         counters.buffered += 1
@@ -186,12 +188,19 @@ class Ledger:
             SnapshotElement(sequence, element, None if results is None else list(results))
             for sequence, (element, results) in enumerate(self.backlog, start=self.queue.arrived)
         ]
-        taken = self._taken_before + self.queue.arrived + len(self.backlog)
-        return Snapshot((*held, *ahead), taken=taken)
+        return Snapshot((*held, *ahead), taken=self._taken())
 
     def statistics(self) -> Statistics:
         """The numbers as they stand now."""
         return self.counters.freeze()
+
+    def _taken(self) -> int:
+        """How many elements of the source were taken, in this run and in those that it was restored from."""
+        arrived = self._taken_before + self.queue.arrived + len(self.backlog)
+        return arrived - self._inserted - self._inserted_in_backlog()
+
+    def _inserted_in_backlog(self) -> int:
+        return sum(is_inserted(element) for element, _ in self.backlog)
 
     def _line_up(self, entry: Entry) -> None:
         """Make a job of a record that waited for its key: those that arrived after it start after it."""
