@@ -6,6 +6,7 @@
 #     _operator        owns the nursery
 #     _feeder  _worker  _emitter  _results          |  _observed
 #              _deadlines  _invocation  _letters    |  _ledger
+#              _context  _pace                      |
 #              _attempts  _boundary  _function      |  _ordered  _unordered  _keyed  (_queue)
 #                                                   |  _options  _retry  _retry_after  _retry_budget
 #                                                   |  _snapshot  _statistics  _dead_letter  _observer

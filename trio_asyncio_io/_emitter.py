@@ -9,9 +9,13 @@ from trio.lowlevel import enable_ki_protection
 
 from ._ledger import Ledger
 from ._letters import DeadLetters
+from ._pace import Pace
 from ._queue import Entry
 
 __all__ = ["Emitter"]
+
+# For records without outputs; the channel stops the emitter otherwise
+ENTRIES_PER_PASS = 1_000
 
 
 class Emitter:
@@ -70,12 +74,14 @@ class Emitter:
 
     async def _emit_all(self) -> None:
         queue, send_nowait = self._ledger.queue, self._channel.send_nowait
+        pace = Pace(ENTRIES_PER_PASS)
         while not self._is_finished():
             now = trio.current_time()
             while queue.has_completed():
                 entry = self._ledger.poll(now)
                 if not entry.results:
                     self._emit_nothing(entry)
+                    await pace.step()
                 for _ in entry.results or ():
                     try:
                         send_nowait(entry)

@@ -10,12 +10,13 @@ from trio.lowlevel import enable_ki_protection
 
 from ._boundary import InterruptibleAsyncIterator, interruptible_enumerate
 from ._ledger import Ledger
+from ._pace import SECONDS_PER_PASS, Pace
 from ._queue import Entry
 
 __all__ = ["Feeder"]
 
-# A synchronous source that always has more must let the other tasks run now and then.
-ELEMENTS_PER_TURN = 1_000
+# For sources that never suspend
+ELEMENTS_PER_PASS = 1_000
 
 
 class Feeder:
@@ -87,6 +88,7 @@ class Feeder:
                 await self._feed_sync(source)
 
     async def _feed_async(self, source: AsyncIterable[Any]) -> None:
+        pace = Pace(ELEMENTS_PER_PASS)
         async for element in InterruptibleAsyncIterator(source):
             try:
                 accepted = self._try_accept(element)
@@ -98,10 +100,14 @@ class Feeder:
                 await self._clear_backlog()
             if self._refusal is not None:
                 return
+            await pace.step()
 
     async def _feed_sync(self, source: Iterable[Any]) -> None:
-        accept, on_accepted, now = self._ledger.accept, self._on_accepted, trio.current_time()
+        accept, on_accepted = self._ledger.accept, self._on_accepted
+        current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks for the clock each time
+        due = current_time() + SECONDS_PER_PASS
         for count, element in interruptible_enumerate(source):
+            now = current_time()
             try:
                 entry = accept(element, now)
             except BaseException:  # the key's, or an interrupt in it
@@ -112,12 +118,11 @@ class Feeder:
             else:
                 self._hold(element)
                 await self._clear_backlog()
-                now = trio.current_time()
             if self._refusal is not None:
                 return
-            if count % ELEMENTS_PER_TURN == 0:
+            if now >= due or count % ELEMENTS_PER_PASS == 0:  # `Pace`, less the calls
                 await trio.lowlevel.checkpoint()
-                now = trio.current_time()
+                due = current_time() + SECONDS_PER_PASS
 
     def _check_open(self) -> None:
         if self._refusal is not None:
@@ -140,8 +145,10 @@ class Feeder:
 
     async def _clear_backlog(self) -> None:
         backlog = self._ledger.backlog
+        pace = Pace(ELEMENTS_PER_PASS)
         while backlog:
             if self._try_accept(*backlog[0]):
                 backlog.popleft()
+                await pace.step()
             else:
                 await self._wait_for_room()
