@@ -10,7 +10,7 @@
 #              _attempts  _boundary  _function      |  _ordered  _unordered  _keyed  (_queue)
 #                                                   |  _options  _retry  _retry_after  _retry_budget
 #                                                   |  _snapshot  _statistics  _dead_letter  _observer
-#                                                   |  _errors  _elements  _watermarks
+#                                                   |  _errors  _elements  _watermarks  _describe
 #
 #     adapters  checkpoints  opentelemetry  policies  progress (_display)  testing
 #         beside the operator, which knows none of them

@@ -41,10 +41,10 @@ def attempts_of(function: Any, options: Options, ledger: Ledger) -> Call:
     if flush is not None:
         call = _flushing(call, flush, ledger)
     if retry is not None and retry.attempt_timeout < inf:
-        call = _timed(call, retry.attempt_timeout)
+        call = _timed(call, retry.attempt_timeout, options.timeout)
     if options.observer is not None:
         call = _observed(call, ledger)
-    return call if retry is None else _Repeated(call, retry, ledger)
+    return call if retry is None else _Repeated(call, retry, ledger, options.timeout)
 
 
 def flusher_of(function: Any, ledger: Ledger) -> Callable[[], None] | None:
@@ -84,10 +84,17 @@ def _flushing(once: Call, flush: Callable[[], None], ledger: Ledger) -> Call:
     return call
 
 
-def _timed(once: Call, seconds: float) -> Call:
+async def _yield_to_deadline(entry: Entry, seconds: float) -> None:
+    """If the element's deadline has come, wait until it expires: at the same instant it has precedence."""
+    if trio.current_time() >= entry.since + seconds:
+        await trio.sleep_forever()
+
+
+def _timed(once: Call, seconds: float, timeout: float) -> Call:
     async def call(entry: Entry) -> Any:
         with trio.move_on_after(seconds):
             return await once(entry)
+        await _yield_to_deadline(entry, timeout)
         what = f"attempt {entry.attempts} gave no result for {describe(entry.value)}"
         raise AttemptTimeoutError(f"{what} within its attempt_timeout of {seconds:g} s", seconds)
 
@@ -108,7 +115,7 @@ def _observed(once: Call, ledger: Ledger) -> Call:
 class _Repeated:
     """A call that is made again as the strategy says. A loop: two attempts of one element never run at once."""
 
-    def __init__(self, once: Call, strategy: RetryStrategy, ledger: Ledger) -> None:
+    def __init__(self, once: Call, strategy: RetryStrategy, ledger: Ledger, timeout: float) -> None:
         self._once = once
         self._max_retries = strategy.max_retries
         self._retries_result = interruptible(strategy.retries_result)
@@ -117,6 +124,7 @@ class _Repeated:
         self._counters = ledger.counters
         self._account = BudgetAccount(strategy.budget)
         self._random = Random()
+        self._timeout = timeout
 
     async def __call__(self, entry: Entry) -> Any:
         self._account.deposit()
@@ -135,6 +143,7 @@ class _Repeated:
                     return result
                 wait = self._wait(entry.attempts, self._random.random())
             await trio.sleep(wait)
+            await _yield_to_deadline(entry, self._timeout)
             self._counters.retried += 1
 
     def _is_worth_another(self, error: Exception, entry: Entry) -> bool:

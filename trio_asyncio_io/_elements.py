@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from ._describe import describe
+
 __all__ = ["StreamRecord", "Watermark", "describe", "inserted_watermark", "is_inserted", "value_of", "with_value"]
 
 T = TypeVar("T")
@@ -68,13 +70,3 @@ def value_of(element: Any) -> Any:
 def with_value(element: Any, value: Any) -> Any:
     """What comes out for this element when its result is `value`."""
     return StreamRecord(value, element.timestamp) if isinstance(element, StreamRecord) else value
-
-
-def describe(value: object, limit: int = 80) -> str:
-    """A value's repr for an error message, on one line and at most `limit` characters long."""
-    try:
-        text = repr(value)
-    except Exception as error:  # noqa: BLE001 - a broken repr must not hide the error that is being told
-        text = f"<{type(value).__name__} whose repr raised {type(error).__name__}>"
-    text = " ".join(text.split())
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -94,10 +94,10 @@ class Emitter:
 
     def _emit_nothing(self, entry: Entry) -> None:
         letter = self._ledger.letter_of(entry)
-        if letter is None:
-            self._on_room()
-        else:
+        if letter is not None:
             self._letters.post(entry, letter)
+        if letter is None or not self._ledger.holds_letters:
+            self._on_room()
 
     def _is_finished(self) -> bool:
         return self._ledger.input_ended and self._ledger.is_drained()

@@ -39,6 +39,8 @@ class Ledger:
             restored, or the one element in the feeder's hand.
         counters: The numbers behind `Statistics`.
         input_ended: Whether nothing more will be accepted.
+        holds_letters: Whether a dead letter counts in the buffer until it is received. False where nobody is expected
+            to receive those of a restored snapshot. The next snapshot has them in either case.
     """
 
     def __init__(self, queue: StreamElementQueue, restored: Snapshot | None = None) -> None:
@@ -52,6 +54,7 @@ class Ledger:
         self._inserted = -self._inserted_in_backlog()  # those were not counted when they were taken
         self.counters = Counters()
         self.input_ended = False
+        self.holds_letters = True
         self._leaving: dict[int, Entry] = {}
         self._letters: dict[int, DeadLetter] = {}
         self._watermarks = 0
@@ -145,9 +148,13 @@ class Ledger:
         entry = self.queue.poll()
         if not entry.is_watermark:
             self.counters.head_wait_seconds += now - entry.since
-        if entry.results or entry.sequence in self._letters:
+        if entry.results:
             self._leaving[entry.sequence] = entry
-        else:
+            return entry
+        is_held = entry.sequence in self._letters
+        if is_held:
+            self._leaving[entry.sequence] = entry
+        if not (is_held and self.holds_letters):
             self._release(entry)
         return entry
 
@@ -159,7 +166,8 @@ class Ledger:
         """Somebody has this record's dead letter, or nobody wants it."""
         del self._letters[entry.sequence]
         del self._leaving[entry.sequence]
-        self._release(entry)
+        if self.holds_letters:
+            self._release(entry)
 
     def received(self, entry: Entry) -> bool:
         """The consumer has the entry's next output; says whether that made room."""

@@ -19,7 +19,7 @@ _log = logging.getLogger("trio_asyncio_io")
 
 
 class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
-    """A receive channel of the elements that failed, with `on_error="dead_letter"`; otherwise it only ends.
+    """A receive channel of the elements that failed, with `on_error="dead_letter"`; otherwise it ends with the results.
 
     Iterate over it in a task beside the one that receives the results, or after that one has come to the end, inside
     the operator's block. It ends (`trio.EndOfChannel`) when the results do. A letter comes in the turn that its
@@ -27,6 +27,9 @@ class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
     that were not.
 
     Close it to say that you want none: they are counted and dropped.
+
+    With another `on_error` it has the letters of a restored snapshot. They do not count in the buffer then, so nobody
+    has to receive them; the next snapshot has those that were not received.
     """
 
     def __init__(self, ledger: Ledger, on_room: Callable[[], None]) -> None:
@@ -81,7 +84,8 @@ class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
         except trio.BrokenResourceError:
             self._gone(entry)
             return
-        if not self._was_read and self._send.statistics().current_buffer_used == self._ledger.queue.bound:
+        is_holding = self._ledger.holds_letters and not self._was_read
+        if is_holding and self._send.statistics().current_buffer_used == self._ledger.queue.bound:
             _log.warning(
                 "%d dead letters fill the buffer, and nobody has received one yet: iterate over `dead_letters` in a "
                 "task beside the results, or close it if you do not want them",

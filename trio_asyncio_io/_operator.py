@@ -91,6 +91,7 @@ class AsyncWaitOperator(Generic[T, R]):
         self._options = Options(timeout, mode=mode, key=key, **options)
         self._source = source
         self._ledger = ledger_for(self._options, None if key is None else interruptible(key))
+        self._ledger.holds_letters = self._options.on_error == "dead_letter"
         # What lies ready still counts in the buffer. Emitter and consumer take turns, so the room for a few
         # rounds of the workers keeps these from waiting for those.
         self._send, receive = trio.open_memory_channel[Entry](4 * self._options.capacity)
@@ -108,6 +109,11 @@ class AsyncWaitOperator(Generic[T, R]):
     async def __aenter__(self) -> Self:
         if self._lifetime is not None:
             raise RuntimeError("an operator runs once: make another one for another run")
+        if not trio.lowlevel.in_trio_task():
+            raise RuntimeError(
+                "the operator needs Trio, and this code does not run in a Trio task: start your program with "
+                "`trio.run(main)`"
+            )
         self._lifetime = trio.open_nursery()
         await _call_if_there(self._function, "open")
         nursery = await self._lifetime.__aenter__()
@@ -233,7 +239,8 @@ class AsyncWaitOperator(Generic[T, R]):
         else:
             cancelled = None
         _, of_body = parted(of_body, is_echo_of(self._failure))
-        errors = [each for each in (self._failure, of_body, *members_of(of_nursery)) if each is not None]
+        raised = (self._failure, of_body, *members_of(of_nursery))
+        errors = _without_repeated_exits([each for each in raised if each is not None])
         if len(errors) > 1:
             return BaseExceptionGroup("the operator and its block both failed", errors)
         return errors[0] if errors else cancelled
@@ -258,6 +265,15 @@ class AsyncWaitOperator(Generic[T, R]):
     def _check_entered(self) -> None:
         if not self._is_entered:
             raise RuntimeError("enter the operator first: `async with AsyncWaitOperator(...) as operator:`")
+
+
+def _without_repeated_exits(errors: list[BaseException]) -> list[BaseException]:
+    """The errors, of which a `SystemExit` or `KeyboardInterrupt` that several tasks raised alike stays once."""
+    kept: dict[Any, BaseException] = {}
+    for error in errors:
+        is_exit = isinstance(error, SystemExit | KeyboardInterrupt)
+        kept.setdefault((type(error), repr(error.args)) if is_exit else id(error), error)
+    return list(kept.values())
 
 
 async def _call_if_there(function: object, name: str) -> None:

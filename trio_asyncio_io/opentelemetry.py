@@ -7,7 +7,8 @@ The spans, named after the operator, and the metrics have these attributes; thos
     trio_asyncio_io.sequence *  the record's position in the operator's input, from 0
     trio_asyncio_io.attempts *  calls that were made
     trio_asyncio_io.element  *  what `describe` says of the element; only if you ask for it
-    error.type                  the exception's class, or "timeout"; only of what failed or timed out
+    error.type                  the exception's class with its module, as in `exception.type`, or "timeout"; only of
+                                what failed or timed out
 
     metric                                 kind             unit
     trio_asyncio_io.invocations            counter          {invocation}   ended, by outcome
@@ -129,7 +130,7 @@ class OpenTelemetryObserver(Observer):
         span = self._running.get(trio.lowlevel.current_task())
         if span is not None:
             span.record(error, attempts)
-        self._end("failed", attempts, seconds, type(error).__qualname__)
+        self._end("failed", attempts, seconds, _name_of(type(error)))
 
     def cancelled(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
         self._end("cancelled", attempts, seconds)
@@ -213,6 +214,11 @@ class _Meters:
         self._attempts.add(attempts, attributes)
         if attempts > 1:
             self._retries.add(attempts - 1, attributes)
+
+
+def _name_of(kind: type) -> str:
+    """The canonical name; the SDK writes it into `exception.type`."""
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _without_element(error: Exception) -> dict[str, str]:

@@ -288,6 +288,23 @@ def test_the_summary_is_a_sentence(statistics: Statistics, seconds: float, line:
     assert summary(statistics, seconds) == line
 
 
+async def test_without_a_standard_error_the_results_come_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a daemon, or under pythonw."""
+    monkeypatch.setattr(sys, "stderr", None)
+    async with ordered_wait(range(3), Scripted(), timeout=5.0) as results:
+        with progress(results) as rows:
+            assert [row async for row in rows] == [0, 1, 2]
+
+
+async def test_a_total_that_was_too_small_is_no_longer_shown(autojump_clock: MockClock) -> None:
+    console = terminal()
+    await shown(console, ordered_wait(range(5), Scripted(default=Step(20.0)), capacity=1, timeout=50.0), total=2)
+    lines = frames(console)
+    assert any("50% of 2" in line for line in lines)
+    assert any("100% of 2" in line for line in lines)
+    assert not any("% of 2" in line for line in lines if line.startswith(("3 out", "4 out")))
+
+
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
 def test_no_interrupt_loses_an_output_that_the_operator_counts_as_received() -> None:
     def run(strike_at: int) -> tuple[list[int], list[Any], Lines]:
