@@ -6,10 +6,11 @@
 #     _operator        owns the nursery
 #     _feeder  _worker  _emitter  _results          |  _observed
 #              _deadlines  _invocation  _letters    |  _ledger
-#              _attempts  _function                 |  _ordered  _unordered  _keyed  (_queue)
+#              _context  _pace                      |
+#              _attempts  _boundary  _function      |  _ordered  _unordered  _keyed  (_queue)
 #                                                   |  _options  _retry  _retry_after  _retry_budget  _transient
 #                                                   |  _snapshot  _statistics  _dead_letter  _portable  _observer
-#                                                   |  _errors  _elements  _watermarks  _probe  _notes
+#                                                   |  _errors  _elements  _watermarks  _notes  _probe  _describe
 #
 #     adapters  checkpoints  opentelemetry  policies  progress (_display)  testing
 #         beside the operator, which knows none of them

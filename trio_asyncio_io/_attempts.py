@@ -15,14 +15,15 @@ from types import CoroutineType
 from typing import Any, TypeAlias
 
 import trio
+from trio.lowlevel import disable_ki_protection
 
+from ._boundary import interruptible
 from ._elements import describe
 from ._errors import AttemptTimeoutError, NotAsyncError
 from ._ledger import Ledger
 from ._notes import Notes
 from ._options import Options
 from ._queue import Entry
-from ._retry import RetryStrategy
 from ._retry_budget import BudgetAccount
 
 __all__ = ["Call", "attempts_of", "flusher_of"]
@@ -44,10 +45,10 @@ def attempts_of(function: Any, options: Options, ledger: Ledger, notes: Notes) -
         call = _flushing(call, flush, ledger)
     timeouts: Timeouts = {}
     if retry is not None and retry.attempt_timeout < inf:
-        call = _timed(call, retry.attempt_timeout, timeouts)
+        call = _timed(call, retry.attempt_timeout, options.timeout, timeouts)
     if options.observer is not None:
         call = _observed(call, ledger)
-    return call if retry is None else _Repeated(call, retry, ledger, timeouts, notes)
+    return call if retry is None else _Repeated(call, options, ledger, timeouts, notes)
 
 
 def flusher_of(function: Any, ledger: Ledger) -> Callable[[], None] | None:
@@ -67,13 +68,13 @@ def flusher_of(function: Any, ledger: Ledger) -> Callable[[], None] | None:
 
 
 def _once(invoke: Callable[[Any], Awaitable[Any]]) -> Call:
-    def call(entry: Entry) -> Any:
-        # Not `async def`: the function's own coroutine is what the worker awaits, with no frame in between.
+    @disable_ki_protection
+    async def call(entry: Entry) -> Any:
         entry.attempts += 1
-        awaitable = invoke(entry.value)
+        awaitable = invoke(entry.value)  # `awaited`, less the call
         if type(awaitable) is not CoroutineType and not isawaitable(awaitable):
             raise NotAsyncError.for_result(invoke, awaitable)
-        return awaitable
+        return await awaitable
 
     return call
 
@@ -87,10 +88,17 @@ def _flushing(once: Call, flush: Callable[[], None], ledger: Ledger) -> Call:
     return call
 
 
-def _timed(once: Call, seconds: float, timeouts: Timeouts) -> Call:
+async def _yield_to_deadline(entry: Entry, seconds: float) -> None:
+    """If the element's deadline has come, wait until it expires: at the same instant it has precedence."""
+    if trio.current_time() >= entry.since + seconds:
+        await trio.sleep_forever()
+
+
+def _timed(once: Call, seconds: float, timeout: float, timeouts: Timeouts) -> Call:
     async def call(entry: Entry) -> Any:
         with trio.move_on_after(seconds):
             return await once(entry)
+        await _yield_to_deadline(entry, timeout)
         what = f"attempt {entry.attempts} gave no result for {describe(entry.value)}"
         error = AttemptTimeoutError(f"{what} within its attempt_timeout of {seconds:g} s", seconds)
         timeouts[id(error)] = error
@@ -113,16 +121,20 @@ def _observed(once: Call, ledger: Ledger) -> Call:
 class _Repeated:
     """A call that is made again as the strategy says. A loop: two attempts of one element never run at once."""
 
-    def __init__(self, once: Call, strategy: RetryStrategy, ledger: Ledger, timeouts: Timeouts, notes: Notes) -> None:
+    def __init__(self, once: Call, options: Options, ledger: Ledger, timeouts: Timeouts, notes: Notes) -> None:
+        strategy = options.retry
+        assert strategy is not None
         self._once = once
         self._timeouts = timeouts
         self._notes = notes
-        self._strategy = strategy
         self._max_retries = strategy.max_retries
-        self._retries_result = strategy.retries_result
+        self._retries_result = interruptible(strategy.retries_result)
+        self._retries_exception = interruptible(strategy.retries_exception)
+        self._wait = interruptible(strategy.wait)
         self._counters = ledger.counters
         self._account = BudgetAccount(strategy.budget)
         self._random = Random()
+        self._timeout = options.timeout
 
     async def __call__(self, entry: Entry) -> Any:
         self._account.deposit()
@@ -135,19 +147,20 @@ class _Repeated:
                 if not self._may_retry():
                     self._notes.add(error, "it was not retried: the operator's retry budget is used up")
                     raise
-                wait = self._strategy.wait(entry.attempts, self._random.random(), error)
+                wait = self._wait(entry.attempts, self._random.random(), error)
             else:
                 if entry.attempts > self._max_retries or not self._retries_result(result) or not self._may_retry():
                     return result
-                wait = self._strategy.wait(entry.attempts, self._random.random())
+                wait = self._wait(entry.attempts, self._random.random())
             await trio.sleep(wait)
+            await _yield_to_deadline(entry, self._timeout)
             self._counters.retried += 1
 
     def _is_worth_another(self, error: Exception, entry: Entry) -> bool:
         is_own_timeout = self._timeouts.pop(id(error), None) is not None
         if entry.attempts > self._max_retries or isinstance(error, NotAsyncError):
             return False
-        return is_own_timeout or self._strategy.retries_exception(error)
+        return is_own_timeout or self._retries_exception(error)
 
     def _may_retry(self) -> bool:
         if self._account.withdraw():

@@ -6,6 +6,7 @@ from itertools import takewhile
 from math import inf
 
 import trio
+from trio.lowlevel import enable_ki_protection
 
 __all__ = ["Deadlines"]
 
@@ -38,6 +39,7 @@ class Deadlines:
         """The scope's work is done; whether that was before the deadline struck. If not, the scope is spent."""
         return self._by_scope.pop(scope, None) is not None
 
+    @enable_ki_protection
     async def run(self) -> None:
         """Strike every deadline when it comes, until cancelled."""
         if self._timeout == inf:

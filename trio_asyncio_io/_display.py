@@ -37,7 +37,7 @@ def display_on(console: Console | None) -> Display:
     """A display on the console; None: on standard error."""
     if console is None:
         # A FORCE_COLOR wants colours; it does not make a terminal of a file
-        console = Console(stderr=True, force_interactive=None if sys.stderr.isatty() else False)
+        console = Console(stderr=True, force_interactive=None if _is_terminal(sys.stderr) else False)
     is_live = find_spec("ipywidgets") is not None if console.is_jupyter else console.is_interactive
     return _LiveLine(console) if is_live else _Log(console)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-__all__ = ["StreamRecord", "Watermark", "describe", "value_of", "with_value"]
+from ._describe import describe
+
+__all__ = ["StreamRecord", "Watermark", "describe", "inserted_watermark", "is_inserted", "value_of", "with_value"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -28,8 +30,14 @@ class StreamRecord(Generic[T]):
     timestamp: Any = None
 
 
+class _Inserted:
+    """Whether a watermark was inserted between the elements of a source. No field: equality and pickles ignore it."""
+
+    __slots__ = ("_is_inserted",)
+
+
 @dataclass(frozen=True, slots=True)
-class Watermark:
+class Watermark(_Inserted):
     """The promise that no later record is older than `timestamp`.
 
     No record ever crosses a watermark, in any mode: it comes out after every record that went in before
@@ -42,6 +50,18 @@ class Watermark:
     timestamp: Any
 
 
+def inserted_watermark(timestamp: Any) -> Watermark:
+    """A watermark that is no element of the user's source: `Snapshot.taken` does not count it."""
+    watermark = Watermark(timestamp)
+    object.__setattr__(watermark, "_is_inserted", True)
+    return watermark
+
+
+def is_inserted(element: object) -> bool:
+    """Whether the element was made by `inserted_watermark`."""
+    return isinstance(element, Watermark) and getattr(element, "_is_inserted", False)
+
+
 def value_of(element: Any) -> Any:
     """What the function is called with for this element."""
     return element.value if isinstance(element, StreamRecord) else element
@@ -50,14 +70,3 @@ def value_of(element: Any) -> Any:
 def with_value(element: Any, value: Any) -> Any:
     """What comes out for this element when its result is `value`."""
     return StreamRecord(value, element.timestamp) if isinstance(element, StreamRecord) else value
-
-
-def describe(value: object, limit: int = 80) -> str:
-    """A value's repr for an error message, on one line and at most `limit` characters long."""
-    try:
-        text = repr(value)
-    except Exception as error:  # noqa: BLE001 - a broken repr must not hide the error that is being told
-        text = f"<{type(value).__name__} whose repr raised {type(error).__name__}>"
-    text = " ".join(text.split())[: limit + 1]
-    text = text.encode("utf-8", "backslashreplace").decode()  # a repr may hold lone surrogates
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import trio
+from trio.lowlevel import enable_ki_protection
 
 from ._ledger import Ledger
 from ._letters import DeadLetters
+from ._pace import Pace
 from ._queue import Entry
 
 __all__ = ["Emitter"]
+
+# For records without outputs; the channel stops the emitter otherwise
+ENTRIES_PER_PASS = 1_000
 
 
 class Emitter:
@@ -51,6 +56,7 @@ class Emitter:
         self._ledger.input_ended = True
         self.wake()
 
+    @enable_ki_protection
     async def run(self) -> None:
         """Emit until the input has ended and everything is out; then close the channel.
 
@@ -68,12 +74,14 @@ class Emitter:
 
     async def _emit_all(self) -> None:
         queue, send_nowait = self._ledger.queue, self._channel.send_nowait
+        pace = Pace(ENTRIES_PER_PASS)
         while not self._is_finished():
             now = trio.current_time()
             while queue.has_completed():
                 entry = self._ledger.poll(now)
                 if not entry.results:
                     self._emit_nothing(entry)
+                    await pace.step()
                 for _ in entry.results or ():
                     try:
                         send_nowait(entry)
@@ -86,10 +94,10 @@ class Emitter:
 
     def _emit_nothing(self, entry: Entry) -> None:
         letter = self._ledger.letter_of(entry)
-        if letter is None:
-            self._on_room()
-        else:
+        if letter is not None:
             self._letters.post(entry, letter)
+        if letter is None or not self._ledger.holds_letters:
+            self._on_room()
 
     def _is_finished(self) -> bool:
         return self._ledger.input_ended and self._ledger.is_drained()

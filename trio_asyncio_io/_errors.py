@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import isasyncgen
 
 import trio
 
@@ -71,6 +72,11 @@ class NotAsyncError(TypeError):
     @classmethod
     def for_result(cls, function: object, result: object) -> NotAsyncError:
         """The error for a function whose call returned `result` instead of an awaitable."""
+        if isasyncgen(result):
+            return cls(
+                f"the function must return its result, but {describe(function)} is an async generator, because it "
+                "contains `yield`. Return a list instead; with flatten=True its items come out one by one"
+            )
         return cls(
             f"the function must be async, but {describe(function)} returned {describe(result)}, which cannot be "
             "awaited. Declare it with `async def`; a blocking function can be run in threads with "

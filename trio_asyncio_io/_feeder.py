@@ -6,14 +6,17 @@ from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from typing import Any
 
 import trio
+from trio.lowlevel import enable_ki_protection
 
+from ._boundary import InterruptibleAsyncIterator, interruptible_enumerate
 from ._ledger import Ledger
+from ._pace import SECONDS_PER_PASS, Pace
 from ._queue import Entry
 
 __all__ = ["Feeder"]
 
-# A synchronous source that always has more must let the other tasks run now and then.
-ELEMENTS_PER_TURN = 1_000
+# For sources that never suspend
+ELEMENTS_PER_PASS = 1_000
 
 
 class Feeder:
@@ -68,12 +71,14 @@ class Feeder:
         finally:
             self._turn.release()
 
+    @enable_ki_protection
     async def restore(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Accept the backlog before anything else: the turn is taken when this reports that it has started."""
         async with self._turn:
             task_status.started()
             await self._clear_backlog()
 
+    @enable_ki_protection
     async def feed(self, source: AsyncIterable[Any] | Iterable[Any]) -> None:
         """Accept all that the source gives. It is read one element ahead of the buffer, and never closed."""
         async with self._turn:
@@ -83,10 +88,11 @@ class Feeder:
                 await self._feed_sync(source)
 
     async def _feed_async(self, source: AsyncIterable[Any]) -> None:
-        async for element in source:
+        pace = Pace(ELEMENTS_PER_PASS)
+        async for element in InterruptibleAsyncIterator(source):
             try:
                 accepted = self._try_accept(element)
-            except Exception:  # the key's
+            except BaseException:  # the key's, or an interrupt in it
                 self._hold(element)
                 raise
             if not accepted:
@@ -94,13 +100,17 @@ class Feeder:
                 await self._clear_backlog()
             if self._refusal is not None:
                 return
+            await pace.step()
 
     async def _feed_sync(self, source: Iterable[Any]) -> None:
-        accept, on_accepted, now = self._ledger.accept, self._on_accepted, trio.current_time()
-        for count, element in enumerate(source, start=1):
+        accept, on_accepted = self._ledger.accept, self._on_accepted
+        current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks for the clock each time
+        due = current_time() + SECONDS_PER_PASS
+        for count, element in interruptible_enumerate(source):
+            now = current_time()
             try:
                 entry = accept(element, now)
-            except Exception:  # the key's
+            except BaseException:  # the key's, or an interrupt in it
                 self._hold(element)
                 raise
             if entry is not None:
@@ -108,12 +118,11 @@ class Feeder:
             else:
                 self._hold(element)
                 await self._clear_backlog()
-                now = trio.current_time()
             if self._refusal is not None:
                 return
-            if count % ELEMENTS_PER_TURN == 0:
+            if now >= due or count % ELEMENTS_PER_PASS == 0:  # `Pace`, less the calls
                 await trio.lowlevel.checkpoint()
-                now = trio.current_time()
+                due = current_time() + SECONDS_PER_PASS
 
     def _check_open(self) -> None:
         if self._refusal is not None:
@@ -136,8 +145,10 @@ class Feeder:
 
     async def _clear_backlog(self) -> None:
         backlog = self._ledger.backlog
+        pace = Pace(ELEMENTS_PER_PASS)
         while backlog:
             if self._try_accept(*backlog[0]):
                 backlog.popleft()
+                await pace.step()
             else:
                 await self._wait_for_room()

@@ -84,12 +84,17 @@ def as_function(function: Any) -> Any:
     Raises:
         TypeError: It is neither callable nor has it an `invoke`.
     """
-    if hasattr(function, "invoke") and not isinstance(function, type):
+    if not isinstance(function, type) and _has_invoke(function):
         return function
     if isinstance(function, type) or not callable(function):
         hint = ": give an instance, not the class" if isinstance(function, type) else ""
         raise TypeError(f"the function must be an async callable or an AsyncFunction, got {describe(function)}{hint}")
     return _Callable(function)
+
+
+def _has_invoke(function: Any) -> bool:
+    """Whether it has an `invoke` of its own. A mock has every attribute, but lists only its own."""
+    return "invoke" in dir(function) or (not callable(function) and hasattr(function, "invoke"))
 
 
 def awaitable_from(function: Any, *arguments: Any) -> Any:

@@ -12,9 +12,9 @@ from typing import Any, cast
 import trio
 
 from ._attempts import Call, attempts_of, flusher_of
+from ._boundary import awaited, interruptible
 from ._elements import describe
 from ._errors import ElementTimeoutError, NotAsyncError
-from ._function import awaitable_from
 from ._ledger import Ledger
 from ._notes import Notes
 from ._options import OnTimeout, Options
@@ -51,7 +51,7 @@ class Invocation:
             "skip": self._skip,
             "dead_letter": self._bury,
         }.get(cast(Any, options.on_error), self._ask)
-        self.outputs: Callable[[Any], Sequence[Any]] = _flattened if options.flatten else _single
+        self.outputs: Callable[[Any], Sequence[Any]] = interruptible(_flattened) if options.flatten else _single
 
     async def rescue(self, entry: Entry, error: Exception | None) -> Sequence[Any]:
         """The outputs of an element whose call raised `error`, or None for one whose deadline struck.
@@ -109,7 +109,7 @@ class Invocation:
 
     async def _bounded(self, name: str, entry: Entry, handler: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
         with trio.move_on_after(self._options.timeout):
-            return self.outputs(await awaitable_from(handler, *arguments))
+            return self.outputs(await awaited(handler, *arguments))
         raise self._timeout_error(entry, f"{name} gave no result")
 
     def _timeout_error(self, entry: Entry, what: str) -> ElementTimeoutError:

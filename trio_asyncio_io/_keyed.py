@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeAlias
 
-from ._elements import value_of
+from ._elements import describe, value_of
 from ._queue import Entry
 from ._unordered import Segment, SegmentEntry, UnorderedStreamElementQueue
 
@@ -73,7 +73,13 @@ class KeyedStreamElementQueue(UnorderedStreamElementQueue):
 
     def _admit_record(self, element: Any) -> Entry:
         key = self._key(value_of(element))
-        line = self._lines.setdefault(key, deque())
+        try:
+            line = self._lines.setdefault(key, deque())
+        except TypeError as error:
+            raise TypeError(
+                f"key returned an unhashable value, {describe(key)}, for {describe(value_of(element))}: "
+                "return a string, a number or a tuple of them"
+            ) from error
         return _KeyedEntry(element, self.arrived, self._segments[-1], key, line)
 
     def _next(self) -> Entry:

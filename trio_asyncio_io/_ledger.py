@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import Any
 
 from ._dead_letter import DeadLetter
-from ._elements import Watermark
+from ._elements import Watermark, is_inserted
 from ._queue import Entry, StreamElementQueue
 from ._snapshot import Snapshot, SnapshotElement
 from ._statistics import Counters, Statistics
@@ -39,6 +39,8 @@ class Ledger:
             restored, or the one element in the feeder's hand.
         counters: The numbers behind `Statistics`.
         input_ended: Whether nothing more will be accepted.
+        holds_letters: Whether a dead letter counts in the buffer until it is received. False where nobody is expected
+            to receive those of a restored snapshot. The next snapshot has them in either case.
     """
 
     def __init__(self, queue: StreamElementQueue, restored: Snapshot | None = None) -> None:
@@ -49,8 +51,10 @@ class Ledger:
             (element.element, element.results) for element in restored.elements
         )
         self._taken_before = restored.taken - len(self.backlog)
+        self._inserted = -self._inserted_in_backlog()  # those were not counted when they were taken
         self.counters = Counters()
         self.input_ended = False
+        self.holds_letters = True
         self._leaving: dict[int, Entry] = {}
         self._letters: dict[int, DeadLetter] = {}
         self._watermarks = 0
@@ -69,6 +73,7 @@ class Ledger:
             raise AssertionError("the queue held more than the ledger knew")
         if entry.results is not None:
             self._watermarks += 1
+            self._inserted += is_inserted(element)
             return entry
         entry.since = now
         counters.buffered += 1
@@ -143,9 +148,13 @@ class Ledger:
         entry = self.queue.poll()
         if not entry.is_watermark:
             self.counters.head_wait_seconds += now - entry.since
-        if entry.results or entry.sequence in self._letters:
+        if entry.results:
             self._leaving[entry.sequence] = entry
-        else:
+            return entry
+        is_held = entry.sequence in self._letters
+        if is_held:
+            self._leaving[entry.sequence] = entry
+        if not (is_held and self.holds_letters):
             self._release(entry)
         return entry
 
@@ -157,7 +166,8 @@ class Ledger:
         """Somebody has this record's dead letter, or nobody wants it."""
         del self._letters[entry.sequence]
         del self._leaving[entry.sequence]
-        self._release(entry)
+        if self.holds_letters:
+            self._release(entry)
 
     def received(self, entry: Entry) -> bool:
         """The consumer has the entry's next output; says whether that made room."""
@@ -186,12 +196,19 @@ class Ledger:
             SnapshotElement(sequence, element, None if results is None else list(results))
             for sequence, (element, results) in enumerate(self.backlog, start=self.queue.arrived)
         ]
-        taken = self._taken_before + self.queue.arrived + len(self.backlog)
-        return Snapshot((*held, *ahead), taken=taken)
+        return Snapshot((*held, *ahead), taken=self._taken())
 
     def statistics(self) -> Statistics:
         """The numbers as they stand now."""
         return self.counters.freeze()
+
+    def _taken(self) -> int:
+        """How many elements of the source were taken, in this run and in those that it was restored from."""
+        arrived = self._taken_before + self.queue.arrived + len(self.backlog)
+        return arrived - self._inserted - self._inserted_in_backlog()
+
+    def _inserted_in_backlog(self) -> int:
+        return sum(is_inserted(element) for element, _ in self.backlog)
 
     def _line_up(self, entry: Entry) -> None:
         """Make a job of a record that waited for its key: those that arrived after it start after it."""

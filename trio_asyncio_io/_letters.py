@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 
 import trio
+from trio.lowlevel import enable_ki_protection
 
 from ._dead_letter import DeadLetter
 from ._ledger import Ledger
@@ -18,7 +19,7 @@ _log = logging.getLogger("trio_asyncio_io")
 
 
 class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
-    """A receive channel of the elements that failed, with `on_error="dead_letter"`; otherwise it only ends.
+    """A receive channel of the elements that failed, with `on_error="dead_letter"`; otherwise it ends with the results.
 
     Iterate over it in a task beside the one that receives the results, or after that one has come to the end, inside
     the operator's block. It ends (`trio.EndOfChannel`) when the results do. A letter comes in the turn that its
@@ -26,6 +27,9 @@ class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
     that were not.
 
     Close it to say that you want none: they are counted and dropped.
+
+    With another `on_error` it has the letters of a restored snapshot. They do not count in the buffer then, so nobody
+    has to receive them; the next snapshot has those that were not received.
     """
 
     def __init__(self, ledger: Ledger, on_room: Callable[[], None]) -> None:
@@ -34,6 +38,7 @@ class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
         self._send, self._receive = trio.open_memory_channel[tuple[Entry, DeadLetter]](math.inf)
         self._was_read = False
 
+    @enable_ki_protection
     async def receive(self) -> DeadLetter:
         """The next dead letter.
 
@@ -46,6 +51,7 @@ class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
         self._was_read = True
         return self._take(await self._receive.receive())
 
+    @enable_ki_protection
     def receive_nowait(self) -> DeadLetter:
         """The next dead letter if there is one already.
 
@@ -56,6 +62,7 @@ class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
         self._was_read = True
         return self._take(self._receive.receive_nowait())
 
+    @enable_ki_protection
     def close(self) -> None:
         """Say that no letters are wanted; those that are there are dropped."""
         try:
@@ -64,6 +71,7 @@ class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
         except (trio.WouldBlock, trio.EndOfChannel, trio.ClosedResourceError):
             self._receive.close()
 
+    @enable_ki_protection
     async def aclose(self) -> None:
         """The same as `close`, as an asynchronous resource has it."""
         self.close()
@@ -76,7 +84,8 @@ class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
         except trio.BrokenResourceError:
             self._gone(entry)
             return
-        if not self._was_read and self._send.statistics().current_buffer_used == self._ledger.queue.bound:
+        is_holding = self._ledger.holds_letters and not self._was_read
+        if is_holding and self._send.statistics().current_buffer_used == self._ledger.queue.bound:
             _log.warning(
                 "%d dead letters fill the buffer, and nobody has received one yet: iterate over `dead_letters` in a "
                 "task beside the results, or close it if you do not want them",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from ._elements import describe
@@ -95,16 +95,16 @@ class ObservedLedger(Ledger):
             self._has_failed = True
 
 
-def ledger_for(options: Options) -> Ledger:
-    """A new ledger around a queue of the options' mode."""
-    queue = _queue_for(options)
+def ledger_for(options: Options, key: Callable[[Any], Hashable] | None) -> Ledger:
+    """A new ledger around a queue of the options' mode; `key` is called in place of the options' own."""
+    queue = _queue_for(options, key)
     if options.observer is None:
         return Ledger(queue, options.restore)
     return ObservedLedger(queue, options.restore, options.observer)
 
 
-def _queue_for(options: Options) -> StreamElementQueue:
-    if options.key is not None:
-        return KeyedStreamElementQueue(options.bound, key=options.key)
+def _queue_for(options: Options, key: Callable[[Any], Hashable] | None) -> StreamElementQueue:
+    if key is not None:
+        return KeyedStreamElementQueue(options.bound, key=key)
     kind = OrderedStreamElementQueue if options.mode == "ordered" else UnorderedStreamElementQueue
     return kind(options.bound)

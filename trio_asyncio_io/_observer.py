@@ -17,8 +17,8 @@ class Observer:
     await. `started` up to `completed`, `failed` or `cancelled` are called in one task, that of the call. A hook that
     raises is logged to the logger "trio_asyncio_io". After that the operator goes on without the observer (as Trio does
     with its instruments): it calls only `completed`, `timed_out`, `failed` or `cancelled`, once for each record whose
-    `started` was called before, so that nothing of theirs stays open. An operator without an observer does not pay for
-    this.
+    `started` was called before, so that nothing of theirs stays open. Ctrl-C does not interrupt a hook. An operator
+    without an observer does not pay for this.
 
     `sequence` is the record's position in the operator's input, from 0, and `element` the `StreamRecord` or bare value
     that was accepted. Watermarks are not told of.

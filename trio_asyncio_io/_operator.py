@@ -8,13 +8,15 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, Unpack
 
 import trio
+from trio.lowlevel import enable_ki_protection
 
+from ._boundary import awaited, interruptible
 from ._deadlines import Deadlines
 from ._elements import describe
 from ._emitter import Emitter
 from ._errors import is_cancelled, is_echo_of, members_of, parted, raise_as_it_is
 from ._feeder import Feeder
-from ._function import Function, as_function, awaitable_from
+from ._function import Function, as_function
 from ._invocation import Invocation
 from ._letters import DeadLetters
 from ._observed import ledger_for
@@ -88,7 +90,8 @@ class AsyncWaitOperator(Generic[T, R]):
         self._function = as_function(function)
         self._options = Options(timeout, mode=mode, key=key, **options)
         self._source = source
-        self._ledger = ledger_for(self._options)
+        self._ledger = ledger_for(self._options, None if key is None else interruptible(key))
+        self._ledger.holds_letters = self._options.on_error == "dead_letter"
         # What lies ready still counts in the buffer. Emitter and consumer take turns, so the room for a few
         # rounds of the workers keeps these from waiting for those.
         self._send, receive = trio.open_memory_channel[Entry](4 * self._options.capacity)
@@ -102,9 +105,15 @@ class AsyncWaitOperator(Generic[T, R]):
         self._lifetime: AbstractAsyncContextManager[trio.Nursery] | None = None
         self._is_entered = False
 
+    @enable_ki_protection
     async def __aenter__(self) -> Self:
         if self._lifetime is not None:
             raise RuntimeError("an operator runs once: make another one for another run")
+        if not trio.lowlevel.in_trio_task():
+            raise RuntimeError(
+                "the operator needs Trio, and this code does not run in a Trio task: start your program with "
+                "`trio.run(main)`"
+            )
         self._lifetime = trio.open_nursery()
         await _call_if_there(self._function, "open")
         nursery = await self._lifetime.__aenter__()
@@ -116,6 +125,7 @@ class AsyncWaitOperator(Generic[T, R]):
         self._is_entered = True
         return self
 
+    @enable_ki_protection
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
@@ -128,6 +138,7 @@ class AsyncWaitOperator(Generic[T, R]):
             raise_as_it_is(outcome)
         return outcome is None
 
+    @enable_ki_protection
     async def put(self, element: Any) -> None:
         """Accept a bare value, a `StreamRecord` or a `Watermark`; waits while the buffer is full.
 
@@ -140,6 +151,7 @@ class AsyncWaitOperator(Generic[T, R]):
         self._check_entered()
         await self._feeder.put(element)
 
+    @enable_ki_protection
     def put_nowait(self, element: Any) -> None:
         """Accept an element at once.
 
@@ -150,16 +162,19 @@ class AsyncWaitOperator(Generic[T, R]):
         self._check_entered()
         self._feeder.put_nowait(element)
 
+    @enable_ki_protection
     def end_input(self) -> None:
         """Say that nothing more will be put. What was accepted still runs and comes out; then `output` ends."""
         self._feeder.stop(trio.ClosedResourceError, "the input has ended")
         self._emitter.end_input()
         self._invocation.flush()
 
+    @enable_ki_protection
     def snapshot(self) -> Snapshot:
         """Every element accepted and not received yet; see `Snapshot`. Works at any moment, after the block too."""
         return self._ledger.snapshot()
 
+    @enable_ki_protection
     def statistics(self) -> Statistics:
         """The operator's numbers as they stand now. Works at any moment, after the block too."""
         return self._ledger.statistics()
@@ -183,6 +198,7 @@ class AsyncWaitOperator(Generic[T, R]):
         if self._source is not None:
             nursery.start_soon(self._feed, self._source, name="trio_asyncio_io feeder")
 
+    @enable_ki_protection
     async def _feed(self, source: Source) -> None:
         try:
             await self._feeder.feed(source)
@@ -225,7 +241,7 @@ class AsyncWaitOperator(Generic[T, R]):
             cancelled = None
         _, of_body = parted(of_body, is_echo_of(self._failure))
         raised = (self._failure, of_body, *members_of(of_nursery))
-        errors = list({id(each): each for each in raised if each is not None}.values())  # a shared call's comes twice
+        errors = _without_repeated_exits([each for each in raised if each is not None])
         if len(errors) > 1:
             return BaseExceptionGroup("the operator and its block both failed", errors)
         return errors[0] if errors else cancelled
@@ -252,7 +268,16 @@ class AsyncWaitOperator(Generic[T, R]):
             raise RuntimeError("enter the operator first: `async with AsyncWaitOperator(...) as operator:`")
 
 
+def _without_repeated_exits(errors: list[BaseException]) -> list[BaseException]:
+    """The errors, of which a `SystemExit` or `KeyboardInterrupt` that several tasks raised alike stays once."""
+    kept: dict[Any, BaseException] = {}
+    for error in errors:
+        is_exit = isinstance(error, SystemExit | KeyboardInterrupt)
+        kept.setdefault((type(error), repr(error.args)) if is_exit else id(error), error)
+    return list(kept.values())
+
+
 async def _call_if_there(function: object, name: str) -> None:
     method = getattr(function, name, None)
     if method is not None:
-        await awaitable_from(method)
+        await awaited(method)

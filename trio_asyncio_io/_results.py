@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Generic, Self, TypeVar
 
 import trio
-from trio.lowlevel import checkpoint_if_cancelled
+from trio.lowlevel import checkpoint_if_cancelled, enable_ki_protection
 
 from ._ledger import Ledger
 from ._letters import DeadLetters
@@ -50,6 +50,7 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
     def __aiter__(self) -> Self:
         return self
 
+    @enable_ki_protection
     async def __anext__(self) -> R:
         # What the base class does, without a second coroutine for each output.
         await checkpoint_if_cancelled()
@@ -69,6 +70,7 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
         except trio.EndOfChannel:
             raise StopAsyncIteration from None
 
+    @enable_ki_protection
     async def receive(self) -> R:
         """The next output.
 
@@ -85,6 +87,7 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
             pass
         return await self._wait()  # not above: an error of this wait would seem to come of that one
 
+    @enable_ki_protection
     def receive_nowait(self) -> R:
         """The next output if there is one already.
 
@@ -103,6 +106,7 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
             self._on_room()
         return output  # type: ignore[no-any-return]
 
+    @enable_ki_protection
     def close(self) -> None:
         """Say that no more outputs are wanted.
 
@@ -112,15 +116,18 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
         self._channel.close()
         self._on_close()
 
+    @enable_ki_protection
     async def aclose(self) -> None:
         """The same as `close`, as an asynchronous resource has it."""
         self.close()
         await trio.lowlevel.checkpoint()
 
+    @enable_ki_protection
     def snapshot(self) -> Snapshot:
         """Every element accepted and not received yet; see `Snapshot`. Takes effect at once, at any moment."""
         return self._ledger.snapshot()
 
+    @enable_ki_protection
     def statistics(self) -> Statistics:
         """The operator's numbers as they stand now."""
         return self._ledger.statistics()

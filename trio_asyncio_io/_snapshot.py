@@ -40,8 +40,9 @@ class Snapshot:
     Attributes:
         elements: The elements, by ascending sequence.
         version: The form of this data; another version is refused.
-        taken: How many elements the operator has taken from upstream, in this run and in those that it was
-            restored from: a source that can be read again goes on behind so many.
+        taken: How many elements of the source the operator has taken, in this run and in those that it was
+            restored from. To continue with a source that can be read again, skip this many. Watermarks that
+            `assign_watermarks` inserted do not count; watermarks of the source itself do.
     """
 
     elements: tuple[SnapshotElement, ...] = ()

@@ -7,6 +7,8 @@ from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Generic, TypeVar, Unpack
 
+from trio.lowlevel import enable_ki_protection
+
 from ._elements import describe
 from ._function import Function
 from ._operator import AsyncWaitOperator, Source
@@ -123,9 +125,11 @@ class _ResultsOf(AbstractAsyncContextManager[Results[R]], Generic[R]):
             raise TypeError(f"the source must be an iterable or an async iterable, got {describe(source)}")
         self._operator: AsyncWaitOperator[Any, R] = AsyncWaitOperator(function, source=source, **options)
 
+    @enable_ki_protection
     async def __aenter__(self) -> Results[R]:
         return (await self._operator.__aenter__()).output
 
+    @enable_ki_protection
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:

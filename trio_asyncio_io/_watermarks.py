@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from typing import Any, TypeVar, overload
 
-from ._elements import StreamRecord, Watermark
+from ._elements import StreamRecord, Watermark, inserted_watermark
 
 __all__ = ["WatermarkClock", "assign_watermarks"]
 
@@ -41,14 +41,14 @@ class WatermarkClock:
         if self._told is not None and reached < self._told + self._bound:
             return None
         self._told = reached
-        return Watermark(reached)
+        return inserted_watermark(reached)
 
     def finish(self) -> Watermark | None:
         """The watermark that the last record still deserves, at the end of the source."""
         if self._latest is None or self._latest - self._bound == self._told:
             return None
         self._told = self._latest - self._bound
-        return Watermark(self._told)
+        return inserted_watermark(self._told)
 
 
 def _is_null(timestamp: Any) -> bool:
@@ -88,7 +88,7 @@ def assign_watermarks(
             timestamps' unit or as what one subtracts from them (a `timedelta` for a `datetime`); not negative.
 
     Returns:
-        An iterator, or an async iterator if the source is one.
+        An iterator, or an async iterator if the source is one. `Snapshot.taken` does not count its watermarks.
 
     Raises:
         ValueError: `max_out_of_orderness` is negative or NaN.

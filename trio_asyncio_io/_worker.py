@@ -2,27 +2,29 @@
 
 Each is long-lived and reuses one cancel scope, which is cancelled when an invocation's deadline strikes and
 renewed after that. That is several times cheaper than a scope or a task per invocation, and it is the same
-thing: one invocation, one deadline.
+thing: one invocation, one deadline, and a context of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextvars import copy_context
-from itertools import count
 from math import inf
 
 import trio
+from trio.lowlevel import enable_ki_protection
 
+from ._context import BlockContext
 from ._deadlines import Deadlines
 from ._invocation import Invocation
 from ._ledger import Ledger
+from ._pace import SECONDS_PER_PASS
 from ._queue import Entry
 
 __all__ = ["WorkerPool"]
 
-# A function that never suspends must let the other tasks run now and then.
-JOBS_PER_TURN = 100
+# Jobs between two checkpoints, of functions that never suspend
+JOBS_PER_PASS = 100
+_AWAKE = object()
 
 
 class WorkerPool:
@@ -57,7 +59,7 @@ class WorkerPool:
         self._on_done = on_done
         self._on_failure = on_failure
         self._workers = 0
-        self._context = copy_context()  # not that of whoever puts an element: a worker serves the next one's too
+        self._context = BlockContext()  # not that of whoever puts an element: a worker serves the next one's too
         self._idle = trio.lowlevel.ParkingLot()
 
     def dispatch(self) -> None:
@@ -72,6 +74,7 @@ class WorkerPool:
     def _start_worker(self) -> None:
         self._nursery.start_soon(self._work, name="trio_asyncio_io worker")
 
+    @enable_ki_protection
     async def _work(self) -> None:
         while True:
             entry, error = await self._work_until_trouble()
@@ -87,18 +90,27 @@ class WorkerPool:
             self._on_done,
             trio.lowlevel.current_clock().current_time,  # `trio.current_time` looks for the clock each time
         )
-        entry, scope = None, trio.CancelScope()
+        task, block, entry, scope = trio.lowlevel.current_task(), self._context, None, trio.CancelScope()
         try:
             with scope:
-                now = current_time()
-                for turn in count():
-                    if turn % JOBS_PER_TURN == JOBS_PER_TURN - 1:
+                now = due = current_time()
+                jobs_left = 0
+                while True:
+                    if task.custom_sleep_data is not _AWAKE:  # Trio clears it whenever the task sleeps
+                        task.custom_sleep_data = _AWAKE
+                        due, jobs_left = now + SECONDS_PER_PASS, JOBS_PER_PASS
+                    if len(task.context) != block.size or (block.size and block.is_changed_in(task.context)):
+                        block.renew(task)
+                        due = now
+                    if now >= due or not jobs_left:
                         await trio.lowlevel.checkpoint()
                         now = current_time()
+                        continue
                     if not jobs:
-                        while not jobs:
-                            await self._idle.park()
+                        await self._idle.park()
                         now = current_time()
+                        continue
+                    jobs_left -= 1
                     entry = ledger.start(now)
                     deadlines.set(scope, now)
                     results = outputs(await call(entry))

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 import trio
-from trio.lowlevel import checkpoint_if_cancelled
+from trio.lowlevel import checkpoint_if_cancelled, disable_ki_protection, enable_ki_protection
 
 from ._results import Results
 from ._statistics import Statistics
@@ -36,7 +36,7 @@ def progress(
     Args:
         results: What `ordered_wait`, `unordered_wait` and `keyed_wait` give, or an `AsyncWaitOperator`'s `output`.
         total: Elements that the source has, not negative, for the share that is done, whatever came of it, a bar and
-            the time that is left. None: not known.
+            the time that is left. None: not known. A total that turns out too small is ignored from then on.
         description: Stands before the numbers.
         console: A rich console. None: one on standard error, so that standard output stays yours.
 
@@ -118,6 +118,7 @@ class Progress(Generic[R]):
     def __aiter__(self) -> Self:
         return self
 
+    @enable_ki_protection
     async def __anext__(self) -> R:
         if self._display is None:
             raise RuntimeError("enter it first: `with progress(results) as rows:`")
@@ -139,10 +140,12 @@ class Progress(Generic[R]):
                 return await anext(self._results)
             self._show(display)
 
+    @disable_ki_protection
     def _show(self, display: Display) -> None:
         numbers = self._results.statistics()
         done = numbers.completed + numbers.failed + numbers.timed_out
-        display.show(self._described("  ", _line(numbers, done, self._total, self._seconds())), done, self._total)
+        total = None if self._total is None or done > self._total else self._total
+        display.show(self._described("  ", _line(numbers, done, total, self._seconds())), done, total)
         self._due = trio.current_time() + display.interval
 
     def _seconds(self) -> float:
@@ -171,7 +174,7 @@ def _line(numbers: Statistics, done: int, total: int | None, seconds: float) -> 
 
 def _share_and_time_left(done: int, total: int, seconds: float) -> tuple[list[str], list[str]]:
     share = f"{done * 100 // total}% of {total:,}" if total else "100% of 0"
-    left = clock(seconds / done * max(total - done, 0)) if done else "-:--"
+    left = clock(seconds / done * (total - done)) if done else "-:--"
     return [share], [f"eta {left}"]
 
 

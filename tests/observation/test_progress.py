@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import math
 import re
@@ -13,6 +14,7 @@ import trio
 from rich.console import Console
 from trio.testing import MockClock
 
+from tests.interrupting import Lines, default_sigint
 from trio_asyncio_io import AsyncWaitOperator, FixedDelay, Statistics, StreamRecord, Watermark, ordered_wait
 from trio_asyncio_io.progress import progress, summary
 from trio_asyncio_io.testing import Scripted, Step, fails_first
@@ -284,3 +286,48 @@ def test_a_negative_total_is_refused() -> None:
 )
 def test_the_summary_is_a_sentence(statistics: Statistics, seconds: float, line: str) -> None:
     assert summary(statistics, seconds) == line
+
+
+async def test_without_a_standard_error_the_results_come_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a daemon, or under pythonw."""
+    monkeypatch.setattr(sys, "stderr", None)
+    async with ordered_wait(range(3), Scripted(), timeout=5.0) as results:
+        with progress(results) as rows:
+            assert [row async for row in rows] == [0, 1, 2]
+
+
+async def test_a_total_that_was_too_small_is_no_longer_shown(autojump_clock: MockClock) -> None:
+    console = terminal()
+    await shown(console, ordered_wait(range(5), Scripted(default=Step(20.0)), capacity=1, timeout=50.0), total=2)
+    lines = frames(console)
+    assert any("50% of 2" in line for line in lines)
+    assert any("100% of 2" in line for line in lines)
+    assert not any("% of 2" in line for line in lines if line.startswith(("3 out", "4 out")))
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+def test_no_interrupt_loses_an_output_that_the_operator_counts_as_received() -> None:
+    def run(strike_at: int) -> tuple[list[int], list[Any], Lines]:
+        operator = AsyncWaitOperator(Scripted[int](), source=iter(range(6)), timeout=5.0, capacity=2)
+        out: list[int] = []
+        lines = Lines(strike_at)
+
+        async def main() -> None:
+            async with operator:
+                with progress(operator.output, console=console) as rows, lines.traced():
+                    async for row in rows:
+                        out.append(row)  # noqa: PERF401 - what was received before the interrupt counts
+
+        console = log()
+        with default_sigint():
+            try:
+                trio.run(main)
+            except KeyboardInterrupt:
+                assert strike_at
+        return out, [each.element for each in operator.snapshot().elements], lines
+
+    _, _, lines = run(0)
+    for strike_at in range(1, lines.count, 5):
+        out, held, _ = run(strike_at)
+        assert out + held == list(range(len(out) + len(held))), strike_at
+    gc.collect()

@@ -255,3 +255,33 @@ async def test_a_flush_that_raises_is_logged_and_harms_nobody(
 
     assert await outputs(ordered_wait("ab", Broken(), timeout=60.0)) == ["a", "b"]
     assert "flush() of the function raised" in caplog.text
+
+
+@pytest.mark.parametrize("attempt", range(10))
+async def test_the_deadline_of_the_element_has_precedence_over_that_of_an_attempt(
+    wait: Any, autojump_clock: MockClock, attempt: int
+) -> None:
+    """Trio runs what is due at one instant in random order, hence several attempts."""
+
+    async def late(value: str) -> str:
+        return "late"
+
+    recorder = Recorder(Scripted(default=Step(math.inf)))
+    retry = FixedDelay(2, 0.0, attempt_timeout=1.0)
+    async with wait("abc", recorder, timeout=3.0, retry=retry, on_timeout=late) as results:
+        assert [result async for result in results] == ["late"] * 3
+    assert trio.current_time() == 3.0
+    assert len(recorder.calls) == 9
+    statistics = results.statistics()
+    assert (statistics.timed_out, statistics.failed) == (3, 0)
+
+
+@pytest.mark.parametrize("attempt", range(10))
+async def test_no_attempt_starts_at_the_deadline_of_the_element(
+    wait: Any, autojump_clock: MockClock, attempt: int
+) -> None:
+    recorder = Recorder(Scripted(default=Step(error=OSError)))
+    async with wait("abc", recorder, timeout=3.0, retry=FixedDelay(9, 1.0), on_error="skip") as results:
+        assert [result async for result in results] == []
+    assert len(recorder.calls) == 9
+    assert results.statistics().timed_out == 3

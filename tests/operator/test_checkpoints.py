@@ -21,7 +21,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 import trio_asyncio_io
-from trio_asyncio_io import Snapshot, SnapshotElement, StreamRecord, Watermark, ordered_wait
+from trio_asyncio_io import Snapshot, SnapshotElement, StreamRecord, Watermark, assign_watermarks, ordered_wait
 from trio_asyncio_io.checkpoints import Checkpoint, CheckpointError, CheckpointStore, SQLiteStore, _file
 
 SNAPSHOT = Snapshot(
@@ -144,6 +144,25 @@ async def test_a_run_goes_on_from_what_was_committed(path: Path) -> None:
         async with ordered_wait(source, double, timeout=5.0, restore=start.snapshot) as results:
             rest = [result async for result in results]
     assert [*first[: start.position], *rest] == [2 * number for number in range(20)]
+
+
+async def test_a_run_with_assigned_watermarks_goes_on_from_what_was_committed(path: Path) -> None:
+    def source(taken: int) -> Iterator[StreamRecord[int] | Watermark]:
+        return assign_watermarks(range(taken, 20), timestamp=lambda number: number, max_out_of_orderness=0)
+
+    async def double(number: int) -> int:
+        return 2 * number
+
+    async with SQLiteStore(path) as store:
+        async with ordered_wait(source(0), double, capacity=3, buffer=5, timeout=5.0) as results:
+            first = [await results.receive() for _ in range(7)]
+            await store.commit("job", Checkpoint(results.snapshot(), len(first)))
+        start = await store.load("job")
+        assert start is not None
+        async with ordered_wait(source(start.snapshot.taken), double, timeout=5.0, restore=start.snapshot) as results:
+            rest = [result async for result in results]
+    values = [each.value for each in [*first, *rest] if isinstance(each, StreamRecord)]
+    assert values == [2 * number for number in range(20)]
 
 
 def test_the_store_is_what_the_protocol_asks_for(path: Path) -> None:

@@ -8,7 +8,7 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 from trio_asyncio_io import StreamRecord, Watermark
-from trio_asyncio_io._elements import describe, value_of, with_value
+from trio_asyncio_io._elements import value_of, with_value
 
 
 @pytest.mark.parametrize("element", [StreamRecord("a", 7), StreamRecord("a"), Watermark(7)])
@@ -31,35 +31,3 @@ def test_the_function_is_called_with_the_value_of_a_record_and_with_a_bare_value
 def test_a_result_comes_out_as_its_element_went_in() -> None:
     assert with_value(StreamRecord("a", 7), "A") == StreamRecord("A", 7)
     assert with_value("a", "A") == "A"
-
-
-def test_a_description_is_one_line_of_bounded_length() -> None:
-    assert describe("a") == "'a'"
-    assert describe(StreamRecord("two\nlines")) == r"StreamRecord(value='two\nlines', timestamp=None)"
-    long = describe("x" * 1000)
-    assert len(long) == 80
-    assert long.endswith("…")
-
-
-def test_a_description_joins_lines_of_a_repr() -> None:
-    class Table:
-        def __repr__(self) -> str:
-            return "a\n  b"
-
-    assert describe(Table()) == "a b"
-
-
-def test_a_broken_repr_does_not_hide_the_error_that_is_being_told() -> None:
-    class Broken:
-        def __repr__(self) -> str:
-            raise RuntimeError("no")
-
-    assert describe(Broken()) == "<Broken whose repr raised RuntimeError>"
-
-
-def test_a_repr_that_is_not_unicode_is_escaped() -> None:
-    class Surrogate:
-        def __repr__(self) -> str:
-            return "caf\u00e9 \ud800"
-
-    assert describe(Surrogate()) == "caf\u00e9 \\ud800"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -77,3 +78,32 @@ def test_async_functions_are_told_from_others(function: Any) -> None:
 @pytest.mark.parametrize("function", [str.upper, print, partial(print), 3], ids=told)
 def test_other_functions_are_told_from_async_ones(function: Any) -> None:
     assert not is_async(function)
+
+
+@pytest.mark.parametrize(
+    "mock", [AsyncMock(return_value="A"), AsyncMock(spec=upper, return_value="A")], ids=["", "spec"]
+)
+async def test_a_mock_is_a_callable_and_has_no_invoke(mock: Any) -> None:
+    assert await as_function(mock).invoke("a") == "A"
+
+
+async def test_a_mock_of_an_async_function_object_has_its_invoke() -> None:
+    mock = AsyncMock(spec=Upper)
+    mock.invoke.return_value = "A"
+    assert await as_function(mock).invoke("a") == "A"
+
+
+async def test_a_proxy_that_is_not_callable_may_have_any_invoke() -> None:
+    class Proxy:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(Upper(), name)
+
+    assert await as_function(Proxy()).invoke("a") == "A"
+
+
+def test_an_async_generator_function_is_refused_with_what_to_do_instead() -> None:
+    async def rows(value: str) -> Any:
+        yield value
+
+    with pytest.raises(NotAsyncError, match="is an async generator, because it contains `yield`"):
+        awaitable_from(rows, "a")

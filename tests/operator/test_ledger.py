@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from trio_asyncio_io import (
     UnorderedStreamElementQueue,
     Watermark,
 )
+from trio_asyncio_io._elements import inserted_watermark
 from trio_asyncio_io._ledger import Ledger
 
 
@@ -175,6 +177,26 @@ def test_what_was_taken_is_counted_over_all_runs() -> None:
     ledger.backlog.append(("c", None))
     assert ledger.snapshot().taken == 12
     assert Ledger(OrderedStreamElementQueue(2), Snapshot(taken=10)).snapshot().taken == 10
+
+
+def test_inserted_watermarks_do_not_count_as_taken() -> None:
+    ledger = ordered(3)
+    accept(ledger, "a", inserted_watermark(1), Watermark(2))
+    assert ledger.snapshot().taken == 2
+    ledger.backlog.append((inserted_watermark(3), None))
+    assert ledger.snapshot().taken == 2
+
+
+@pytest.mark.parametrize("through", [lambda snapshot: snapshot, lambda snapshot: pickle.loads(pickle.dumps(snapshot))])
+def test_restored_watermarks_change_nothing_about_what_was_taken(through: Any) -> None:
+    ledger = ordered(3)
+    accept(ledger, "a", inserted_watermark(1), Watermark(2))
+    restored = Ledger(OrderedStreamElementQueue(3), through(ledger.snapshot()))
+    while restored.backlog:
+        assert restored.snapshot().taken == 2
+        accept(restored, restored.backlog.popleft()[0])
+    accept(restored, inserted_watermark(3), "b")
+    assert restored.snapshot().taken == 3
 
 
 def test_a_restored_result_is_not_a_job() -> None:

@@ -15,6 +15,8 @@ from trio_asyncio_io import (
     DeadLetter,
     ElementTimeoutError,
     FixedDelay,
+    Snapshot,
+    SnapshotElement,
     StreamRecord,
     Watermark,
     ordered_wait,
@@ -181,3 +183,40 @@ async def test_one_who_still_receives_when_the_block_is_left_does_not_take_it_fo
         nursery.start_soon(read, results)
         await wait_all_tasks_blocked()
     assert len(seen) == 1
+
+
+def restored_letters(number: int) -> Snapshot:
+    letters = tuple(
+        SnapshotElement(each, each, [DeadLetter(each, OSError(str(each)), 1, 1.0)]) for each in range(number)
+    )
+    return Snapshot(letters, taken=number)
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+async def test_restored_letters_do_not_stall_a_run_in_which_nobody_reads_them(
+    wait: Any, autojump_clock: MockClock, on_error: str
+) -> None:
+    options = {"timeout": 5.0, "capacity": 2, "buffer": 3, "on_error": on_error, "restore": restored_letters(7)}
+    async with wait(range(7, 20), Scripted(default=Step(1.0)), **options) as results:
+        with trio.fail_after(1_000):
+            assert len([result async for result in results]) == 13
+        assert results.statistics().buffered == 0
+    assert [each.element for each in results.snapshot().elements] == list(range(7))
+
+
+async def test_restored_letters_can_be_received_in_any_run(wait: Any, autojump_clock: MockClock) -> None:
+    async with wait(["a"], Scripted(), timeout=5.0, restore=restored_letters(3)) as results:
+        assert [result async for result in results] == ["a"]
+        assert [letter.element async for letter in results.dead_letters] == [0, 1, 2]
+        assert results.statistics().buffered == 0
+    assert len(results.snapshot()) == 0
+
+
+async def test_restored_letters_hold_the_buffer_where_letters_are_expected(
+    wait: Any, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = {"timeout": 5.0, "capacity": 2, "buffer": 3, "on_error": "dead_letter", "restore": restored_letters(7)}
+    async with wait(["a"], Scripted(), **options) as results:
+        await wait_all_tasks_blocked()
+        assert results.statistics().buffered == 3
+    assert "3 dead letters fill the buffer" in caplog.text

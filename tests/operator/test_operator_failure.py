@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import traceback
 from collections.abc import AsyncIterator
@@ -275,3 +276,46 @@ async def test_the_sources_exception_comes_out_as_itself_and_stops_everything(
         assert await raised_by(wait(source(), recorder, timeout=math.inf)) is error
     assert (recorder.running, recorder.cancelled) == (0, 1)
     assert not hasattr(error, "__notes__")
+
+
+@pytest.mark.parametrize("exits", [(SystemExit(3), SystemExit(3)), (KeyboardInterrupt(), KeyboardInterrupt())])
+async def test_an_exit_that_several_tasks_raise_alike_comes_out_once(
+    raised_by: Any, wait: Any, exits: tuple[BaseException, ...]
+) -> None:
+    """In a group, a SystemExit would lose its status."""
+
+    async def function(value: int) -> None:
+        waiting.append(value)
+        with trio.CancelScope(shield=True):
+            while len(waiting) < len(exits):
+                await trio.lowlevel.checkpoint()
+        raise exits[value]
+
+    waiting: list[int] = []
+    assert await raised_by(wait(range(2), function, timeout=5.0)) in exits
+
+
+async def test_two_different_exits_come_out_together(raised_by: Any, wait: Any) -> None:
+    async def function(value: int) -> None:
+        waiting.append(value)
+        with trio.CancelScope(shield=True):
+            while len(waiting) < 2:
+                await trio.lowlevel.checkpoint()
+        raise SystemExit(value)
+
+    waiting: list[int] = []
+    group = await raised_by(wait(range(2), function, timeout=5.0))
+    assert isinstance(group, BaseExceptionGroup)
+    assert sorted(each.code for each in group.exceptions) == [0, 1]
+
+
+def test_an_operator_outside_of_trio_says_what_it_needs(wait: Any) -> None:
+    async def function(value: int) -> int:
+        return value
+
+    async def main() -> None:
+        async with wait([1], function, timeout=5.0):
+            pass
+
+    with pytest.raises(RuntimeError, match="the operator needs Trio"):
+        asyncio.run(main())

@@ -56,6 +56,9 @@ class FrozenMap(Mapping[Any, Any]):
     def __hash__(self) -> int:
         return hash(frozenset(self._items.items()))
 
+    def __repr__(self) -> str:
+        return f"FrozenMap({self._items})"
+
 
 NOON = datetime(2026, 10, 25, 12, tzinfo=UTC)
 EQUAL_IN_PYTHON = [

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from trio_asyncio_io import (
     SnapshotElement,
     StreamRecord,
     Watermark,
+    assign_watermarks,
     keyed_wait,
     ordered_wait,
     unordered_wait,
@@ -302,3 +305,63 @@ async def test_a_key_that_raises_for_a_restored_record_comes_out_as_itself() -> 
         async with operator:
             await trio.sleep_forever()
     assert [each.element for each in operator.snapshot().elements] == ["a", 5, "b"]
+
+
+def with_watermarks(values: Any) -> Any:
+    return assign_watermarks(values, timestamp=lambda value: value, max_out_of_orderness=0)
+
+
+class _Numbers:
+    """An async source without a generator that would have to be closed."""
+
+    def __init__(self, values: list[int]) -> None:
+        self._left = iter(values)
+
+    def __aiter__(self) -> AsyncIterator[int]:
+        return self
+
+    async def __anext__(self) -> int:
+        await trio.lowlevel.checkpoint()
+        for value in self._left:
+            return value
+        raise StopAsyncIteration
+
+
+@asynccontextmanager
+async def closed_at_the_end(source: Any) -> AsyncIterator[Any]:
+    yield source
+    if hasattr(source, "aclose"):
+        await source.aclose()
+
+
+@pytest.mark.parametrize("source_of", [list, _Numbers], ids=["sync", "async"])
+@pytest.mark.parametrize("buffer", [1, 2, 5])
+async def test_skipping_what_was_taken_repeats_and_loses_no_record_of_a_source_with_assigned_watermarks(
+    wait: Any, autojump_clock: MockClock, source_of: Any, buffer: int
+) -> None:
+    """Three runs, each of which reads the source again."""
+    values = list(range(12))
+    records: list[int] = []
+    snapshot = Snapshot()
+    for received in (5, 6, math.inf):
+        options = {"timeout": 5.0, "capacity": 1, "buffer": buffer, "restore": snapshot}
+        async with (
+            closed_at_the_end(with_watermarks(source_of(values[snapshot.taken :]))) as source,
+            wait(source, AT_ONCE, **options) as results,
+        ):
+            count = 0
+            async for output in results:
+                count += 1
+                if isinstance(output, StreamRecord):
+                    records.append(output.value)
+                if count == received:
+                    break
+        snapshot = pickle.loads(pickle.dumps(results.snapshot()))
+    assert records == values
+    assert snapshot.taken == len(values)
+
+
+async def test_watermarks_of_the_source_itself_count_as_taken(wait: Any, autojump_clock: MockClock) -> None:
+    first, snapshot = await interrupted(5, partial(wait, function=AT_ONCE, timeout=5.0, capacity=1, buffer=1), SOURCE)
+    rest = await outputs(wait(SOURCE[snapshot.taken :], AT_ONCE, timeout=5.0, restore=snapshot))
+    assert first + rest == SOURCE

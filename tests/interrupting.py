@@ -1,0 +1,75 @@
+"""Ctrl-C at a given point: SIGINT before the n-th line of the package's code, or from within user code."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import trio_asyncio_io
+
+PACKAGE = str(Path(trio_asyncio_io.__file__).parent)
+
+
+@contextmanager
+def default_sigint() -> Iterator[None]:
+    """Trio handles SIGINT only where Python's own handler is installed."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class Lines:
+    """Counts the lines of the package that run, and raises SIGINT before one of them.
+
+    Args:
+        strike_at: The number of that line, from 1. 0: none.
+    """
+
+    def __init__(self, strike_at: int = 0) -> None:
+        self.count = 0
+        self._strike_at = strike_at
+
+    @contextmanager
+    def traced(self) -> Iterator[None]:
+        sys.settrace(self._trace)
+        try:
+            yield
+        finally:
+            sys.settrace(None)
+
+    def _trace(self, frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
+        return self._trace_lines if frame.f_code.co_filename.startswith(PACKAGE) else None
+
+    def _trace_lines(self, frame: FrameType, event: str, argument: Any) -> Callable[..., Any]:
+        if event == "line":
+            self.count += 1
+            if self.count == self._strike_at:
+                signal.raise_signal(signal.SIGINT)
+        return self._trace_lines
+
+
+class Striker:
+    """User code in which SIGINT strikes once.
+
+    Attributes:
+        was_interrupted: Whether it raised there and then.
+    """
+
+    def __init__(self) -> None:
+        self.was_interrupted = False
+
+    def strike(self) -> None:
+        if self.was_interrupted:
+            return
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            self.was_interrupted = True
+            raise

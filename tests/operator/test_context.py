@@ -1,0 +1,168 @@
+"""The context: each invocation begins with the variables of the operator's block, whatever others have set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from contextvars import ContextVar, copy_context
+from typing import Any
+
+import pytest
+import sniffio
+import trio
+from trio.testing import MockClock
+
+from trio_asyncio_io import AsyncFunction, FixedDelay, Observer, ordered_wait
+from trio_asyncio_io._context import BlockContext
+
+tenant: ContextVar[Any] = ContextVar("tenant", default="nobody")
+
+
+async def outputs(operator: Any) -> list[Any]:
+    async with operator as results:
+        return [result async for result in results]
+
+
+@pytest.mark.parametrize("suspends", [False, True])
+@pytest.mark.parametrize("of_block", [None, "the block's"])
+@pytest.mark.parametrize("capacity", [1, 3])
+async def test_what_an_invocation_sets_the_next_one_does_not_see(
+    wait: Any, autojump_clock: MockClock, suspends: bool, of_block: str | None, capacity: int
+) -> None:
+    async def function(value: int) -> Any:
+        found = tenant.get()
+        tenant.set(value)
+        if suspends:
+            await trio.sleep(1.0)
+        assert tenant.get() == value
+        return found
+
+    if of_block is not None:
+        tenant.set(of_block)
+    expected = of_block or "nobody"
+    assert await outputs(wait(range(10), function, timeout=5.0, capacity=capacity)) == [expected] * 10
+
+
+async def test_an_equal_value_is_another_value(autojump_clock: MockClock) -> None:
+    async def function(value: int) -> bool:
+        is_of_block = tenant.get() is of_block
+        tenant.set([])
+        return is_of_block
+
+    of_block: list[int] = []
+    tenant.set(of_block)
+    assert await outputs(ordered_wait(range(5), function, timeout=5.0, capacity=1)) == [True] * 5
+
+
+async def test_a_failure_and_a_timeout_leave_nothing_either(autojump_clock: MockClock) -> None:
+    async def function(value: int) -> Any:
+        found = tenant.get()
+        tenant.set(value)
+        if value == 0:
+            raise OSError
+        if value == 1:
+            await trio.sleep_forever()
+        return found
+
+    operator = ordered_wait(range(4), function, timeout=5.0, capacity=1, on_error="skip")
+    assert await outputs(operator) == ["nobody", "nobody"]
+
+
+async def test_all_attempts_of_an_element_and_its_handlers_share_one_context(autojump_clock: MockClock) -> None:
+    async def function(value: int) -> None:
+        tenant.set((tenant.get(), value))
+        raise OSError
+
+    async def handled(value: int, error: Exception) -> Any:
+        return tenant.get()
+
+    operator = ordered_wait([1, 2], function, timeout=5.0, capacity=1, retry=FixedDelay(1, 0.1), on_error=handled)
+    assert await outputs(operator) == [(("nobody", 1), 1), (("nobody", 2), 2)]
+
+
+async def test_on_timeout_sees_what_its_invocation_has_set(autojump_clock: MockClock) -> None:
+    async def function(value: int) -> None:
+        tenant.set(value)
+        await trio.sleep_forever()
+
+    async def late(value: int) -> Any:
+        return tenant.get()
+
+    assert await outputs(ordered_wait([1, 2], function, timeout=1.0, capacity=1, on_timeout=late)) == [1, 2]
+
+
+async def test_open_and_close_run_in_the_context_of_the_block() -> None:
+    seen: list[Any] = []
+
+    class Client(AsyncFunction[int, Any]):
+        async def open(self) -> None:
+            tenant.set("opened")
+
+        async def invoke(self, value: int) -> Any:
+            found = tenant.get()
+            tenant.set(value)
+            return found
+
+        async def close(self) -> None:
+            seen.append(tenant.get())
+
+    assert await outputs(ordered_wait([1, 2], Client(), timeout=5.0)) == ["opened", "opened"]
+    assert seen == ["opened"]
+
+
+async def test_the_hooks_of_an_observer_share_the_context_of_the_invocation(autojump_clock: MockClock) -> None:
+    seen: list[Any] = []
+
+    class Sets(Observer):
+        def started(self, sequence: int, element: Any) -> None:
+            seen.append(tenant.get())
+            tenant.set(sequence)
+
+        def completed(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
+            seen.append(tenant.get())
+
+    async def function(value: str) -> Any:
+        return tenant.get()
+
+    assert await outputs(ordered_wait("ab", function, timeout=5.0, capacity=1, observer=Sets())) == [0, 1]
+    assert seen == ["nobody", 0, "nobody", 1]
+
+
+async def test_scopes_nurseries_threads_and_async_generators_work_in_the_function(wait: Any) -> None:
+    async def numbers() -> AsyncIterator[Any]:
+        yield tenant.get()
+        await trio.lowlevel.checkpoint()
+        yield sniffio.current_async_library()
+
+    async def child(found: list[Any]) -> None:
+        found.append(tenant.get())
+
+    async def function(value: int) -> Any:
+        tenant.set(value)
+        found: list[Any] = []
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(child, found)
+        found.append(await trio.to_thread.run_sync(tenant.get))
+        with trio.move_on_after(0):
+            await trio.sleep(math.inf)
+        async with aclosing(numbers()) as each:
+            found += [one async for one in each]
+        return found
+
+    expected = [[value, value, value, "trio"] for value in range(6)]
+    assert sorted(await outputs(wait(range(6), function, timeout=60.0, capacity=2))) == expected
+
+
+def test_a_context_whose_variable_was_reset_is_not_changed() -> None:
+    def use() -> None:
+        token = tenant.set("used")
+        assert block.is_changed_in(context)
+        tenant.reset(token)
+
+    tenant.set("of the block")
+    block = BlockContext()
+    context = copy_context()
+    assert not block.is_changed_in(context)
+    context.run(use)
+    assert not block.is_changed_in(context)

@@ -1,0 +1,168 @@
+"""The pace: no loop of the operator keeps others waiting, whatever never suspends in it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock, assert_checkpoints
+
+from trio_asyncio_io import AsyncWaitOperator, Snapshot, SnapshotElement, ordered_wait
+from trio_asyncio_io._pace import SECONDS_PER_PASS, Pace
+from trio_asyncio_io.testing import Recorder, Scripted
+
+AT_ONCE = Scripted()
+
+
+async def step(pace: Pace) -> bool:
+    """Count a step; whether it was a checkpoint."""
+    try:
+        with assert_checkpoints():
+            await pace.step()
+    except AssertionError:
+        return False
+    return True
+
+
+async def test_a_checkpoint_comes_after_so_many_steps(mock_clock: MockClock) -> None:
+    pace = Pace(3)
+    assert [await step(pace) for _ in range(7)] == [False, False, True, False, False, True, False]
+
+
+async def test_a_checkpoint_comes_after_so_much_time(mock_clock: MockClock) -> None:
+    pace = Pace(100)
+    checkpoints = []
+    for _ in range(7):
+        mock_clock.jump(SECONDS_PER_PASS / 2)
+        checkpoints.append(await step(pace))
+    assert checkpoints == [False, True, False, True, False, True, False]
+
+
+class SlowSource:
+    """A source whose elements take time, and which never suspends."""
+
+    def __init__(self, clock: MockClock, seconds: float, number: int) -> None:
+        self.clock = clock
+        self.seconds = seconds
+        self.left = iter(range(number))
+
+    def __iter__(self) -> Iterator[int]:
+        return self
+
+    def __aiter__(self) -> AsyncIterator[int]:
+        return self
+
+    def __next__(self) -> int:
+        self.clock.jump(self.seconds)
+        return next(self.left)
+
+    async def __anext__(self) -> int:
+        for value in self:
+            return value
+        raise StopAsyncIteration
+
+
+class AsyncOnly:
+    def __init__(self, source: SlowSource) -> None:
+        self.source = source
+
+    def __aiter__(self) -> AsyncIterator[int]:
+        return self.source
+
+
+@pytest.mark.parametrize("kind", [iter, AsyncOnly], ids=["sync", "async"])
+async def test_calls_start_while_a_slow_source_is_read(wait: Any, mock_clock: MockClock, kind: Any) -> None:
+    """At one second for each element, no two elements share a pass of the scheduler."""
+    recorder = Recorder(AT_ONCE)
+    async with wait(kind(SlowSource(mock_clock, 1.0, 20)), recorder, timeout=100.0) as results:
+        assert len([result async for result in results]) == 20
+    assert max(call.started - call.value for call in recorder.calls) <= 2.0
+    assert results.statistics().slot_wait_seconds <= 20.0
+
+
+async def test_calls_meet_their_timeout_beside_a_slow_source(wait: Any, mock_clock: MockClock) -> None:
+    async def four_round_trips(value: int) -> int:
+        for _ in range(4):
+            await trio.lowlevel.checkpoint()
+        return value
+
+    source = iter(SlowSource(mock_clock, 0.001, 500))
+    async with wait(source, four_round_trips, timeout=0.1, on_error="skip") as results:
+        assert len([result async for result in results]) == 500
+
+
+async def test_the_wait_for_a_slot_begins_when_the_record_is_there(mock_clock: MockClock) -> None:
+    recorder = Recorder(AT_ONCE)
+    async with ordered_wait(iter(SlowSource(mock_clock, 0.001, 100)), recorder, timeout=5.0) as results:
+        assert len([result async for result in results]) == 100
+    waits = [call.started - 0.001 * (call.value + 1) for call in recorder.calls]
+    assert results.statistics().slot_wait_seconds == pytest.approx(sum(waits))
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_function_that_blocks_lets_other_tasks_run_after_each_call(
+    nursery: trio.Nursery, mock_clock: MockClock, fails: bool
+) -> None:
+    calls = longest = 0
+
+    async def block(value: int) -> int:
+        nonlocal calls
+        calls += 1
+        mock_clock.jump(1.0)
+        if fails:
+            raise OSError
+        return value
+
+    async def watch() -> None:
+        nonlocal longest
+        seen = 0
+        while True:
+            longest, seen = max(longest, calls - seen), calls
+            await trio.lowlevel.checkpoint()
+
+    nursery.start_soon(watch)
+    async with ordered_wait(range(50), block, capacity=1, timeout=10.0, on_error="skip") as results:
+        assert len([result async for result in results]) == (0 if fails else 50)
+    assert calls == 50
+    assert longest <= 2
+
+
+async def test_a_function_that_sleeps_costs_no_further_checkpoint(autojump_clock: MockClock) -> None:
+    """The worker goes on in the same pass of the scheduler, so the next call starts before any other task runs."""
+    events: list[Any] = []
+
+    async def function(value: int) -> int:
+        events.append(("start", value))
+        await trio.sleep(1.0)
+        trio.lowlevel.current_trio_token().run_sync_soon(events.append, ("pass", value))
+        events.append(("end", value))
+        return value
+
+    async with ordered_wait(range(3), function, capacity=1, timeout=10.0) as results:
+        assert [result async for result in results] == [0, 1, 2]
+    ends = [events.index(("end", value)) for value in range(2)]
+    assert [events[end + 1] for end in ends] == [("start", 1), ("start", 2)]
+
+
+async def test_restored_elements_and_skipped_ones_let_other_tasks_run(nursery: trio.Nursery) -> None:
+    """Elements with results need no worker: feeder and emitter have them to themselves."""
+    longest = 0
+    number = 20_000
+    snapshot = Snapshot(tuple(SnapshotElement(each, each, []) for each in range(number)), taken=number)
+
+    async def watch() -> None:
+        nonlocal longest
+        seen = number
+        while True:
+            left = len(operator.snapshot())
+            longest, seen = max(longest, seen - left), left
+            await trio.lowlevel.checkpoint()
+
+    operator = AsyncWaitOperator(AT_ONCE, timeout=5.0, buffer=number, restore=snapshot)
+    nursery.start_soon(watch)
+    async with operator:
+        operator.end_input()
+        assert [output async for output in operator.output] == []
+    assert longest <= 2 * 1_000  # Trio runs the tasks of a pass in random order

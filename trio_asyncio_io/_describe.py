@@ -1,0 +1,68 @@
+"""The description: a value in an error message, short however large the value is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+__all__ = ["describe"]
+
+_BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")"), set: ("{", "}"), dict: ("{", "}")}
+
+
+def describe(value: object, limit: int = 80) -> str:
+    """A value's repr for an error message, on one line and at most `limit` characters long.
+
+    Long strings, bytes, containers, dataclasses and named tuples are cut before their repr is made: that of a value of
+    some megabytes would stop the event loop.
+    """
+    try:
+        text = _start_of_repr(value, limit)
+    except Exception as error:  # noqa: BLE001 - a broken repr must not hide the error that is being told
+        text = f"<{type(value).__name__} whose repr raised {type(error).__name__}>"
+    text = " ".join(text.split())[: limit + 1]
+    text = text.encode("utf-8", "backslashreplace").decode()  # a repr may hold lone surrogates
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def _start_of_repr(value: Any, limit: int) -> str:
+    """The repr if it is at most `limit` long, else more than `limit` characters of its beginning."""
+    kind = type(value)
+    if kind in {str, bytes, bytearray}:
+        return repr(value[: limit + 1])
+    if limit <= 0:
+        return "…"
+    if kind in _BRACKETS and value:
+        opening, closing = _BRACKETS[kind] if kind is not tuple or len(value) > 1 else ("(", ",)")
+        return opening + _joined(_items(value, limit - 1), limit) + closing
+    names = _field_names(value)
+    if names is not None:
+        parts = (f"{name}={_start_of_repr(getattr(value, name), limit - 1)}" for name in names)
+        return f"{kind.__qualname__}({_joined(parts, limit)})"
+    return repr(value)
+
+
+def _items(value: Any, limit: int) -> Iterator[str]:
+    if isinstance(value, dict):
+        return (f"{_start_of_repr(key, limit)}: {_start_of_repr(item, limit)}" for key, item in value.items())
+    return (_start_of_repr(item, limit) for item in value)
+
+
+def _field_names(value: Any) -> Iterable[str] | None:
+    """The fields of a dataclass with its generated repr, or of a named tuple; else None."""
+    kind = type(value)
+    if is_dataclass(kind):
+        return [each.name for each in fields(kind) if each.repr] if hasattr(kind.__repr__, "__wrapped__") else None
+    names = getattr(kind, "_fields", None)
+    return names if isinstance(value, tuple) and isinstance(names, tuple) else None
+
+
+def _joined(parts: Iterator[str], limit: int) -> str:
+    """The parts with commas between them, up to the first one that goes beyond `limit`."""
+    text = next(parts, "")
+    for part in parts:
+        if len(text) > limit:
+            break
+        text += f", {part}"
+    return text
