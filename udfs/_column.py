@@ -13,10 +13,12 @@ from pyspark.sql.types import DataType, StructField, StructType
 from ._bridge import enrich
 from ._headline import headline_first
 from ._output import Output, extras_of
+from ._results import plan_type
 from ._rows import rows_of
 from ._schema import parse_type
 from ._session import active_session, share_of, time_zone
 from ._settings import Settings, SettingsArguments, make_settings
+from ._slices import slices
 
 __all__ = ["AsyncPandasUDF", "async_pandas_udf"]
 
@@ -39,14 +41,15 @@ class _Work:
             show_values=settings.show_values,
         )
         columns = (each if isinstance(each, tuple) else (each,) for each in batches)
-        rows = (rows_of(each, number, settings.row) for number, each in enumerate(columns))
+        rows = (rows_of(each, number, settings.row, on_error=settings.on_error) for number, each in enumerate(columns))
         for chunk in enrich(rows, settings):
-            values = output.array(chunk, [row.result for row in chunk])
-            if extras:
-                arrays = [values, *(extra.array(chunk) for extra in extras)]
-                yield pa.StructArray.from_arrays(arrays, names=["result", *(extra.name for extra in extras)])
-            else:
-                yield values
+            start = 0
+            for values in output.arrays(chunk, [row.result for row in chunk]):
+                part = chunk[start : start + len(values)]
+                start += len(values)
+                arrays = [values, *(extra.array(part) for extra in extras)]
+                names = ["result", *(extra.name for extra in extras)]
+                yield from slices(pa.StructArray.from_arrays(arrays, names=names) if extras else values)
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,7 @@ class AsyncPandasUDF:
     @property
     def returnType(self) -> DataType:  # noqa: N802 - Spark's name
         """The type of the column."""
-        kind = parse_type(self.declared)
+        kind = plan_type(parse_type(self.declared))
         extras = extras_of(self.settings)
         if not extras:
             return kind

@@ -6,7 +6,16 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType, TimestampNTZType, TimestampType, VariantType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+    VariantType,
+)
 
 __all__ = [
     "check_columns",
@@ -44,7 +53,7 @@ def parse_type(declared: DataType | str) -> DataType:
 
 
 def new_columns(declared: DataType | str) -> StructType:
-    """The columns that a schema adds.
+    """The columns that a schema adds. They are nullable, whatever the schema says: a row may fail, or return None.
 
     Raises:
         TypeError: It names no columns.
@@ -52,7 +61,7 @@ def new_columns(declared: DataType | str) -> StructType:
     kind = parse_type(declared)
     if not isinstance(kind, StructType) or not kind.fields:
         raise TypeError(f'the schema must name the new columns, such as "temp double, wind double"; got {declared!r}')
-    return kind
+    return StructType([StructField(each.name, each.dataType, nullable=True, metadata=each.metadata) for each in kind])
 
 
 def check_columns(existing: Sequence[str], added: Sequence[str], inputs: Sequence[str], *, case: bool) -> None:

@@ -37,11 +37,11 @@ def run(settings: Any) -> Callable[..., tuple[list[Any], list[Carried]]]:
     """The rows that come out of a micro-batch of these, and what is left for the next."""
 
     def go(function: Any, parts: Any, *, most: int = 0, max_age: float = 600.0, now: int = 0, **more: Any) -> Any:
-        flatten = more.pop("flatten", False)
+        flatten, drop = more.pop("flatten", False), more.pop("drop", [])
         made = settings(function, mode="unordered", **more)
         work = Enrichment(made, TWICE, "UTC", inputs=(0,), flatten=flatten)
         micro_batch = MicroBatch(work, CarryOver(budget=1.0, most=most, max_age=max_age), now)
-        out = [row for each in micro_batch.run(iter(parts)) for row in each.to_pylist()]
+        out = [row for each in micro_batch.run(iter(parts)) for row in each.drop_columns(drop).to_pylist()]
         return out, micro_batch.left()
 
     return go
@@ -161,3 +161,16 @@ def test_the_time_zone_of_the_session_may_change_in_between(run: Any) -> None:
 
     out, _ = run(twice, [Carried.fresh(at("UTC"), 0), Carried.fresh(at("Asia/Tokyo"), 0)])
     assert [row["ts"].timestamp() for row in out] == [0.0, 0.0]
+
+
+def test_a_row_whose_input_has_no_equal_in_python_fails_without_a_call_and_is_not_left(run: Any) -> None:
+    rows = pa.RecordBatch.from_pydict({"at": pa.array([0, 253_402_300_800_000_000], pa.timestamp("us"))})
+    calls: list[Any] = []
+
+    async def count(value: Any) -> int:
+        calls.append(value)
+        return len(calls)
+
+    out, left = run(count, [Carried.fresh(rows.append_column("n", pa.array([1, 2])), 0)], on_error="null", drop="at")
+    assert [(row["n"], row["twice"]) for row in out] == [(1, 1), (2, None)]
+    assert (len(calls), left) == (1, [])

@@ -28,6 +28,13 @@ def test_a_schema_without_columns_is_refused(declared: T.DataType) -> None:
         new_columns(declared)
 
 
+def test_new_columns_are_nullable_whatever_the_schema_says_and_fields_inside_them_stay_as_they_are() -> None:
+    inner = T.StructType([T.StructField("y", T.LongType(), nullable=False)])
+    declared = T.StructType([T.StructField("x", inner, nullable=False, metadata={"comment": "a point"})])
+    expected = T.StructType([T.StructField("x", inner, nullable=True, metadata={"comment": "a point"})])
+    assert new_columns(declared) == expected
+
+
 def test_inputs_that_exist_and_additions_that_do_not_are_fine() -> None:
     check_columns(FLIGHTS, ["temp", "wind"], ["origin", "Time_Hour"], case=True)
 
