@@ -11,7 +11,7 @@
 #     _bridge  _budget  _task_log              Spark's thread and the loop's thread
 #     _runtime  _hangup  _calls  _observer     in the loop
 #     _enrichment  _rows  _results  _scalars  _output  _text    rows in and out, in Spark's thread
-#     _carry  _carried  _payload  _slices      Arrow that is not turned into Python
+#     _carry  _carried  _payload  _slices  _zone    Arrow that is not turned into Python
 #
 #     http                                     an httpx client that stays fast on Trio
 #     _http_client  _http_reply                what of httpx is made shorter

@@ -16,9 +16,10 @@ from ._output import Output, extras_of
 from ._results import plan_type
 from ._rows import rows_of
 from ._schema import parse_type
-from ._session import active_session, share_of, time_zone
+from ._session import active_session, default_time_zone, share_of, time_zone
 from ._settings import Settings, SettingsArguments, make_settings
 from ._slices import slices
+from ._zone import Zone
 
 __all__ = ["AsyncPandasUDF", "async_pandas_udf"]
 
@@ -29,13 +30,13 @@ class _Work:
 
     settings: Settings
     kind: DataType
-    zone: str
+    zone: Zone
 
     def run(self, batches: Iterator[Any]) -> Iterator[pa.Array]:
         settings, extras = self.settings, extras_of(self.settings)
         output = Output(
             self.kind,
-            zone=self.zone,
+            zone=self.zone.of_query(),
             on_error=settings.on_error,
             name=settings.function.name,
             show_values=settings.show_values,
@@ -115,7 +116,8 @@ class AsyncPandasUDF:
         settings = self.settings
         if self.cluster_capacity is not None:
             settings = replace(settings, capacity=share_of(self.cluster_capacity, session))
-        work = _Work(settings, parse_type(self.declared), time_zone(session))
+        zone = Zone(time_zone(session), default_time_zone(session))
+        work = _Work(settings, parse_type(self.declared), zone)
 
         def run(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
             with headline_first():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
@@ -94,5 +95,21 @@ class MicroBatch:
 
 
 def _as(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with this schema, which differs where the time zone of the session was changed in between."""
-    return batch if batch.schema.equals(schema) else batch.cast(schema)
+    """The batch with this schema, from which it may differ by settings of the session that changed in between.
+
+    Raises:
+        ValueError: It has other types.
+    """
+    if batch.schema.equals(schema):
+        return batch
+    if (found := _columns(batch.schema)) != (wanted := _columns(schema)):
+        raise ValueError(
+            f"the rows that were carried over have the columns {', '.join(wanted)}, and the stream has now "
+            f"{', '.join(found)}: let the query drain before its columns change"
+        )
+    return batch.cast(schema)
+
+
+def _columns(schema: pa.Schema) -> list[str]:
+    """Names and types, without what a session may set: the time zone, and whether long strings are allowed for."""
+    return [f"{each.name} {re.sub(r'(?<=, tz=)[^]]*|large_| not null', '', str(each.type))}" for each in schema]

@@ -22,7 +22,16 @@ from pyspark.sql.types import (
 from ._scalars import Convert, scalar_converter
 from ._text import shown
 
-__all__ = ["Convert", "NullFieldError", "ResultTypeError", "arrow_type", "converter", "only_field", "plan_type"]
+__all__ = [
+    "Convert",
+    "NullFieldError",
+    "ResultTypeError",
+    "arrow_type",
+    "converter",
+    "only_field",
+    "plan_fields",
+    "plan_type",
+]
 
 
 class ResultTypeError(TypeError):
@@ -42,8 +51,13 @@ def plan_type(kind: DataType) -> DataType:
     if isinstance(kind, MapType):
         return MapType(plan_type(kind.keyType), plan_type(kind.valueType), kind.valueContainsNull)
     if isinstance(kind, StructType):
-        return StructType([StructField(f.name, plan_type(f.dataType), f.nullable, f.metadata) for f in kind.fields])
+        return StructType(plan_fields(kind))
     return kind
+
+
+def plan_fields(kind: StructType) -> list[StructField]:
+    """The fields, or columns, with their types in Spark's plan."""
+    return [StructField(each.name, plan_type(each.dataType), each.nullable, each.metadata) for each in kind.fields]
 
 
 def arrow_type(kind: DataType) -> pa.DataType:

@@ -21,6 +21,7 @@ __all__ = [
     "check_columns",
     "event_time_column",
     "key_column",
+    "lookup_names",
     "microseconds",
     "new_columns",
     "parse_type",
@@ -65,7 +66,7 @@ def new_columns(declared: DataType | str) -> StructType:
 
 
 def check_columns(existing: Sequence[str], added: Sequence[str], inputs: Sequence[str], *, case: bool) -> None:
-    """Check that inputs exist, that no column exists twice, and no new one already.
+    """Check that inputs exist once, and new columns not yet.
 
     Args:
         existing, added, inputs: Names of columns.
@@ -79,7 +80,7 @@ def check_columns(existing: Sequence[str], added: Sequence[str], inputs: Sequenc
     for name in inputs:
         if fold(name) not in known:
             raise ValueError(f"there is no column {name!r}; there are {', '.join(existing)}")
-    for name in [*inputs, *existing]:
+    for name in inputs:
         if known.count(fold(name)) > 1:
             raise ValueError(f"there are several columns {name!r}: rename them first")
     for name in added:
@@ -93,6 +94,21 @@ def position_of(name: str, existing: Iterable[str], *, case: bool) -> int:
     """Where the column stands; it must be there."""
     fold = str if case else str.lower
     return [fold(each) for each in existing].index(fold(name))
+
+
+def lookup_names(existing: Sequence[str], reserved: str) -> list[str]:
+    """Names for the same columns that Spark can look up: their own, or their places if one of them cannot be.
+
+    `mapInArrow` looks each column up by name, and takes a dot for a field, a backtick for a quote and "*" for all
+    columns; of names that differ in case only it finds several.
+
+    Args:
+        existing: The names of the columns.
+        reserved: A name that none of them may have.
+    """
+    is_plain = all(re.fullmatch(r"\w+", name) for name in existing)
+    folded = {name.lower() for name in [*existing, reserved]}
+    return list(existing) if is_plain and len(folded) > len(existing) else [f"_{n}" for n in range(len(existing))]
 
 
 def event_time_column(name: str, schema: StructType, position: int) -> None:
