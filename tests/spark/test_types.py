@@ -201,7 +201,11 @@ def test_char_and_varchar_are_strings_of_bounded_length(spark: SparkSession, doo
 
     df, kind = spark.range(0, 6, 1, 1), "c char(4), v array<varchar(3)>"
     if door == "column":
-        made = df.select(async_pandas_udf(some, f"struct<{kind.replace(' ', ':')}>".replace(",:", ","), timeout=30.0, on_error="null")("id").alias("x"))
+        made = df.select(
+            async_pandas_udf(
+                some, f"struct<{kind.replace(' ', ':')}>".replace(",:", ","), timeout=30.0, on_error="null"
+            )("id").alias("x")
+        )
         out = made.select("x.*")
     else:
         out = ordered_wait(df, some, kind, timeout=30.0, on_error="null").drop("id")
