@@ -85,7 +85,8 @@ def _integer(value: Any) -> Any:
 
 
 def _float(value: Any) -> Any:
-    if isinstance(value, Real) and FLOAT_OVERFLOW <= abs(value) < math.inf:
+    size: Any = abs(value) if isinstance(value, Real) else 0
+    if FLOAT_OVERFLOW <= size < math.inf:
         raise OverflowError("it is too large for a float: declare a double")
     return value
 
