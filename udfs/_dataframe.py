@@ -69,7 +69,8 @@ def ordered_wait(
         function: An async callable or an `AsyncFunction`, called with one row's values of the input columns.
             It returns a mapping, a dataclass or a (named) tuple with the new columns, or, for a single
             new column, its value.
-        schema: The new columns: a DDL string such as "temp double, wind double", or a `StructType`.
+        schema: The new columns: a DDL string such as "temp double, wind double", or a `StructType`. They are nullable,
+            whatever it says.
         timeout: Seconds from the start of a row's invocation to its result, all attempts and backoffs included;
             not negative, `math.inf` for none. Required.
         inputs: The columns that the function is called with. None: those named like its parameters.
