@@ -10,7 +10,8 @@
 #     _headline                                what is read first of a task that failed
 #     _bridge  _budget  _task_log              Spark's thread and the loop's thread
 #     _runtime  _hangup  _calls  _observer     in the loop
-#     _enrichment  _rows  _results  _output  _carry  _carried  _payload    Arrow in and out, in Spark's thread
+#     _enrichment  _rows  _results  _scalars  _output  _text    rows in and out, in Spark's thread
+#     _carry  _carried  _payload  _slices  _zone    Arrow that is not turned into Python
 #
 #     http                                     an httpx client that stays fast on Trio
 #     _http_client  _http_reply                what of httpx is made shorter

@@ -31,6 +31,9 @@ __all__ = ["enrich"]
 CHUNK_ROWS = 512
 LINGER_SECONDS = 0.01
 
+# No further Arrow batch is read while the rows that are under way came with so many bytes.
+BUFFER_BYTES = 128 * 1024 * 1024
+
 # How long Spark's thread waits for cancelled calls to unwind. Spark kills the process after two seconds anyway.
 STOP_SECONDS = 2.0
 
@@ -40,9 +43,10 @@ _END = object()
 def enrich(batches: Iterator[list[Row]], settings: Settings, budget: Budget | None = None) -> Iterator[list[Row]]:
     """The same rows, each with its result or its failure, in chunks.
 
-    Batch: the next one is read as soon as fewer rows than the buffer are under way; at most the buffer and
-    one batch are held. Order: that of the settings' mode. Runs where: in Spark's thread of a Python worker;
-    the calls run in the worker's loop. Closing this generator cancels them and waits until they have unwound.
+    Batch: the next one is read as soon as fewer rows than the buffer are under way, which came with fewer than
+    `BUFFER_BYTES`; at most the buffer and one batch are held. Order: that of the settings' mode. Runs where: in
+    Spark's thread of a Python worker; the calls run in the worker's loop. Closing this generator cancels them and
+    waits until they have unwound.
 
     With a budget: once it is spent and no more rows than it allows are unfinished, the calls are cancelled. Every
     row that is done by then comes out; the others do not. All batches are read in any case.
@@ -75,6 +79,7 @@ class _Task:
         self._settings = settings
         self._budget = budget
         self._under_way = 0
+        self._nbytes = 0
         self._outbox: SimpleQueue[list[Row] | BaseException | object] = SimpleQueue()
         self._inbox, self._source = trio.open_memory_channel[list[Row]](float("inf"))
         self._scope = trio.CancelScope()
@@ -88,6 +93,7 @@ class _Task:
 
     def send(self, rows: list[Row]) -> None:
         self._under_way += len(rows)
+        self._nbytes += sum(row.nbytes for row in rows)
         self._runtime.soon(lambda: self._deliver(rows))
 
     def end(self) -> None:
@@ -115,6 +121,7 @@ class _Task:
             if not isinstance(item, list):
                 return
             self._under_way -= len(item)
+            self._nbytes -= sum(row.nbytes for row in item)
             yield item
 
     def chunks_of_the_stopped(self) -> Iterator[list[Row]]:
@@ -126,7 +133,7 @@ class _Task:
     def _next(self, bound: int) -> list[Row] | BaseException | object:
         """What comes next out of the loop; `Empty` if there is nothing and no need to wait."""
         remaining = self._budget.remaining()
-        if self._under_way >= bound and remaining != 0.0:
+        if (self._under_way >= bound or self._nbytes >= BUFFER_BYTES) and remaining != 0.0:
             try:
                 return self._outbox.get(timeout=remaining)
             except Empty:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,10 +13,16 @@ from pyspark import TaskContext
 
 from ._payload import to_payload
 
-__all__ = ["Buckets", "bucket_ids"]
+__all__ = ["Buckets", "bucket_ids", "partitions_of_query"]
 
 # A place is the number of a partition, and below it that of a slice in this partition.
 SLICES = 1 << 40
+
+_BITS = 0xFFFF_FFFF
+
+# Spark keeps a checkpoint's number of stateful partitions: since 4.1 in the first of these settings, before in the
+# second, which it then sets back to that number. A task gets the settings of its query as local properties.
+PARTITIONS = ("spark.sql.streaming.internal.stateStore.partitions", "spark.sql.shuffle.partitions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +33,14 @@ class Buckets:
 
     Args:
         ids: The buckets' numbers.
-        by_last_column: True: the last column says to which bucket a row belongs, as an index into `ids`, and is
-            dropped. False: rows go round.
+        names: The names of the columns in the payloads.
+        by_hash: True: the last column is a hash by which rows are assigned to a bucket, and is dropped. False: rows
+            go round.
     """
 
     ids: tuple[int, ...]
-    by_last_column: bool = False
+    names: tuple[str, ...]
+    by_hash: bool = False
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The slices; in a task of Spark."""
@@ -46,13 +54,13 @@ class Buckets:
         for batch in batches:
             if not batch.num_rows:
                 continue
-            parts = dict(self._by_column(batch) if self.by_last_column else self._in_turn(batch, turn))
+            parts = dict(self._by_hash(batch) if self.by_hash else self._in_turn(batch, turn))
             turn += len(parts)
             yield pa.RecordBatch.from_arrays(
                 [
                     pa.array([self.ids[each] for each in parts], pa.int32()),
                     pa.array([next(places) for _ in parts], pa.int64()),
-                    pa.array([to_payload(part) for part in parts.values()], pa.binary()),
+                    pa.array([to_payload(part.rename_columns(self.names)) for part in parts.values()], pa.binary()),
                 ],
                 names=["bucket", "place", "payload"],
             )
@@ -65,31 +73,45 @@ class Buckets:
             start, end = edges[part], edges[part + 1]
             yield (turn + part) % len(self.ids), batch.slice(start, end - start)
 
-    def _by_column(self, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-        *columns, chosen = batch.columns
-        rows = pa.RecordBatch.from_arrays(columns, names=batch.schema.names[:-1])
+    def _by_hash(self, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+        *columns, hashes = batch.columns
+        rows = pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(batch.schema)[:-1]))
+        chosen = pa.array([value % len(self.ids) for value in hashes.to_pylist()], pa.int32())
         for each in sorted(pc.unique(chosen).to_pylist()):
             yield each, rows.filter(pc.equal(chosen, each))
 
 
-def bucket_ids(session: Any, partitions: int) -> tuple[int, ...]:
+def partitions_of_query(planned: int) -> int:
+    """The number of partitions of the stateful stage, in one of the query's tasks; `planned` if Spark does not say."""
+    context = TaskContext.get()
+    found = (context.getLocalProperty(name) for name in PARTITIONS) if context is not None else ()
+    return next((int(number) for number in found if number), planned)
+
+
+@cache
+def bucket_ids(partitions: int) -> tuple[int, ...]:
     """A number for each partition of the stateful stage, such that Spark's hash puts it there.
 
     With the numbers from 0 on, some partitions would have several buckets and others none.
     """
     found: dict[int, int] = {}
-    for start, end in _spans(partitions):
-        numbers = session.range(start, end, 1, 1).selectExpr(
-            "cast(id as int) as id", f"pmod(hash(cast(id as int)), {partitions}) as place"
-        )
-        for row in numbers.collect():
-            found.setdefault(row.place, row.id)
+    for number in count():
+        found.setdefault(hash_of(number) % partitions, number)
         if len(found) == partitions:
             break
-    return tuple(found[place] for place in sorted(found))
+    return tuple(found[place] for place in range(partitions))
 
 
-def _spans(partitions: int) -> Iterator[tuple[int, int]]:
-    """Ranges of numbers to try, one behind the other."""
-    size = 16 * partitions
-    return ((start, start + size) for start in count(0, size))
+def hash_of(number: int) -> int:
+    """Spark's `hash` of an int of 0 or more: 32-bit Murmur3 with the seed 42."""
+    mixed = _rotated(number * 0xCC9E2D51, 15) * 0x1B873593
+    h = (_rotated(42 ^ mixed & _BITS, 13) * 5 + 0xE6546B64) & _BITS ^ 4
+    h = (h ^ h >> 16) * 0x85EBCA6B & _BITS
+    h = (h ^ h >> 13) * 0xC2B2AE35 & _BITS
+    h ^= h >> 16
+    return h - (1 << 32) if h >> 31 else h
+
+
+def _rotated(number: int, bits: int) -> int:
+    low = number & _BITS
+    return (low << bits | low >> 32 - bits) & _BITS

@@ -50,6 +50,8 @@ class RowCalls(AsyncFunction[Row, Row]):
 
     async def invoke(self, row: Row) -> Row:
         """Call the user's function for one row."""
+        if row.failure is not None:  # an input has no equal in Python
+            return row
         row.attempts += 1
         if self._keeps_time:
             from_cache.set(False)

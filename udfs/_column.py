@@ -13,10 +13,13 @@ from pyspark.sql.types import DataType, StructField, StructType
 from ._bridge import enrich
 from ._headline import headline_first
 from ._output import Output, extras_of
+from ._results import plan_type
 from ._rows import rows_of
 from ._schema import parse_type
-from ._session import active_session, share_of, time_zone
+from ._session import active_session, default_time_zone, share_of, time_zone
 from ._settings import Settings, SettingsArguments, make_settings
+from ._slices import slices
+from ._zone import Zone
 
 __all__ = ["AsyncPandasUDF", "async_pandas_udf"]
 
@@ -27,26 +30,27 @@ class _Work:
 
     settings: Settings
     kind: DataType
-    zone: str
+    zone: Zone
 
     def run(self, batches: Iterator[Any]) -> Iterator[pa.Array]:
         settings, extras = self.settings, extras_of(self.settings)
         output = Output(
             self.kind,
-            zone=self.zone,
+            zone=self.zone.of_query(),
             on_error=settings.on_error,
             name=settings.function.name,
             show_values=settings.show_values,
         )
         columns = (each if isinstance(each, tuple) else (each,) for each in batches)
-        rows = (rows_of(each, number, settings.row) for number, each in enumerate(columns))
+        rows = (rows_of(each, number, settings.row, on_error=settings.on_error) for number, each in enumerate(columns))
         for chunk in enrich(rows, settings):
-            values = output.array(chunk, [row.result for row in chunk])
-            if extras:
-                arrays = [values, *(extra.array(chunk) for extra in extras)]
-                yield pa.StructArray.from_arrays(arrays, names=["result", *(extra.name for extra in extras)])
-            else:
-                yield values
+            start = 0
+            for values in output.arrays(chunk, [row.result for row in chunk]):
+                part = chunk[start : start + len(values)]
+                start += len(values)
+                arrays = [values, *(extra.array(part) for extra in extras)]
+                names = ["result", *(extra.name for extra in extras)]
+                yield from slices(pa.StructArray.from_arrays(arrays, names=names) if extras else values)
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,7 @@ class AsyncPandasUDF:
     @property
     def returnType(self) -> DataType:  # noqa: N802 - Spark's name
         """The type of the column."""
-        kind = parse_type(self.declared)
+        kind = plan_type(parse_type(self.declared))
         extras = extras_of(self.settings)
         if not extras:
             return kind
@@ -112,7 +116,8 @@ class AsyncPandasUDF:
         settings = self.settings
         if self.cluster_capacity is not None:
             settings = replace(settings, capacity=share_of(self.cluster_capacity, session))
-        work = _Work(settings, parse_type(self.declared), time_zone(session))
+        zone = Zone(time_zone(session), default_time_zone(session))
+        work = _Work(settings, parse_type(self.declared), zone)
 
         def run(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
             with headline_first():

@@ -15,10 +15,19 @@ from ._headline import headline_first
 from ._metrics import check_metrics, observed
 from ._output import extras_of
 from ._pack import parameter_names
-from ._schema import check_columns, event_time_column, key_column, microseconds, new_columns, position_of
+from ._results import plan_fields
+from ._schema import (
+    check_columns,
+    event_time_column,
+    key_column,
+    lookup_names,
+    microseconds,
+    new_columns,
+    position_of,
+)
 from ._session import share_of, time_zone
 from ._settings import Settings, SettingsArguments, make_settings
-from ._stages import check_carry_over, in_stages
+from ._stages import HASH_COLUMN, check_carry_over, in_stages
 
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
 
@@ -60,7 +69,8 @@ def ordered_wait(
         function: An async callable or an `AsyncFunction`, called with one row's values of the input columns.
             It returns a mapping, a dataclass or a (named) tuple with the new columns, or, for a single
             new column, its value.
-        schema: The new columns: a DDL string such as "temp double, wind double", or a `StructType`.
+        schema: The new columns: a DDL string such as "temp double, wind double", or a `StructType`. They are nullable,
+            whatever it says.
         timeout: Seconds from the start of a row's invocation to its result, all attempts and backoffs included;
             not negative, `math.inf` for none. Required.
         inputs: The columns that the function is called with. None: those named like its parameters.
@@ -248,11 +258,15 @@ def _wait(
         flatten=flatten,
     )
 
-    result = StructType([*existing.fields, *added.fields, *more])
+    existing = StructType(plan_fields(existing))
+    result = StructType([*existing.fields, *plan_fields(added), *more])
+    lookup = lookup_names(existing.names, HASH_COLUMN)
+    source = df if lookup == existing.names else df.toDF(*lookup)
     if carry_over is not None:
-        enriched = in_stages(df, work, carry_over, result, keys)
+        key = [lookup[place[name]] for name in keys]
+        enriched = in_stages(source, work, carry_over, existing=existing, schema=result, key=key)
     else:
-        enriched = df.mapInArrow(_named(work), result)
+        enriched = source.mapInArrow(_named(work), result)
     return enriched if metrics is None else observed(enriched, metrics)
 
 

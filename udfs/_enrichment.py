@@ -16,6 +16,7 @@ from ._output import Output, extras_of
 from ._results import ResultTypeError, only_field
 from ._rows import Failure, Row, put_event_times, put_keys, rows_of
 from ._settings import Settings
+from ._slices import slices
 
 __all__ = ["Enrichment"]
 
@@ -49,13 +50,13 @@ class Enrichment:
         output = self.output()
         rows = (self.rows(batch, carry) for batch in batches if batch.num_rows)
         for chunk in enrich(rows, self.settings):
-            batch = self.batch(chunk, carry, output)
-            if batch.num_rows:
-                yield batch
+            yield from self.batches(chunk, carry, output)
 
     def rows(self, batch: pa.RecordBatch, carry: Carry) -> list[Row]:
-        """The rows of a batch, which the carry keeps until `batch` has taken them."""
-        rows = rows_of([batch.column(i) for i in self.inputs], carry.add(batch), self.settings.row)
+        """The rows of a batch, which the carry keeps until `batches` has taken them."""
+        inputs = [batch.column(i) for i in self.inputs]
+        settings = self.settings
+        rows = rows_of(inputs, carry.add(batch), settings.row, on_error=settings.on_error, nbytes=batch.nbytes)
         if self.event_time is not None:
             put_event_times(rows, batch.column(self.event_time))
         if self.key:
@@ -74,23 +75,34 @@ class Enrichment:
             show_values=settings.show_values,
         )
 
-    def batch(self, chunk: list[Row], carry: Carry, output: Output) -> pa.RecordBatch:
-        """The enriched rows of a chunk."""
+    def batches(self, chunk: list[Row], carry: Carry, output: Output) -> Iterator[pa.RecordBatch]:
+        """The enriched rows of a chunk, as one record batch or, of large values, as several; none for no rows."""
+        rows, values, repeats = chunk, [row.result for row in chunk], 1
         if self.flatten:
             outputs = [self._outputs(row) for row in chunk]
-            copies = [len(each) for each in outputs]
             # Each output has a row of its own, for it may be the only one of its siblings that does not fit.
             rows = [copy(row) for row, each in zip(chunk, outputs, strict=True) for _ in each]
             values = [value for each in outputs for value in each]
-        else:
-            rows, copies, values = chunk, None, [row.result for row in chunk]
-        added = output.array(rows, self._by_name(values))
-        new = [added] if len(self.added) == 1 else added.flatten()
+            repeats = max(map(len, outputs))
+        start = 0
+        for array in output.arrays(rows, self._by_name(values)):
+            part = rows[start : start + len(array)]
+            start += len(array)
+            yield from self._beside(part, array, carry.take(part, repeats))
+        carry.release(chunk)
+
+    def _beside(self, rows: list[Row], array: pa.Array, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The new columns of these rows beside their old ones, which come in batches."""
         extras = extras_of(self.settings)
-        old = carry.take(chunk, copies)
-        columns = [*old.columns, *new, *(extra.array(rows) for extra in extras)]
-        names = [*old.schema.names, *self.added.names, *(extra.name for extra in extras)]
-        return pa.RecordBatch.from_arrays(columns, names=names)
+        start = 0
+        for old in batches:
+            added = array.slice(start, old.num_rows)
+            part = rows[start : start + old.num_rows]
+            start += old.num_rows
+            new = [added] if len(self.added) == 1 else added.flatten()
+            columns = [*old.columns, *new, *(extra.array(part) for extra in extras)]
+            names = [*old.schema.names, *self.added.names, *(extra.name for extra in extras)]
+            yield from slices(pa.RecordBatch.from_arrays(columns, names=_distinct(names)))
 
     def _outputs(self, row: Row) -> list[Any]:
         """The 0 to n results of a row; one null for a row that failed."""
@@ -120,3 +132,8 @@ class Enrichment:
         if len(self.added) > 1 or isinstance(field.dataType, MapType) or inner == [field.name]:
             return values
         return [only_field(value, field.name) for value in values]
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """The names, or others if two are equal: Spark reads a record batch by position, and loses columns of one name."""
+    return names if len(set(names)) == len(names) else [str(position) for position in range(len(names))]

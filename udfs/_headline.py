@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from traceback import format_exception
 
+from ._text import as_text, message_of
+
 __all__ = ["headline_first"]
 
 
@@ -26,9 +28,22 @@ def headline_first() -> Iterator[None]:
         yield
     except Exception as error:
         if _is_default_form():
-            error.add_note("\n" + "".join(format_exception(_without_ours(error))).rstrip())
+            error.add_note(as_text("\n" + "".join(format_exception(_without_ours(error))).rstrip()))
             os.environ["SPARK_HIDE_TRACEBACK"] = "1"
+        text = "".join(format_exception(error))
+        if as_text(text) != text:
+            raise _encodable(error) from None
         raise
+
+
+def _encodable(error: Exception) -> Exception:
+    """An exception of the same name whose text is valid UTF-8, or Spark's worker dies while it sends the error."""
+    kind = type(error)
+    names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
+    copy: Exception = type(kind.__name__, (Exception,), names)(message_of(error))
+    for note in getattr(error, "__notes__", ()):
+        copy.add_note(as_text(note))
+    return copy.with_traceback(error.__traceback__)
 
 
 def _is_default_form() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
@@ -34,7 +35,7 @@ class MicroBatch:
         self._now = now
         self._carry = Carry()
         self._unfinished: dict[tuple[int, int], Row] = {}
-        self._too_old: list[Row] = []
+        self._failed: list[Row] = []
 
     def run(self, parts: Iterable[Carried]) -> Iterator[pa.RecordBatch]:
         """The enriched rows, as record batches.
@@ -47,15 +48,19 @@ class MicroBatch:
         budget = Budget(self._carry_over.budget, self._carry_over.most)
         for chunk in enrich(self._rows(parts), self._work.settings, budget):
             yield from self._out(chunk, output)
-        if self._too_old:
-            yield from self._out(self._too_old, output)
+        if self._failed:
+            yield from self._out(self._failed, output)
 
     def left(self) -> list[Carried]:
         """After `run`: the rows that are to be carried over, in the order in which they came."""
         rows = list(self._unfinished.values())
-        if not rows:
-            return []
-        return [Carried(self._carry.take(rows), [row.since for row in rows], [row.attempts for row in rows])]
+        left = []
+        start = 0
+        for batch in self._carry.take(rows):
+            part = rows[start : start + batch.num_rows]
+            start += batch.num_rows
+            left.append(Carried(batch, [row.since for row in part], [row.attempts for row in part]))
+        return left
 
     def _rows(self, parts: Iterable[Carried]) -> Iterator[list[Row]]:
         schema: pa.Schema | None = None
@@ -65,15 +70,13 @@ class MicroBatch:
             for row, since, attempts in zip(rows, part.since, part.attempts, strict=True):
                 row.since, row.attempts = since, attempts
             self._unfinished |= {(row.batch, row.index): row for row in rows}
-            self._too_old += [row for row in rows if self._is_too_old(row)]
+            self._failed += [row for row in rows if row.failure is not None or self._is_too_old(row)]
             yield [row for row in rows if row.failure is None]
 
     def _out(self, chunk: list[Row], output: Output) -> Iterator[pa.RecordBatch]:
         for row in chunk:
             del self._unfinished[row.batch, row.index]
-        batch = self._work.batch(chunk, self._carry, output)
-        if batch.num_rows:
-            yield batch
+        yield from self._work.batches(chunk, self._carry, output)
 
     def _is_too_old(self, row: Row) -> bool:
         """Whether the row must not be called again; then it has failed."""
@@ -92,5 +95,21 @@ class MicroBatch:
 
 
 def _as(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with this schema, which differs where the time zone of the session was changed in between."""
-    return batch if batch.schema.equals(schema) else batch.cast(schema)
+    """The batch with this schema, from which it may differ by settings of the session that changed in between.
+
+    Raises:
+        ValueError: It has other types.
+    """
+    if batch.schema.equals(schema):
+        return batch
+    if (found := _columns(batch.schema)) != (wanted := _columns(schema)):
+        raise ValueError(
+            f"the rows that were carried over have the columns {', '.join(wanted)}, and the stream has now "
+            f"{', '.join(found)}: let the query drain before its columns change"
+        )
+    return batch.cast(schema)
+
+
+def _columns(schema: pa.Schema) -> list[str]:
+    """Names and types, without what a session may set: the time zone, and whether long strings are allowed for."""
+    return [f"{each.name} {re.sub(r'(?<=, tz=)[^]]*|large_| not null', '', str(each.type))}" for each in schema]

@@ -17,9 +17,10 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from ._results import Convert, ResultTypeError, arrow_type, converter, to_array
-from ._rows import Failure, Row, shown
+from ._results import Convert, NullFieldError, ResultTypeError, arrow_type, converter
+from ._rows import Failure, Row
 from ._settings import ErrorMode, Settings
+from ._text import shown, type_name
 
 __all__ = [
     "ERROR_TYPE",
@@ -86,34 +87,61 @@ class Output:
         self._name = name
         self._show_values = show_values
 
-    def array(self, rows: Sequence[Row], values: Sequence[Any]) -> pa.Array:
-        """An array of the values; each belongs to the row at the same place, whose failure may be set here."""
-        try:
-            return to_array(values, self._convert, self._arrow)
-        except Exception:  # noqa: BLE001 - which of them it was is found out below
-            return to_array(self._fitting(rows, values), self._convert, self._arrow)
+    def arrays(self, rows: Sequence[Row], values: Sequence[Any]) -> list[pa.Array]:
+        """The values in order, as one array, or as several where one cannot hold their bytes.
 
-    def _fitting(self, rows: Sequence[Row], values: Sequence[Any]) -> list[Any]:
-        fitting: list[Any] = []
+        Each value belongs to the row at the same place, whose failure may be set here. It is read once: a generator
+        could not be read again.
+        """
+        converted = self._converted(rows, values)
+        try:
+            made = self._made(converted)
+        except Exception:  # noqa: BLE001 - which of them it was is found out below
+            made = self._made(self._fitting(rows, values, converted))
+        return made.chunks if isinstance(made, pa.ChunkedArray) else [made]
+
+    def _made(self, converted: Sequence[Any]) -> pa.Array | pa.ChunkedArray:
+        return pa.array(converted, type=self._arrow, from_pandas=False)
+
+    def _converted(self, rows: Sequence[Row], values: Sequence[Any]) -> Sequence[Any]:
+        convert = self._convert
+        if convert is None:
+            return values
+        converted = []
         for row, value in zip(rows, values, strict=True):
             try:
-                to_array([value], self._convert, self._arrow)
-            except Exception as error:
-                misfit = self._misfit(row, value, error)
-                if self._on_error == "raise":
-                    raise misfit from error
-                row.failure = Failure(misfit, row.attempts, row.seconds)
+                converted.append(convert(value))
+            except Exception as error:  # noqa: BLE001 - it is the user's value that raised it
+                self._refuse(row, value, error)
+                converted.append(None)
+        return converted
+
+    def _fitting(self, rows: Sequence[Row], values: Sequence[Any], converted: Sequence[Any]) -> list[Any]:
+        """The converted values, with None for each that Arrow does not take."""
+        fitting: list[Any] = []
+        for row, value, each in zip(rows, values, converted, strict=True):
+            try:
+                self._made([each])
+            except Exception as error:  # noqa: BLE001 - as above
+                self._refuse(row, value, error)
                 fitting.append(None)
             else:
-                fitting.append(value)
+                fitting.append(each)
         return fitting
+
+    def _refuse(self, row: Row, value: Any, error: Exception) -> None:
+        """Set the row's failure, or raise it."""
+        misfit = self._misfit(row, value, error)
+        if self._on_error == "raise":
+            raise misfit from error
+        row.failure = Failure(misfit, row.attempts, row.seconds)
 
     def _misfit(self, row: Row, value: Any, error: Exception) -> ResultTypeError:
         kind = self._kind.simpleString()
-        if not self._show_values:
-            what = f"returned {type(value).__name__}, which is no {kind}"
-        elif isinstance(error, ResultTypeError):
+        if isinstance(error, NullFieldError) or (self._show_values and isinstance(error, ResultTypeError)):
             what = str(error)
+        elif not self._show_values:
+            what = f"returned {type(value).__name__}, which is no {kind}"
         else:
             what = f"returned {type(value).__name__} {shown(value)}, which is no {kind} ({error})"
         return ResultTypeError(f"{self._name} {what}, for {row!r}")
@@ -159,5 +187,5 @@ def _metadata_of(row: Row) -> dict[str, Any]:
         "attempts": row.attempts,
         "seconds": row.seconds if failure is None else failure.seconds,
         "cached": row.cached,
-        "error": None if failure is None else type(failure.exception).__name__,
+        "error": None if failure is None else type_name(failure.exception),
     }

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from ._slices import slices
+
 __all__ = ["from_payload", "in_payloads", "to_payload"]
 
 # Spark moves a value as a whole, in messages and in memory.
@@ -27,6 +29,6 @@ def from_payload(payload: bytes | pa.Buffer) -> pa.RecordBatch:
 
 
 def in_payloads(batch: pa.RecordBatch) -> Iterator[bytes]:
-    """The batch in payloads of a bounded number of rows; none for an empty one."""
+    """The batch in payloads of a bounded number of rows and of bytes; none for an empty one."""
     for start in range(0, batch.num_rows, MOST_ROWS):
-        yield to_payload(batch.slice(start, MOST_ROWS))
+        yield from map(to_payload, slices(batch.slice(start, MOST_ROWS)))

@@ -1,79 +1,109 @@
-"""The results: from what a function returned to an Arrow array of the declared type."""
+"""The results: from what a function returned to what Arrow takes for the declared type."""
 
 from __future__ import annotations
 
-import math
-import operator
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from datetime import date, datetime, timedelta, tzinfo
-from decimal import Decimal
-from numbers import Real
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import (
     ArrayType,
+    CharType,
     DataType,
-    DateType,
-    DayTimeIntervalType,
-    IntegralType,
     MapType,
+    StringType,
+    StructField,
     StructType,
-    TimestampNTZType,
-    TimestampType,
+    VarcharType,
 )
 
-from ._rows import shown
+from ._scalars import Convert, scalar_converter
+from ._text import shown
 
-__all__ = ["ResultTypeError", "arrow_type", "converter", "only_field", "to_array"]
-
-Convert = Callable[[Any], Any]
+__all__ = [
+    "Convert",
+    "NullFieldError",
+    "ResultTypeError",
+    "arrow_type",
+    "converter",
+    "only_field",
+    "plan_fields",
+    "plan_type",
+]
 
 
 class ResultTypeError(TypeError):
     """The function returned what does not fit the declared type, for one row."""
 
 
+class NullFieldError(ResultTypeError):
+    """A field inside the result is None and declared NOT NULL. The message shows no values."""
+
+
+def plan_type(kind: DataType) -> DataType:
+    """The type in Spark's plan: char and varchar are strings there, at any depth, as in Spark's own DataFrames."""
+    if isinstance(kind, CharType | VarcharType):
+        return StringType()
+    if isinstance(kind, ArrayType):
+        return ArrayType(plan_type(kind.elementType), kind.containsNull)
+    if isinstance(kind, MapType):
+        return MapType(plan_type(kind.keyType), plan_type(kind.valueType), kind.valueContainsNull)
+    if isinstance(kind, StructType):
+        return StructType(plan_fields(kind))
+    return kind
+
+
+def plan_fields(kind: StructType) -> list[StructField]:
+    """The fields, or columns, with their types in Spark's plan."""
+    return [StructField(each.name, plan_type(each.dataType), each.nullable, each.metadata) for each in kind.fields]
+
+
 def arrow_type(kind: DataType) -> pa.DataType:
     """The Arrow type of a Spark type; timestamps are instants."""
+    plain = plan_type(kind)
     try:
-        return to_arrow_type(kind, timezone="UTC")
+        return to_arrow_type(plain, timezone="UTC")
     except TypeError as error:
         if "timezone" not in str(error):
             raise
-        return to_arrow_type(kind)  # Spark before 4.2 has no such argument, and means UTC
+        return to_arrow_type(plain)  # Spark before 4.2 has no such argument, and means UTC
 
 
-def converter(kind: DataType, zone: str) -> Convert | None:
+def converter(kind: DataType, zone: str, path: str = "") -> Convert | None:
     """What to do with each value before Arrow takes it, or None if Arrow takes it as it is.
 
-    Structs may come as mappings, dataclasses, named tuples, rows or plain tuples; maps as mappings. A naive
-    datetime for a `timestamp` is in the session's time zone, as in a pandas UDF. What Arrow would bend is
-    refused: it takes 1.5 as the integer 1, any number as a date or a timestamp, and a string as an array.
+    Structs may come as mappings, dataclasses, named tuples, rows or plain tuples; maps as mappings; arrays as any
+    iterable, which is read once. A naive datetime for a `timestamp` is in the time zone `zone`, as in a pandas UDF.
+    What Arrow would bend is refused, and so is a None inside the value where the type is NOT NULL.
+
+    Args:
+        kind: The declared type.
+        zone: The session's time zone.
+        path: Where in the result the value stands, for error messages; empty for the result itself.
     """
     if isinstance(kind, StructType):
-        return _struct_converter(kind, zone)
+        return _struct_converter(kind, zone, path)
     if isinstance(kind, ArrayType):
-        return _array_converter(converter(kind.elementType, zone))
+        return _array_converter(_inner(kind.elementType, zone, f"{path}.element", nullable=kind.containsNull))
     if isinstance(kind, MapType):
-        return _map_converter(kind, zone)
-    if isinstance(kind, TimestampType):
-        return _instant_converter(zone)
-    return next((convert for plain, convert in STRICT.items() if isinstance(kind, plain)), None)
+        return _map_converter(kind, zone, path)
+    return scalar_converter(kind, zone)
 
 
-def to_array(values: Sequence[Any], convert: Convert | None, kind: pa.DataType) -> pa.Array:
-    """The values as an Arrow array.
+def _inner(kind: DataType, zone: str, path: str, *, nullable: bool) -> Convert | None:
+    """The converter of a value inside the result."""
+    convert = converter(kind, zone, path)
+    if nullable:
+        return convert
 
-    Raises:
-        Exception: One of them does not fit; `ResultTypeError`, or what Arrow says.
-    """
-    converted = values if convert is None else [convert(value) for value in values]
-    return pa.array(converted, type=kind, from_pandas=False)
+    def required(value: Any) -> Any:
+        if value is None:
+            raise NullFieldError(f"returned None for {path[1:]}, which is NOT NULL: declare it nullable")
+        return value if convert is None else convert(value)
+
+    return required
 
 
 def only_field(value: Any, name: str) -> Any:
@@ -123,9 +153,11 @@ def _of_tuple(value: tuple[Any, ...], names: Sequence[str]) -> Mapping[str, Any]
     return dict(zip(names, value, strict=True))
 
 
-def _struct_converter(kind: StructType, zone: str) -> Convert:
+def _struct_converter(kind: StructType, zone: str, path: str) -> Convert:
     names = kind.names
-    inner = [(field.name, converter(field.dataType, zone)) for field in kind.fields]
+    inner = [
+        (each.name, _inner(each.dataType, zone, f"{path}.{each.name}", nullable=each.nullable)) for each in kind.fields
+    ]
 
     def convert(value: Any) -> Any:
         if value is None:
@@ -140,14 +172,18 @@ def _array_converter(each: Convert | None) -> Convert:
     def convert(value: Any) -> Any:
         if isinstance(value, str | bytes | Mapping):
             raise ResultTypeError(f"returned {_shown(value)}, and an array wants a list")
-        return value if value is None or each is None else [each(item) for item in value]
+        if value is None or (each is None and isinstance(value, list | tuple)):
+            return value
+        if each is None and hasattr(value, "__array__"):  # Arrow reads a NumPy array faster than a list
+            return value
+        return list(value) if each is None else [each(item) for item in value]
 
     return convert
 
 
-def _map_converter(kind: MapType, zone: str) -> Convert:
-    key = converter(kind.keyType, zone) or _same
-    item = converter(kind.valueType, zone) or _same
+def _map_converter(kind: MapType, zone: str, path: str) -> Convert:
+    key = _inner(kind.keyType, zone, f"{path}.key", nullable=True) or _same
+    item = _inner(kind.valueType, zone, f"{path}.value", nullable=kind.valueContainsNull) or _same
 
     def convert(value: Any) -> Any:
         if value is None:
@@ -157,63 +193,6 @@ def _map_converter(kind: MapType, zone: str) -> Convert:
         return [(key(each), item(value[each])) for each in value]
 
     return convert
-
-
-def _instant_converter(zone: str) -> Convert:
-    def convert(value: Any) -> Any:
-        if value is None:
-            return None
-        _expect(datetime, value)
-        return value if value.tzinfo else value.replace(tzinfo=_tzinfo(zone))
-
-    return convert
-
-
-def _tzinfo(zone: str) -> tzinfo | None:
-    """The session's time zone, which is a region or an offset such as "+02:00"."""
-    return datetime.strptime(zone, "%z").tzinfo if re.fullmatch(r"Z|[+-]\d\d:\d\d", zone) else ZoneInfo(zone)
-
-
-def _wall_clock(value: Any) -> Any:
-    if value is None:
-        return None
-    _expect(datetime, value)
-    if value.tzinfo is not None:
-        raise TypeError("it has a time zone: declare a timestamp, or make it naive")
-    return value
-
-
-def _integer(value: Any) -> Any:
-    if value is None or type(value) in {int, bool}:  # Arrow itself refuses a bool
-        return value
-    try:
-        return operator.index(value)
-    except TypeError:
-        if isinstance(value, Real | Decimal) and value == math.trunc(value):
-            return math.trunc(value)
-        raise
-
-
-def _date(value: Any) -> Any:
-    return None if value is None else _expect(date, value)
-
-
-def _duration(value: Any) -> Any:
-    return None if value is None else _expect(timedelta, value)
-
-
-def _expect(kind: type, value: Any) -> Any:
-    if not isinstance(value, kind) or value != value:  # noqa: PLR0124 - pandas' NaT is a datetime
-        raise TypeError(f"it must be a {kind.__name__}")
-    return value
-
-
-STRICT: dict[type[DataType], Convert] = {
-    IntegralType: _integer,
-    DateType: _date,
-    DayTimeIntervalType: _duration,
-    TimestampNTZType: _wall_clock,
-}
 
 
 def _same(value: Any) -> Any:

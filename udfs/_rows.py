@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Failure", "Row", "SecretRow", "put_event_times", "put_keys", "rows_of", "shown"]
+from ._text import message_of, shown, type_name
+
+__all__ = ["Failure", "Row", "SecretRow", "put_event_times", "put_keys", "rows_of"]
 
 
 _NAN = object()
@@ -33,8 +35,8 @@ class Failure:
     def as_struct(self) -> dict[str, Any]:
         """The row's `error` column."""
         return {
-            "type": type(self.exception).__name__,
-            "message": str(self.exception),
+            "type": type_name(self.exception),
+            "message": message_of(self.exception),
             "attempts": self.attempts,
             "seconds": self.seconds,
         }
@@ -47,6 +49,7 @@ class Row:
         inputs: The values of the input columns, as Python values; None for null.
         batch: The number of its Arrow batch in this task.
         index: Its place in that batch.
+        nbytes: The size of that batch, in bytes, divided by its rows.
         event_time: Microseconds since the epoch, None for null or where there is no event time.
         key: The values of the key columns, in keyed mode.
         since: When the row's first micro-batch began, in milliseconds since the epoch; 0 where nothing is carried over.
@@ -68,16 +71,18 @@ class Row:
         "index",
         "inputs",
         "key",
+        "nbytes",
         "result",
         "seconds",
         "since",
         "started",
     )
 
-    def __init__(self, inputs: tuple[Any, ...], batch: int, index: int) -> None:
+    def __init__(self, inputs: tuple[Any, ...], batch: int, index: int, nbytes: int = 0) -> None:
         self.inputs = inputs
         self.batch = batch
         self.index = index
+        self.nbytes = nbytes
         self.event_time: int | None = None
         self.key: tuple[Any, ...] = ()
         self.since = 0
@@ -101,9 +106,36 @@ class SecretRow(Row):
         return f"row {self.index} of Arrow batch {self.batch}"
 
 
-def rows_of(columns: Sequence[pa.Array], batch: int, kind: type[Row] = Row) -> list[Row]:
-    """The rows of one Arrow batch, given its input columns."""
-    return [kind(inputs, batch, index) for index, inputs in enumerate(_values_of(columns))]
+def rows_of(
+    columns: Sequence[pa.Array],
+    batch: int,
+    kind: type[Row] = Row,
+    *,
+    on_error: str = "raise",
+    nbytes: int | None = None,
+) -> list[Row]:
+    """The rows of one Arrow batch.
+
+    Args:
+        columns: Its input columns.
+        batch: Its number.
+        kind: The class of the rows.
+        on_error: "raise", or what else happens to a row with a value that Python cannot represent: it has failed.
+        nbytes: The size of the Arrow batch with all of its columns; None: that of these columns.
+
+    Raises:
+        ValueError: There is such a value, such as a date beyond the year 9999, and `on_error` is "raise".
+    """
+    size = (sum(column.nbytes for column in columns) if nbytes is None else nbytes) // max(1, len(columns[0]))
+    failures: dict[int, ValueError] = {}
+    values = [_python_values(column, place, failures) for place, column in enumerate(columns, 1)]
+    rows = [kind(inputs, batch, index, size) for index, inputs in enumerate(zip(*values, strict=True))]
+    for index, error in failures.items():
+        if on_error == "raise":
+            error.add_note(repr(rows[index]))
+            raise error
+        rows[index].failure = Failure(error, 0, 0.0)
+    return rows
 
 
 def put_event_times(rows: Sequence[Row], column: pa.Array) -> None:
@@ -115,25 +147,32 @@ def put_event_times(rows: Sequence[Row], column: pa.Array) -> None:
 
 def put_keys(rows: Sequence[Row], columns: Sequence[pa.Array]) -> None:
     """Give the rows of one batch their keys. As in Spark's own grouping, one NaN equals another."""
-    for row, key in zip(rows, _values_of(columns), strict=True):
+    for row, key in zip(rows, zip(*map(_key_values, columns), strict=True), strict=True):
         row.key = tuple(_NAN if value != value else value for value in key)  # noqa: PLR0124 - what makes a NaN
 
 
-def shown(value: object, limit: int = 80) -> str:
-    """A value's repr for an error message, shortened; a broken one must not hide the error that is being told."""
+def _key_values(column: pa.Array) -> list[Any]:
+    """Values that are equal where those of the column are; times as numbers, for Python's years end at 9999."""
+    if pa.types.is_temporal(column.type):
+        column = column.view(pa.int32() if column.type.bit_width == 32 else pa.int64())  # noqa: PLR2004 - bits
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+def _python_values(column: pa.Array, place: int, failures: dict[int, ValueError]) -> list[Any]:
+    """The values of a column; None where there is no such value in Python, and then a failure of that row."""
+    options: dict[str, Any] = {"maps_as_pydicts": "strict"} if _has_map(column.type) else {}
+    values: list[Any] = []
     try:
-        text = repr(value)
-    except Exception as error:  # noqa: BLE001 - the user's, whatever it is
-        text = f"<whose repr raised {type(error).__name__}>"
-    return text if len(text) <= limit else f"{text[:limit]}…"
-
-
-def _values_of(columns: Sequence[pa.Array]) -> Iterator[tuple[Any, ...]]:
-    return zip(*map(_python_values, columns), strict=True)
-
-
-def _python_values(column: pa.Array) -> list[Any]:
-    values: list[Any] = column.to_pylist(maps_as_pydicts="strict") if _has_map(column.type) else column.to_pylist()
+        values = column.to_pylist(**options)
+    except Exception:  # noqa: BLE001 - which of them it was is found out here
+        for index, value in enumerate(column):
+            try:
+                values.append(value.as_py(**options))
+            except Exception as error:  # noqa: BLE001 - of Arrow or of datetime, as the type may be
+                what = f"the value of input {place}, {column.type}, has no equal in Python: {error}"
+                failures.setdefault(index, ValueError(what))
+                values.append(None)
     return values
 
 

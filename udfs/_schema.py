@@ -6,12 +6,22 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType, TimestampNTZType, TimestampType, VariantType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+    VariantType,
+)
 
 __all__ = [
     "check_columns",
     "event_time_column",
     "key_column",
+    "lookup_names",
     "microseconds",
     "new_columns",
     "parse_type",
@@ -44,7 +54,7 @@ def parse_type(declared: DataType | str) -> DataType:
 
 
 def new_columns(declared: DataType | str) -> StructType:
-    """The columns that a schema adds.
+    """The columns that a schema adds. They are nullable, whatever the schema says: a row may fail, or return None.
 
     Raises:
         TypeError: It names no columns.
@@ -52,11 +62,11 @@ def new_columns(declared: DataType | str) -> StructType:
     kind = parse_type(declared)
     if not isinstance(kind, StructType) or not kind.fields:
         raise TypeError(f'the schema must name the new columns, such as "temp double, wind double"; got {declared!r}')
-    return kind
+    return StructType([StructField(each.name, each.dataType, nullable=True, metadata=each.metadata) for each in kind])
 
 
 def check_columns(existing: Sequence[str], added: Sequence[str], inputs: Sequence[str], *, case: bool) -> None:
-    """Check that inputs exist, that no column exists twice, and no new one already.
+    """Check that inputs exist once, and new columns not yet.
 
     Args:
         existing, added, inputs: Names of columns.
@@ -70,7 +80,7 @@ def check_columns(existing: Sequence[str], added: Sequence[str], inputs: Sequenc
     for name in inputs:
         if fold(name) not in known:
             raise ValueError(f"there is no column {name!r}; there are {', '.join(existing)}")
-    for name in [*inputs, *existing]:
+    for name in inputs:
         if known.count(fold(name)) > 1:
             raise ValueError(f"there are several columns {name!r}: rename them first")
     for name in added:
@@ -84,6 +94,21 @@ def position_of(name: str, existing: Iterable[str], *, case: bool) -> int:
     """Where the column stands; it must be there."""
     fold = str if case else str.lower
     return [fold(each) for each in existing].index(fold(name))
+
+
+def lookup_names(existing: Sequence[str], reserved: str) -> list[str]:
+    """Names for the same columns that Spark can look up: their own, or their places if one of them cannot be.
+
+    `mapInArrow` looks each column up by name, and takes a dot for a field, a backtick for a quote and "*" for all
+    columns; of names that differ in case only it finds several.
+
+    Args:
+        existing: The names of the columns.
+        reserved: A name that none of them may have.
+    """
+    is_plain = all(re.fullmatch(r"\w+", name) for name in existing)
+    folded = {name.lower() for name in [*existing, reserved]}
+    return list(existing) if is_plain and len(folded) > len(existing) else [f"_{n}" for n in range(len(existing))]
 
 
 def event_time_column(name: str, schema: StructType, position: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-__all__ = ["active_session", "share_of", "task_slots", "time_zone"]
+__all__ = ["active_session", "default_time_zone", "share_of", "task_slots", "time_zone"]
 
 # What to do where the slots cannot be told.
 ALL_CORES = (
@@ -38,6 +38,14 @@ def active_session() -> Any:
 def time_zone(session: Any) -> str:
     """The session's time zone, such as "UTC"."""
     return str(session.conf.get("spark.sql.session.timeZone"))
+
+
+def default_time_zone(session: Any) -> str | None:
+    """The time zone of sessions that set none: the driver's. None in a remote session, which does not know it."""
+    context = getattr(session, "_sc", None)
+    if context is None:
+        return None
+    return str(context._jvm.java.util.TimeZone.getDefault().getID())  # noqa: SLF001 - as Spark does
 
 
 def task_slots(session: Any) -> int:

@@ -12,19 +12,19 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.types import StructType
 
-from ._buckets import Buckets, bucket_ids
+from ._buckets import Buckets, bucket_ids, partitions_of_query
 from ._carry_over import CarryOver
 from ._enrichment import Enrichment
 from ._stateful import PAYLOAD, CarryingProcessor, unpacked
 
-__all__ = ["check_carry_over", "in_stages"]
+__all__ = ["HASH_COLUMN", "check_carry_over", "in_stages"]
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 MESSAGES = "pyspark.sql.streaming.proto.StateMessage_pb2"
 
 SLICES = "bucket int, place long, payload binary"
-CHOSEN = "__bucket"
+HASH_COLUMN = "__hash"
 
 
 def check_carry_over(carry_over: object, df: DataFrame) -> None:
@@ -57,24 +57,31 @@ def check_carry_over(carry_over: object, df: DataFrame) -> None:
 
 
 def in_stages(
-    df: DataFrame, work: Enrichment, carry_over: CarryOver, schema: StructType, keys: Sequence[str]
+    df: DataFrame,
+    work: Enrichment,
+    carry_over: CarryOver,
+    *,
+    existing: StructType,
+    schema: StructType,
+    key: Sequence[str],
 ) -> DataFrame:
     """The enriched DataFrame: rows are packed and spread over buckets, enriched with a state, and unpacked.
 
     Args:
-        df: Streaming.
+        df: Streaming, with names that Spark can look up.
         work: What becomes of a row.
         carry_over: The budget, and what else bounds the rows in the state.
+        existing: The user's columns, at the same places and with their own names.
         schema: That of the enriched rows.
-        keys: Columns whose rows must stay together and in order; none: rows go round.
+        key: Columns of `df` whose rows must stay together and in order; none: rows go round.
     """
-    session = df.sparkSession
-    ids = bucket_ids(session, int(str(session.conf.get("spark.sql.shuffle.partitions"))))
-    buckets = Buckets(ids, by_last_column=bool(keys))
-    processor: Any = CarryingProcessor(work, carry_over, tuple(df.columns), in_order=bool(keys))
+    planned = int(str(df.sparkSession.conf.get("spark.sql.shuffle.partitions")))
+    in_order = bool(key)
+    processor: Any = CarryingProcessor(work, carry_over, existing, planned, in_order=in_order)
+    names = tuple(existing.names)
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return buckets.run(batches)
+        return Buckets(bucket_ids(partitions_of_query(planned)), names, by_hash=in_order).run(batches)
 
     def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return unpacked(batches)
@@ -82,8 +89,8 @@ def in_stages(
     name = work.settings.function.name
     pack.__name__ = pack.__qualname__ = f"{name}: pack"
     unpack.__name__ = unpack.__qualname__ = f"{name}: unpack"
-    if keys:
-        df = df.withColumn(CHOSEN, F.pmod(F.hash(*keys), F.lit(len(ids))))
+    if in_order:
+        df = df.withColumn(HASH_COLUMN, F.hash(*key))
     stateful = (
         df.mapInArrow(pack, SLICES)
         .groupBy("bucket")

@@ -7,8 +7,10 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+from pyspark.sql.types import StructType
 
-from ._carried import Carried
+from ._buckets import partitions_of_query
+from ._carried import Carried, Origin
 from ._carry_over import CarryOver
 from ._enrichment import Enrichment
 from ._headline import headline_first
@@ -28,14 +30,19 @@ class CarryingProcessor:
     Args:
         work: What becomes of a row.
         carry_over: The budget, and what else bounds the rows in the state.
-        columns: The names of the input columns, which those of the rows in the state must be.
+        columns: The input columns, whose names and types those of the rows in the state must have.
+        partitions: Those of the stateful stage, where Spark does not say how many there are.
         in_order: Whether the order of a bucket's rows matters. Then all of a micro-batch's are read before the first.
     """
 
-    def __init__(self, work: Enrichment, carry_over: CarryOver, columns: tuple[str, ...], *, in_order: bool) -> None:
+    def __init__(
+        self, work: Enrichment, carry_over: CarryOver, columns: StructType, partitions: int, *, in_order: bool
+    ) -> None:
         self._work = work
         self._carry_over = carry_over
-        self._columns = columns
+        self._columns = columns.names
+        self._types = [field.dataType.simpleString() for field in columns.fields]
+        self._partitions = partitions
         self._in_order = in_order
 
     def init(self, handle: Any) -> None:
@@ -66,7 +73,8 @@ class CarryingProcessor:
         with headline_first():
             for batch in micro_batch.run(self._parts(state, payloads, now)):
                 yield pd.DataFrame({"payload": [to_payload(batch)]})
-        left = [(value,) for part in micro_batch.left() for value in part.to_state()]
+        origin = Origin(self._types, partitions_of_query(self._partitions))
+        left = [(value,) for part in micro_batch.left() for value in part.to_state(origin)]
         if left:
             self._state.put(left)
             self._handle.registerTimer(now + 1)  # not before the next micro-batch
@@ -74,22 +82,37 @@ class CarryingProcessor:
             self._state.clear()
 
     def _parts(self, state: list[bytes], payloads: Iterator[bytes], now: int) -> Iterator[Carried]:
-        for part in Carried.from_state(state):
-            names = tuple(part.batch.schema.names)
-            if names != self._columns:
-                raise ValueError(
-                    f"the rows that were carried over have the columns {', '.join(names)}, and the stream has now "
-                    f"{', '.join(self._columns)}: let the query drain before its columns change"
-                )
+        for part, origin in Carried.from_state(state):
+            self._check(part.batch.schema.names, origin)
             yield part
         for payload in payloads:
             yield Carried.fresh(from_payload(payload), now)
+
+    def _check(self, names: list[str], origin: Origin | None) -> None:
+        """Compare the query that carried the rows over with this one; an old release did not write all down."""
+        types = self._types if origin is None else origin.types
+        if (names, types) != (self._columns, self._types):
+            raise ValueError(
+                f"the rows that were carried over have the columns {_listed(names, types)}, and the stream has now "
+                f"{_listed(self._columns, self._types)}: let the query drain before its columns change"
+            )
+        partitions = partitions_of_query(self._partitions)
+        if self._in_order and origin is not None and origin.partitions != partitions:
+            raise ValueError(
+                f"the rows that were carried over are spread over {origin.partitions} partitions, and the query has "
+                f"now {partitions}: rows of one key would overtake each other. Set spark.sql.shuffle.partitions to "
+                f"{origin.partitions}"
+            )
 
     def _payloads(self, frames: Iterator[pd.DataFrame]) -> Iterator[bytes]:
         if not self._in_order:
             return (bytes(payload) for frame in frames for payload in frame["payload"])
         slices = sorted(each for frame in frames for each in zip(frame["place"], frame["payload"], strict=True))
         return (bytes(payload) for _, payload in slices)
+
+
+def _listed(names: list[str], types: list[str]) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in zip(names, types, strict=False))
 
 
 def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import trio
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
@@ -238,6 +239,77 @@ def test_a_query_that_is_started_again_goes_on_with_what_was_carried_over(
 
 
 @slow
+@pytest.mark.parametrize("wait", [keyed_wait, unordered_wait], ids=lambda wait: wait.__name__)
+def test_a_query_may_be_started_again_with_another_number_of_shuffle_partitions(
+    stream: Stream, service: Any, ask: Any, wait: Any
+) -> None:
+    """Spark keeps the checkpoint's number for the state; keys must go on to the buckets that have their heads."""
+    held = Held(service, *range(6))
+    stream.add(0, 6, team="id % 6")
+    key = {"key": "team"} if wait is keyed_wait else {}
+
+    def start(partitions: int) -> None:
+        stream.session.conf.set("spark.sql.shuffle.partitions", partitions)
+        df = wait(stream.read(), ask, "answer string", timeout=600.0, carry_over=SHORT, inputs=["id"], **key)
+        stream.start(df)
+
+    try:
+        start(2)
+        service.wait_until(lambda: all(service.calls.count(str(n)) > 1 for n in range(6)))  # they were in the state
+        stream.stop()
+        stream.add(6, 18, team="id % 6")
+        before = Counter(service.calls)
+        start(3)
+        stream.until(lambda rows: any(each["numInputRows"] for each in stream.query.recentProgress))
+        service.wait_until(lambda: all(service.calls.count(str(n)) > before[str(n)] + 1 for n in range(6)))
+        held.release()
+        assert ids(stream.until(lambda rows: len(rows) >= 18)) == list(range(18))
+    finally:
+        stream.session.conf.set("spark.sql.shuffle.partitions", 2)
+    if wait is keyed_wait:
+        for team in range(6):
+            calls = [int(each) for each in service.calls if int(each) % 6 == team]
+            assert calls == sorted(calls)
+
+
+@slow
+def test_a_column_of_another_type_is_refused_while_rows_are_carried_over(
+    stream: Stream, service: Any, ask: Any
+) -> None:
+    Held(service, 0)
+    stream.add(0, 1, number="cast(id as float)")
+
+    def start(kind: str) -> None:
+        df = stream.read().withColumn("number", F.col("number").cast(kind))
+        stream.start(unordered_wait(df, ask, "answer string", timeout=600.0, carry_over=SHORT, inputs=["id"]))
+
+    start("float")
+    service.wait_until(lambda: service.calls.count("0") > 1)
+    stream.stop()
+    stream.add(1, 2, number="cast(id as float)")
+    start("double")
+    with pytest.raises(
+        StreamingQueryException, match=r"columns id bigint, number float, and the stream has now id .*dou"
+    ):
+        stream.query.awaitTermination(PATIENCE)
+
+
+@slow
+def test_columns_of_any_name_are_carried_over_and_may_be_keys(stream: Stream, service: Any, ask: Any) -> None:
+    held = Held(service, 0)
+    stream.add(0, 4)
+    df = stream.read().selectExpr("id as `the.id`", "id % 2 as `a``b`")
+    options: dict[str, Any] = {"key": ["a`b"], "inputs": ["the.id"], "carry_over": SHORT}
+    out = keyed_wait(df, ask, "answer string", timeout=600.0, **options)
+    assert out.columns == ["the.id", "a`b", "answer"]
+    stream.start(out.toDF("id", "key", "answer"))
+    assert ids(stream.until(lambda rows: len(rows) == 2)) == [1, 3]
+    held.release()
+    assert ids(stream.until(lambda rows: len(rows) >= 4)) == [0, 1, 2, 3]
+    assert [each for each in service.calls if each in {"1", "3"}] == ["1", "3"]
+
+
+@slow
 def test_a_micro_batch_that_the_sink_has_and_the_checkpoint_has_not_is_not_made_twice(
     stream: Stream, service: Any, ask: Any
 ) -> None:
@@ -266,7 +338,7 @@ def test_a_micro_batch_that_the_sink_has_and_the_checkpoint_has_not_is_not_made_
 
 @pytest.mark.parametrize("partitions", [1, 2, 7])
 def test_each_bucket_has_a_partition_of_its_own(session: SparkSession, partitions: int) -> None:
-    found = bucket_ids(session, partitions)
+    found = bucket_ids(partitions)
     rows = session.createDataFrame([(each,) for each in found], "bucket int").repartition(partitions, "bucket")
     assert sorted(row.p for row in rows.select(F.spark_partition_id().alias("p")).collect()) == list(range(partitions))
 

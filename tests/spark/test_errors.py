@@ -197,3 +197,11 @@ def test_an_open_that_fails_reaches_the_driver(numbers: DataFrame) -> None:
             return id
 
     assert told(enriched(numbers, "ordered", Shut()))[-1] == "ConnectionError: no route to the service"
+
+
+def test_an_exception_whose_text_cannot_be_encoded_reaches_the_driver_with_escapes(numbers: DataFrame) -> None:
+    async def read(id: int) -> int:  # noqa: A002 - the column is called so
+        raise OSError("cannot open caf\udce9.txt")
+
+    lines = told(ordered_wait(numbers.where("id = 7"), read, "result long", timeout=30.0))
+    assert "OSError: cannot open caf\\udce9.txt" in lines

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -149,3 +150,98 @@ def test_a_date_comes_as_it_goes(spark: SparkSession) -> None:
 
     df = spark.sql("select explode(array(date'2013-03-09', date'1969-12-31')) as day")
     assert [row[0] for row in df.select(day_after("day")).collect()] == [date(2013, 3, 10), date(1970, 1, 1)]
+
+
+REQUIRED = T.StructType([T.StructField("v", T.LongType(), nullable=False)])
+
+
+@pytest.mark.parametrize("on_error", ["null", "column"])
+def test_a_row_that_failed_is_null_whatever_the_schema_says(spark: SparkSession, tmp_path: Path, on_error: Any) -> None:
+    async def odd(id: int) -> int | None:  # noqa: A002 - the column is called so
+        if id % 2:
+            raise ValueError("odd")
+        return id or None
+
+    out = ordered_wait(spark.range(0, 6, 1, 1), odd, REQUIRED, timeout=30.0, on_error=on_error)
+    assert out.schema["v"].nullable
+    assert [row.v for row in out.collect()] == [None, None, 2, None, 4, None]
+    assert out.where("v is null").count() == 4
+    out.write.parquet(str(tmp_path / "out"))
+    assert spark.read.parquet(str(tmp_path / "out")).where("v is null").count() == 4
+
+
+@pytest.mark.parametrize("door", ["column", "rows"])
+def test_a_none_inside_a_result_that_is_declared_not_null_is_the_failure_of_its_row(
+    spark: SparkSession, door: str
+) -> None:
+    kind = T.StructType([T.StructField("a", REQUIRED), T.StructField("b", T.ArrayType(T.LongType(), False))])
+
+    async def some(id: int) -> dict[str, Any]:  # noqa: A002 - the column is called so
+        return {"a": {"v": None if id == 1 else id}, "b": [None if id == 2 else id]}
+
+    df = spark.range(0, 4, 1, 1)
+    if door == "column":
+        made = df.select(async_pandas_udf(some, kind, timeout=30.0, on_error="column")("id").alias("x"))
+        out = made.selectExpr("x.result.a", "x.result.b", "x.error.message")
+    else:
+        out = ordered_wait(df, some, kind, timeout=30.0, on_error="column").selectExpr("a", "b", "error.message")
+    rows = out.collect()
+    assert [row.a and row.a.v for row in rows] == [0, None, None, 3]
+    assert [row.b for row in rows] == [[0], None, None, [3]]
+    messages = [row.message for row in rows]
+    assert (messages[0], messages[3]) == (None, None)
+    assert "returned None for a.v, which is NOT NULL: declare it nullable, for row (1)" in messages[1]
+    assert "returned None for b.element, which is NOT NULL: declare it nullable, for row (2)" in messages[2]
+
+
+@pytest.mark.parametrize("door", ["column", "rows"])
+def test_char_and_varchar_are_strings_of_bounded_length(spark: SparkSession, door: str) -> None:
+    async def some(id: int) -> tuple[str, list[str]]:  # noqa: A002 - the column is called so
+        return "x" * id, ["y" * id]
+
+    df, kind = spark.range(0, 6, 1, 1), "c char(4), v array<varchar(3)>"
+    if door == "column":
+        made = df.select(
+            async_pandas_udf(
+                some, f"struct<{kind.replace(' ', ':')}>".replace(",:", ","), timeout=30.0, on_error="null"
+            )("id").alias("x")
+        )
+        out = made.select("x.*")
+    else:
+        out = ordered_wait(df, some, kind, timeout=30.0, on_error="null").drop("id")
+    expected = [(("x" * n).ljust(4), ["y" * n]) for n in range(4)]
+    assert [tuple(row) for row in out.collect()] == [*expected, (None, None), (None, None)]
+
+
+def test_a_column_takes_the_time_zone_of_the_session_that_runs_the_query(spark: SparkSession) -> None:
+    """And not of the one that is active where the column is made."""
+
+    @async_pandas_udf("timestamp", timeout=30.0)
+    async def noon(id: int) -> datetime:  # noqa: A002 - the column is called so
+        return datetime(2020, 1, 1, 12)
+
+    tokyo = spark.newSession()
+    tokyo.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    unset = spark.newSession()
+    unset.conf.unset("spark.sql.session.timeZone")
+    for session in (spark, tokyo, unset):
+        out = session.range(1).select(noon("id").alias("x"))
+        assert out.selectExpr("cast(x as string) as x").first()["x"] == "2020-01-01 12:00:00"  # type: ignore[index]
+    spark.range(1)  # the tests' session is the active one again
+
+
+def test_an_input_without_an_equal_in_python_is_the_failure_of_its_row(spark: SparkSession) -> None:
+    async def one(*values: Any) -> int:
+        return 1
+
+    df = spark.sql("""
+        select 0 as n, map(struct('a'), 1) as keyed, timestamp'2020-01-01' as at
+        union all select 1, map(), timestamp'+12000-01-01'
+        union all select 2, map(), timestamp'2020-01-01'
+    """)
+    out = ordered_wait(df, one, "v int", inputs=["keyed", "at"], timeout=30.0, on_error="column")
+    rows = {row.n: row for row in out.select("n", "v", "error").collect()}
+    assert [rows[n].v for n in range(3)] == [None, None, 1]
+    assert "unhashable type" in rows[0].error.message
+    assert "the value of input 2, timestamp[us" in rows[1].error.message
+    assert rows[2].error is None

@@ -105,6 +105,48 @@ def test_a_batch_larger_than_the_buffer_is_the_only_one_that_is_held(rows: Any, 
     assert out == 400
 
 
+def test_no_further_batch_is_read_while_the_rows_under_way_came_with_too_many_bytes(
+    rows: Any, settings: Any, gate: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(udfs._bridge, "BUFFER_BYTES", 24)  # three rows of one int64
+    second_is_read = gate()
+    out = 0
+    under_way_when_read = []
+
+    def batches() -> Iterator[Any]:
+        for number in range(10):
+            under_way_when_read.append(2 * number - out)
+            if number == 1:
+                second_is_read.open()
+            yield rows([0, 1], number)
+
+    async def wait(value: int) -> int:
+        await second_is_read.wait()
+        return value
+
+    for chunk in enrich(batches(), settings(wait, capacity=100)):
+        out += len(chunk)
+    assert under_way_when_read[:2] == [0, 2]  # nothing had come out yet
+    assert max(under_way_when_read) < 3
+    assert out == 20
+
+
+def test_a_batch_of_too_many_bytes_is_read_once_no_other_is_held(
+    rows: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(udfs._bridge, "BUFFER_BYTES", 1)
+    assert values(enrich(iter([rows([n, n]) for n in range(5)]), settings(double))) == [0, 0, 2, 2, 4, 4, 6, 6, 8, 8]
+
+
+def test_with_a_budget_that_is_spent_every_batch_is_read_whatever_its_bytes(
+    rows: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their rows go into the state; who waited for them would wait for calls that the budget gives up."""
+    monkeypatch.setattr(udfs._bridge, "BUFFER_BYTES", 1)
+    chunks = enrich(iter([rows([n]) for n in range(5)]), settings(never), Budget(0.0, most=5))
+    assert values(chunks) == []
+
+
 def last_first(count: int) -> Any:
     """A function whose calls, with 0 to count - 1, all run at once and end in falling order."""
     done = [trio.Event() for _ in range(count)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from itertools import chain
 from random import Random
 from typing import Any
@@ -11,8 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import udfs._carry
 from udfs._carry import Carry
 from udfs._rows import Row
+from udfs._slices import ranges
 
 TYPES = {
     "null": (pa.null(), None),
@@ -39,6 +42,13 @@ def rows_at(*places: tuple[int, int]) -> list[Row]:
     return [Row((), number, index) for number, index in places]
 
 
+def take(carry: Carry, rows: list[Row]) -> pa.RecordBatch:
+    """The only batch; the rows have come out then."""
+    [found] = carry.take(rows)
+    carry.release(rows)
+    return found
+
+
 @pytest.fixture
 def carry() -> Carry:
     return Carry()
@@ -50,40 +60,36 @@ def column(found: pa.RecordBatch) -> list[Any]:
 
 def test_rows_of_one_batch_come_back_in_the_order_asked_for(carry: Carry) -> None:
     number = carry.add(batch("a", "b", "c"))
-    assert column(carry.take(rows_at((number, 2), (number, 0)))) == ["c", "a"]
+    assert column(take(carry, rows_at((number, 2), (number, 0)))) == ["c", "a"]
 
 
 def test_rows_of_several_batches_come_back_in_the_order_asked_for(carry: Carry) -> None:
     one, two, three = carry.add(batch(1, 2)), carry.add(batch(3)), carry.add(batch(4, 5))
-    found = carry.take(rows_at((three, 1), (one, 1), (two, 0), (three, 0), (one, 0)))
+    found = take(carry, rows_at((three, 1), (one, 1), (two, 0), (three, 0), (one, 0)))
     assert column(found) == [5, 2, 3, 4, 1]
 
 
 def test_a_batch_is_let_go_when_the_last_of_its_rows_has_come_out(carry: Carry) -> None:
     one, two = carry.add(batch(1, 2)), carry.add(batch(3))
-    carry.take(rows_at((one, 1)))
+    take(carry, rows_at((one, 1)))
     assert set(carry._held) == {one, two}
-    carry.take(rows_at((two, 0)))
+    take(carry, rows_at((two, 0)))
     assert set(carry._held) == {one}
-    carry.take(rows_at((one, 0)))
+    take(carry, rows_at((one, 0)))
     assert set(carry._held) == set()
 
 
 def test_a_row_comes_as_often_as_it_is_asked_for(carry: Carry) -> None:
     one, two = carry.add(batch("a", "b")), carry.add(batch("c"))
-    found = carry.take(rows_at((one, 1), (two, 0), (one, 0)), [2, 0, 3])
+    [found] = carry.take(rows_at((one, 1), (one, 1), (one, 0), (one, 0), (one, 0)), 3)
     assert column(found) == ["b", "b", "a", "a", "a"]
+    carry.release(rows_at((one, 1), (two, 0), (one, 0)))
     assert carry._held == {}
 
 
-@pytest.mark.parametrize("places", [[(0, 0), (0, 1)], [(0, 0), (1, 0), (0, 1)]])
-def test_rows_without_outputs_leave_an_empty_batch_of_the_same_schema(carry: Carry, places: Any) -> None:
-    carry.add(batch("a", "b"))
-    carry.add(batch("c"))
-    found = carry.take(rows_at(*places), [0] * len(places))
-    assert found.num_rows == 0
-    assert found.schema.names == ["n"]
-    assert set(carry._held) == {1} - {number for number, _ in places}
+def test_no_rows_are_no_batch(carry: Carry) -> None:
+    carry.add(batch("a"))
+    assert list(carry.take([])) == []
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -92,7 +98,7 @@ def test_every_type_comes_back_bit_for_bit(carry: Carry, name: str) -> None:
     made = pa.RecordBatch.from_arrays([pa.array([value, None, value], kind)], names=[name])
     carry.add(made)
     carry.add(made)
-    found = carry.take(rows_at((1, 1), (0, 0), (0, 1), (1, 0), (0, 2), (1, 2)))
+    found = take(carry, rows_at((1, 1), (0, 0), (0, 1), (1, 0), (0, 2), (1, 2)))
     assert found.schema.field(0).type == kind
     assert found.column(0).to_pylist() == pa.array([None, value, None, *[value] * 3], kind).to_pylist()
 
@@ -101,7 +107,7 @@ def test_columns_of_the_same_name_are_told_apart(carry: Carry) -> None:
     twins = pa.RecordBatch.from_arrays([pa.array([1, 2]), pa.array(["a", "b"])], names=["n", "n"])
     for _ in range(2):
         carry.add(twins)
-    found = carry.take(rows_at((0, 1), (1, 0)))
+    found = take(carry, rows_at((0, 1), (1, 0)))
     assert [each.to_pylist() for each in found.columns] == [[2, 1], ["b", "a"]]
 
 
@@ -117,7 +123,28 @@ def test_any_order_in_any_pieces_gives_each_row_once(carry: Carry) -> None:
     while places:
         size = random.randint(1, 17)
         piece, places = places[:size], places[size:]
-        assert column(carry.take(rows_at(*piece))) == [1000 * number + index for number, index in piece]
+        assert column(take(carry, rows_at(*piece))) == [1000 * number + index for number, index in piece]
         pieces.append(piece)
     assert len(list(chain(*pieces))) == sum(sizes)
     assert carry._held == {}
+
+
+def test_a_straggler_does_not_hold_the_rows_that_have_come_out(carry: Carry) -> None:
+    texts = [f"{number:1000}" for number in range(100)]
+    number = carry.add(batch(*texts))
+    before = carry._held[number].nbytes
+    carry.release(rows_at(*((number, index) for index in range(100) if index not in {40, 41})))
+    assert carry._held[number].nbytes < before / 40
+    carry.release(rows_at((number, 40)))
+    assert column(take(carry, rows_at((number, 41)))) == [texts[41]]
+    assert carry._held == {}
+
+
+def test_rows_that_could_be_too_large_together_come_in_several_batches(
+    carry: Carry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(udfs._carry, "_SAFE_BYTES", 0)
+    monkeypatch.setattr(udfs._carry, "ranges", partial(ranges, limit=2_500))
+    number = carry.add(batch(*["a" * 1_000, "b" * 1_000, "c" * 5_000, "d"]))
+    found = [column(each) for each in carry.take(rows_at(*[(number, n) for n in (0, 1, 1, 2, 3)]), 2)]
+    assert [[text[0] for text in each] for each in found] == [["a", "b"], ["b"], ["c"], ["d"]]

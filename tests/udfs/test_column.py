@@ -12,6 +12,7 @@ from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
 from tests.naming import told
 from udfs._column import AsyncPandasUDF, _Work, async_pandas_udf
 from udfs._results import ResultTypeError
+from udfs._zone import Zone
 
 POINT = T.StructType([T.StructField("x", T.DoubleType()), T.StructField("y", T.LongType())])
 
@@ -23,7 +24,7 @@ async def fail_on_two(value: int) -> int:
 
 
 def work(settings: Any, function: Any, kind: T.DataType = T.LongType(), **more: Any) -> _Work:  # noqa: B008
-    return _Work(settings(function, **more), kind, "UTC")
+    return _Work(settings(function, **more), kind, Zone("UTC"))
 
 
 def out_of(made: _Work, *batches: Any) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -12,9 +13,12 @@ import pytest
 import trio
 from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
 
+import udfs._carry
+import udfs._slices
 from udfs._dataframe import _names
 from udfs._enrichment import Enrichment
 from udfs._results import ResultTypeError
+from udfs._slices import ranges
 
 DOUBLE = T.StructType([T.StructField("temp", T.DoubleType())])
 TWO = T.StructType([T.StructField("temp", T.DoubleType()), T.StructField("wind", T.LongType())])
@@ -258,3 +262,57 @@ def test_keyed_rows_of_one_key_are_called_one_at_a_time_and_keep_their_order(run
         assert marks == sorted(marks)
     assert calls[:2] == [1, 1]  # a slow key does not hold up the other
     assert sorted(calls) == [0, 0, 0, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("flatten", [False, True])
+def test_large_rows_come_out_in_several_batches_each_beside_its_own_result(
+    run: Any, monkeypatch: pytest.MonkeyPatch, flatten: bool
+) -> None:
+    """As large input rows do, so do large results, and small rows with many outputs."""
+    monkeypatch.setattr(udfs._slices, "SLICE_BYTES", 3_000)
+    monkeypatch.setattr(udfs._carry, "_SAFE_BYTES", 0)
+    monkeypatch.setattr(udfs._carry, "ranges", partial(ranges, limit=2_500))
+    added = T.StructType([T.StructField("a", T.StringType()), T.StructField("n2", T.LongType())])
+
+    async def call(value: int) -> Any:
+        result = {"a": str(value) * 1_000, "n2": "misfit" if value == 3 else value}
+        return [result] * (value % 3) if flatten else result
+
+    batches = list(
+        run(
+            call,
+            [batch(*range(8), text=[str(n) * 1_000 for n in range(8)])],
+            added=added,
+            flatten=flatten,
+            on_error="null",
+        )
+    )
+    assert max(each.num_rows for each in batches) <= 2
+    expected = [n for n in range(8) for _ in range(n % 3 if flatten else 1)]
+    rows = rows_of(batches)
+    assert [row["n"] for row in rows] == expected
+    assert [row["n2"] for row in rows] == [None if n == 3 else n for n in expected]
+    assert all(row["text"] == str(row["n"]) * 1_000 for row in rows)
+
+
+def test_columns_of_one_name_come_out_under_names_that_differ(run: Any) -> None:
+    """Spark reads the columns by position, and would lose one of them."""
+    twins = pa.RecordBatch.from_arrays([pa.array([1]), pa.array(["a"])], names=["n", "n"])
+    [out] = run(halve, [twins])
+    assert [each.to_pylist() for each in out.columns] == [[1], ["a"], [0.5]]
+    assert len(set(out.schema.names)) == 3
+
+
+def test_a_row_whose_input_has_no_equal_in_python_is_not_called_and_keeps_its_place(run: Any) -> None:
+    calls: list[Any] = []
+
+    async def call(value: Any) -> float:
+        calls.append(value)
+        return 0.5
+
+    times = pa.array([0, 253_402_300_800_000_000, 0], pa.timestamp("us"))
+    batches = [pa.RecordBatch.from_pydict({"at": times, "n": [1, 2, 3]})]
+    out = rows_of(each.drop_columns("at") for each in run(call, batches, on_error="column"))
+    assert [(row["n"], row["temp"]) for row in out] == [(1, 0.5), (2, None), (3, 0.5)]
+    assert len(calls) == 2
+    assert (out[1]["error"]["type"], out[1]["error"]["attempts"]) == ("ValueError", 0)

@@ -108,3 +108,31 @@ def test_leaving_is_no_failure() -> None:
     generator.close()  # type: ignore[attr-defined]
     with headline_first():
         pass
+
+
+class CafeError(OSError):
+    pass
+
+
+def read() -> None:
+    error = CafeError("cannot open caf\udce9.txt")
+    error.add_note("row ('caf\udce9')")
+    raise error
+
+
+def test_an_exception_whose_text_cannot_be_encoded_is_raised_with_a_text_that_can() -> None:
+    with pytest.raises(Exception, match=r"^cannot open caf\\udce9\.txt\n") as caught, headline_first():
+        read()
+    text = told(caught.value)
+    assert text.encode().decode() == text
+    assert "CafeError: cannot open caf\\udce9.txt\nrow ('caf\\udce9')\n" in text
+    assert "in read" in text  # its traceback
+
+
+def test_an_exception_whose_str_raises_is_raised_as_itself() -> None:
+    class MuteError(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+    with pytest.raises(MuteError), headline_first():
+        raise MuteError

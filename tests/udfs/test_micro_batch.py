@@ -15,7 +15,7 @@ from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
 import udfs._micro_batch
 from udfs import CarriedTooLongError, CarryOver
 from udfs._budget import Budget
-from udfs._carried import Carried
+from udfs._carried import Carried, Origin
 from udfs._enrichment import Enrichment
 from udfs._micro_batch import MicroBatch
 
@@ -37,11 +37,11 @@ def run(settings: Any) -> Callable[..., tuple[list[Any], list[Carried]]]:
     """The rows that come out of a micro-batch of these, and what is left for the next."""
 
     def go(function: Any, parts: Any, *, most: int = 0, max_age: float = 600.0, now: int = 0, **more: Any) -> Any:
-        flatten = more.pop("flatten", False)
+        flatten, drop = more.pop("flatten", False), more.pop("drop", [])
         made = settings(function, mode="unordered", **more)
         work = Enrichment(made, TWICE, "UTC", inputs=(0,), flatten=flatten)
         micro_batch = MicroBatch(work, CarryOver(budget=1.0, most=most, max_age=max_age), now)
-        out = [row for each in micro_batch.run(iter(parts)) for row in each.to_pylist()]
+        out = [row for each in micro_batch.run(iter(parts)) for row in each.drop_columns(drop).to_pylist()]
         return out, micro_batch.left()
 
     return go
@@ -93,7 +93,8 @@ def test_what_is_unfinished_is_left_in_its_order_with_its_time_and_its_calls(run
 def test_from_micro_batch_to_micro_batch_each_row_comes_out_once(run: Any) -> None:
     function = Stubborn()
     first, left = run(function, function.until_called(10, [Carried.fresh(batch(*range(10)), 0)]), most=5)
-    state = Carried.from_state(value for each in left for value in each.to_state())
+    written = [value for each in left for value in each.to_state(Origin(["bigint"], 1))]
+    state = [part for part, _ in Carried.from_state(written)]
     again, left = run(function, function.until_called(5, state), most=5, now=1)
     assert again == []
     function.hangs = False
@@ -161,3 +162,31 @@ def test_the_time_zone_of_the_session_may_change_in_between(run: Any) -> None:
 
     out, _ = run(twice, [Carried.fresh(at("UTC"), 0), Carried.fresh(at("Asia/Tokyo"), 0)])
     assert [row["ts"].timestamp() for row in out] == [0.0, 0.0]
+
+
+def test_a_row_whose_input_has_no_equal_in_python_fails_without_a_call_and_is_not_left(run: Any) -> None:
+    rows = pa.RecordBatch.from_pydict({"at": pa.array([0, 253_402_300_800_000_000], pa.timestamp("us"))})
+    calls: list[Any] = []
+
+    async def count(value: Any) -> int:
+        calls.append(value)
+        return len(calls)
+
+    out, left = run(count, [Carried.fresh(rows.append_column("n", pa.array([1, 2])), 0)], on_error="null", drop="at")
+    assert [(row["n"], row["twice"]) for row in out] == [(1, 1), (2, None)]
+    assert (len(calls), left) == (1, [])
+
+
+@pytest.mark.parametrize(
+    "new",
+    [pa.array([0.1], pa.float64()), pa.array([1], pa.int64()), pa.array([0], pa.timestamp("us"))],
+    ids=lambda new: str(new.type),
+)
+def test_rows_of_other_types_than_those_that_were_carried_over_are_refused_and_not_cast(run: Any, new: Any) -> None:
+    """An old release did not write Spark's types down."""
+    old = pa.array([0], pa.timestamp("us", "UTC")) if pa.types.is_timestamp(new.type) else pa.array([0.5], pa.float32())
+    parts = [Carried.fresh(batch(1, v=old), 0), Carried.fresh(batch(2, v=new), 0)]
+    with pytest.raises(
+        ValueError, match=r"carried over have the columns n int64, v .*, and the stream has now .* drain"
+    ):
+        run(twice, parts)

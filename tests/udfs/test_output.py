@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
 
-from udfs._output import ERROR_TYPE, Output, error_array
+from udfs._output import ERROR_TYPE, Output, error_array, metadata_array
 from udfs._results import ResultTypeError, arrow_type
 from udfs._rows import Failure
 
@@ -18,21 +20,27 @@ def output(kind: T.DataType = T.LongType(), on_error: Any = "raise") -> Output: 
     return Output(kind, zone="UTC", on_error=on_error, name="look_up")
 
 
+def array_of(made: Output, rows: Any, values: Any) -> Any:
+    """The only array."""
+    [array] = made.arrays(rows, values)
+    return array
+
+
 def test_results_become_an_array_of_the_declared_type(rows: Any) -> None:
-    array = output().array(rows("abc"), [1, None, 3])
+    array = array_of(output(), rows("abc"), [1, None, 3])
     assert array.type == arrow_type(T.LongType())
     assert array.to_pylist() == [1, None, 3]
 
 
 def test_no_rows_are_an_empty_array_of_the_declared_type() -> None:
-    array = output(POINT).array([], [])
+    array = array_of(output(POINT), [], [])
     assert array.type == arrow_type(POINT)
     assert len(array) == 0
 
 
 def test_a_misfit_is_an_error_that_names_function_value_type_and_row(rows: Any) -> None:
     with pytest.raises(ResultTypeError) as caught:
-        output().array(rows("abc"), [1, "two", 3])
+        array_of(output(), rows("abc"), [1, "two", 3])
     message = str(caught.value)
     assert message.startswith("look_up returned str 'two', which is no bigint (")
     assert message.endswith(", for row ('b')")
@@ -40,25 +48,25 @@ def test_a_misfit_is_an_error_that_names_function_value_type_and_row(rows: Any) 
 
 def test_a_misfit_of_a_struct_says_what_the_difference_is(rows: Any) -> None:
     with pytest.raises(ResultTypeError) as caught:
-        output(POINT).array(rows("ab"), [(1.0, 2), {"x": 1.0}])
+        array_of(output(POINT), rows("ab"), [(1.0, 2), {"x": 1.0}])
     assert str(caught.value) == "look_up returned dict {'x': 1.0} without y, for row ('b')"
 
 
 def test_a_misfit_deep_inside_is_found_too(rows: Any) -> None:
     with pytest.raises(ResultTypeError, match=r"no array<struct<x:double,y:bigint>>.*row \('a'\)"):
-        output(T.ArrayType(POINT)).array(rows("a"), [[(1.0, 2), (1.0, "two")]])
+        array_of(output(T.ArrayType(POINT)), rows("a"), [[(1.0, 2), (1.0, "two")]])
 
 
 def test_a_huge_misfit_is_shortened(rows: Any) -> None:
     with pytest.raises(ResultTypeError) as caught:
-        output().array(rows("a"), ["x" * 100_000])
+        array_of(output(), rows("a"), ["x" * 100_000])
     assert len(str(caught.value)) < 400
 
 
 @pytest.mark.parametrize("on_error", ["null", "column"])
 def test_a_misfit_becomes_null_and_harms_no_neighbour(rows: Any, on_error: Any) -> None:
     batch = rows("abcde")
-    array = output(POINT, on_error).array(batch, [(1.0, 1), "two", None, (4.0, "four"), {"x": 5.0, "y": 5}])
+    array = array_of(output(POINT, on_error), batch, [(1.0, 1), "two", None, (4.0, "four"), {"x": 5.0, "y": 5}])
     assert array.to_pylist() == [{"x": 1.0, "y": 1}, None, None, None, {"x": 5.0, "y": 5}]
     assert [row.failure is not None for row in batch] == [False, True, False, True, False]
     assert isinstance(batch[1].failure.exception, ResultTypeError)
@@ -67,14 +75,14 @@ def test_a_misfit_becomes_null_and_harms_no_neighbour(rows: Any, on_error: Any) 
 def test_a_misfits_failure_says_how_often_and_how_long_it_was_called(rows: Any) -> None:
     [row] = rows("a")
     row.attempts, row.seconds = 3, 1.5
-    output(on_error="column").array([row], ["one"])
+    array_of(output(on_error="column"), [row], ["one"])
     assert (row.failure.attempts, row.failure.seconds) == (3, 1.5)
 
 
 def test_a_row_that_failed_before_keeps_its_failure(rows: Any) -> None:
     failed, misfit = rows("ab")
     failed.failure = Failure(ConnectionError("no route"), 1, 0.5)
-    output(on_error="column").array([failed, misfit], [None, "two"])
+    array_of(output(on_error="column"), [failed, misfit], [None, "two"])
     assert repr(failed.failure.exception) == "ConnectionError('no route')"
 
 
@@ -92,6 +100,69 @@ def test_the_result_of_a_function_whose_repr_raises_is_told_all_the_same(rows: A
             raise RuntimeError("do not look at me")
 
     with pytest.raises(ResultTypeError, match=r"returned Shy .*row \('a'\)"):
-        output().array(rows("a"), [Shy()])
+        array_of(output(), rows("a"), [Shy()])
     with pytest.raises(ResultTypeError, match=r"returned Shy .*row \('a'\)"):
-        output(POINT).array(rows("a"), [Shy()])
+        array_of(output(POINT), rows("a"), [Shy()])
+
+
+def test_a_generator_beside_a_misfit_is_read_once_and_keeps_its_items(rows: Any) -> None:
+    batch = rows("abcd")
+    numbers = output(T.ArrayType(T.LongType()), "column")
+    values = [(n for n in [1, 2]), "misfit", iter([2**70]), {3: None}.keys()]
+    assert array_of(numbers, batch, values).to_pylist() == [[1, 2], None, None, [3]]
+    assert [row.failure is not None for row in batch] == [False, True, True, False]
+
+
+def test_a_generator_that_raises_is_a_misfit_of_its_row(rows: Any) -> None:
+    def broken() -> Iterator[int]:
+        yield 1
+        raise ConnectionError("reset by peer")
+
+    batch = rows("ab")
+    array = array_of(output(T.ArrayType(T.LongType()), "column"), batch, [broken(), [2]])
+    assert array.to_pylist() == [None, [2]]
+    assert "reset by peer" in str(batch[0].failure.exception)
+
+
+REQUIRED = T.StructType([T.StructField("x", T.LongType(), nullable=False), T.StructField("y", T.LongType())])
+
+
+@pytest.mark.parametrize("show_values", [True, False])
+def test_a_none_in_a_not_null_field_is_a_misfit_that_names_the_row_and_the_field(rows: Any, show_values: bool) -> None:
+    made = Output(REQUIRED, zone="UTC", on_error="raise", name="look_up", show_values=show_values)
+    message = r"^look_up returned None for x, which is NOT NULL: declare it nullable, for row \('b'\)$"
+    with pytest.raises(ResultTypeError, match=message):
+        made.arrays(rows("ab"), [{"x": 1, "y": None}, {"x": None, "y": 2}])
+
+
+def test_values_that_one_array_cannot_hold_come_as_several(rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow itself splits what has more than 2 GiB; here it is made to split after each value."""
+    made = output(T.StringType())
+    split = lambda values: pa.chunked_array([[value] for value in values], pa.string())  # noqa: E731 - it is short
+    monkeypatch.setattr(made, "_made", split)
+    assert [each.to_pylist() for each in made.arrays(rows("ab"), ["x", "y"])] == [["x"], ["y"]]
+
+
+class MuteError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize(
+    ("exception", "kind", "message"),
+    [
+        (MuteError(), "MuteError", "<str() of the exception raised RuntimeError>"),
+        (OSError("cannot open caf\udce9.txt"), "OSError", r"cannot open caf\udce9.txt"),
+        (type("B" * 5_000, (Exception,), {})("x"), "B" * 200, "x"),
+        (ValueError("x" * 5_000), "ValueError", "x" * 2_000 + "… (5,000 characters)"),
+    ],
+    ids=["mute", "surrogate", "name", "long"],
+)
+def test_whatever_the_exception_is_its_error_and_metadata_can_be_stored(
+    rows: Any, exception: Exception, kind: str, message: str
+) -> None:
+    [row] = rows("a")
+    row.failure = Failure(exception, 1, 0.5)
+    [error] = error_array([row]).to_pylist()
+    assert (error["type"], error["message"]) == (kind, message)
+    assert metadata_array([row]).to_pylist()[0]["error"] == kind

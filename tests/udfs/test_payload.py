@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import udfs._payload
+import udfs._slices
 from udfs._payload import from_payload, in_payloads, to_payload
 
 VALUES: dict[str, tuple[pa.DataType, Any]] = {
@@ -56,3 +57,10 @@ def test_many_rows_make_several_payloads_and_none_make_none(monkeypatch: pytest.
     assert [part.num_rows for part in parts] == [3, 3, 1]
     assert pa.Table.from_batches(parts).combine_chunks().to_batches()[0].equals(batch)
     assert list(in_payloads(batch.slice(0, 0))) == []
+
+
+def test_wide_rows_make_payloads_of_bounded_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(udfs._slices, "SLICE_BYTES", 2_500)
+    batch = pa.RecordBatch.from_pydict({"text": ["x" * 1000] * 5})
+    parts = [from_payload(each) for each in in_payloads(batch)]
+    assert [part.num_rows for part in parts] == [1, 2, 2]

@@ -13,11 +13,13 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from pyspark.sql import Row
 from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
 
-from udfs._results import ResultTypeError, arrow_type, converter, to_array
+from udfs._results import NullFieldError, ResultTypeError, arrow_type, converter, plan_type
+from udfs._scalars import _time
 
 ZONE = "America/New_York"
 NEW_YORK = ZoneInfo(ZONE)
@@ -42,7 +44,8 @@ OldPoint = namedtuple("OldPoint", "x y")  # noqa: PYI024 - the untyped kind is a
 
 
 def array(kind: T.DataType, *values: Any, zone: str = ZONE) -> Any:
-    return to_array(values, converter(kind, zone), arrow_type(kind))
+    convert = converter(kind, zone) or (lambda value: value)
+    return pa.array([convert(value) for value in values], arrow_type(kind), from_pandas=False)
 
 
 def back(kind: T.DataType, value: Any, zone: str = ZONE) -> Any:
@@ -101,9 +104,20 @@ def test_nan_stays_nan_and_does_not_become_null() -> None:
         (T.ArrayType(T.LongType()), np.array([1, 2]), [1, 2]),
         (T.ArrayType(T.LongType()), (1, 2), [1, 2]),
         (T.DecimalType(10, 2), 3, Decimal("3.00")),
-        (T.DateType(), datetime(2013, 7, 1, 23, 59), date(2013, 7, 1)),
+        (T.DateType(), datetime(2013, 7, 1), date(2013, 7, 1)),
+        (T.DateType(), pd.Timestamp(2013, 7, 1), date(2013, 7, 1)),
         (T.TimestampNTZType(), pd.Timestamp(NOON), NOON),
         (T.BinaryType(), bytearray(b"ab"), b"ab"),
+        (T.ArrayType(T.LongType()), (n for n in [1, 2]), [1, 2]),
+        (T.ArrayType(T.StringType()), (text for text in "ab"), ["a", "b"]),
+        (T.ArrayType(T.StringType()), {"a": 1, "b": 2}.keys(), ["a", "b"]),
+        (T.ArrayType(T.DoubleType()), {"a": 1.0, "b": 2.0}.values(), [1.0, 2.0]),
+        (T.ArrayType(T.ArrayType(T.DoubleType())), iter([iter([1.0]), iter([])]), [[1.0], []]),
+        (T.FloatType(), math.inf, math.inf),
+        (T.FloatType(), 3.4028235e38, 3.4028234663852886e38),
+        (T.VarcharType(3), "abc", "abc"),
+        (T.CharType(3), "ab", "ab "),
+        (T.ArrayType(T.CharType(2)), ["a", None], ["a ", None]),
     ],
     ids=repr,
 )
@@ -197,6 +211,21 @@ def test_a_summer_time_that_happens_twice_is_told_apart_by_its_fold() -> None:
         (T.DateType(), "2013-07-01"),
         (T.DateType(), 15_887),
         (T.DateType(), pd.NaT),
+        (T.DateType(), datetime(2013, 7, 1, 23, 59)),
+        (T.DateType(), datetime(2013, 7, 1, tzinfo=UTC)),
+        (T.FloatType(), 1e300),
+        (T.FloatType(), -3.5e38),
+        (T.FloatType(), 10**39),
+        (T.FloatType(), np.float64(1e300)),
+        (T.ArrayType(T.FloatType()), np.array([1e300])),
+        (T.TimestampType(), pd.Timestamp(1)),
+        (T.TimestampNTZType(), pd.Timestamp(1)),
+        (T.DayTimeIntervalType(), pd.Timedelta(1)),
+        (T.VarcharType(3), "abcd"),
+        (T.VarcharType(3), b"abc"),
+        (T.CharType(3), "abcd"),
+        (T.ArrayType(T.VarcharType(3)), ["abc", "abcd"]),
+        (T.MapType(T.CharType(1), T.LongType()), {"ab": 1}),
         (T.TimestampType(), "2013-07-01 12:00:00"),
         (T.TimestampType(), 1_372_694_400),
         (T.TimestampType(), 1_372_694_400.5),
@@ -255,6 +284,55 @@ def test_a_long_result_is_shortened_in_the_message() -> None:
         array(POINT, "a" * 10_000)
     assert len(str(caught.value)) < 200
     assert "a…" in str(caught.value)
+
+
+REQUIRED = T.StructType([T.StructField("x", T.LongType(), nullable=False)])
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "path"),
+    [
+        (REQUIRED, {"x": None}, "x"),
+        (T.StructType([T.StructField("inner", REQUIRED)]), {"inner": {"x": None}}, "inner.x"),
+        (T.ArrayType(T.DoubleType(), containsNull=False), [1.0, None], "element"),
+        (T.ArrayType(REQUIRED), [{"x": 1}, {"x": None}], "element.x"),
+        (T.MapType(T.StringType(), T.LongType(), valueContainsNull=False), {"a": None}, "value"),
+        (T.MapType(T.StringType(), REQUIRED), {"a": {"x": None}}, "value.x"),
+    ],
+    ids=repr,
+)
+def test_a_none_inside_a_value_where_the_type_is_not_null_is_refused_and_its_place_named(
+    kind: T.DataType, value: Any, path: str
+) -> None:
+    with pytest.raises(NullFieldError, match=f"^returned None for {path}, which is NOT NULL"):
+        array(kind, value)
+    assert array(kind, None).to_pylist() == [None]
+
+
+def test_a_field_that_is_not_null_takes_values_of_all_kinds() -> None:
+    kind = T.StructType([T.StructField(name, T.LongType(), nullable=False) for name in "ab"])
+    assert back(kind, {"a": 1, "b": 2.0}) == {"a": 1, "b": 2}
+
+
+def test_in_a_plan_char_and_varchar_are_strings_at_any_depth_and_all_else_is_as_declared() -> None:
+    def nested(text: T.DataType) -> T.DataType:
+        fields = [
+            T.StructField("a", T.ArrayType(text, containsNull=False)),
+            T.StructField("m", T.MapType(text, T.LongType(), valueContainsNull=False), nullable=False),
+            T.StructField("t", text, metadata={"comment": "text"}),
+        ]
+        return T.StructType(fields)
+
+    assert plan_type(nested(T.VarcharType(3))) == nested(T.StringType())
+    assert plan_type(nested(T.CharType(3))) == nested(T.StringType())
+
+
+def test_a_time_is_a_naive_time_and_nothing_else() -> None:
+    """Spark has a type for it since 4.1."""
+    assert (_time(time(1, 2, 3, 4)), _time(None)) == (time(1, 2, 3, 4), None)
+    for value in (5, time(12, tzinfo=UTC), NOON, "12:00"):
+        with pytest.raises(TypeError):
+            _time(value)
 
 
 def test_what_arrow_takes_as_it_is_needs_no_converter() -> None:

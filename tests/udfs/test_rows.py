@@ -159,9 +159,50 @@ def test_what_comes_in_may_go_out_as_it_is() -> None:
     column = pa.array(values, arrow_type(DETAILED))
     rows = rows_of([column], 0)
     output = Output(DETAILED, zone="UTC", on_error="raise", name="identity")
-    assert output.array(rows, [row.inputs[0] for row in rows]).equals(column)
+    [array] = output.arrays(rows, [row.inputs[0] for row in rows])
+    assert array.equals(column)
 
 
 def test_a_row_is_small() -> None:
     """There may be a hundred thousand of them under way in a task."""
     assert not hasattr(Row((), 0, 0), "__dict__")
+
+
+YEAR_10000 = 253_402_300_800_000_000  # microseconds
+
+
+def test_a_value_without_an_equal_in_python_fails_its_row_and_no_other() -> None:
+    pairs = pa.map_(pa.struct([("x", pa.int64())]), pa.int64())
+    keyed = pa.array([[], [({"x": 1}, 1)], None, []], pairs)
+    times = pa.array([0, 0, 0, YEAR_10000], pa.timestamp("us"))
+    rows = rows_of([keyed, times], 0, on_error="column")
+    messages = [row.failure and str(row.failure.exception) for row in rows]
+    assert [message is None for message in messages] == [True, False, True, False]
+    assert "the value of input 1, map<struct<x: int64>, int64>, has no equal in Python: unhashable" in messages[1]
+    assert "the value of input 2, timestamp[us], has no equal in Python" in messages[3]
+    assert [row.inputs for row in rows[:3]] == [
+        ({}, datetime(1970, 1, 1)),
+        (None, datetime(1970, 1, 1)),
+        (None, datetime(1970, 1, 1)),
+    ]
+
+
+def test_where_errors_are_raised_such_a_value_is_an_error_that_names_the_row() -> None:
+    with pytest.raises(ValueError, match=r"input 1, timestamp\[us\], has no equal in Python") as caught:
+        rows_of([pa.array([YEAR_10000], pa.timestamp("us")), pa.array(["a"])], 0)
+    assert caught.value.__notes__ == ["row (None, 'a')"]
+
+
+def test_a_key_may_be_a_time_that_has_no_equal_in_python() -> None:
+    rows = rows_of([pa.array("abc")], 0)
+    times = pa.array([YEAR_10000, YEAR_10000 + 1, YEAR_10000], pa.timestamp("us", "UTC"))
+    put_keys(rows, [times, pa.array([10**7] * 3, pa.int32()).view(pa.date32())])
+    first, second, third = (row.key for row in rows)
+    assert first == third != second
+
+
+def test_a_row_has_its_share_of_the_bytes_of_its_arrow_batch() -> None:
+    column = pa.array([0, 0], pa.int64())
+    assert [row.nbytes for row in rows_of([column, column], 0)] == [16, 16]
+    assert [row.nbytes for row in rows_of([column], 0, nbytes=100)] == [50, 50]
+    assert rows_of([column.slice(0, 0)], 0, nbytes=0) == []

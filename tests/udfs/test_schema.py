@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
 
-from udfs._schema import check_columns, event_time_column, microseconds, new_columns, parse_type, position_of
+from udfs._schema import (
+    check_columns,
+    event_time_column,
+    lookup_names,
+    microseconds,
+    new_columns,
+    parse_type,
+    position_of,
+)
 
 FLIGHTS = ["origin", "dest", "Time_Hour"]
 
@@ -26,6 +34,13 @@ def test_what_is_no_type_is_refused(declared: Any) -> None:
 def test_a_schema_without_columns_is_refused(declared: T.DataType) -> None:
     with pytest.raises(TypeError, match="the schema must name the new columns, such as"):
         new_columns(declared)
+
+
+def test_new_columns_are_nullable_whatever_the_schema_says_and_fields_inside_them_stay_as_they_are() -> None:
+    inner = T.StructType([T.StructField("y", T.LongType(), nullable=False)])
+    declared = T.StructType([T.StructField("x", inner, nullable=False, metadata={"comment": "a point"})])
+    expected = T.StructType([T.StructField("x", inner, nullable=True, metadata={"comment": "a point"})])
+    assert new_columns(declared) == expected
 
 
 def test_inputs_that_exist_and_additions_that_do_not_are_fine() -> None:
@@ -55,9 +70,18 @@ def test_an_input_that_exists_twice_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("existing", "case"), [(["a", "b", "b"], True), (["a", "b", "B"], False)])
-def test_columns_of_the_same_name_are_refused_for_spark_cannot_tell_them_apart(existing: list[str], case: bool) -> None:
-    with pytest.raises(ValueError, match=f"there are several columns '{existing[1]}': rename them first"):
-        check_columns(existing, ["temp"], ["a"], case=case)
+def test_columns_of_the_same_name_are_fine_while_the_function_takes_neither(existing: list[str], case: bool) -> None:
+    check_columns(existing, ["temp"], ["a"], case=case)
+
+
+@pytest.mark.parametrize("names", [["id", "text_2", "Größe"], ["_0", "_1"]])
+def test_columns_that_spark_can_look_up_have_their_own_names(names: list[str]) -> None:
+    assert lookup_names(names, "__hash") == names
+
+
+@pytest.mark.parametrize("name", ["a.b", "a`b", "a b", "", "*", "ID", "id", "__HASH"])
+def test_where_spark_could_not_look_a_column_up_all_are_named_by_their_places(name: str) -> None:
+    assert lookup_names(["id", name], "__hash") == ["_0", "_1"]
 
 
 @pytest.mark.parametrize(("added", "case"), [(["temp", "temp"], True), (["temp", "TEMP"], False)])

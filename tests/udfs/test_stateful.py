@@ -18,6 +18,7 @@ from udfs._enrichment import Enrichment
 from udfs._payload import from_payload, to_payload
 from udfs._stateful import CarryingProcessor, unpacked
 
+TYPES = {"bigint": T.LongType(), "int": T.IntegerType(), "string": T.StringType()}
 TWICE = T.StructType([T.StructField("twice", T.LongType())])
 
 
@@ -98,12 +99,16 @@ class Held:
 def query(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Query]:
     """While the function hangs, the budget is spent from the start, and else it is never."""
 
-    def make(function: Any, *, columns: tuple[str, ...] = ("n",), most: int = 2, mode: str = "unordered") -> Query:
+    def make(
+        function: Any, *, columns: str = "n bigint", partitions: int = 2, most: int = 2, mode: str = "unordered"
+    ) -> Query:
         budget = lambda seconds, most: Budget(0.0 if function.hangs else 30.0, most)  # noqa: E731 - it is short
         monkeypatch.setattr(udfs._micro_batch, "Budget", budget)
         key = (0,) if mode == "keyed" else ()
         work = Enrichment(settings(function, mode=mode), TWICE, "UTC", inputs=(0,), key=key)
-        return Query(CarryingProcessor(work, CarryOver(most=most), columns, in_order=mode == "keyed"))
+        fields = [each.split(" ") for each in columns.split(", ")]
+        made = T.StructType([T.StructField(name, TYPES[kind]) for name, kind in fields])
+        return Query(CarryingProcessor(work, CarryOver(most=most), made, partitions, in_order=mode == "keyed"))
 
     return make
 
@@ -154,14 +159,39 @@ def test_keyed_rows_are_called_in_the_order_of_their_places(query: Any) -> None:
     assert function.calls == [0, 2, 4]
 
 
-def test_rows_with_other_columns_are_refused_and_stay_where_they_are(query: Any) -> None:
+@pytest.mark.parametrize("columns", ["n bigint, text string", "m bigint", "n int"])
+def test_rows_with_other_columns_are_refused_and_stay_where_they_are(query: Any, columns: str) -> None:
     made = query(Held())
     made.give([1], now=100)
-    after = query(Held(), columns=("n", "text"))
+    after = query(Held(), columns=columns)
     after.handle.state = made.handle.state
-    with pytest.raises(ValueError, match="carried over have the columns n, and the stream has now n, text: let"):
+    after.handle.timers.update(made.handle.timers)
+    message = f"carried over have the columns n bigint, and the stream has now {columns}: let"
+    with pytest.raises(ValueError, match=message):
         after.give([2], now=200)
+    with pytest.raises(ValueError, match=message):  # no new row shows the type that they have now
+        after.processor.handleExpiredTimer((0,), Time(200), None).__next__()
     assert after.handle.state == made.handle.state
+
+
+def test_keyed_rows_that_are_spread_over_another_number_of_partitions_are_refused(query: Any) -> None:
+    made = query(Held(), mode="keyed", partitions=2)
+    made.give([1], now=100)
+    after = query(Held(), mode="keyed", partitions=3)
+    after.handle.state = made.handle.state
+    with pytest.raises(ValueError, match=r"over 2 partitions, and the query has now 3: .*shuffle\.partitions to 2$"):
+        after.give([1], now=200)
+
+
+def test_unordered_rows_may_be_spread_over_any_number_of_partitions(query: Any) -> None:
+    function = Held()
+    made = query(function, partitions=2)
+    made.give([1, 3], now=100)
+    after = query(function, partitions=3)
+    after.handle.state = made.handle.state
+    after.handle.timers.update(made.handle.timers)
+    function.hangs = False
+    assert sorted(after.expire(now=200)) == [2, 6]
 
 
 def test_payloads_become_record_batches_again() -> None:
