@@ -10,6 +10,7 @@
 #     _headline                                what is read first of a task that failed
 #     _bridge  _budget  _task_log              Spark's thread and the loop's thread
 #     _runtime  _hangup  _calls  _observer     in the loop
+#     _daemon  _output_buffer                  this worker's connection to Spark
 #     _enrichment  _rows  _results  _output  _carry  _carried  _payload    Arrow in and out, in Spark's thread
 #
 #     http                                     an httpx client that stays fast on Trio

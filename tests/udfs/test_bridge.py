@@ -352,6 +352,43 @@ def test_chunks_are_not_larger_than_the_limit(rows: Any, settings: Any, monkeypa
     assert sum(sizes) == 100
 
 
+def test_each_chunk_is_flushed_before_the_next_is_waited_for(
+    rows: Any, settings: Any, gate: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second row is answered only when the first has left the output buffer."""
+    first_has_left = gate()
+    monkeypatch.setattr(udfs._bridge.OutputBuffer, "flush", lambda self: first_has_left.open())
+
+    async def call(value: int) -> int:
+        if value:
+            await first_has_left.wait()
+        return value
+
+    chunks = enrich(iter([rows([0, 1])]), settings(call))
+    assert [[row.result for row in chunk] for chunk in chunks] == [[0], [1]]
+
+
+def test_an_early_chunk_waits_for_no_more_rows_than_have_gone_before(
+    rows: Any, settings: Any, gate: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long a chunk may wait: the first two rows go alone, and the next two together."""
+    monkeypatch.setattr(udfs._bridge, "LINGER_SECONDS", PATIENCE)
+    gates = [gate() for _ in range(4)]
+
+    async def call(value: int) -> int:
+        await gates[value].wait()
+        return value
+
+    chunks = enrich(iter([rows(range(4))]), settings(call))
+    sizes = []
+    for opened in ([0], [1], [2, 3]):
+        for number in opened:
+            gates[number].open()
+        sizes.append(len(next(chunks)))
+    assert sizes == [1, 1, 2]
+    assert list(chunks) == []
+
+
 SPENT = 0.0  # seconds: whatever a test waits for, it is not the budget's end
 
 
