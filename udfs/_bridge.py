@@ -172,10 +172,11 @@ class _Task:
     async def _operate(self) -> None:
         settings = self._settings
         async with AsyncExitStack() as stack:
-            function = await stack.enter_async_context(self._runtime.opened(settings.function))
+            function = await stack.enter_async_context(self._runtime.opened(settings.function, settings.open_timeout))
             on_timeout = None
             if settings.on_timeout is not None:
-                on_timeout = await stack.enter_async_context(self._runtime.opened(settings.on_timeout))
+                opened = self._runtime.opened(settings.on_timeout, settings.open_timeout)
+                on_timeout = await stack.enter_async_context(opened)
             calls = RowCalls(function, on_timeout, settings)
             source = await stack.enter_async_context(self._elements())
             operator: AsyncWaitOperator[Row, Row] = AsyncWaitOperator(calls, source=source, **calls.options())
