@@ -83,6 +83,7 @@ class _Task:
         self._done = threading.Event()
         self._is_stopped = False
         self._statistics = Statistics()
+        self._calls = 0
         self._log = TaskLog(settings.function.name)
         self._connection = worker_socket()
         self._output_buffer = OutputBuffer()
@@ -101,7 +102,7 @@ class _Task:
             self._is_stopped = True
             self._runtime.soon(self._scope.cancel)
             self._done.wait(STOP_SECONDS)
-            self._log.write(self._statistics)
+            self._log.write(self._statistics, self._calls)
 
     def chunks_until(self, bound: int) -> Iterator[list[Row]]:
         """The chunks that are there; wait for more while `bound` rows or more are under way.
@@ -189,6 +190,7 @@ class _Task:
                 raise
             finally:
                 self._statistics = operator.statistics()
+                self._calls = calls.made
 
     @asynccontextmanager
     async def _elements(self) -> AsyncIterator[AsyncIterator[Any]]:

@@ -92,12 +92,12 @@ class Runtime:
             pass
 
     @asynccontextmanager
-    async def opened(self, packed: PackedFunction, timeout: float) -> AsyncIterator[Any]:
+    async def opened(self, packed: PackedFunction, open_timeout: float) -> AsyncIterator[Any]:
         """The process's one open instance of the function, for as long as the block lasts and a while after.
 
         Args:
             packed: The function.
-            timeout: Seconds that its `open` may take.
+            open_timeout: Seconds that its `open` may take.
 
         Raises:
             TimeoutError: `open` takes longer.
@@ -107,17 +107,17 @@ class Runtime:
             shared = self._shared[packed.digest] = _Shared(packed.unpack(), packed.name)
         shared.users += 1
         try:
-            await self._ensure_open(shared, timeout)
+            await self._ensure_open(shared, open_timeout)
             yield shared.function
         finally:
             shared.users -= 1
             if not shared.users:
                 self._now_idle(packed.digest, shared)
 
-    async def _ensure_open(self, shared: _Shared, timeout: float) -> None:
+    async def _ensure_open(self, shared: _Shared, open_timeout: float) -> None:
         async with shared.lock:
             if not shared.is_open and hasattr(shared.function, "open"):
-                await _open(shared, timeout)
+                await _open(shared, open_timeout)
             shared.is_open = True
         if shared.idle is not None:
             shared.idle.cancel()
@@ -161,13 +161,13 @@ class Runtime:
             await trio.sleep_forever()
 
 
-async def _open(shared: _Shared, timeout: float) -> None:
-    with trio.move_on_after(timeout) as scope:
+async def _open(shared: _Shared, open_timeout: float) -> None:
+    with trio.move_on_after(open_timeout) as scope:
         await shared.function.open()
     if scope.cancelled_caught:
         raise TimeoutError(
-            f"{shared.name}: open() did not finish within open_timeout={timeout:g} s. Check that the workers can reach "
-            "what it connects to, or raise open_timeout"
+            f"{shared.name}: open() did not finish within open_timeout={open_timeout:g} s. Check that the workers can "
+            "reach what it connects to, or raise open_timeout"
         )
 
 

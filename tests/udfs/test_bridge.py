@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import threading
 import traceback
@@ -286,13 +287,20 @@ def test_the_watch_ends_with_the_task(rows: Any, settings: Any, gate: Any, monke
     assert values(enrich(iter([rows([1])]), settings(double))) == [2]
 
 
-def test_a_call_that_wants_to_end_the_process_fails_like_any_other(rows: Any, settings: Any) -> None:
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, asyncio.CancelledError])
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_call_that_wants_to_end_the_process_fails_like_any_other(
+    rows: Any, settings: Any, kind: type[BaseException], count: int
+) -> None:
+    """Also where several calls do so at the same time."""
+
     async def leave(value: int) -> int:
-        raise SystemExit("over and out")
+        raise kind("over and out")
 
     before = Runtime.current()
-    with pytest.raises(SystemExit, match="over and out"):
-        values(enrich(iter([rows([1])]), settings(leave)))
+    with pytest.raises(kind, match="over and out") as caught:
+        values(enrich(iter([rows(range(count))]), settings(leave)))
+    assert [entry.name for entry in caught.traceback][-1] == "leave"
     assert Runtime.current() is before
 
 
