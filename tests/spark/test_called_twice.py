@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,9 +33,15 @@ def asked(df: DataFrame, kind: str, client: Any) -> DataFrame:
     return unordered_wait(df, ask, "answer string", timeout=60.0)
 
 
-def written_and_read(df: DataFrame, path: Path) -> DataFrame:
-    df.write.parquet(str(path / "answers"))
-    return df.sparkSession.read.parquet(str(path / "answers"))
+@pytest.fixture(params=["localCheckpoint", "persist", "write"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[DataFrame], DataFrame]:
+    """One of the ways to store the rows of a DataFrame."""
+
+    def write(df: DataFrame) -> DataFrame:
+        df.write.parquet(str(tmp_path / "answers"))
+        return df.sparkSession.read.parquet(str(tmp_path / "answers"))
+
+    return write if request.param == "write" else operator.methodcaller(request.param)
 
 
 @KINDS
@@ -49,21 +56,14 @@ def test_a_sort_samples_its_input_and_each_row_is_called_twice(
 
 @KINDS
 @SAMPLED
-@pytest.mark.parametrize(
-    "stored",
-    [lambda df, path: df.localCheckpoint(), lambda df, path: df.persist(), written_and_read],
-    ids=["localCheckpoint", "persist", "write"],
-)
 def test_rows_whose_results_are_stored_first_are_called_once(
     spark: SparkSession,
     service: Any,
-    tmp_path: Path,
     kind: str,
     sampled: Callable[[DataFrame], DataFrame],
-    stored: Callable[[DataFrame, Path], DataFrame],
+    store: Callable[[DataFrame], DataFrame],
 ) -> None:
-    df = stored(asked(spark.range(0, ROWS, 1, 4), kind, service.client), tmp_path)
-    out = sampled(df).collect()
+    out = sampled(store(asked(spark.range(0, ROWS, 1, 4), kind, service.client))).collect()
     assert sorted(row.answer for row in out) == sorted(map(str, range(ROWS)))
     assert sorted(map(int, service.calls)) == list(range(ROWS))
 
