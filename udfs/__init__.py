@@ -12,6 +12,7 @@
 #     _runtime  _hangup  _calls  _observer     in the loop
 #     _enrichment  _rows  _results  _scalars  _output  _text    rows in and out, in Spark's thread
 #     _carry  _carried  _payload  _slices  _zone    Arrow that is not turned into Python
+#     _daemon  _output_buffer                  this worker's connection to Spark
 #
 #     http                                     an httpx client that stays fast on Trio
 #     _http_client  _http_reply                what of httpx is made shorter

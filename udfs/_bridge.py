@@ -20,6 +20,7 @@ from trio_asyncio_io import AsyncWaitOperator, Results, Snapshot, Statistics, St
 from ._budget import Budget
 from ._calls import RowCalls, raised_by_user
 from ._hangup import HangUpError, until_hangup, worker_socket
+from ._output_buffer import OutputBuffer
 from ._rows import Row
 from ._runtime import Runtime
 from ._settings import Settings
@@ -27,7 +28,8 @@ from ._task_log import TaskLog
 
 __all__ = ["enrich"]
 
-# A chunk goes to Spark's thread when it has so many rows or its first row is so old, whichever comes first.
+# A chunk goes to Spark's thread when it has this many rows or its first row is this old, whichever comes first.
+# Early chunks go sooner: a chunk waits for no more rows than have gone before it.
 CHUNK_ROWS = 512
 LINGER_SECONDS = 0.01
 
@@ -86,8 +88,10 @@ class _Task:
         self._done = threading.Event()
         self._is_stopped = False
         self._statistics = Statistics()
+        self._calls = 0
         self._log = TaskLog(settings.function.name)
         self._connection = worker_socket()
+        self._output_buffer = OutputBuffer()
         self._runtime = Runtime.current()
         self._runtime.start(self._run, self._on_death)
 
@@ -104,7 +108,7 @@ class _Task:
             self._is_stopped = True
             self._runtime.soon(self._scope.cancel)
             self._done.wait(STOP_SECONDS)
-            self._log.write(self._statistics)
+            self._log.write(self._statistics, self._calls)
 
     def chunks_until(self, bound: int) -> Iterator[list[Row]]:
         """The chunks that are there; wait for more while `bound` rows or more are under way.
@@ -123,6 +127,7 @@ class _Task:
             self._under_way -= len(item)
             self._nbytes -= sum(row.nbytes for row in item)
             yield item
+            self._output_buffer.flush()  # Spark's thread is back, so it has written the chunk
 
     def chunks_of_the_stopped(self) -> Iterator[list[Row]]:
         """Cancel what the budget leaves unfinished; the chunks of what was done before that took effect."""
@@ -175,10 +180,11 @@ class _Task:
     async def _operate(self) -> None:
         settings = self._settings
         async with AsyncExitStack() as stack:
-            function = await stack.enter_async_context(self._runtime.opened(settings.function))
+            function = await stack.enter_async_context(self._runtime.opened(settings.function, settings.open_timeout))
             on_timeout = None
             if settings.on_timeout is not None:
-                on_timeout = await stack.enter_async_context(self._runtime.opened(settings.on_timeout))
+                opened = self._runtime.opened(settings.on_timeout, settings.open_timeout)
+                on_timeout = await stack.enter_async_context(opened)
             calls = RowCalls(function, on_timeout, settings)
             source = await stack.enter_async_context(self._elements())
             operator: AsyncWaitOperator[Row, Row] = AsyncWaitOperator(calls, source=source, **calls.options())
@@ -191,6 +197,7 @@ class _Task:
                 raise
             finally:
                 self._statistics = operator.statistics()
+                self._calls = calls.made
 
     @asynccontextmanager
     async def _elements(self) -> AsyncIterator[AsyncIterator[Any]]:
@@ -209,24 +216,29 @@ class _Task:
                 yield row
 
     async def _collect(self, results: Results[Any]) -> None:
+        collected = 0
         try:
             while True:
                 chunk = [await results.receive()]
                 try:
                     with trio.move_on_after(LINGER_SECONDS):
-                        await _fill(chunk, results)
+                        await _fill(chunk, results, min(collected, CHUNK_ROWS))
                 finally:
                     if rows := _rows_in(chunk):
                         self._outbox.put(rows)
+                collected += len(chunk)
         except trio.EndOfChannel:
             pass
 
 
-async def _fill(chunk: list[Any], results: Results[Any]) -> None:
+async def _fill(chunk: list[Any], results: Results[Any], wanted: int) -> None:
+    """Add the results that are ready, up to a full chunk, and wait for more only while `wanted` are not there."""
     while len(chunk) < CHUNK_ROWS:
         try:
             chunk.append(results.receive_nowait())
         except trio.WouldBlock:
+            if len(chunk) >= wanted:
+                return
             chunk.append(await results.receive())
 
 

@@ -25,6 +25,9 @@ class RowCalls(AsyncFunction[Row, Row]):
         function: The user's function, open.
         on_timeout: The user's handler, open, or None.
         settings: The UDF's settings.
+
+    Attributes:
+        made: Calls of the user's function so far.
     """
 
     def __init__(self, function: Any, on_timeout: Any, settings: Settings) -> None:
@@ -35,6 +38,7 @@ class RowCalls(AsyncFunction[Row, Row]):
         self._on_timeout: Callable[..., Awaitable[Any]] | None = handler if callable(handler) else None
         self._settings = settings
         self._keeps_time = settings.keeps_time
+        self.made = 0
         if callable(flush := getattr(function, "flush", None)):
             self.flush = flush  # what the operator asks for, and only if it is there
 
@@ -52,6 +56,7 @@ class RowCalls(AsyncFunction[Row, Row]):
         """Call the user's function for one row."""
         if row.failure is not None:  # an input has no equal in Python
             return row
+        self.made += 1
         row.attempts += 1
         if self._keeps_time:
             from_cache.set(False)
@@ -82,8 +87,13 @@ class RowCalls(AsyncFunction[Row, Row]):
 def raised_by_user(error: BaseException) -> BaseException:
     """The exception with a traceback that begins in the user's function, if it comes from there.
 
-    It is the first thing that one reads on the driver; how the operator got there is of no use to its reader.
+    It is the first thing that one reads on the driver; how the operator got there is of no use to its reader. Where
+    several calls raised what must end the process, such as `SystemExit`, it is the first of these.
     """
+    while isinstance(error, BaseExceptionGroup) and not isinstance(error, Exception):
+        _, severe = error.split(Exception)
+        assert severe is not None
+        error = severe.exceptions[0]
     traceback = error.__traceback__
     while traceback is not None:
         if traceback.tb_frame.f_code in (RowCalls.invoke.__code__, RowCalls._timed_out.__code__):  # noqa: SLF001

@@ -163,8 +163,8 @@ def async_pandas_udf(
             tasks that can run at once, shared evenly among them in place of `capacity`; `on_error="raise"` fails the
             job with the function's exception, "null" gives null, and "column" makes the column a
             struct<result, error: struct<type, message, attempts, seconds>>; `metadata=None`, or the name of a further
-            field, struct<attempts, seconds, cached, error>; `show_values=True`, False keeps the rows' values out of
-            errors.
+            field, struct<attempts, seconds, cached, error>; `open_timeout=30.0`, seconds that its `open` may take
+            in a worker; `show_values=True`, False keeps the rows' values out of errors.
 
     Returns:
         An `AsyncPandasUDF`, or a decorator that makes one.

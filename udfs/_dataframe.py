@@ -82,8 +82,9 @@ def ordered_wait(
             job with the function's exception, "null" gives nulls, and "column" gives nulls and a column
             `error: struct<type, message, attempts, seconds>`, null where all went well; `metadata=None`, or the name
             of a column struct<attempts, seconds, cached, error> that says how each result was got; `metrics=None`, or
-            a name or `Observation` under which Spark counts what the calls came to; `show_values=True`, False keeps
-            the rows' values out of errors.
+            a name or `Observation` under which Spark counts what the calls came to; `open_timeout=30.0`,
+            seconds that its `open` may take in a worker; `show_values=True`, False keeps the rows' values out of
+            errors.
 
     Returns:
         The DataFrame, with all its columns and the new ones behind them.

@@ -9,13 +9,13 @@ from __future__ import annotations
 import select
 import socket
 import sys
-from types import FrameType
 
 import trio
 
+from ._daemon import local_of_daemon
+
 __all__ = ["HangUpError", "until_hangup", "worker_socket"]
 
-DAEMON = "pyspark.daemon"
 POLL_SECONDS = 0.1
 
 
@@ -24,28 +24,29 @@ class HangUpError(RuntimeError):
 
 
 def worker_socket() -> socket.socket | None:
-    """The socket between Spark and this worker, or None where there is none to be found.
+    """The socket between Spark and this worker, or None if it is not found.
 
-    It is a local variable of PySpark's daemon (4.0 to 4.3), which is no public name and runs as `__main__`;
-    without it, a blocked worker lives until Spark kills it. Must be called in the task's own thread.
+    Without it, a blocked worker lives until Spark kills it. Call this in the task's own thread.
     """
-    frame: FrameType | None = sys._getframe()  # noqa: SLF001 - the documented way to walk the stack
-    while frame is not None:
-        if getattr(frame.f_globals.get("__spec__"), "name", None) == DAEMON:
-            found = frame.f_locals.get("sock")
-            if isinstance(found, socket.socket):
-                return found
-        frame = frame.f_back
-    return None
+    return local_of_daemon("sock", socket.socket)
 
 
 async def until_hangup(connection: socket.socket) -> None:
-    """Return once the other side has closed the connection, at most 0.1 s later.
+    """Return once the other side has closed the connection: at once on Linux, else at most 0.1 s later.
 
-    Data that waits to be read is no news, so this polls instead of waiting for readability.
+    Data that waits to be read is no hang-up, so this does not wait until the socket is readable.
     """
+    if sys.platform == "linux":
+        with select.epoll() as hangups:
+            hangups.register(connection, select.EPOLLRDHUP)
+            await trio.lowlevel.wait_readable(hangups.fileno())
+    else:
+        await _poll(connection)
+
+
+async def _poll(connection: socket.socket) -> None:
     hangup = getattr(select, "POLLRDHUP", 0x2000) | select.POLLHUP | select.POLLERR
     poll = select.poll()
     poll.register(connection.fileno(), hangup)
-    while not poll.poll(0):  # noqa: ASYNC110 - the kernel tells nobody, it can only be asked
+    while not poll.poll(0):  # noqa: ASYNC110 - the kernel sends no notice of this, so ask again and again
         await trio.sleep(POLL_SECONDS)

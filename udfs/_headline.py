@@ -26,7 +26,9 @@ def headline_first() -> Iterator[None]:
     """
     try:
         yield
-    except Exception as error:
+    except GeneratorExit:  # Spark wants no more rows
+        raise
+    except BaseException as error:
         if _is_default_form():
             error.add_note(as_text("\n" + "".join(format_exception(_without_ours(error))).rstrip()))
             os.environ["SPARK_HIDE_TRACEBACK"] = "1"
@@ -52,7 +54,7 @@ def _is_default_form() -> bool:
     return simplified and not other
 
 
-def _without_ours(error: Exception) -> Exception:
+def _without_ours(error: BaseException) -> BaseException:
     """The exception with a traceback that begins below `udfs`, unless it comes from there."""
     traceback = error.__traceback__
     ours = os.path.dirname(__file__)  # noqa: PTH120 - frames have strings

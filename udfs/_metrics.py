@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,7 +24,7 @@ def check_metrics(metrics: Any) -> None:
     Raises:
         TypeError: It is neither a name nor an `Observation`.
     """
-    if not isinstance(metrics, str | Observation) or not metrics:
+    if not (isinstance(metrics, str) and metrics) and not _is_observation(metrics):
         raise TypeError(f"metrics must be a name or a pyspark.sql.Observation, got {metrics!r}")
 
 
@@ -44,7 +45,7 @@ def summary(metrics: Any) -> str:
         >>> summary(seen)
         '3 rows, 5 calls, 2 retried, 1 failed, 0 timed out, 1 from a cache, mean 0.300 s, slowest 0.500 s'
     """
-    seen: Mapping[str, Any] = metrics.get if isinstance(metrics, Observation) else as_mapping(metrics)
+    seen: Mapping[str, Any] = metrics.get if _is_observation(metrics) else as_mapping(metrics)
     counts = [
         f"{seen['rows']:,} rows",
         f"{seen['calls']:,} calls",
@@ -61,6 +62,12 @@ def as_mapping(seen: Any) -> Mapping[str, Any]:
     """What was observed by name, of a `Row` or of what is a mapping already."""
     mapping: Mapping[str, Any] = seen.asDict() if hasattr(seen, "asDict") else seen
     return mapping
+
+
+def _is_observation(value: object) -> bool:
+    """Whether it is an `Observation`. In a remote session that is another class, which needs gRPC to be imported."""
+    remote = sys.modules.get("pyspark.sql.connect.observation")
+    return isinstance(value, Observation) or (remote is not None and isinstance(value, remote.Observation))
 
 
 def _sums() -> list[Column]:

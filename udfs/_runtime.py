@@ -23,6 +23,12 @@ __all__ = ["Runtime"]
 # Spark ends a worker process that has been idle for a minute; what is open is closed before that.
 IDLE_SECONDS = 45.0
 
+# A function that is built anew for each micro-batch is another one each time, with connections of its own.
+MAX_IDLE = 8
+
+# A `close` that hangs is given up after this time.
+CLOSE_SECONDS = 30.0
+
 # A thread that converts Arrow must not keep the loop waiting for the default five milliseconds.
 SWITCH_SECONDS = 0.0005
 
@@ -32,10 +38,12 @@ class _Shared:
     """A function that is open, and how many tasks use it."""
 
     function: Any
+    name: str
     users: int = 0
     lock: trio.Lock = field(default_factory=trio.Lock)
     is_open: bool = False
     idle: trio.CancelScope | None = None
+    is_surplus: trio.Event = field(default_factory=trio.Event)
 
 
 class Runtime:
@@ -84,40 +92,57 @@ class Runtime:
             pass
 
     @asynccontextmanager
-    async def opened(self, packed: PackedFunction) -> AsyncIterator[Any]:
-        """The process's one open instance of the function, for as long as the block lasts and a while after."""
+    async def opened(self, packed: PackedFunction, open_timeout: float) -> AsyncIterator[Any]:
+        """The process's one open instance of the function, for as long as the block lasts and a while after.
+
+        Args:
+            packed: The function.
+            open_timeout: Seconds that its `open` may take.
+
+        Raises:
+            TimeoutError: `open` takes longer.
+        """
         shared = self._shared.get(packed.digest)
         if shared is None:
-            shared = self._shared[packed.digest] = _Shared(packed.unpack())
+            shared = self._shared[packed.digest] = _Shared(packed.unpack(), packed.name)
         shared.users += 1
         try:
-            await self._ensure_open(shared)
+            await self._ensure_open(shared, open_timeout)
             yield shared.function
         finally:
             shared.users -= 1
             if not shared.users:
-                self._nursery.start_soon(self._close_when_idle, packed.digest, shared)
+                self._now_idle(packed.digest, shared)
 
-    async def _ensure_open(self, shared: _Shared) -> None:
+    async def _ensure_open(self, shared: _Shared, open_timeout: float) -> None:
         async with shared.lock:
             if not shared.is_open and hasattr(shared.function, "open"):
-                await shared.function.open()
+                await _open(shared, open_timeout)
             shared.is_open = True
         if shared.idle is not None:
             shared.idle.cancel()
 
+    def _now_idle(self, digest: str, shared: _Shared) -> None:
+        """Close the function after a while, and those beyond `MAX_IDLE` at once, the least recently used first."""
+        self._shared[digest] = self._shared.pop(digest)
+        shared.is_surplus = trio.Event()
+        self._nursery.start_soon(self._close_when_idle, digest, shared)
+        idle = [each for each in self._shared.values() if not each.users]
+        for each in idle[:-MAX_IDLE]:
+            each.is_surplus.set()
+
     async def _close_when_idle(self, digest: str, shared: _Shared) -> None:
-        with trio.CancelScope() as shared.idle:
-            await trio.sleep(IDLE_SECONDS)
+        with trio.CancelScope() as shared.idle, trio.move_on_after(IDLE_SECONDS):
+            await shared.is_surplus.wait()
         if shared.idle.cancelled_caught:
             return
         async with shared.lock:
-            if shared.users or not shared.is_open or self._shared.get(digest) is not shared:
+            if shared.users or self._shared.get(digest) is not shared:
                 return
             del self._shared[digest]
+            if shared.is_open and hasattr(shared.function, "close"):
+                await _close(shared)
             shared.is_open = False
-            if hasattr(shared.function, "close"):
-                await _report(shared.function.close)
 
     def _run(self) -> None:
         sys.setswitchinterval(SWITCH_SECONDS)
@@ -136,8 +161,20 @@ class Runtime:
             await trio.sleep_forever()
 
 
-async def _report(close: Callable[[], Awaitable[None]]) -> None:
+async def _open(shared: _Shared, open_timeout: float) -> None:
+    with trio.move_on_after(open_timeout) as scope:
+        await shared.function.open()
+    if scope.cancelled_caught:
+        raise TimeoutError(
+            f"{shared.name}: open() did not finish within open_timeout={open_timeout:g} s. Check that the workers can "
+            "reach what it connects to, or raise open_timeout"
+        )
+
+
+async def _close(shared: _Shared) -> None:
+    """Close the function. The task is over, so an error goes to the worker's standard error."""
     try:
-        await close()
-    except Exception as error:  # noqa: BLE001 - the task is over; the worker's log is all that is left
-        sys.stderr.write(f"udfs: close() raised {error!r}\n")
+        with trio.fail_after(CLOSE_SECONDS):
+            await shared.function.close()
+    except Exception as error:  # noqa: BLE001 - whatever it is, there is nobody to raise it to
+        sys.stderr.write(f"udfs: {shared.name}: close() raised {error!r}\n")

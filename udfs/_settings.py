@@ -29,6 +29,7 @@ class SettingsArguments(TypedDict, total=False):
     observer: Observer | None
     show_values: bool
     metadata: str | None
+    open_timeout: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ class Settings:
         on_error: What becomes of a row that failed.
         observer: Told of each step of each row's life, in the worker, or None.
         show_values: Whether errors may show the values of a row.
+        open_timeout: Seconds that `open` of a function may take in a worker; `math.inf`: no bound.
         metadata: The name of a column, or field, that says of each row how its result was got; None: there is none.
         has_metrics: Whether there is a column from which Spark makes its sums.
         delay: For event time: how much older than the latest row a row may be, in microseconds. None: there
@@ -67,6 +69,7 @@ class Settings:
     observer: Observer | None = None
     show_values: bool = True
     metadata: str | None = None
+    open_timeout: float = 30.0
     has_metrics: bool = False
     delay: int | None = None
 
@@ -78,6 +81,7 @@ class Settings:
         metadata: object = self.metadata
         if metadata is not None and not (isinstance(metadata, str) and metadata):
             raise TypeError(f"metadata must be the name of a new column, got {self.metadata!r}")
+        _check_open_timeout(self.open_timeout)
         self.options(observer=self.observer)
 
     def options(self, **handlers: Any) -> dict[str, Any]:
@@ -109,6 +113,13 @@ class Settings:
         bound = Options(self.timeout, capacity=self.capacity, buffer=self.buffer).buffer
         assert bound is not None
         return bound
+
+
+def _check_open_timeout(seconds: object) -> None:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise TypeError(f"open_timeout must be a number of seconds, got {seconds!r}")
+    if not seconds > 0:
+        raise ValueError(f"open_timeout must be above 0 seconds, got {seconds!r}")
 
 
 def make_settings(function: Any, timeout: float, arguments: dict[str, Any], **more: Any) -> Settings:

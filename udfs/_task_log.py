@@ -38,12 +38,17 @@ class TaskLog:
         self._place = _place()
         self._began = time.monotonic()
 
-    def write(self, statistics: Statistics) -> None:
-        """The task is over: say what it did."""
+    def write(self, statistics: Statistics, calls: int) -> None:
+        """Log what the task did.
+
+        Args:
+            statistics: The operator's.
+            calls: How often the function was called.
+        """
         _ensure_level()
         seconds = time.monotonic() - self._began
         cancelled, peak = statistics.cancelled, statistics.peak_running
-        text = f"{summary(statistics, seconds)}, {cancelled:,} cancelled, at most {peak:,} at once"
+        text = f"{summary(statistics, seconds)}, {cancelled:,} cancelled, at most {peak:,} at once, {calls:,} calls"
         logger.info("%s%s: %s", self._name, self._place, text)
 
 

@@ -9,10 +9,10 @@ from typing import Any
 from zipfile import ZipFile
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Observation, SparkSession
 
 from tests.support import PATIENCE
-from udfs import async_pandas_udf, ordered_wait, unordered_wait
+from udfs import async_pandas_udf, ordered_wait, summary, unordered_wait
 
 ROOT = Path(__file__).parents[2]
 
@@ -54,6 +54,13 @@ def test_the_capacity_of_the_cluster_is_shared_among_the_slots_of_the_server(
 def test_a_capacity_below_the_slots_of_the_server_is_refused(spark: SparkSession) -> None:
     with pytest.raises(ValueError, match=r"cluster_capacity must be at least .* 2, .* got 1"):
         ordered_wait(spark.range(3), one, "same long", timeout=30.0, cluster_capacity=1)
+
+
+def test_the_sums_of_a_query_are_observed(spark: SparkSession) -> None:
+    seen = Observation("same")
+    assert ordered_wait(spark.range(3), one, "same long", timeout=30.0, metrics=seen).count() == 3
+    assert seen.get["calls"] == 3
+    assert summary(seen).startswith("3 rows, 3 calls, 0 retried, 0 failed")
 
 
 @pytest.mark.parametrize("door", ["column", "rows"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import threading
 import traceback
@@ -328,13 +329,20 @@ def test_the_watch_ends_with_the_task(rows: Any, settings: Any, gate: Any, monke
     assert values(enrich(iter([rows([1])]), settings(double))) == [2]
 
 
-def test_a_call_that_wants_to_end_the_process_fails_like_any_other(rows: Any, settings: Any) -> None:
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, asyncio.CancelledError])
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_call_that_wants_to_end_the_process_fails_like_any_other(
+    rows: Any, settings: Any, kind: type[BaseException], count: int
+) -> None:
+    """Also where several calls do so at the same time."""
+
     async def leave(value: int) -> int:
-        raise SystemExit("over and out")
+        raise kind("over and out")
 
     before = Runtime.current()
-    with pytest.raises(SystemExit, match="over and out"):
-        values(enrich(iter([rows([1])]), settings(leave)))
+    with pytest.raises(kind, match="over and out") as caught:
+        values(enrich(iter([rows(range(count))]), settings(leave)))
+    assert [entry.name for entry in caught.traceback][-1] == "leave"
     assert Runtime.current() is before
 
 
@@ -392,6 +400,43 @@ def test_chunks_are_not_larger_than_the_limit(rows: Any, settings: Any, monkeypa
     sizes = [len(chunk) for chunk in enrich(iter([rows(range(100))]), settings(double))]
     assert max(sizes) == 3
     assert sum(sizes) == 100
+
+
+def test_each_chunk_is_flushed_before_the_next_is_waited_for(
+    rows: Any, settings: Any, gate: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second row is answered only when the first has left the output buffer."""
+    first_has_left = gate()
+    monkeypatch.setattr(udfs._bridge.OutputBuffer, "flush", lambda self: first_has_left.open())
+
+    async def call(value: int) -> int:
+        if value:
+            await first_has_left.wait()
+        return value
+
+    chunks = enrich(iter([rows([0, 1])]), settings(call))
+    assert [[row.result for row in chunk] for chunk in chunks] == [[0], [1]]
+
+
+def test_an_early_chunk_waits_for_no_more_rows_than_have_gone_before(
+    rows: Any, settings: Any, gate: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long a chunk may wait: the first two rows go alone, and the next two together."""
+    monkeypatch.setattr(udfs._bridge, "LINGER_SECONDS", PATIENCE)
+    gates = [gate() for _ in range(4)]
+
+    async def call(value: int) -> int:
+        await gates[value].wait()
+        return value
+
+    chunks = enrich(iter([rows(range(4))]), settings(call))
+    sizes = []
+    for opened in ([0], [1], [2, 3]):
+        for number in opened:
+            gates[number].open()
+        sizes.append(len(next(chunks)))
+    assert sizes == [1, 1, 2]
+    assert list(chunks) == []
 
 
 SPENT = 0.0  # seconds: whatever a test waits for, it is not the budget's end

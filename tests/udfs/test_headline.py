@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import traceback
 from collections.abc import Iterator
@@ -37,7 +38,7 @@ def failed() -> LookupError:
     return caught.value
 
 
-def told(error: Exception) -> str:
+def told(error: BaseException) -> str:
     """What Spark sends to the driver: without a traceback if it is asked to."""
     return "".join(traceback.format_exception_only(error))
 
@@ -49,6 +50,15 @@ def test_the_message_stands_first_and_the_way_there_below() -> None:
     assert lines[2] == "Traceback (most recent call last):"
     assert lines[-1] == "LookupError: there is no JFK"
     assert 'raise LookupError(f"there is no {code}") from error' in "\n".join(lines)
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, asyncio.CancelledError])
+def test_an_exception_that_would_end_the_process_stands_first_as_well(kind: type[BaseException]) -> None:
+    with pytest.raises(kind) as caught, headline_first():
+        raise kind("over and out")
+    lines = told(caught.value).splitlines()
+    assert lines[0].endswith(f"{kind.__name__}: over and out")
+    assert lines[2] == "Traceback (most recent call last):"
 
 
 def test_a_cause_is_told_which_spark_leaves_out() -> None:

@@ -248,3 +248,97 @@ def test_a_task_that_is_stopped_while_it_opens_leaves_the_function_to_the_next(
 def test_the_loop_is_not_kept_waiting_for_the_thread_that_converts(settings: Any, run_task: Any) -> None:
     run_task(settings(Counted()))
     assert sys.getswitchinterval() == pytest.approx(udfs._runtime.SWITCH_SECONDS)
+
+
+def test_an_open_that_hangs_fails_the_task_and_the_next_task_tries_again(settings: Any, run_task: Any) -> None:
+    class Hanging(Counted):
+        async def open(self) -> None:
+            await super().open()
+            if self.opened == 1:
+                await trio.sleep_forever()
+
+    function = Hanging()
+    with pytest.raises(TimeoutError, match=r"Hanging: open\(\) did not finish within open_timeout=0\.01 s\. Check"):
+        run_task(settings(function, open_timeout=0.01))
+    assert run_task(settings(function)) == [1, 2, 3]
+
+
+def test_the_deadline_of_opening_holds_for_on_timeout_as_well(settings: Any, run_task: Any) -> None:
+    class Hanging(Counted):
+        async def open(self) -> None:
+            await trio.sleep_forever()
+
+    with pytest.raises(TimeoutError, match="Hanging"):
+        run_task(settings(Counted(), on_timeout=Hanging(), open_timeout=0.01))
+
+
+def test_a_close_that_hangs_is_given_up(
+    settings: Any, run_task: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(udfs._runtime, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(udfs._runtime, "CLOSE_SECONDS", 0.0)
+
+    class Hanging(Counted):
+        async def close(self) -> None:
+            try:
+                await trio.sleep_forever()
+            finally:
+                self.is_closed.set()
+
+    function = Hanging()
+    run_task(settings(function))
+    assert function.is_closed.wait(PATIENCE)
+    run_task(settings(Counted()))  # a later task of the loop: the message has been written
+    assert "Hanging: close() raised TooSlowError" in capfd.readouterr().err
+
+
+@pytest.fixture
+def a_bound_of_two(monkeypatch: pytest.MonkeyPatch, settings: Any, run_task: Any) -> None:
+    """At most two idle functions, and none of those that other tests have left."""
+    monkeypatch.setattr(udfs._runtime, "MAX_IDLE", 2)
+    for _ in range(2):
+        run_task(settings(Counted()))
+
+
+@pytest.mark.usefixtures("a_bound_of_two")
+def test_of_many_idle_functions_those_used_last_stay_open(settings: Any, run_task: Any) -> None:
+    functions = [Counted() for _ in range(6)]
+    for function in functions:
+        run_task(settings(function))
+    assert all(function.is_closed.wait(PATIENCE) for function in functions[:4])
+    assert [function.closed for function in functions] == [1, 1, 1, 1, 0, 0]
+
+
+@pytest.mark.usefixtures("a_bound_of_two")
+def test_a_function_that_is_used_again_and_again_stays_open_among_many(settings: Any, run_task: Any) -> None:
+    reused, others = Counted(), [Counted() for _ in range(6)]
+    work = settings(reused)
+    for function in others:
+        run_task(work)
+        run_task(settings(function))
+    assert all(function.is_closed.wait(PATIENCE) for function in others[:4])
+    assert (reused.opened, reused.closed) == (1, 0)
+
+
+@pytest.mark.usefixtures("a_bound_of_two")
+def test_functions_in_use_do_not_count_as_idle(settings: Any, run_task: Any, gate: Any) -> None:
+    reached, released = gate(), gate()
+
+    class Held(Counted):
+        async def invoke(self, value: int) -> int:
+            await reached.wait()
+            await released.wait()
+            return await super().invoke(value)
+
+    held, others = Held(), [Counted() for _ in range(3)]
+    task = threading.Thread(target=run_task, args=(settings(held),))
+    task.start()
+    reached.wait_until_reached()
+    reached.open()
+    for function in others:
+        run_task(settings(function))
+    assert others[0].is_closed.wait(PATIENCE)
+    assert (held.closed, [function.closed for function in others]) == (0, [1, 0, 0])
+    released.open()
+    task.join(PATIENCE)
+    assert held.called_while_shut == 0

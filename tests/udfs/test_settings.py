@@ -53,6 +53,8 @@ def test_the_operators_arguments_are_as_set_with_the_handlers_of_the_task() -> N
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"open_timeout": 0}, "open_timeout must be above 0 seconds, got 0"),
+        ({"open_timeout": math.nan}, "open_timeout must be above 0 seconds, got nan"),
         ({"capacity": 0}, "capacity must be at least 1, got 0"),
         ({"capacity": -3}, "capacity must be at least 1, got -3"),
         ({"capacity": 10, "buffer": 9}, "buffer must be at least the capacity, 10, got 9"),
@@ -107,3 +109,8 @@ def test_a_retry_strategy_that_cannot_be_sent_is_refused_with_the_pattern() -> N
         TypeError, match=r"retry captures something .* that cannot be sent to the workers[\s\S]*async def open"
     ):
         made(retry=strategy)
+
+
+def test_an_open_timeout_that_is_not_a_number_is_refused() -> None:
+    with pytest.raises(TypeError, match="open_timeout must be a number of seconds, got '30'"):
+        made(open_timeout="30")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from trio_asyncio_io import Statistics
+from trio_asyncio_io import FixedDelay, Statistics
 from udfs._bridge import enrich
 from udfs._task_log import TaskLog, logger
 
@@ -28,7 +28,7 @@ NUMBERS = Statistics(emitted=1000, retried=17, failed=2, timed_out=1, cancelled=
 
 
 def test_nothing_is_written_unless_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    TaskLog("weather").write(NUMBERS)
+    TaskLog("weather").write(NUMBERS, 1019)
     assert capsys.readouterr() == ("", "")
 
 
@@ -37,11 +37,11 @@ def test_a_line_on_standard_error_says_what_the_task_did(
 ) -> None:
     monkeypatch.setenv("UDFS_LOG_LEVEL", "info")
     for _ in range(2):  # and once each, however often there is a task
-        TaskLog("weather").write(NUMBERS)
+        TaskLog("weather").write(NUMBERS, 1019)
     seen = capsys.readouterr()
     line = (
         r"\S+ \S+ INFO udfs: weather: 1,000 outputs in \d+\.\d s \([\d,]+/s\), 17 retried, 2 failed, 1 timed out, "
-        r"3 cancelled, at most 100 at once\n"
+        r"3 cancelled, at most 100 at once, 1,019 calls\n"
     )
     assert seen.out == ""
     assert re.fullmatch(2 * line, seen.err)
@@ -49,13 +49,13 @@ def test_a_line_on_standard_error_says_what_the_task_did(
 
 def test_a_level_above_it_silences_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("UDFS_LOG_LEVEL", "WARNING")
-    TaskLog("weather").write(NUMBERS)
+    TaskLog("weather").write(NUMBERS, 1019)
     assert capsys.readouterr().err == ""
 
 
 def test_a_level_that_does_not_exist_is_told(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setenv("UDFS_LOG_LEVEL", "loud")
-    TaskLog("weather").write(NUMBERS)
+    TaskLog("weather").write(NUMBERS, 1019)
     assert caplog.messages[0].startswith("UDFS_LOG_LEVEL must be one of")
     assert caplog.messages[0].endswith("got 'LOUD': taken for INFO")
     assert "weather: 1,000 outputs" in caplog.messages[1]
@@ -65,7 +65,7 @@ def test_spark_gathers_it_where_its_own_log_is_on(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("PYSPARK_SPARK_SESSION_UUID", "of a session")
-    TaskLog("weather").write(NUMBERS)
+    TaskLog("weather").write(NUMBERS, 1019)
     assert "weather: 1,000 outputs" in caplog.text
     assert not logger.handlers
 
@@ -85,3 +85,19 @@ def test_a_task_writes_it_at_its_end(
     [message] = caplog.messages
     assert message.startswith("double: 4 outputs in")
     assert "0 retried, 1 failed, 0 timed out, 0 cancelled, at most" in message
+
+
+def test_each_attempt_and_each_failed_call_is_counted(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, settings: Any, rows: Any
+) -> None:
+    """Also those whose results reach nobody, because the task fails."""
+    monkeypatch.setenv("UDFS_LOG_LEVEL", "INFO")
+
+    async def fail(number: int) -> int:
+        raise LookupError(f"there is no {number}")
+
+    retry = FixedDelay(2, 0.0)
+    with pytest.raises(LookupError):
+        list(enrich(iter([rows([1, 2])]), settings(fail, retry=retry, capacity=1)))
+    [message] = caplog.messages
+    assert message.endswith(", 3 calls")

@@ -1,0 +1,45 @@
+"""The daemon: its variables are found from anywhere in a task."""
+
+from __future__ import annotations
+
+import io
+import socket
+from importlib.machinery import ModuleSpec
+from typing import Any
+
+import pytest
+
+from udfs._daemon import local_of_daemon
+from udfs._hangup import worker_socket
+
+WORKER = "def worker(sock, look):\n    return look()\n"
+
+
+def called_by_module(name: str, spec: str | None, local: Any, look: Any) -> Any:
+    """What `look` finds when a function of this module, with a local variable `sock`, has called it."""
+    module: dict[str, Any] = {"__name__": name, "__spec__": spec and ModuleSpec(spec, None)}
+    exec(WORKER, module)
+    return module["worker"](local, look)
+
+
+@pytest.mark.parametrize("name", ["__main__", "pyspark.daemon"])
+def test_the_socket_is_found_in_pysparks_daemon(name: str) -> None:
+    """Which is started as `python -m pyspark.daemon`, or called by a daemon module of the user's own."""
+    with socket.socket() as sock:
+        assert called_by_module(name, "pyspark.daemon", sock, worker_socket) is sock
+
+
+@pytest.mark.parametrize(
+    ("name", "spec"), [("__main__", None), ("__main__", "their.job"), ("their.daemon", "their.daemon")]
+)
+def test_variables_of_other_modules_are_not_taken(name: str, spec: str | None) -> None:
+    with socket.socket() as sock:
+        assert called_by_module(name, spec, sock, worker_socket) is None
+
+
+def test_a_variable_of_another_type_is_not_taken() -> None:
+    assert called_by_module("__main__", "pyspark.daemon", "a socket", worker_socket) is None
+
+
+def test_outside_of_a_worker_nothing_is_found() -> None:
+    assert local_of_daemon("outfile", io.BufferedWriter) is None

@@ -1,0 +1,29 @@
+"""The daemon: what connects this worker process to Spark."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+from typing import TypeVar
+
+__all__ = ["local_of_daemon"]
+
+DAEMON = "pyspark.daemon"
+
+T = TypeVar("T")
+
+
+def local_of_daemon(name: str, kind: type[T]) -> T | None:
+    """The local variable with this name and type of PySpark's daemon, or None where there is none.
+
+    The daemon (PySpark 4.0 to 4.3) runs as `__main__`, and its variables are not a public interface: callers must
+    work without them. Call this in the task's own thread.
+    """
+    frame: FrameType | None = sys._getframe()  # noqa: SLF001 - the documented way to walk the stack
+    while frame is not None:
+        if getattr(frame.f_globals.get("__spec__"), "name", None) == DAEMON:
+            found = frame.f_locals.get(name)
+            if isinstance(found, kind):
+                return found
+        frame = frame.f_back
+    return None
