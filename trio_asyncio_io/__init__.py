@@ -7,9 +7,9 @@
 #     _feeder  _worker  _emitter  _results          |  _observed
 #              _deadlines  _invocation  _letters    |  _ledger
 #              _attempts  _function                 |  _ordered  _unordered  _keyed  (_queue)
-#                                                   |  _options  _retry  _retry_after  _retry_budget
+#                                                   |  _options  _retry  _retry_after  _retry_budget  _transient
 #                                                   |  _snapshot  _statistics  _dead_letter  _observer
-#                                                   |  _errors  _elements  _watermarks
+#                                                   |  _errors  _elements  _watermarks  _probe
 #
 #     adapters  checkpoints  opentelemetry  policies  progress (_display)  testing
 #         beside the operator, which knows none of them
@@ -31,6 +31,7 @@ from ._retry_budget import RetryBudget
 from ._snapshot import Snapshot, SnapshotElement
 from ._statistics import Statistics
 from ._stream import keyed_wait, ordered_wait, unordered_wait
+from ._transient import transient
 from ._unordered import UnorderedStreamElementQueue
 from ._watermarks import assign_watermarks
 
@@ -64,5 +65,6 @@ __all__ = [
     "keyed_wait",
     "ordered_wait",
     "retry_after",
+    "transient",
     "unordered_wait",
 ]

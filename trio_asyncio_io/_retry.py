@@ -46,7 +46,8 @@ class RetryStrategy(ABC):
 
     Args:
         max_retries: Most calls after the first, at least 0.
-        retry_on: An exception type, a tuple of them, or a predicate: exception -> bool.
+        retry_on: An exception type, a tuple of them, or a predicate: exception -> bool. `transient` is the predicate
+            for services: with `Exception`, the default, a status 401 or 404 and a bug in the function are retried, too.
         retry_on_result: A predicate, result -> bool: True calls again. None looks at no result. When the
             retries are used up, the last result stands.
         attempt_timeout: Seconds for each attempt, above 0. One that takes longer is cancelled, and when it has unwound

@@ -1,0 +1,171 @@
+"""Transient errors: failures that another attempt may not meet again."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import trio
+
+from ._probe import attribute_of, leaves_of
+
+__all__ = ["transient"]
+
+_ERROR_STATUSES = range(400, 600)
+_TRANSIENT_STATUSES = frozenset({408, 429, *range(500, 600)})
+
+_ERRNOS = frozenset(
+    {
+        errno.EADDRNOTAVAIL,  # no free local port
+        errno.ECONNABORTED,
+        errno.ECONNREFUSED,
+        errno.ECONNRESET,
+        errno.EHOSTDOWN,
+        errno.EHOSTUNREACH,
+        errno.ENETDOWN,
+        errno.ENETRESET,
+        errno.ENETUNREACH,
+        errno.ENOBUFS,
+        errno.EPIPE,
+        errno.ESHUTDOWN,
+        errno.ETIMEDOUT,
+    }
+)
+
+# By name, so that none of these packages has to be installed. The first class of the MRO that is listed decides.
+_HTTPX = {"TimeoutException": True, "NetworkError": True, "RemoteProtocolError": True}
+_OPENAI = {"APIConnectionError": True}
+_CLASSES: Mapping[str, Mapping[str, bool]] = {
+    "httpx": _HTTPX,
+    "httpx2": _HTTPX,
+    "httpcore": _HTTPX,
+    "aiohttp": {"ServerDisconnectedError": True, "ClientPayloadError": True},
+    "requests": {
+        "ConnectionError": True,
+        "Timeout": True,
+        "ChunkedEncodingError": True,
+        "ProxyError": False,
+        "SSLError": False,
+    },
+    "botocore": {
+        "ConnectionError": True,
+        "ConnectionClosedError": True,
+        "ReadTimeoutError": True,
+        "ProxyConnectionError": False,
+        "SSLError": False,
+    },
+    "openai": _OPENAI,
+    "anthropic": _OPENAI,
+    "redis": {"ConnectionError": True, "TimeoutError": True, "AuthenticationError": False, "AuthorizationError": False},
+    "asyncpg": {"PostgresConnectionError": True},
+}
+
+
+def transient(error: BaseException) -> bool:
+    """Whether an error may be gone at the next attempt: the predicate to give as `retry_on`.
+
+    These are transient:
+
+    * timeouts: `TimeoutError`, `trio.TooSlowError` and so `AttemptTimeoutError`, and those of httpx;
+    * connection errors: `ConnectionError`, `trio.BrokenResourceError`, an `OSError` of a network or host that cannot be
+      reached or of a name server that does not answer now, and those of httpx, aiohttp, requests, botocore, openai,
+      redis and asyncpg;
+    * HTTP statuses 408, 429 and 5xx, read from `error.response` (`status_code`, `status`, or botocore's dict) or from
+      the `status_code`, `status` or `code` of the error itself;
+    * errors with a `retry_after` attribute that is not None;
+    * groups of which every exception is transient.
+
+    All others are not: a `ValueError`, a status 401 or 404, a certificate that is not valid, an exception of your own.
+    An error with another status of 400 to 499 is not transient even if it is a `ConnectionError`.
+
+    Never raises, pickles, and imports none of the libraries.
+
+    Args:
+        error: The exception of an attempt.
+
+    Example:
+        >>> retry = FixedDelay(3, 0.5, retry_on=transient)
+        >>> [retry.retries_exception(error) for error in (TimeoutError(), ConnectionResetError(), ValueError())]
+        [True, True, False]
+    """
+    try:
+        return all(_is_transient(leaf) for leaf in leaves_of(error))
+    except Exception:  # noqa: BLE001 - an error must not be replaced by one of its own attributes
+        return False
+
+
+def _is_transient(error: BaseException) -> bool:
+    if not isinstance(error, Exception):
+        return False
+    if attribute_of(error, "retry_after") is not None:
+        return True
+    status = _status_of(error)
+    if status is not None:
+        return status in _TRANSIENT_STATUSES
+    return (_is_timeout_or_connection_error(error) or _is_listed(error)) and not _is_bad_certificate(error)
+
+
+def _status_of(error: Exception) -> int | None:
+    """The HTTP status of the error's response if it is one of 400 to 599."""
+    for status in _statuses_of(error):
+        if isinstance(status, int) and status in _ERROR_STATUSES:
+            return int(status)
+    return None
+
+
+def _statuses_of(error: Exception) -> Iterator[Any]:
+    response = attribute_of(error, "response")
+    if isinstance(response, dict):
+        metadata = response.get("ResponseMetadata")
+        yield metadata.get("HTTPStatusCode") if isinstance(metadata, dict) else None
+    yield attribute_of(response, "status_code")
+    yield attribute_of(response, "status")
+    yield attribute_of(error, "status_code")
+    yield attribute_of(error, "status")
+    yield attribute_of(error, "code")
+
+
+def _is_timeout_or_connection_error(error: Exception) -> bool:
+    if isinstance(error, TimeoutError | ConnectionError | trio.TooSlowError | trio.BrokenResourceError):
+        return True
+    if isinstance(error, ssl.SSLError):  # its errno is OpenSSL's
+        return isinstance(error, ssl.SSLEOFError)
+    if isinstance(error, socket.gaierror):  # and this one is the resolver's
+        return error.errno == socket.EAI_AGAIN
+    return isinstance(error, OSError) and (error.errno in _ERRNOS or _wraps_transient(error))
+
+
+def _wraps_transient(error: OSError) -> bool:
+    """Whether this is an `OSError` without a number that reports others, and those are transient."""
+    if error.errno is not None:
+        return False
+    reason = attribute_of(error, "reason")  # of urllib.error.URLError
+    if isinstance(reason, Exception):
+        return transient(reason)
+    if type(error) is OSError and error.__cause__ is not None:  # of trio.open_tcp_stream
+        return transient(error.__cause__)
+    # asyncio's loop.create_connection, if a name has several addresses and none can be connected
+    return type(error) is OSError and str(error).startswith("Multiple exceptions: [Errno ")
+
+
+def _is_listed(error: Exception) -> bool:
+    for kind in type(error).__mro__:
+        names = _CLASSES.get(kind.__module__.partition(".")[0], {})
+        if kind.__name__ in names:
+            return names[kind.__name__]
+    return False
+
+
+def _is_bad_certificate(error: BaseException) -> bool:
+    """Whether the error is, or was directly caused by, a certificate that is not valid."""
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return True
+        seen.add(id(cause))
+        cause = cause.__cause__
+    return False
