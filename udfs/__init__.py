@@ -4,7 +4,7 @@
 #
 #     _column  _dataframe                      the doors, on the driver
 #     _stages                                  the plan of a query that carries rows over
-#     _settings  _schema  _session  _pack  _metrics  _carry_over    what is checked there and pickled
+#     _settings  _schema  _session  _pack  _metrics  _carry_over  _worker_python    what is checked there and pickled
 #     ─────────────────────────────────────────────────────────────────────────
 #     _stateful  _micro_batch  _buckets        a bucket's state and rows from one micro-batch to the next
 #     _headline                                what is read first of a task that failed

@@ -16,6 +16,7 @@ from ._buckets import Buckets, bucket_ids
 from ._carry_over import CarryOver
 from ._enrichment import Enrichment
 from ._stateful import PAYLOAD, CarryingProcessor, unpacked
+from ._worker_python import needs_packages
 
 __all__ = ["check_carry_over", "in_stages"]
 
@@ -85,7 +86,7 @@ def in_stages(
     if keys:
         df = df.withColumn(CHOSEN, F.pmod(F.hash(*keys), F.lit(len(ids))))
     stateful = (
-        df.mapInArrow(pack, SLICES)
+        df.mapInArrow(needs_packages(pack), SLICES)
         .groupBy("bucket")
         .transformWithStateInPandas(processor, PAYLOAD, outputMode="append", timeMode="ProcessingTime")
     )
