@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import httpx
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
 import udfs
+from trio_asyncio_io import transient
 from udfs import ExponentialBackoff
 
 from ._data import flights_csv, weather_csv
@@ -54,7 +54,7 @@ class Job:
             "inputs": ["origin", "time_hour", "tailnum"],
             "capacity": self.capacity,
             "timeout": self.timeout,
-            "retry": ExponentialBackoff(4, initial=0.05, maximum=1.0, retry_on=httpx.HTTPError),
+            "retry": ExponentialBackoff(4, initial=0.05, maximum=1.0, retry_on=transient),
             "on_error": "column",
             **more,
         }
