@@ -6,7 +6,7 @@ python := ".venv/bin/python"
 
 # Includes the scripts of docs/examples and their output
 cog := python + " -m cogapp -I .ci -p 'from pages import example'"
-pages := "README.md docs/index.md docs/operator.md docs/spark.md"
+documents := "README.md docs/index.md docs/operator.md docs/spark.md"
 
 # Spark starts its workers with this, and else with any `python3`
 export PYSPARK_PYTHON := justfile_directory() / python
@@ -40,7 +40,7 @@ test *ARGS: _java setup
 lint: setup
     {{ python }} -m ruff check
     {{ python }} -m ruff format --check
-    {{ cog }} --check {{ pages }}
+    {{ cog }} --check {{ documents }}
     {{ python }} .venv/bin/lint-imports --no-logo --no-cache
 
 # Check the types: both packages with mypy, the public face with pyright too
@@ -64,7 +64,7 @@ docs: _java setup
 
 # Write the examples of docs/examples into README and docs
 pages: setup
-    {{ cog }} -r {{ pages }}
+    {{ cog }} -r {{ documents }}
 
 # Build wheel and sdist, and test the core against the installed wheel
 wheel: setup
