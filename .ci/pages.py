@@ -24,7 +24,7 @@ def example(script: str, *names: str, lines: str | None = None) -> None:
 
     Args:
         script: Its file name.
-        names: Its functions and classes to show, in this order; none: the whole script.
+        names: Its functions, classes and constants to show, in this order; none: the whole script.
         lines: Which lines of its output to show, counted from 1, such as "2" or "2-4"; "" for none. None: all of them.
     """
     path = EXAMPLES / script
@@ -46,8 +46,12 @@ def _parts(source: str, names: tuple[str, ...]) -> str:
     found = {}
     for statement in ast.parse(source).body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            first = min(each.lineno for each in [statement, *statement.decorator_list])
-            found[statement.name] = "\n".join(lines[first - 1 : statement.end_lineno])
+            name, first = statement.name, min(each.lineno for each in [statement, *statement.decorator_list])
+        elif isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            name, first = statement.targets[0].id, statement.lineno
+        else:
+            continue
+        found[name] = "\n".join(lines[first - 1 : statement.end_lineno])
     return "\n\n\n".join(found[name] for name in names)
 
 
