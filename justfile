@@ -4,6 +4,10 @@ set positional-arguments
 
 python := ".venv/bin/python"
 
+# Includes the scripts of docs/examples and their output
+cog := python + " -m cogapp -I .ci -p 'from pages import example'"
+documents := "README.md docs/index.md docs/operator.md docs/spark.md"
+
 # Spark starts its workers with this, and else with any `python3`
 export PYSPARK_PYTHON := justfile_directory() / python
 
@@ -36,6 +40,7 @@ test *ARGS: _java setup
 lint: setup
     {{ python }} -m ruff check
     {{ python }} -m ruff format --check
+    {{ cog }} --check {{ documents }}
     {{ python }} .venv/bin/lint-imports --no-logo --no-cache
 
 # Check the types: both packages with mypy, the public face with pyright too
@@ -53,9 +58,13 @@ bench *ARGS: setup _plots
 bench-setup *PEERS: setup _plots
     @.ci/bench_peers "$@"
 
-# Run every example of README and docs
+# Run every example of README and docs, as a user runs it, and check the pages
 docs: _java setup
     {{ python }} -m pytest tests/docs
+
+# Write the examples of docs/examples into README and docs
+pages: setup
+    {{ cog }} -r {{ documents }}
 
 # Build wheel and sdist, and test the core against the installed wheel
 wheel: setup

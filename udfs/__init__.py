@@ -4,7 +4,7 @@
 #
 #     _column  _dataframe                      the doors, on the driver
 #     _stages                                  the plan of a query that carries rows over
-#     _settings  _schema  _session  _pack  _metrics  _carry_over    what is checked there and pickled
+#     _settings  _schema  _session  _pack  _metrics  _carry_over  _worker_python    what is checked there and pickled
 #     ─────────────────────────────────────────────────────────────────────────
 #     _stateful  _micro_batch  _buckets        a bucket's state and rows from one micro-batch to the next
 #     _headline                                what is read first of a task that failed
@@ -25,14 +25,18 @@
 #     progress  _job_watch                     a line about a session's tasks and micro-batches, on the driver
 #     demo                                     the main job, on real flights and weather
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from trio_asyncio_io import AsyncFunction, DelayList, ExponentialBackoff, FixedDelay, Observer, RetryBudget
 
-from ._carry_over import CarriedTooLongError, CarryOver
-from ._column import AsyncPandasUDF, async_pandas_udf
-from ._dataframe import keyed_wait, ordered_wait, unordered_wait
-from ._hangup import HangUpError
-from ._metrics import summary
-from ._results import ResultTypeError
+if TYPE_CHECKING:
+    from ._carry_over import CarriedTooLongError, CarryOver
+    from ._column import AsyncPandasUDF, async_pandas_udf
+    from ._dataframe import keyed_wait, ordered_wait, unordered_wait
+    from ._hangup import HangUpError
+    from ._metrics import summary
+    from ._results import ResultTypeError
 
 __all__ = [
     "AsyncFunction",
@@ -52,3 +56,31 @@ __all__ = [
     "summary",
     "unordered_wait",
 ]
+
+# The names that need PySpark, and where they are. They are imported at their first use, because `udfs.http` and the
+# demo's service need no PySpark.
+_MODULES = {
+    "AsyncPandasUDF": "_column",
+    "CarriedTooLongError": "_carry_over",
+    "CarryOver": "_carry_over",
+    "HangUpError": "_hangup",
+    "ResultTypeError": "_results",
+    "async_pandas_udf": "_column",
+    "keyed_wait": "_dataframe",
+    "ordered_wait": "_dataframe",
+    "summary": "_metrics",
+    "unordered_wait": "_dataframe",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """A public name, imported at its first use."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -52,6 +52,11 @@ class RowCalls(AsyncFunction[Row, Row]):
             on_error="raise" if settings.on_error == "raise" else self._failed,
         )
 
+    async def open(self) -> None:
+        """Set what each call sets: with the same value, the worker's context is not replaced for each row."""
+        if self._keeps_time:
+            from_cache.set(False)
+
     async def invoke(self, row: Row) -> Row:
         """Call the user's function for one row."""
         if row.failure is not None:  # an input has no equal in Python

@@ -19,6 +19,7 @@ from ._schema import parse_type
 from ._session import active_session, default_time_zone, share_of, time_zone
 from ._settings import Settings, SettingsArguments, make_settings
 from ._slices import slices
+from ._worker_python import needs_packages, use_the_drivers_python
 from ._zone import Zone
 
 __all__ = ["AsyncPandasUDF", "async_pandas_udf"]
@@ -113,6 +114,7 @@ class AsyncPandasUDF:
     def func(self) -> Callable[[Iterator[Any]], Iterator[pa.Array]]:
         """What Spark sends to the workers."""
         session = active_session()
+        use_the_drivers_python(session)
         settings = self.settings
         if self.cluster_capacity is not None:
             settings = replace(settings, capacity=share_of(self.cluster_capacity, session))
@@ -124,7 +126,7 @@ class AsyncPandasUDF:
                 yield from work.run(batches)
 
         run.__name__ = run.__qualname__ = self.__name__
-        return run
+        return needs_packages(run)
 
 
 def async_pandas_udf(

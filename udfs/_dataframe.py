@@ -28,6 +28,7 @@ from ._schema import (
 from ._session import share_of, time_zone
 from ._settings import Settings, SettingsArguments, make_settings
 from ._stages import HASH_COLUMN, check_carry_over, in_stages
+from ._worker_python import needs_packages, use_the_drivers_python
 
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
 
@@ -237,6 +238,7 @@ def _wait(
                 "behind rows of later micro-batches, and would cross their watermarks"
             )
     session = df.sparkSession
+    use_the_drivers_python(session)
     names = _names("inputs", parameter_names(function) if inputs is None else inputs)
     existing, added = df.schema, new_columns(schema)
     more = [StructField(extra.name, extra.kind) for extra in extras_of(settings)]
@@ -279,7 +281,7 @@ def _named(work: Enrichment) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa
             yield from work.run(batches)
 
     run.__name__ = run.__qualname__ = work.settings.function.name
-    return run
+    return needs_packages(run)
 
 
 def _names(what: str, names: Any) -> list[str]:

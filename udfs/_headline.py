@@ -38,11 +38,12 @@ def headline_first() -> Iterator[None]:
         raise
 
 
-def _encodable(error: Exception) -> Exception:
+def _encodable(error: BaseException) -> BaseException:
     """An exception of the same name whose text is valid UTF-8, or Spark's worker dies while it sends the error."""
     kind = type(error)
     names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
-    copy: Exception = type(kind.__name__, (Exception,), names)(message_of(error))
+    base = Exception if isinstance(error, Exception) else BaseException
+    copy: BaseException = type(kind.__name__, (base,), names)(message_of(error))
     for note in getattr(error, "__notes__", ()):
         copy.add_note(as_text(note))
     return copy.with_traceback(error.__traceback__)

@@ -16,6 +16,7 @@ from ._buckets import Buckets, bucket_ids, partitions_of_query
 from ._carry_over import CarryOver
 from ._enrichment import Enrichment
 from ._stateful import PAYLOAD, CarryingProcessor, unpacked
+from ._worker_python import needs_packages
 
 __all__ = ["HASH_COLUMN", "check_carry_over", "in_stages"]
 
@@ -92,7 +93,7 @@ def in_stages(
     if in_order:
         df = df.withColumn(HASH_COLUMN, F.hash(*key))
     stateful = (
-        df.mapInArrow(pack, SLICES)
+        df.mapInArrow(needs_packages(pack), SLICES)
         .groupBy("bucket")
         .transformWithStateInPandas(processor, PAYLOAD, outputMode="append", timeMode="ProcessingTime")
     )

@@ -31,6 +31,7 @@ from ._column import AsyncPandasUDF
 from ._http_options import HttpArguments, HttpOptions
 from ._http_rows import ANSWER_TYPE, HttpWork
 from ._session import active_session
+from ._worker_python import needs_packages, use_the_drivers_python
 
 __all__ = ["http_get", "http_request", "register_http"]
 
@@ -165,13 +166,14 @@ class _HttpUDF(AsyncPandasUDF):
 
     @property
     def func(self) -> Callable[[Iterator[Any]], Iterator[pa.Array]]:
+        use_the_drivers_python(active_session())
         work = HttpWork(self.settings, self.kind)
 
         def run(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
             return work.run(batches)
 
         run.__name__ = run.__qualname__ = self.__name__
-        return run
+        return needs_packages(run)
 
 
 def _udf(kind: str, options: HttpOptions, session: Any) -> _HttpUDF:

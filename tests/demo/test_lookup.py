@@ -168,3 +168,34 @@ def test_a_reset_begins_anew_and_leaves_what_is_in_flight_to_the_past() -> None:
 
     seen = asyncio.run(run())
     assert (seen.requests, seen.in_flight, seen.peak_in_flight, seen.cancelled) == (0, 0, 0, 0)
+
+
+def test_trouble_is_answered_and_not_counted() -> None:
+    async def run() -> tuple[list[int], LookupStatistics]:
+        app = LookupApp(PROMPT, ROWS)
+        statuses = [(await ask(app, "/flaky/a"))[0] for _ in range(4)]
+        statuses += [(await ask(app, path))[0] for path in ("/slow/0.001", "/slow", "/busy/a")]
+        return statuses, await statistics(app)
+
+    statuses, seen = asyncio.run(run())
+    assert statuses == [503, 200, 503, 200, 200, 400, 429]
+    assert seen.requests == seen.connections == 0
+
+
+def test_a_client_that_leaves_a_slow_answer_gets_none() -> None:
+    exchange = Exchange("/slow/1000")
+    exchange.hung_up.set()
+    app = LookupApp(PROMPT, ROWS)
+    asyncio.run(app(exchange.scope, exchange.receive, exchange.send))
+    assert exchange.status == 0
+
+
+def test_a_reset_forgets_trouble() -> None:
+    async def run() -> list[int]:
+        app = LookupApp(PROMPT, ROWS)
+        return [
+            (await ask(app, path, method))[0]
+            for method, path in (("GET", "/flaky/a"), ("POST", "/reset"), ("GET", "/flaky/a"))
+        ]
+
+    assert asyncio.run(run()) == [503, 200, 503]

@@ -1,195 +1,132 @@
-"""The lookup service as a real process: it answers, it counts, and it leaves nothing behind."""
+"""`python -m udfs.demo.service`, from its command line to its end."""
 
 from __future__ import annotations
 
 import json
-import os
+import re
 import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import ProxyHandler, build_opener
 
-import httpx
 import pytest
-import trio
 
-from tests.support import wait_until
-from udfs.demo import _service
-from udfs.demo._data import plane_by_tailnum, weather_by_hour
-from udfs.demo._service import Behaviour, Service, service
+from tests.support import PATIENCE
+from udfs.demo import service
 
-PROMPT = Behaviour(mean_seconds=0, straggler_share=0, error_share=0)
-SLOW = Behaviour(straggler_share=1, straggler_seconds=(1000, 1000), error_share=0)
-
-PARENT = """
-import os, time
-from udfs.demo._service import service
-with service() as lookup:
-    child = os.fork() if {forks} else 0
-    if child or not {forks}:
-        print(lookup.pid, child, flush=True)
-    time.sleep(1000)
-"""
+COMMAND = [sys.executable, "-m", "udfs.demo.service"]
 
 
-def is_alive(pid: int) -> bool:
-    """Whether the process runs: one that has ended and that nobody has asked after yet does not."""
+def test_answers_are_not_held_back_to_be_sent_together() -> None:
+    """Otherwise each takes 40 ms, for its body waits until its head is acknowledged."""
+    with service._listener(0) as listener, socket.create_connection(listener.getsockname()):
+        accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_it_is_reached_from_this_machine_only() -> None:
+    with service._listener(0) as listener:
+        assert listener.getsockname()[0] == "127.0.0.1"
+
+
+def test_it_says_where_it_listens_and_ends_when_its_standard_input_does() -> None:
+    with subprocess.Popen(
+        [*COMMAND, "--port", "0", "--with-parent"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            port = process.stdout.readline().removeprefix("listening on http://127.0.0.1:")
+            socket.create_connection(("127.0.0.1", int(port))).close()
+            process.stdin.close()
+            assert process.wait(PATIENCE) == 0
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "complaint"),
+    [
+        ('{"error_share": 2}', "error_share must be 0 to 1, got 2"),
+        ('{"errors": 2}', "unexpected keyword argument 'errors'"),
+        ("quick", "Expecting value"),
+    ],
+)
+def test_a_bad_behaviour_is_refused_with_the_reason(
+    behaviour: str, complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        service.main(["--behaviour", behaviour])
+    assert complaint in capsys.readouterr().err
+
+
+def get(url: str) -> tuple[int, str | None, object]:
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    return True
+        with build_opener(ProxyHandler({})).open(url, timeout=PATIENCE) as answer:
+            return answer.status, None, json.load(answer)
+    except HTTPError as error:
+        return error.code, error.headers["Retry-After"], json.load(error)
 
 
-@pytest.fixture(scope="module")
-def prompt() -> Iterator[Service]:
-    with service(PROMPT) as running:
-        yield running
+def test_a_user_starts_it_calls_it_and_stops_it_with_ctrl_c(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [*COMMAND, "--port", "0"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        try:
+            found = re.fullmatch(r"listening on (http://127\.0\.0\.1:\d+)\n", process.stdout.readline())
+            assert found is not None
+            status, _, weather = get(f"{found[1]}/weather/EWR/2013-01-01T10:00:00Z")
+            assert (status, isinstance(weather, dict) and weather["temp"]) == (200, 39.02)
+            assert [get(f"{found[1]}/flaky/a")[0] for _ in range(2)] == [503, 200]
+            assert get(f"{found[1]}/busy/a")[:2] == (429, "1")
+            assert get(f"{found[1]}/slow/0.01")[0] == 200
+            process.send_signal(signal.SIGINT)
+            assert process.communicate(timeout=PATIENCE) == ("", "")
+            assert process.returncode == 0
+        finally:
+            process.kill()
 
 
-@pytest.fixture
-def lookup(prompt: Service) -> Service:
-    prompt.reset()
-    return prompt
+def test_weather_and_planes_answer_reliably_unless_told_otherwise() -> None:
+    behaviour = service._parser().parse_args([]).behaviour
+    assert (behaviour.error_share, behaviour.straggler_share) == (0, 0)
 
 
-def test_it_answers_with_the_rows_of_the_data(lookup: Service) -> None:
-    weather, planes = weather_by_hour(), plane_by_tailnum()
-    with httpx.Client(base_url=lookup.url, trust_env=False) as http:
-        for origin, hour in list(weather)[::2000]:
-            assert http.get(f"/weather/{origin}/{hour}").json() == weather[origin, hour]
-        for tailnum in list(planes)[::300]:
-            assert http.get(f"/planes/{tailnum}").json() == planes[tailnum]
-    assert lookup.stats().requests == lookup.stats().ok == 14 + 12
-    assert lookup.stats().connections == 1
+def test_its_port_is_8000_unless_told_otherwise() -> None:
+    assert service._parser().parse_args([]).port == 8000
 
 
-def test_a_time_may_be_quoted(lookup: Service) -> None:
-    quoted = httpx.get(f"{lookup.url}/weather/EWR/2013-01-01T10%3A00%3A00Z", trust_env=False)
-    assert quoted.json()["temp"] == 39.02
+def test_a_port_in_use_is_one_line_that_says_what_to_do() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        done = subprocess.run([*COMMAND, "--port", str(port)], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"error: port {port} of 127.0.0.1 is in use. Choose another: --port N, or --port 0 for any free one\n"
+    )
 
 
-def test_what_is_not_in_the_data_is_a_404(lookup: Service) -> None:
-    with httpx.Client(base_url=lookup.url, trust_env=False) as http:
-        assert http.get("/weather/EWR/2013-12-31T10:00:00Z").status_code == 404
-        assert http.get("/planes/NA").status_code == 404
-    assert lookup.stats().missing == 2
+@pytest.mark.parametrize("port", ["-1", "65536", "http"])
+def test_a_bad_port_is_refused(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        service.main(["--port", port])
+    assert "--port" in capsys.readouterr().err
 
 
-def test_a_failure_is_a_500() -> None:
-    with service(Behaviour(mean_seconds=0, straggler_share=0, error_share=1)) as lookup:
-        assert httpx.get(f"{lookup.url}/planes/N10156", trust_env=False).status_code == 500
-        assert lookup.stats().failed == 1
-
-
-def test_two_services_of_one_seed_answer_alike() -> None:
-    behaviour = Behaviour(mean_seconds=0, straggler_share=0, error_share=0.3, seed=11)
-    paths = [f"/planes/{tailnum}" for tailnum in list(plane_by_tailnum())[:50]]
-
-    def statuses(paths: list[str]) -> dict[str, int]:
-        with service(behaviour) as lookup, httpx.Client(base_url=lookup.url, trust_env=False) as http:
-            return {path: http.get(path).status_code for path in paths}
-
-    first = statuses(paths)
-    assert first == statuses(paths[::-1])
-    assert set(first.values()) == {200, 500}
-
-
-async def test_a_client_that_hangs_up_is_no_longer_in_flight() -> None:
-    def shows(lookup: Service, in_flight: int) -> None:
-        wait_until(lambda: lookup.stats().in_flight == in_flight)
-
-    with service(SLOW) as lookup:
-        async with (
-            httpx.AsyncClient(base_url=lookup.url, trust_env=False) as http,
-            trio.open_nursery() as nursery,
-        ):
-            for _ in range(20):
-                nursery.start_soon(partial(http.get, "/planes/N10156", timeout=None))
-            await trio.to_thread.run_sync(shows, lookup, 20)
-            nursery.cancel_scope.cancel()
-        await trio.to_thread.run_sync(shows, lookup, 0)
-        assert (lookup.stats().peak_in_flight, lookup.stats().cancelled) == (20, 20)
-
-
-def test_it_is_gone_when_the_block_is_left() -> None:
-    with service(PROMPT) as lookup:
-        assert is_alive(lookup.pid)
-    assert not is_alive(lookup.pid)
-
-
-def test_it_is_gone_when_the_block_fails() -> None:
-    with pytest.raises(KeyboardInterrupt), service(PROMPT) as lookup:  # noqa: PT012 - the block is what is tested
-        pid = lookup.pid
-        raise KeyboardInterrupt
-    assert not is_alive(pid)
-
-
-def test_sigterm_ends_it_even_while_requests_wait() -> None:
-    async def main(lookup: Service) -> None:
-        async with (
-            httpx.AsyncClient(base_url=lookup.url, trust_env=False) as http,
-            trio.open_nursery() as nursery,
-        ):
-
-            async def get() -> None:
-                with pytest.raises(httpx.TransportError):
-                    await http.get("/planes/N10156", timeout=None)
-
-            nursery.start_soon(get)
-            await trio.to_thread.run_sync(wait_until, lambda: lookup.stats().in_flight == 1)
-            os.kill(lookup.pid, signal.SIGTERM)
-
-    with service(SLOW) as lookup:
-        trio.run(main, lookup)
-        wait_until(lambda: not is_alive(lookup.pid))
-
-
-@pytest.mark.parametrize("forks", [False, True])
-def test_it_ends_when_its_parent_is_killed(forks: bool) -> None:
-    """Also while a child that the parent had forked lives on, and with it the service's standard input."""
-    command = [sys.executable, "-c", PARENT.format(forks=forks)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
-        assert parent.stdout is not None
-        pid, child = map(int, parent.stdout.readline().split())
-        assert is_alive(pid)
-        parent.kill()
-        parent.wait()
-    try:
-        wait_until(lambda: not is_alive(pid))
-        assert not child or is_alive(child)
-    finally:
-        if child:
-            os.kill(child, signal.SIGKILL)
-
-
-def test_one_that_does_not_listen_any_more_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_service, "_END_SECONDS", 0.05)
-    with service(PROMPT) as lookup:
-        os.kill(lookup.pid, signal.SIGSTOP)
-    assert not is_alive(lookup.pid)
-
-
-def test_it_has_a_session_of_its_own_so_that_ctrl_c_does_not_reach_it(lookup: Service) -> None:
-    assert os.getsid(lookup.pid) == lookup.pid != os.getsid(0)
-
-
-def test_a_service_that_dies_at_its_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Behaviour, "to_json", lambda _: json.dumps({"error_share": 2}))
-    with (
-        pytest.raises(RuntimeError, match=r"did not start:(.|\n)*error_share must be 0 to 1"),
-        service(),
+def test_help_lists_the_routes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        service.main(["--help"])
+    printed = capsys.readouterr().out
+    for route in (
+        "/weather/{origin}/{time_hour}",
+        "/planes/{tailnum}",
+        "/flaky/{key}",
+        "/busy/{key}",
+        "/slow/{seconds}",
     ):
-        pass
-
-
-def test_a_proxy_in_the_environment_is_not_asked(lookup: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-    monkeypatch.delenv("no_proxy", raising=False)
-    monkeypatch.delenv("NO_PROXY", raising=False)
-    assert lookup.stats().requests == 0
+        assert route in printed

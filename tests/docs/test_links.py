@@ -36,6 +36,14 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     assert broken_links(page) == []
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_no_link_of_a_page_leaves_the_documentation(page: Path) -> None:
+    """A site is made of `docs` alone."""
+    links = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if "://" not in link]
+    targets = {link: (page.parent / link.partition("#")[0]).resolve() for link in links}
+    assert [link for link, target in targets.items() if not target.is_relative_to(ROOT / "docs")] == []
+
+
 def test_a_link_that_leads_nowhere_is_seen(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# A heading\n[here](#a-heading) [gone](gone.md) [nowhere](#no-heading)\n")

@@ -1,157 +1,94 @@
-"""Every example of README.md and docs/*.md does what its page says.
-
-    ```python       an example: it is run
-    ```text         after a line that ends in "prints:", exactly what the example above it prints
-    <!-- real clock -->   anywhere in a section: its examples use threads or sockets
-    <!-- remote session -->   the same: they stand for themselves, and tests/connect runs them
-
-The examples before the first `##` heading are the page's set-up. Those of a section go on from them and from
-each other. `await`, `async with` and `async for` may stand at the top, as in `python -m trio`; such examples run on
-a virtual clock unless their section says otherwise. A DataFrame that is a statement of its own is collected, and
-`async def test_...(autojump_clock)` is run, as pytest-trio would.
-"""
+"""The pages: their examples are those of docs/examples, their tables are complete, and what they name is there."""
 
 from __future__ import annotations
 
-import ast
-import inspect
+import argparse
+import dataclasses
 import re
-from collections.abc import Iterator
-from contextlib import redirect_stdout
-from dataclasses import dataclass, field
-from io import StringIO
-from itertools import pairwise
+import subprocess
+import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-import trio
-import trio.testing
 
-ROOT = Path(__file__).parents[2]
+from tests.wheel import ROOT
+from trio_asyncio_io import Statistics
+from udfs import CarryOver
+from udfs.demo import __main__ as demo
+
+WITH_EXAMPLES = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("index", "operator", "spark"))]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-SERVICE = "http://127.0.0.1:8000"
-
+INCLUDED = re.compile(r"<!-- \[\[\[cog example\((.*?)\)\]\]\] -->\n(.*?)<!-- \[\[\[end\]\]\] -->\n", re.DOTALL)
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-HEADING = re.compile(r"^## ", re.MULTILINE)
-PRINTS = re.compile(r"prints:\n\n\Z")
+WIDTH = 88
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
-    """A block of Python.
-
-    Attributes:
-        code: Its text.
-        line: Where it begins in its page, so that errors point there.
-        output: What it must print, or None.
-    """
-
-    code: str
-    line: int
-    output: str | None = None
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
-    """What runs together: the examples of a section, after those of the page's set-up."""
-
-    page: Path
-    title: str
-    is_real_time: bool
-    is_remote: bool = field(default=False, kw_only=True)
-    examples: list[Example] = field(default_factory=list)
-
-    @property
-    def needs_spark(self) -> bool:
-        return any("udfs" in each.code or "pyspark" in each.code for each in self.examples)
-
-    def __str__(self) -> str:
-        return f"{self.page.stem}: {self.title}"
-
-    def run(self, names: dict[str, Any], service: str) -> None:
-        """Run the examples, one after the other.
-
-        Raises:
-            Exception: The example's own; its traceback names the page and the line.
-            AssertionError: It printed something else than its page says.
-        """
-        namespace = {"__name__": "__main__", **names}
-        for example in self.examples:
-            printed = self.run_one(example, namespace, service)
-            assert example.output is None or printed == example.output
-
-    def run_one(self, example: Example, namespace: dict[str, Any], service: str) -> str:
-        source = "\n" * (example.line - 1) + example.code.replace(SERVICE, service)
-        before = set(namespace)
-        with redirect_stdout(StringIO()) as printed:
-            for code in _compiled(source, str(self.page)):
-                self._result(eval(code, namespace))
-            for name in namespace.keys() - before:
-                if name.startswith("test_"):
-                    self._result(namespace[name](autojump_clock=None))
-        return printed.getvalue()
-
-    def _result(self, value: Any) -> None:
-        if inspect.iscoroutine(value):
-            clock = None if self.is_real_time else trio.testing.MockClock(autojump_threshold=0)
-            trio.run(_awaited, value, clock=clock)
-        elif hasattr(value, "collect"):
-            value.collect()
+def test_no_page_shows_an_outdated_example() -> None:
+    """If this fails: `just pages` writes them anew."""
+    command = [sys.executable, "-m", "cogapp", "--check", "-I", str(ROOT / ".ci"), "-p", "from pages import example"]
+    done = subprocess.run([*command, *WITH_EXAMPLES], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
-def sections(page: Path) -> Iterator[Section]:
-    """The sections of a page that have examples."""
-    text = page.read_text(encoding="utf-8")
-    starts = [0, *(match.start() for match in HEADING.finditer(text)), len(text)]
-    parts = [text[start:end] for start, end in pairwise(starts)]
-    lines = [text.count("\n", 0, start) for start in starts]
-    setup = _examples(parts[0], 0)
-    if setup and len(parts) == 1:
-        yield Section(page, "set-up", "<!-- real clock -->" in parts[0], setup)
-    for part, line in zip(parts[1:], lines[1:], strict=False):
-        if found := _examples(part, line):
-            title = part.splitlines()[0].removeprefix("## ")
-            is_remote = "<!-- remote session -->" in part
-            examples = found if is_remote else [*setup, *found]
-            yield Section(page, title, "<!-- real clock -->" in part, examples, is_remote=is_remote)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_all_python_of_a_page_is_included_from_a_script(page: Path) -> None:
+    by_hand = INCLUDED.sub("", text_of(page))
+    assert [body for language, body in FENCE.findall(by_hand) if language == "python"] == []
 
 
-def _examples(text: str, line: int) -> list[Example]:
-    found: list[Example] = []
-    for fence in FENCE.finditer(text):
-        language, body = fence.groups()
-        if language == "python":
-            found.append(Example(body, line + text.count("\n", 0, fence.start()) + 2))
-        elif language == "text" and PRINTS.search(text[: fence.start()]):
-            last = found.pop()
-            found.append(Example(last.code, last.line, body))
-    return found
+def test_every_script_is_in_a_page() -> None:
+    shown = {script for page in WITH_EXAMPLES for script in re.findall(r'cog example\("(\w+\.py)"', text_of(page))}
+    assert shown == {path.name for path in (ROOT / "docs" / "examples").glob("*.py")}
 
 
-def _compiled(source: str, filename: str) -> Iterator[Any]:
-    """A code object for each statement, so that an expression has a value."""
-    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-    for statement in ast.parse(source, filename).body:
-        if isinstance(statement, ast.Expr):
-            yield compile(ast.Expression(statement.value), filename, "eval", flags)
-        else:
-            yield compile(ast.Module([statement], type_ignores=[]), filename, "exec", flags)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_line_of_python_is_too_wide_for_a_page(page: Path) -> None:
+    bodies = [body for language, body in FENCE.findall(text_of(page)) if language == "python"]
+    assert [line for body in bodies for line in body.splitlines() if len(line) > WIDTH] == []
 
 
-async def _awaited(coroutine: Any) -> Any:
-    return await coroutine
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_names_only_documents_that_are_there(page: Path) -> None:
+    documents = {path.name for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]}
+    assert set(re.findall(r"[\w-]+\.md\b", text_of(page))) - documents == set()
 
 
-SECTIONS = [section for page in PAGES for section in sections(page)]
+@pytest.mark.parametrize("page", [ROOT / "README.md"], ids=lambda page: page.name)
+def test_readme_shows_no_image_of_the_repository(page: Path) -> None:
+    """A package index shows README, and has no other file."""
+    assert re.findall(r"!\[[^\]]*\]\((?!https://)", text_of(page)) == []
 
 
-@pytest.mark.parametrize("section", [each for each in SECTIONS if not each.needs_spark], ids=str)
-def test_the_examples_of_a_section_run(section: Section, service: str) -> None:
-    section.run({}, service)
+def table_of(page: str, heading: str) -> str:
+    """The section below this heading."""
+    _, _, rest = text_of(ROOT / "docs" / page).partition(f"{heading}\n")
+    assert rest, heading
+    return re.split(r"^#+ ", rest, maxsplit=1, flags=re.MULTILINE)[0]
 
 
-@pytest.mark.spark
-@pytest.mark.parametrize("section", [each for each in SECTIONS if each.needs_spark and not each.is_remote], ids=str)
-def test_the_examples_of_a_section_run_on_spark(section: Section, service: str, lent: dict[str, Any]) -> None:
-    section.run(lent if section.page.name == "README.md" else {}, service)
+def first_cells(section: str) -> set[str]:
+    rows = [line.split(" | ")[0] for line in section.splitlines() if line.startswith("| `")]
+    return {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+
+
+def test_the_table_of_statistics_has_every_number() -> None:
+    fields = {field.name for field in dataclasses.fields(Statistics)}
+    assert fields <= first_cells(table_of("operator.md", "## Statistics"))
+
+
+def test_the_table_of_carry_over_has_every_argument() -> None:
+    fields = {field.name for field in dataclasses.fields(CarryOver)}
+    assert fields <= first_cells(table_of("spark.md", "## Stragglers and micro-batches"))
+
+
+def test_the_table_of_the_demo_has_every_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsers: list[argparse.ArgumentParser] = []
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", lambda self, _: parsers.append(self))
+    demo._options([])
+    options = {option for action in parsers[0]._actions for option in action.option_strings if option.startswith("--")}
+    shown = {cell.split()[0] for cell in first_cells(table_of("index.md", "### Its options"))}
+    assert {cell for cell in shown if cell.startswith("--")} == options - {"--help"}

@@ -21,9 +21,9 @@ from ._behaviour import Behaviour
 from ._by_hand import by_hand
 from ._facts import SCHEMA
 from ._interrupt import interruptible
+from ._process import service
 from ._report import comparison, delays, summary
 from ._run import run
-from ._service import service
 from ._spark import Job, delay_by_weather, flights, problems_of, session
 from ._stream import Stream
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
 from ._behaviour import Behaviour
 from ._data import plane_by_tailnum, weather_by_hour
+from ._trouble import TROUBLES, Trouble
 
 __all__ = ["LookupApp", "LookupStatistics", "answers_by_path"]
 
@@ -109,11 +110,12 @@ class _Tally:
 
 
 class LookupApp:
-    """An ASGI application for two lookups, `GET /weather/{origin}/{time_hour}` and `GET /planes/{tailnum}`.
+    """An ASGI application: `GET /weather/{origin}/{time_hour}`, `GET /planes/{tailnum}`, and some trouble.
 
     A lookup is answered after the latency that the behaviour decides: 200 with the row, 404 where there is
     none, or a 500. A client that hangs up before is counted and forgotten at once. `GET /stats` and `POST
-    /reset` are neither delayed nor counted. What was in flight at a reset belongs to the time before it.
+    /reset` are neither delayed nor counted. What was in flight at a reset belongs to the time before it. Requests
+    that a `Trouble` answers are not counted either.
 
     Args:
         behaviour: Latencies and failures.
@@ -124,6 +126,7 @@ class LookupApp:
         self._behaviour = behaviour
         self._answers = answers
         self._tally = _Tally()
+        self._trouble = Trouble()
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -131,10 +134,12 @@ class LookupApp:
         kind = path.removeprefix("/").partition("/")[0]
         if kind in _KINDS and method == "GET":
             await self._look_up(kind, path, scope["client"], receive, send)
+        elif kind in TROUBLES and method == "GET":
+            await self._give_trouble(kind, path, receive, send)
         elif (method, path) == ("GET", "/stats"):
             await _reply(send, HTTPStatus.OK, _as_json(asdict(self._tally.statistics())))
         elif (method, path) == ("POST", "/reset"):
-            self._tally = _Tally()
+            self._tally, self._trouble = _Tally(), Trouble()
             await _reply(send, HTTPStatus.OK, _as_json({}))
         else:
             await _reply(send, HTTPStatus.NOT_FOUND, _as_json({"error": f"there is no {method} {path} here"}))
@@ -149,6 +154,12 @@ class LookupApp:
         # Before it is sent: a client that has its answer may ask again at once.
         tally.answer(path, status, seconds)
         await _reply(send, status, body)
+
+    async def _give_trouble(self, kind: str, path: str, receive: Receive, send: Send) -> None:
+        answer = self._trouble.answer(kind, path.removeprefix(f"/{kind}").removeprefix("/"))
+        if answer.seconds and await _hangs_up(receive, answer.seconds):
+            return
+        await _reply(send, answer.status, _as_json(answer.body), answer.headers)
 
     def _answer(self, path: str, *, fails: bool) -> tuple[int, bytes]:
         if fails:
@@ -178,8 +189,8 @@ async def _hangs_up(receive: Receive, seconds: float) -> bool:
     return True
 
 
-async def _reply(send: Send, status: int, body: bytes) -> None:
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+async def _reply(send: Send, status: int, body: bytes, more: Sequence[tuple[bytes, bytes]] = ()) -> None:
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *more]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 

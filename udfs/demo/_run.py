@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from ._service import LookupStatistics, Service
+from ._process import LookupStatistics, Service
 
 __all__ = ["Done", "run"]
 

@@ -21,7 +21,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from udfs import summary
 
 from ._data import flights_csv
-from ._service import Service
+from ._process import Service
 from ._spark import Job, problems_of, read_flights, stream_flights
 
 __all__ = ["Stream"]

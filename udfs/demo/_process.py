@@ -1,4 +1,4 @@
-"""Service: the lookup service as its owner sees it, a process of its own that ends with the block."""
+"""The process of the lookup service, as the demo starts it: it ends with the block."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 from ._behaviour import Behaviour
 from ._lookup import LookupStatistics
-from ._server import READY
+from .service import READY
 
 __all__ = ["Behaviour", "LookupStatistics", "Service", "service"]
 
@@ -74,7 +74,8 @@ def service(behaviour: Behaviour | None = None) -> Iterator[Service]:
         ...     urlopen(f"{lookup.url}/weather/EWR/2013-01-01T10:00:00Z").read()
     """
     chosen = behaviour or Behaviour()
-    command = [sys.executable, "-m", "udfs.demo._server", "--with-parent", "--behaviour", chosen.to_json()]
+    options = ["--port", "0", "--with-parent", "--behaviour", chosen.to_json()]
+    command = [sys.executable, "-m", "udfs.demo.service", *options]
     with (
         tempfile.TemporaryFile("w+") as errors,
         subprocess.Popen(
@@ -97,7 +98,7 @@ def _started(process: subprocess.Popen[str], errors: IO[str]) -> Service:
     if not line.startswith(READY):
         errors.seek(0)
         raise RuntimeError(f"the lookup service did not start:\n{errors.read()}")
-    started = Service(f"http://127.0.0.1:{line.removeprefix(READY).strip()}", process.pid)
+    started = Service(line.removeprefix(READY).strip(), process.pid)
     started.stats()
     return started
 

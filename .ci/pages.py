@@ -1,0 +1,68 @@
+"""Writes the examples into the pages of the documentation: run by cog, see the recipe `pages` of the justfile.
+
+A page includes an example by a comment that a browser of Markdown does not show:
+
+    <!-- [[[cog example("operator_first.py")]]] -->
+    <!-- [[[end]]] -->
+
+Between the two, cog writes the script `docs/examples/operator_first.py` and what it prints, which is in the file
+`operator_first.out` beside it.
+"""
+
+import ast
+import os
+import re
+from pathlib import Path
+
+import cog
+
+EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
+
+
+def example(script: str, *names: str, lines: str | None = None) -> None:
+    """Write a script, or some of it, and what it prints.
+
+    Args:
+        script: Its file name.
+        names: Its functions, classes and constants to show, in this order; none: the whole script.
+        lines: Which lines of its output to show, counted from 1, such as "2" or "2-4"; "" for none. None: all of them.
+    """
+    path = EXAMPLES / script
+    source = path.read_text(encoding="utf-8").rstrip()
+    link = os.path.relpath(path, Path(cog.inFile).parent)
+    cog.outl(f"[{script}]({Path(link).as_posix()}):\n")
+    cog.outl(_fenced("python", _parts(source, names) if names else source))
+    printed = _selected(path.with_suffix(".out"), lines)
+    if printed:
+        cog.outl("\nprints:\n\n" + _fenced("text", printed))
+
+
+def _fenced(language: str, text: str) -> str:
+    return f"```{language}\n{text}\n```"
+
+
+def _parts(source: str, names: tuple[str, ...]) -> str:
+    lines = source.splitlines()
+    found = {}
+    for statement in ast.parse(source).body:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            name, first = statement.name, min(each.lineno for each in [statement, *statement.decorator_list])
+        elif isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            name, first = statement.targets[0].id, statement.lineno
+        else:
+            continue
+        found[name] = "\n".join(lines[first - 1 : statement.end_lineno])
+    return "\n\n\n".join(found[name] for name in names)
+
+
+def _selected(output: Path, lines: str | None) -> str:
+    if lines == "" or (lines is None and not output.exists()):
+        return ""
+    printed = output.read_text(encoding="utf-8").splitlines()
+    if lines is None:
+        return "\n".join(printed)
+    found = re.fullmatch(r"(\d+)(?:-(\d+))?", lines)
+    assert found is not None, lines
+    first, last = int(found[1]), int(found[2] or found[1])
+    assert last <= len(printed), f"{output.name} has {len(printed)} lines, not {last}"
+    return "\n".join(printed[first - 1 : last])

@@ -1,0 +1,18 @@
+import trio
+
+from trio_asyncio_io import ordered_wait
+
+
+async def slow_square(number):
+    await trio.sleep(0.1)
+    return number * number
+
+
+async def main():
+    numbers = range(1000)
+    async with ordered_wait(numbers, slow_square, capacity=100, timeout=5.0) as results:
+        print(sum([square async for square in results]))
+
+
+if __name__ == "__main__":
+    trio.run(main)  # takes a second, not 100

@@ -1,0 +1,124 @@
+"""Each script of docs/examples prints what its page says, run as a user runs it.
+
+That is `python file.py` in an empty directory, with the wheel installed, PYSPARK_PYTHON unset, and the service of the
+examples on its port, which one test run at a time can have.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.connect._server import running
+from tests.docs.conftest import PATIENCE
+from tests.wheel import ROOT, environment_of_a_user
+
+EXAMPLES = ROOT / "docs" / "examples"
+SCRIPTS = sorted(path.name for path in EXAMPLES.glob("*.py") if not path.name.startswith("test_"))
+
+# What differs from run to run, and what the `.out` file has in its place
+VARIES = {
+    "spark_metrics.py": (r"mean [\d.]+ s, slowest [\d.]+ s", "mean 0.005 s, slowest 0.015 s"),
+}
+SERVICE = "http://127.0.0.1:8000"
+
+
+def source_of(script: str) -> str:
+    return (EXAMPLES / script).read_text(encoding="utf-8")
+
+
+def is_local_spark(script: str) -> bool:
+    return 'master("local' in source_of(script)
+
+
+def run(python: Path, script: str, folder: Path, *options: str, **more: str) -> subprocess.CompletedProcess[str]:
+    shutil.copy(EXAMPLES / script, folder)
+    return subprocess.run(
+        [python, *options, script],
+        cwd=folder,
+        env=environment_of_a_user(**more),
+        capture_output=True,
+        text=True,
+        timeout=4 * PATIENCE,
+        check=False,
+    )
+
+
+def check(script: str, done: subprocess.CompletedProcess[str]) -> None:
+    assert done.returncode == 0, done.stderr
+    pattern, replacement = VARIES.get(script, (r"\Z", ""))
+    expected = (EXAMPLES / script).with_suffix(".out").read_text(encoding="utf-8")
+    assert re.sub(pattern, replacement, done.stdout) == expected, done.stderr
+
+
+@pytest.fixture(autouse=True)
+def _needs(request: pytest.FixtureRequest) -> None:
+    """Start the service for a script that says that it needs it."""
+    script = getattr(request.node, "callspec", None) and request.node.callspec.params.get("script")
+    if script and SERVICE in source_of(script):
+        assert request.getfixturevalue("service") == SERVICE
+
+
+@pytest.mark.parametrize("package", ["trio_asyncio_io", "udfs"])
+def test_the_packages_are_those_of_the_wheel(python: Path, package: str, tmp_path: Path) -> None:
+    command = [python, "-c", f"import {package}; print({package}.__file__)"]
+    found = subprocess.check_output(command, cwd=tmp_path, env=environment_of_a_user(), text=True)
+    assert Path(found.strip()).is_relative_to(python.parents[1])
+
+
+@pytest.mark.parametrize(
+    "script",
+    [each for each in SCRIPTS if not is_local_spark(each) and each not in {"operator_asyncpg.py", "spark_connect.py"}],
+)
+def test_an_example_prints_what_its_page_says(python: Path, script: str, tmp_path: Path) -> None:
+    check(script, run(python, script, tmp_path))
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("script", [each for each in SCRIPTS if is_local_spark(each)])
+def test_an_example_of_spark_prints_what_its_page_says(python: Path, script: str, tmp_path: Path) -> None:
+    check(script, run(python, script, tmp_path))
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+def test_the_example_of_a_remote_session_needs_no_java(python: Path, tmp_path: Path) -> None:
+    (tmp_path / "server").mkdir()
+    (tmp_path / "client").mkdir()
+    with running(tmp_path / "server") as url:
+        no_java = str(tmp_path / "no java")
+        done = run(python, "spark_connect.py", tmp_path / "client", SPARK_REMOTE=url, JAVA_HOME=no_java)
+    check("spark_connect.py", done)
+
+
+def test_the_example_of_a_database_asks_a_real_one(python: Path, postgres: str, tmp_path: Path) -> None:
+    url = f"postgresql://postgres@/postgres?host={postgres}"
+    check("operator_asyncpg.py", run(python, "operator_asyncpg.py", tmp_path, DATABASE_URL=url))
+
+
+def test_the_example_of_a_test_passes_without_settings_of_pytest(python: Path, tmp_path: Path) -> None:
+    done = run(python, "test_lookup.py", tmp_path, "-m", "pytest")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"\b2 passed in ", done.stdout)
+
+
+def test_the_description_on_a_package_index_has_no_link_into_the_repository(python: Path, tmp_path: Path) -> None:
+    command = [
+        python,
+        "-c",
+        "from importlib.metadata import metadata; print(metadata('trio-asyncio-io').get_payload())",
+    ]
+    shown = subprocess.check_output(command, cwd=tmp_path, env=environment_of_a_user(), text=True)
+    assert shown.startswith("# trio-asyncio-io")
+    assert re.findall(r"\]\((?!https://)", shown) == []
+    assert "<!--" not in shown
+
+
+def test_every_script_has_its_output_beside_it() -> None:
+    outputs = {path.with_suffix(".py").name for path in EXAMPLES.glob("*.out")}
+    assert outputs == set(SCRIPTS)

@@ -1,0 +1,93 @@
+"""The workers' Python: when it is the driver's, and what one that lacks a package reports."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark import cloudpickle
+
+from udfs._worker_python import needs_packages, use_the_drivers_python
+
+LOAD = """
+import pickle, sys
+if "{missing}":
+    sys.modules["{missing}"] = None
+run = pickle.loads(bytes.fromhex("{pickled}"))
+print(run(20))
+"""
+
+
+@pytest.fixture(autouse=True)
+def _no_choice_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+
+
+def python_of(master: str, chosen: str = "python3", **conf: str) -> str:
+    """The Python of a session's workers, once a UDF has been made in it."""
+    context = SimpleNamespace(master=master, pythonExec=chosen)
+    values = {key.replace("_", "."): value for key, value in conf.items()}
+    use_the_drivers_python(SimpleNamespace(_sc=context, conf=values))
+    return context.pythonExec
+
+
+@pytest.mark.parametrize("master", ["local", "local[2]", "local[*,4]", "local-cluster[2,1,1024]"])
+def test_workers_on_the_drivers_machine_have_its_python(master: str) -> None:
+    assert python_of(master) == sys.executable
+
+
+@pytest.mark.parametrize("master", ["spark://host:7077", "yarn", "k8s://https://host"])
+def test_workers_on_other_machines_have_sparks_choice(master: str) -> None:
+    assert python_of(master) == "python3"
+
+
+def test_the_users_variable_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", "python3")
+    assert python_of("local[2]") == "python3"
+
+
+def test_the_users_setting_is_followed() -> None:
+    assert python_of("local[2]", spark_pyspark_python="/opt/python") == "python3"
+
+
+def test_a_python_that_was_set_on_the_context_stays() -> None:
+    assert python_of("local[2]", "/opt/python") == "/opt/python"
+
+
+def test_a_remote_session_is_left_alone() -> None:
+    use_the_drivers_python(SimpleNamespace())
+
+
+def sent(missing: str) -> subprocess.CompletedProcess[str]:
+    """What becomes of a function that is sent to a process without this package."""
+
+    def run(number: int) -> int:
+        return number + 1
+
+    pickled = cloudpickle.dumps(needs_packages(run)).hex()
+    code = LOAD.format(missing=missing, pickled=pickled)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+def test_a_worker_with_the_packages_runs_the_function() -> None:
+    assert sent("").stdout == "21\n"
+
+
+@pytest.mark.parametrize("package", ["pyarrow", "trio", "trio_asyncio_io", "udfs"])
+def test_a_worker_without_a_package_says_which_and_what_to_set(package: str) -> None:
+    *_, message = sent(package).stderr.splitlines()
+    assert message == (
+        f"ModuleNotFoundError: the Python of Spark's workers, {sys.executable}, has no module {package}. Before Spark "
+        "starts, set the environment variable PYSPARK_PYTHON to a Python in which trio-asyncio-io[spark] is installed"
+    )
+
+
+def test_the_function_stays_what_it_is() -> None:
+    def run(number: int) -> int:
+        return number + 1
+
+    found: Any = needs_packages(run)
+    assert found is run
