@@ -94,12 +94,12 @@ class WorkerPool:
         try:
             with scope:
                 now = due = current_time()
-                jobs_left = 0
+                size, jobs_left = block.size, 0
                 while True:
                     if task.custom_sleep_data is not _AWAKE:  # Trio clears it whenever the task sleeps
                         task.custom_sleep_data = _AWAKE
                         due, jobs_left = now + SECONDS_PER_PASS, JOBS_PER_PASS
-                    if len(task.context) != block.size or (block.size and block.is_changed_in(task.context)):
+                    if len(task.context) != size or (size and block.is_changed_in(task.context)):
                         block.renew(task)
                         due = now
                     if now >= due or not jobs_left:
