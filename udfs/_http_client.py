@@ -13,7 +13,7 @@ from httpx._client import ClientState  # noqa: PLC2701 - `send` opens a client; 
 
 from ._http_decoding import ACCEPT_ENCODING
 from ._http_reply import Reply
-from ._http_url import plain_url
+from ._http_url import checked_url, plain_url
 
 __all__ = ["StackClient"]
 
@@ -88,13 +88,7 @@ class StackClient(httpx.AsyncClient):
         return request
 
     def _merge_url(self, url: httpx.URL | str) -> httpx.URL:
-        merged = plain_url(self.base_url, url) or super()._merge_url(url)
-        if b"xn--" in merged.raw_host:
-            try:
-                _ = merged.host
-            except UnicodeError as error:
-                raise httpx.InvalidURL(f"Invalid IDNA hostname: {error}") from error
-        return merged
+        return plain_url(self.base_url, url) or checked_url(super()._merge_url(url))
 
     def _build_redirect_request(self, request: httpx.Request, response: httpx.Response) -> httpx.Request:
         try:
@@ -104,10 +98,6 @@ class StackClient(httpx.AsyncClient):
         if redirect.url.raw_host != request.url.raw_host:  # whose certificate is for another name
             redirect.extensions = {name: it for name, it in redirect.extensions.items() if name != "sni_hostname"}
         return redirect
-
-    def _build_request_auth(self, request: httpx.Request, auth: Any = httpx.USE_CLIENT_DEFAULT) -> httpx.Auth:
-        built = super()._build_request_auth(request, auth)
-        return _CheckedDigest(built) if isinstance(built, httpx.DigestAuth) else built
 
     async def send(
         self,
@@ -120,8 +110,10 @@ class StackClient(httpx.AsyncClient):
         """Send a request; see `httpx.AsyncClient.send`."""
         # httpx asks an `Auth` for the requests to send. `Auth` itself, which stands for none, gives the one and ends.
         # Then what is left of `send` is a timeout, the redirects, with their hooks, and the body.
-        if self.is_closed or type(self._build_request_auth(request, auth)) is not httpx.Auth:
-            return await super().send(request, stream=stream, auth=auth, follow_redirects=follow_redirects)
+        built = self._build_request_auth(request, auth)
+        if self.is_closed or type(built) is not httpx.Auth:
+            checked = _CheckedDigest(built) if isinstance(built, httpx.DigestAuth) else built
+            return await super().send(request, stream=stream, auth=checked, follow_redirects=follow_redirects)
         self._state = ClientState.OPENED
         self._set_timeout(request)
         follows = self.follow_redirects if follow_redirects is httpx.USE_CLIENT_DEFAULT else follow_redirects

@@ -104,10 +104,6 @@ class Connection:
         self._deadlines.meet(self, self._keepalive_expiry)
         self.close()
 
-    def is_open(self) -> bool:
-        """Whether this side has not closed it."""
-        return self._stream is not None and self._stream.is_open
-
     def is_silent(self) -> bool:
         """Whether it is open, and nothing has arrived since the last response."""
         return self._stream is not None and self._stream.is_silent()

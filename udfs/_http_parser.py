@@ -46,12 +46,12 @@ class ResponseParser:
     """
 
     def __init__(self) -> None:
+        self._llhttp = httptools.HttpResponseParser(self)
+        self._is_spent = False
         self.start("GET")
 
     def start(self, method: str) -> None:
         """Make ready for the response to a request of this method."""
-        self.names: set[bytes] = set()
-        self.headers: list[tuple[bytes, bytes, bytes]] = []
         self.has_begun = self.has_head = self.is_complete = False
         self._is_head_request = method == "HEAD"
         self._ends_with_connection = self._has_surplus = self._keeps_alive = False
@@ -104,14 +104,15 @@ class ResponseParser:
         return body
 
     def _start_head(self) -> None:
-        self._llhttp = httptools.HttpResponseParser(self)
+        if self._is_spent:
+            self._llhttp, self._is_spent = httptools.HttpResponseParser(self), False
         self._seam = b""  # the last bytes of the head, which may be the first ones of its end
         self._head_length = 0  # of the head, so far
         self.status = 0
         self.reason = b""
         self.version = b""
-        self.headers.clear()
-        self.names.clear()
+        self.headers: list[tuple[bytes, bytes, bytes]] = []
+        self.names: set[bytes] = set()
         self._codings: list[bytes] = []
 
     def _feed_head(self, data: bytes) -> bytes:
@@ -120,8 +121,11 @@ class ResponseParser:
             raise httpx.RemoteProtocolError(f"the response does not begin with HTTP/1: {data[:_SHOWN]!r}")
         seam = self._seam + data
         found = seam.find(_END)
-        end = len(data) if found < 0 else found + len(_END) - len(self._seam)
-        self._seam = seam[1 - len(_END) :]
+        if found < 0:
+            end = len(data)
+            self._seam = seam[1 - len(_END) :]
+        else:
+            end = found + len(_END) - len(self._seam)
         self._head_length += end
         self._without_body += end
         if self._without_body > MAX_HEAD_BYTES:
@@ -189,6 +193,8 @@ class ResponseParser:
         self._keeps_alive = llhttp.should_keep_alive() and self.version == b"HTTP/1.1"
         # Here the end of the head is the end of the response, whatever lengths it gives
         self.is_complete = self._is_head_request or self.status in _BODILESS
+        # llhttp may expect a body now, and a trailer may change its mind on the connection
+        self._is_spent = self.is_complete or bool(self._codings)
         self._ends_with_connection = not (b"content-length" in self.names or self._codings)
         if self._codings:
             llhttp.set_dangerous_leniencies(lenient_spaces_after_chunk_size=True)

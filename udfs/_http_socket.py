@@ -109,7 +109,7 @@ class Socket:
 
     def is_silent(self) -> bool:
         """Whether the connection is open, and nothing has arrived, neither bytes nor the end."""
-        return self.is_open and not self._arrivals.poll(0)
+        return self._socket.fileno() >= 0 and not self._arrivals.poll(0)
 
     def close(self) -> None:
         """Close it, at once. A task that waits for it gets a `trio.ClosedResourceError`. Idempotent."""

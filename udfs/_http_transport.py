@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import ssl
-from collections.abc import Callable
 from typing import Final
 from weakref import WeakSet
 
@@ -172,8 +171,10 @@ class StackTransport(httpx.AsyncBaseTransport):
                 self._busy.add(connection)
                 return connection
             connection.close()
+        while (oldest := self._idle.oldest()) is not None and not oldest.is_silent():
+            self._idle.pop_oldest().discard()
         connection = self._new(origin, ssl_context)
-        self._trim(Connection.is_silent)
+        self._trim()
         return connection
 
     def _new(self, origin: Origin, ssl_context: ssl.SSLContext | None) -> Connection:
@@ -189,16 +190,16 @@ class StackTransport(httpx.AsyncBaseTransport):
         else:
             connection.close()
         self._release()
-        self._trim(Connection.is_open)
+        self._trim()
 
     def _release(self) -> None:
         if self._slots is not None:
             self._slots.release()
 
-    def _trim(self, is_worth_keeping: Callable[[Connection], bool]) -> None:
-        while (oldest := self._idle.oldest()) is not None:
-            are_too_many = len(self._idle) + len(self._busy) > self._max_connections or len(self._idle) > self._max_idle
-            if not are_too_many and is_worth_keeping(oldest):
+    def _trim(self) -> None:
+        """Close the connections that have been idle longest, while there are too many."""
+        while idle := len(self._idle):
+            if idle <= self._max_idle and idle + len(self._busy) <= self._max_connections:
                 return
             self._idle.pop_oldest().discard()
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import httpx
 
-__all__ = ["plain_url"]
+__all__ = ["checked_url", "plain_url"]
 
 _MOST_BYTES: Final = 2_048
 _ORIGINS: Final = 1_024
@@ -46,9 +46,22 @@ def plain_url(base: httpx.URL, url: httpx.URL | str) -> httpx.URL | None:
     return _with(base, (reference.path or "/") + path[1:], query)
 
 
+def checked_url(url: httpx.URL) -> httpx.URL:
+    """The URL, if httpx can decode its host, which it does only when somebody asks for it.
+
+    Raises:
+        httpx.InvalidURL: The host is not valid IDNA.
+    """
+    try:
+        _ = url.host
+    except UnicodeError as error:
+        raise httpx.InvalidURL(f"Invalid IDNA hostname: {error}") from error
+    return url
+
+
 @lru_cache(_ORIGINS)
 def _parsed(origin: str) -> httpx.URL:
-    return httpx.URL(origin)
+    return checked_url(httpx.URL(origin))
 
 
 def _with(base: httpx.URL, path: str, query: str | None) -> httpx.URL:

@@ -101,19 +101,23 @@ class Server:
 
 
 @asynccontextmanager
-async def listening(handler: Callable[[trio.SocketStream], Awaitable[None]]) -> AsyncIterator[int]:
+async def listening(
+    handler: Callable[[trio.SocketStream], Awaitable[None]], patience: float = PATIENCE
+) -> AsyncIterator[int]:
     """The port of a server on loopback that has `handler` serve each connection."""
     async with trio.open_nursery() as nursery:
         listeners = await nursery.start(partial(trio.serve_tcp, handler, 0, host="127.0.0.1"))
-        with trio.fail_after(PATIENCE):
+        with trio.fail_after(patience):
             yield listeners[0].socket.getsockname()[1]
         nursery.cancel_scope.cancel()
 
 
 @asynccontextmanager
-async def serving(answer: Answer, tls: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
+async def serving(
+    answer: Answer, tls: ssl.SSLContext | None = None, patience: float = PATIENCE
+) -> AsyncIterator[Server]:
     server = Server(answer, tls)
-    async with listening(server.serve) as server.port:
+    async with listening(server.serve, patience) as server.port:
         yield server
 
 

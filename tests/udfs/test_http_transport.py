@@ -276,7 +276,7 @@ trio.run(main)
 
 
 async def test_a_forked_child_makes_its_own_connections_and_leaves_those_of_its_parent() -> None:
-    async with serving(ok) as server:
+    async with serving(ok, patience=100.0) as server:  # a process that imports PySpark
         process = await trio.run_process([sys.executable, "-c", FORKED, server.url], cwd=ROOT)
         assert process.returncode == 0
         assert [peer.paths for peer in server.peers] == [["/open"], ["/parent", "/parent"], ["/child", "/child"]]
