@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
-pytestmark = pytest.mark.timeout(300)
+from tests.support import PATIENCE
+
+pytestmark = pytest.mark.timeout(3 * PATIENCE)
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,7 +23,6 @@ from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
 from udfs import CarryOver, async_pandas_udf, ordered_wait, unordered_wait
 from udfs.http_columns import http_get, register_http
-from tests.support import PATIENCE
 
 
 async def same(id):
