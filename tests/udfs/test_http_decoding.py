@@ -7,6 +7,7 @@ import os
 import zlib
 from collections.abc import Callable
 from itertools import islice
+from random import Random
 
 import brotli
 import httpx
