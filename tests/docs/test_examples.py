@@ -26,6 +26,9 @@ VARIES = {
 }
 SERVICE = "http://127.0.0.1:8000"
 
+# Spark gives a Python process ten seconds to start, which is not always enough on a busy machine
+TOO_SLOW_FOR_SPARK = "Python worker failed to connect back"
+
 
 def source_of(script: str) -> str:
     return (EXAMPLES / script).read_text(encoding="utf-8")
@@ -79,10 +82,13 @@ def test_an_example_prints_what_its_page_says(python: Path, script: str, tmp_pat
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("script", [each for each in SCRIPTS if is_local_spark(each)])
 def test_an_example_of_spark_prints_what_its_page_says(python: Path, script: str, tmp_path: Path) -> None:
-    check(script, run(python, script, tmp_path))
+    done = run(python, script, tmp_path)
+    if done.returncode and TOO_SLOW_FOR_SPARK in done.stderr:
+        done = run(python, script, tmp_path)
+    check(script, done)
 
 
 @pytest.mark.spark
