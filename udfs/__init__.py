@@ -28,7 +28,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from trio_asyncio_io import AsyncFunction, DelayList, ExponentialBackoff, FixedDelay, Observer, RetryBudget
+from trio_asyncio_io import AsyncFunction, DelayList, ExponentialBackoff, FixedDelay, Observer, RetryBudget, transient
 
 if TYPE_CHECKING:
     from ._carry_over import CarriedTooLongError, CarryOver
@@ -54,6 +54,7 @@ __all__ = [
     "keyed_wait",
     "ordered_wait",
     "summary",
+    "transient",
     "unordered_wait",
 ]
 

@@ -120,7 +120,8 @@ def unordered_wait(
 
     **Order**: that of completion. With `event_time`, watermarks are made of that column within each partition,
     and no row crosses one: rows may overtake each other within about `max_out_of_orderness` of event time. They
-    are the operator's own and independent of `withWatermark`, which may stand before or after.
+    are the operator's own and independent of `withWatermark`. Call that after the operator, because
+    Spark drops the watermark of a DataFrame that an operator in Python has transformed.
     All else is as in `ordered_wait`.
 
     Args:

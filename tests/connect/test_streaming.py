@@ -10,6 +10,7 @@ import pytest
 import trio
 from pyspark.sql import DataFrame, SparkSession
 
+from tests.streaming import PatientQuery
 from tests.support import PATIENCE
 from udfs import CarryOver, async_pandas_udf, keyed_wait, ordered_wait, unordered_wait
 
@@ -91,13 +92,14 @@ def test_stragglers_are_carried_over(spark: SparkSession, stream: DataFrame, ser
     out = unordered_wait(stream, ask, "answer string", timeout=60.0, carry_over=CarryOver(budget=1.0))
     sink = str(tmp_path / "sink")
     writer = out.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
-    query = writer.trigger(processingTime="0.2 seconds").start(sink)
+    running = PatientQuery(lambda: writer.trigger(processingTime="0.2 seconds").start(sink))
     try:
-        service.wait_until(lambda: all(asked[str(n)] == 2 for n in range(0, ROWS, 10)))
+        while any(asked[str(n)] < 2 for n in range(0, ROWS, 10)):
+            assert not running.has_ended(0.2)
         while spark.read.schema("id long, answer string").parquet(sink).count() < ROWS:
-            assert not query.awaitTermination(0.2)
+            assert not running.has_ended(0.2)
     finally:
-        query.stop()
+        running.query.stop()
     rows = spark.read.schema("id long, answer string").parquet(sink).collect()
     assert sorted((row.id, row.answer) for row in rows) == [(n, str(n)) for n in range(ROWS)]
     assert asked == {str(n): 2 if n % 10 == 0 else 1 for n in range(ROWS)}

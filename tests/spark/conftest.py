@@ -27,7 +27,7 @@ CONF = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.python.authenticate.socketTimeout": "120s",  # a worker starts slowly on a machine under load
+    "spark.python.authenticate.socketTimeout": "120s",  # Python is slow to connect to the JVM on a busy machine
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "7",
     "spark.sql.session.timeZone": "America/New_York",

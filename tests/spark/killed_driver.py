@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 import trio
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
+from tests.streaming import PatientQuery
 from udfs import CarryOver, unordered_wait
 
 CONF = {
@@ -46,12 +46,9 @@ def main(folder: Path, port: int) -> None:
     carry_over = CarryOver(budget=0.3, most=50)
     enriched = unordered_wait(source, ask, "answer string", timeout=600.0, carry_over=carry_over)
     writer = enriched.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
+    running = PatientQuery(lambda: writer.start(str(folder / "sink")))
     while True:
-        try:
-            writer.start(str(folder / "sink")).awaitTermination()
-        except StreamingQueryException as error:
-            if "failed to connect back" not in str(error):  # Spark gives the state store's worker ten seconds to start
-                raise
+        running.has_ended(1.0)
 
 
 if __name__ == "__main__":

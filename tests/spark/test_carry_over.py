@@ -14,6 +14,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
+from tests.streaming import PatientQuery
 from tests.support import PATIENCE
 from udfs import CarryOver, keyed_wait, ordered_wait, unordered_wait
 from udfs._buckets import bucket_ids
@@ -42,7 +43,13 @@ class Stream:
     def __init__(self, session: SparkSession, folder: Path) -> None:
         self.session = session
         self.source, self.sink, self.checkpoint = (str(folder / name) for name in ("source", "sink", "checkpoint"))
-        self.query: Any = None
+        self.running: PatientQuery | None = None
+
+    @property
+    def query(self) -> Any:
+        """The query that was started last."""
+        assert self.running is not None
+        return self.running.query
 
     def add(self, start: int, end: int, **columns: str) -> None:
         rows = self.session.range(start, end, 1, 1).select("id", *(F.expr(e).alias(n) for n, e in columns.items()))
@@ -54,7 +61,13 @@ class Stream:
 
     def start(self, df: DataFrame) -> None:
         writer = df.writeStream.format("parquet").option("checkpointLocation", self.checkpoint)
-        self.query = writer.trigger(processingTime="0 seconds").start(self.sink)
+        writer = writer.trigger(processingTime="0 seconds")
+        self.running = PatientQuery(lambda: writer.start(self.sink))
+
+    def has_ended(self, seconds: float) -> bool:
+        """Wait for this long; whether the query has ended. Raises the query's own exception."""
+        assert self.running is not None
+        return self.running.has_ended(seconds)
 
     def rows(self) -> list[Any]:
         """What the sink has committed."""
@@ -70,11 +83,11 @@ class Stream:
             rows = self.rows()
             if predicate(rows):
                 return rows
-            assert not self.query.awaitTermination(0.1), "the query has ended"
+            assert not self.has_ended(0.1), "the query has ended"
         raise AssertionError(f"{len(rows)} rows are out: {rows}")
 
     def stop(self) -> None:
-        if self.query is not None:
+        if self.running is not None:
             self.query.stop()
 
 
@@ -291,7 +304,8 @@ def test_a_column_of_another_type_is_refused_while_rows_are_carried_over(
     with pytest.raises(
         StreamingQueryException, match=r"columns id bigint, number float, and the stream has now id .*dou"
     ):
-        stream.query.awaitTermination(PATIENCE)
+        while not stream.has_ended(PATIENCE):
+            pass
 
 
 @slow
