@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-import trio_asyncio
 from pyspark import cloudpickle
 
 from trio_asyncio_io import AsyncFunction, ElementTimeoutError, FixedDelay, ordered_wait, unordered_wait
 from trio_asyncio_io.adapters import from_asyncio
+from trio_asyncio_io.adapters._trio_asyncio import trio_asyncio as import_trio_asyncio
 from trio_asyncio_io.policies import cached
 
 CALLER = ContextVar("CALLER", default="nobody")
@@ -157,7 +157,8 @@ async def test_it_composes_with_policies(autojump_clock: Any) -> None:
 
 async def test_the_context_is_that_of_the_caller_and_trio_can_be_called_in_turn(autojump_clock: Any) -> None:
     async def through_trio(value: int) -> str:
-        await trio_asyncio.trio_as_aio(trio.sleep)(value)
+        # Not imported at the top: a program that imports the package itself gets its policy in the whole process
+        await import_trio_asyncio().trio_as_aio(trio.sleep)(value)
         return CALLER.get()
 
     async with opened(through_trio) as adapter:
@@ -377,7 +378,7 @@ async def test_a_loop_that_cannot_be_started_says_so(monkeypatch: Any) -> None:
         raise OSError("too many open files")
 
     adapter: from_asyncio[Any] = from_asyncio(double)
-    monkeypatch.setattr(trio_asyncio, "open_loop", open_loop)
+    monkeypatch.setattr(import_trio_asyncio(), "open_loop", open_loop)
     with pytest.raises(RuntimeError, match=r"the asyncio loop did not start: .*too many open files") as caught:
         await adapter.open()
     assert isinstance(caught.value.__cause__, OSError)
