@@ -565,3 +565,12 @@ trio_asyncio.run(trio_asyncio.aio_as_trio(loop))
 def test_the_other_adapters_do_not_import_it() -> None:
     code = "import sys, trio_asyncio_io.adapters; assert 'trio_asyncio' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+async def test_operators_share_an_asyncio_loop_through_a_policy(autojump_clock: Any) -> None:
+    async def double(value: int) -> int:
+        return 2 * value
+
+    function = cached(from_asyncio(double))
+    async with ordered_wait([1], function, timeout=5.0), ordered_wait([2], function, timeout=5.0) as results:
+        assert [result async for result in results] == [4]

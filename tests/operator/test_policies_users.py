@@ -12,7 +12,6 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from trio_asyncio_io import AsyncFunction, ordered_wait
-from trio_asyncio_io.adapters import from_asyncio
 from trio_asyncio_io.policies import cached, grouped, persistent, rate_limited, single_flight
 
 POLICIES: dict[str, Callable[[Any], Any]] = {
@@ -86,15 +85,6 @@ async def test_operators_share_a_persistent_cache(tmp_path: Path) -> None:
         assert [result async for result in results] == [0.001]
     assert not function._store.is_open
     assert client.lines == ONCE
-
-
-async def test_operators_share_an_asyncio_loop_through_a_policy(autojump_clock: MockClock) -> None:
-    async def double(value: int) -> int:
-        return 2 * value
-
-    function = cached(from_asyncio(double))
-    async with ordered_wait([1], function, timeout=5.0), ordered_wait([2], function, timeout=5.0) as results:
-        assert [result async for result in results] == [4]
 
 
 async def test_whoever_comes_while_it_is_being_opened_waits_for_that(autojump_clock: MockClock) -> None:

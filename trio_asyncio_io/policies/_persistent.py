@@ -6,6 +6,8 @@ import math
 import os
 import pickle
 from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from threading import Thread
 from typing import Any, TypeVar
 
 import trio
@@ -141,8 +143,26 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
     async def _close_store(self) -> None:
         # With a limiter of its own: Trio's default one may be held by threads that run on after their cancellation
         limiter = trio.CapacityLimiter(1)
-        with trio.fail_after(CLOSE_SECONDS, shield=True):
-            await trio.to_thread.run_sync(self._store.close, abandon_on_cancel=True, limiter=limiter)
+        with trio.CancelScope(shield=True):
+            await trio.to_thread.run_sync(_close_within, self._store, CLOSE_SECONDS, limiter=limiter)
+
+
+def _close_within(store: Store, seconds: float) -> None:
+    """Close the file, or leave that to a thread. By the wall clock: a disk does not know a virtual one."""
+    outcome: Future[None] = Future()
+
+    def close() -> None:
+        try:
+            store.close()
+            outcome.set_result(None)
+        except BaseException as error:  # noqa: BLE001 - it is raised below
+            outcome.set_exception(error)
+
+    Thread(target=close, name="trio_asyncio_io cache file", daemon=True).start()
+    try:
+        outcome.result(seconds)
+    except TimeoutError:
+        raise trio.TooSlowError(f"the cache file was not closed within {seconds:g} s") from None
 
 
 def _pickled(result: object) -> bytes:
