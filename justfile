@@ -78,6 +78,11 @@ cover: setup
 # Run what CI runs
 check: _java lint types wheel test
 
+# Make a release here, without pushing or uploading: `just release 0.2.0` (--dry-run: leave nothing)
+[no-exit-message]
+release *ARGS: setup
+    @.ci/release "$@"
+
 # Remove .venv and all that the tools and Spark have left
 clean:
     rm -rf .venv .bench .matrix build dist .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
