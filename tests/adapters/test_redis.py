@@ -13,6 +13,8 @@ from redis.backoff import NoBackoff
 from trio_asyncio_io import ElementTimeoutError, ordered_wait, unordered_wait
 from trio_asyncio_io.adapters import from_asyncio
 
+pytestmark = pytest.mark.processes
+
 
 class Command:
     """One command for each value, through one client; an `AsyncFunction` in asyncio's flavour."""

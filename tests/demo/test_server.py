@@ -11,6 +11,8 @@ import pytest
 from tests.support import PATIENCE
 from udfs.demo import _server
 
+pytestmark = pytest.mark.processes
+
 COMMAND = [sys.executable, "-m", "udfs.demo._server"]
 
 
