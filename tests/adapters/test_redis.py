@@ -30,6 +30,7 @@ class Command:
             client_name=self.name,
             decode_responses=True,
             retry=Retry(NoBackoff(), 0),  # the operator's business
+            socket_timeout=None,  # as above; since redis 8 it is 5 s
         )
 
     async def invoke(self, *arguments: Any) -> Any:
