@@ -36,6 +36,11 @@ demo *ARGS: _java setup
 test *ARGS: _java setup
     {{ python }} -m pytest {{ if ARGS == "" { "-n 2 --dist loadfile" } else { "" } }} "$@"
 
+# Run the tests for the edit loop, in about a minute: without Java, servers and soak tests; takes pytest's arguments
+[no-exit-message]
+quick *ARGS: setup
+    {{ python }} -m pytest -n 2 -m "not (spark or processes or soak)" "$@"
+
 # Check style, formatting and the import contracts
 lint: setup
     {{ python }} -m ruff check
@@ -79,13 +84,18 @@ soak *ARGS: _java setup
 matrix *ARGS: _java setup
     @.ci/matrix "$@"
 
-# Show which lines of the operator its tests do not reach
+# Measure how much of both packages the tests without Java cover: lines and branches, with the missing ones and the total
 cover: setup
-    {{ python }} -m coverage run -m pytest tests/operator tests/properties
+    {{ python }} -m coverage run -m pytest -m "not (spark or soak)"
     {{ python }} -m coverage report
 
 # Run what CI runs
 check: _java lint types wheel test
+
+# Make a release here, without pushing or uploading: `just release 0.2.0` (--dry-run: leave nothing)
+[no-exit-message]
+release *ARGS: setup
+    @.ci/release "$@"
 
 # Remove .venv and all that the tools and Spark have left
 clean:

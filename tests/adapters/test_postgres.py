@@ -12,6 +12,8 @@ import pytest
 from trio_asyncio_io import ElementTimeoutError, FixedDelay, ordered_wait, unordered_wait
 from trio_asyncio_io.adapters import from_asyncio
 
+pytestmark = pytest.mark.processes
+
 
 class Query:
     """A statement for each value, through one pool; an `AsyncFunction` in asyncio's flavour."""

@@ -13,6 +13,8 @@ from redis.backoff import NoBackoff
 from trio_asyncio_io import ElementTimeoutError, ordered_wait, unordered_wait
 from trio_asyncio_io.adapters import from_asyncio
 
+pytestmark = pytest.mark.processes
+
 
 class Command:
     """One command for each value, through one client; an `AsyncFunction` in asyncio's flavour."""
@@ -28,6 +30,7 @@ class Command:
             client_name=self.name,
             decode_responses=True,
             retry=Retry(NoBackoff(), 0),  # the operator's business
+            socket_timeout=None,  # as above; since redis 8 it is 5 s
         )
 
     async def invoke(self, *arguments: Any) -> Any:

@@ -21,6 +21,8 @@ import trio_asyncio_io
 from trio_asyncio_io import StreamRecord, Watermark
 from trio_asyncio_io.checkpoints import Checkpoint, SQLiteStore
 
+pytestmark = pytest.mark.processes
+
 PROGRAM = Path(__file__).with_name("_job.py")
 JOBS = [f"{mode}-{kind}" for mode in ("ordered", "unordered", "keyed") for kind in ("one", "several")]
 FEW, MANY = 5, 100  # kills

@@ -21,6 +21,8 @@ from udfs.demo import _process
 from udfs.demo._data import plane_by_tailnum, weather_by_hour
 from udfs.demo._process import Behaviour, Service, service
 
+pytestmark = pytest.mark.processes
+
 PROMPT = Behaviour(mean_seconds=0, straggler_share=0, error_share=0)
 SLOW = Behaviour(straggler_share=1, straggler_seconds=(1000, 1000), error_share=0)
 

@@ -17,6 +17,8 @@ import pytest
 from tests.support import PATIENCE
 from udfs.demo import service
 
+pytestmark = pytest.mark.processes
+
 COMMAND = [sys.executable, "-m", "udfs.demo.service"]
 
 

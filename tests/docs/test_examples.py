@@ -17,6 +17,8 @@ from tests.connect._server import running
 from tests.docs.conftest import PATIENCE
 from tests.wheel import ROOT, environment_of_a_user
 
+pytestmark = pytest.mark.processes
+
 EXAMPLES = ROOT / "docs" / "examples"
 SCRIPTS = sorted(path.name for path in EXAMPLES.glob("*.py") if not path.name.startswith("test_"))
 

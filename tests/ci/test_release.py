@@ -1,0 +1,144 @@
+"""A release changes the repository as a whole or not at all, and nothing beyond it.
+
+The registry is not needed: what builds, installs and checks packages is replaced; git and towncrier are real.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+COPIED = [".ci/release", ".gitignore", "docs/changelog.d/README.md", "docs/changelog.d/template.md", "pyproject.toml"]
+
+# The python of .venv and of each environment that it makes
+PYTHON = f"""\
+#!/bin/sh
+case "$*" in
+    *"-m towncrier"*) exec {sys.executable} "$@" ;;
+    *"-m build"*) mkdir "$5" && touch "$5/trio_asyncio_io.tar.gz" "$5/trio_asyncio_io.whl" ;;
+    *"-m venv"*) mkdir -p "$4/bin" && cp "$0" "$4/bin/python" ;;
+    *"-m twine"*) [ ! -e "$BROKEN" ] ;;
+esac
+"""
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository with one change to release, whose remote is on the disk, too."""
+    made = tmp_path / "repository"
+    for name in COPIED:
+        (made / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, made / name)
+    (made / "docs/changelog.md").write_text("# Changelog\n\n<!-- towncrier release notes start -->\n")
+    (made / "docs/changelog.d/7.fixed.sum.md").write_text("Two and two make four.\n")
+    python = made / ".venv/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text(PYTHON)
+    python.chmod(0o755)
+    git(made, "init", "--quiet", "--initial-branch=main")
+    git(made, "config", "user.name", "Somebody")
+    git(made, "config", "user.email", "somebody@example.org")
+    git(made, "add", "--all")
+    git(made, "commit", "--quiet", "--message=Begin")
+    git(made, "clone", "--quiet", "--bare", ".", tmp_path / "remote")
+    git(made, "remote", "add", "origin", tmp_path / "remote")
+    return made
+
+
+def git(repository: Path, *arguments: str | Path) -> str:
+    done = subprocess.run(["git", *arguments], cwd=repository, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def release(repository: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    rooms, broken = repository.parent / "rooms", repository.parent / "broken"
+    rooms.mkdir(exist_ok=True)
+    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/nowhere", "TMPDIR": rooms, "BROKEN": broken}
+    command = [repository / ".ci/release", *arguments]
+    done = subprocess.run(command, cwd=repository, env=environment, capture_output=True, text=True, check=False)
+    assert list(rooms.iterdir()) == [], "the scratch clone was removed"
+    return done
+
+
+def state(repository: Path) -> str:
+    return git(repository, "status", "--porcelain", "--branch", "--ignored") + git(repository, "show-ref", "--head")
+
+
+def test_a_release_is_one_commit_with_version_and_changelog_and_a_tag_on_it(repository: Path) -> None:
+    begin = git(repository, "rev-parse", "HEAD").strip()
+    done = release(repository, "1.2.3")
+    assert done.returncode == 0, done.stderr
+    assert git(repository, "log", "--format=%s %an", f"{begin}..main").splitlines() == ["Release 1.2.3 Somebody"]
+    assert git(repository, "rev-parse", "v1.2.3^{commit}") == git(repository, "rev-parse", "main")
+    assert '\nversion = "1.2.3"\n' in (repository / "pyproject.toml").read_text()
+    changelog = (repository / "docs/changelog.md").read_text()
+    assert "## 1.2.3 (" in changelog
+    assert "### Fixed\n\n- Two and two make four. (#7)\n" in changelog
+    assert not (repository / "docs/changelog.d/7.fixed.sum.md").exists()
+    assert git(repository, "status", "--porcelain") == ""
+    assert {each.name for each in (repository / "dist").iterdir()} == {"trio_asyncio_io.tar.gz", "trio_asyncio_io.whl"}
+
+
+def test_a_release_pushes_nothing_and_says_how_to(repository: Path) -> None:
+    before = git(repository, "ls-remote", "origin")
+    done = release(repository, "1.2.3")
+    assert "git push origin main v1.2.3" in done.stdout
+    assert git(repository, "ls-remote", "origin") == before
+
+
+def test_a_dry_run_leaves_nothing(repository: Path) -> None:
+    git(repository, "switch", "--quiet", "--create", "branch")
+    before = state(repository)
+    done = release(repository, "1.2.3", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert "Release 1.2.3" in done.stdout
+    assert state(repository) == before
+
+
+def test_a_failed_check_leaves_nothing(repository: Path) -> None:
+    (repository.parent / "broken").touch()
+    before = state(repository)
+    assert release(repository, "1.2.3").returncode != 0
+    assert state(repository) == before
+
+
+def test_a_fragment_with_an_unknown_type_is_refused(repository: Path) -> None:
+    (repository / "docs/changelog.d/7.fixd.md").write_text("Two and two make five.\n")
+    git(repository, "add", "--all")
+    git(repository, "commit", "--quiet", "--message=Break")
+    done = release(repository, "1.2.3")
+    assert done.returncode != 0
+    assert "7.fixd" in done.stderr
+
+
+@pytest.mark.parametrize("version", ["", "1.2", "v1.2.3", "1.2.03", "1.2.3-rc1", "--dryrun"])
+def test_a_version_of_another_form_is_refused(repository: Path, version: str) -> None:
+    done = release(repository, version)
+    assert done.returncode != 0
+    assert f"got '{version}'" in done.stderr
+
+
+def test_a_version_that_has_a_tag_is_refused(repository: Path) -> None:
+    git(repository, "tag", "v1.2.3")
+    done = release(repository, "1.2.3")
+    assert done.returncode != 0
+    assert "v1.2.3 exists" in done.stderr
+
+
+def test_a_working_tree_with_changes_is_refused(repository: Path) -> None:
+    (repository / "new.txt").touch()
+    done = release(repository, "1.2.3", "--dry-run")
+    assert done.returncode != 0
+    assert "not clean" in done.stderr
+
+
+def test_a_release_from_another_branch_is_refused(repository: Path) -> None:
+    git(repository, "switch", "--quiet", "--create", "branch")
+    done = release(repository, "1.2.3")
+    assert done.returncode != 0
+    assert "git switch main" in done.stderr
