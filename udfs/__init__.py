@@ -9,7 +9,7 @@
 #     _stateful  _micro_batch  _buckets        a bucket's state and rows from one micro-batch to the next
 #     _headline                                what is read first of a task that failed
 #     _bridge  _budget  _task_log              Spark's thread and the loop's thread
-#     _runtime  _hangup  _calls  _observer     in the loop
+#     _runtime  _blocked_loop  _hangup  _calls  _observer    in the loop
 #     _enrichment  _rows  _results  _scalars  _output  _text    rows in and out, in Spark's thread
 #     _carry  _carried  _payload  _slices  _zone    Arrow that is not turned into Python
 #     _daemon  _output_buffer                  this worker's connection to Spark

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import trio
 
+from ._blocked_loop import BlockedLoop
 from ._pack import PackedFunction
 
 __all__ = ["Runtime"]
@@ -147,7 +148,7 @@ class Runtime:
     def _run(self) -> None:
         sys.setswitchinterval(SWITCH_SECONDS)
         try:
-            trio.run(self._main)
+            trio.run(self._main, instruments=[BlockedLoop()])
         except BaseException as error:  # noqa: BLE001 - whoever waits for the loop must hear of its end
             self._of_process.pop(os.getpid(), None)
             for on_death in list(self._death_watch):

@@ -34,6 +34,7 @@ class TaskLog:
     """
 
     def __init__(self, name: str) -> None:
+        _ensure_level()
         self._name = name
         self._place = _place()
         self._began = time.monotonic()
@@ -45,7 +46,6 @@ class TaskLog:
             statistics: The operator's.
             calls: How often the function was called.
         """
-        _ensure_level()
         seconds = time.monotonic() - self._began
         cancelled, peak = statistics.cancelled, statistics.peak_running
         text = f"{summary(statistics, seconds)}, {cancelled:,} cancelled, at most {peak:,} at once, {calls:,} calls"

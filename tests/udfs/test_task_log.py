@@ -53,6 +53,13 @@ def test_a_level_above_it_silences_it(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert capsys.readouterr().err == ""
 
 
+def test_the_level_is_set_when_the_task_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other lines of this logger come while the task runs."""
+    monkeypatch.setenv("UDFS_LOG_LEVEL", "ERROR")
+    TaskLog("weather")
+    assert logger.level == logging.ERROR
+
+
 def test_a_level_that_does_not_exist_is_told(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setenv("UDFS_LOG_LEVEL", "loud")
     TaskLog("weather").write(NUMBERS, 1019)

@@ -1,0 +1,134 @@
+"""The blocked loop: a warning that names the function which blocks the runtime's loop."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+from types import FrameType
+
+import trio
+
+from ._pack import PackedFunction
+
+__all__ = ["BlockedLoop"]
+
+# A function that is found in all of these samples, which are this far apart, has blocked the loop for 0.1 s. Samples
+# are counted, not seconds: where the whole process stood still, the sleep between two of them was longer.
+SAMPLES = 6
+POLL_SECONDS = 0.02
+
+# At most this many functions are named in one process.
+MAX_REPORTED = 100
+
+# Modules with these names, and those of the standard library, are not the user's.
+INFRASTRUCTURE = {"outcome", "pyspark", "trio", "trio_asyncio", "trio_asyncio_io", "udfs"} | sys.stdlib_module_names
+
+# Their frames are not those of a function; their caller is.
+COMPREHENSIONS = {"<dictcomp>", "<genexpr>", "<listcomp>", "<setcomp>"}
+
+logger = logging.getLogger("udfs")
+
+
+class BlockedLoop(trio.abc.Instrument):
+    """A watch over one Trio loop: logs a warning when a function blocks it for more than 0.1 s.
+
+    Within one scheduler pass, each task runs at most once. So a function that has the same frame in all samples of
+    a pass has not awaited between them. A single call into C that does not release the GIL stops this watch, too,
+    and is not reported.
+
+    Runs where: the hooks in the loop's thread, once per scheduler pass; the samples in a daemon thread, which waits
+    without polling while the loop waits for I/O.
+    """
+
+    def __init__(self) -> None:
+        self._pass: object | None = None  # a new object for each pass; None while the loop waits for I/O
+        self._is_over = False
+        self._is_parked = False
+        self._wakeup = threading.Event()
+        self._reported: set[tuple[str, str]] = set()
+
+    def before_run(self) -> None:
+        """Start the thread."""
+        self._loop = threading.get_ident()
+        threading.Thread(target=self._watch, name="udfs-blocked-loop", daemon=True).start()
+
+    def after_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - Trio's signature
+        """A pass begins."""
+        self._pass = object()
+        if self._is_parked:
+            self._wakeup.set()
+
+    def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - Trio's signature
+        """A pass has ended."""
+        self._pass = None
+
+    def after_run(self) -> None:
+        """End the thread."""
+        self._pass = None
+        self._is_over = True
+        self._wakeup.set()
+
+    def _watch(self) -> None:
+        while not self._is_over:
+            current = self._pass
+            if current is None:
+                self._park()
+            else:
+                self._sample(current)
+
+    def _park(self) -> None:
+        self._wakeup.clear()
+        self._is_parked = True
+        if self._pass is None and not self._is_over:
+            self._wakeup.wait()
+        self._is_parked = False
+
+    def _sample(self, current: object) -> None:
+        """Sample this pass until it ends or a function is found in enough samples."""
+        common: list[FrameType] = []
+        samples = 0
+        while samples < SAMPLES:
+            time.sleep(POLL_SECONDS)
+            if self._pass is not current:
+                return
+            frames = _user_frames(sys._current_frames().get(self._loop))  # noqa: SLF001 - documented for debuggers
+            still = [frame for before, frame in zip(common, frames, strict=False) if before is frame]
+            common, samples = (still, samples + 1) if still else (frames, 1)
+        if self._pass is current:
+            self._report(_culprit(common))
+
+    def _report(self, frame: FrameType) -> None:
+        code, line = frame.f_code, frame.f_lineno
+        function = (code.co_filename, code.co_qualname)
+        if function in self._reported or len(self._reported) == MAX_REPORTED:
+            return
+        self._reported.add(function)
+        logger.warning(
+            "%s (%s, line %s) has blocked the loop of this worker for more than 0.1 s, and all other calls wait. Await "
+            "an async client, or move what blocks into a function without `async` and run it in threads: "
+            "trio_asyncio_io.adapters.in_thread",
+            code.co_qualname.rpartition("<locals>.")[2],
+            code.co_filename,
+            line,
+        )
+
+
+def _user_frames(frame: FrameType | None) -> list[FrameType]:
+    """The frames of the user's code, outermost first; none while a function is unpickled, which imports modules."""
+    frames: list[FrameType] = []
+    while frame is not None:
+        if frame.f_code is PackedFunction.unpack.__code__:
+            return []
+        package = frame.f_globals.get("__name__", "").partition(".")[0]
+        if package not in INFRASTRUCTURE and frame.f_code.co_name not in COMPREHENSIONS:
+            frames.append(frame)
+        frame = frame.f_back
+    return frames[::-1]
+
+
+def _culprit(frames: list[FrameType]) -> FrameType:
+    """The innermost frame that is not of an installed library, or else the outermost."""
+    own = [frame for frame in frames if "-packages" not in frame.f_code.co_filename]
+    return own[-1] if own else frames[0]
