@@ -166,7 +166,6 @@ class _HttpUDF(AsyncPandasUDF):
 
     @property
     def func(self) -> Callable[[Iterator[Any]], Iterator[pa.Array]]:
-        use_the_drivers_python(active_session())
         work = HttpWork(self.settings, self.kind)
 
         def run(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
@@ -177,6 +176,7 @@ class _HttpUDF(AsyncPandasUDF):
 
 
 def _udf(kind: str, options: HttpOptions, session: Any) -> _HttpUDF:
+    use_the_drivers_python(session)
     return _HttpUDF(options.settings(session), ANSWER_TYPE, kind=kind)
 
 

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -767,3 +768,17 @@ async def test_columns_that_are_not_those_of_the_function_fail_the_job(
 def test_importing_udfs_does_not_import_httpx() -> None:
     code = "import sys, udfs; sys.exit('httpx' in sys.modules)"
     assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=False).returncode == 0
+
+
+async def test_a_registered_function_runs_where_there_is_no_session() -> None:
+    """As in a worker, and in a user's own tests."""
+    registered: dict[str, Any] = {}
+    session: Any = SimpleNamespace(udf=SimpleNamespace(register=registered.__setitem__))
+    register_http(session, retries=0)
+
+    def rows(url: str) -> list[Any]:
+        return [row for array in registered["http_get"].func(iter([pa.array([url])])) for row in array.to_pylist()]
+
+    async with site((200, {}, b"hello")) as there:
+        [row] = await trio.to_thread.run_sync(rows, there.url)
+    assert (row["status"], row["body"], row["error"]) == (200, "hello", None)
