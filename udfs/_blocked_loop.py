@@ -39,11 +39,12 @@ class BlockedLoop(trio.abc.Instrument):
     and is not reported.
 
     Runs where: the hooks in the loop's thread, once per scheduler pass; the samples in a daemon thread, which waits
-    without polling while the loop waits for I/O.
+    without polling while the loop is idle.
     """
 
     def __init__(self) -> None:
-        self._pass: object | None = None  # a new object for each pass; None while the loop waits for I/O
+        self._pass = object()  # a new one for each pass
+        self._is_idle = True  # the pass has ended, and the loop waits for I/O
         self._is_over = False
         self._is_parked = False
         self._wakeup = threading.Event()
@@ -57,31 +58,35 @@ class BlockedLoop(trio.abc.Instrument):
     def after_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - Trio's signature
         """A pass begins."""
         self._pass = object()
+        self._is_idle = False
         if self._is_parked:
             self._wakeup.set()
 
     def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - Trio's signature
         """A pass has ended."""
-        self._pass = None
+        self._is_idle = True
 
     def after_run(self) -> None:
         """End the thread."""
-        self._pass = None
-        self._is_over = True
+        self._is_idle = self._is_over = True
         self._wakeup.set()
 
     def _watch(self) -> None:
         while not self._is_over:
             current = self._pass
-            if current is None:
-                self._park()
+            time.sleep(POLL_SECONDS)
+            if self._pass is not current:
+                continue
+            if self._is_idle:
+                self._park(current)
             else:
                 self._sample(current)
 
-    def _park(self) -> None:
+    def _park(self, current: object) -> None:
+        """Wait for the next pass."""
         self._wakeup.clear()
         self._is_parked = True
-        if self._pass is None and not self._is_over:
+        if self._pass is current and not self._is_over:
             self._wakeup.wait()
         self._is_parked = False
 
@@ -89,15 +94,19 @@ class BlockedLoop(trio.abc.Instrument):
         """Sample this pass until it ends or a function is found in enough samples."""
         common: list[FrameType] = []
         samples = 0
-        while samples < SAMPLES:
-            time.sleep(POLL_SECONDS)
-            if self._pass is not current:
+        while True:
+            frames = self._user_frames()
+            if self._is_idle or self._pass is not current:
                 return
-            frames = _user_frames(sys._current_frames().get(self._loop))  # noqa: SLF001 - documented for debuggers
             still = [frame for before, frame in zip(common, frames, strict=False) if before is frame]
             common, samples = (still, samples + 1) if still else (frames, 1)
-        if self._pass is current:
-            self._report(_culprit(common))
+            if samples == SAMPLES:
+                self._report(_culprit(common))
+                return
+            time.sleep(POLL_SECONDS)
+
+    def _user_frames(self) -> list[FrameType]:
+        return _user_frames(sys._current_frames().get(self._loop))  # noqa: SLF001 - documented for debuggers
 
     def _report(self, frame: FrameType) -> None:
         code, line = frame.f_code, frame.f_lineno
@@ -121,7 +130,7 @@ def _user_frames(frame: FrameType | None) -> list[FrameType]:
     while frame is not None:
         if frame.f_code is PackedFunction.unpack.__code__:
             return []
-        package = frame.f_globals.get("__name__", "").partition(".")[0]
+        package = str(frame.f_globals.get("__name__")).partition(".")[0]
         if package not in INFRASTRUCTURE and frame.f_code.co_name not in COMPREHENSIONS:
             frames.append(frame)
         frame = frame.f_back

@@ -48,14 +48,18 @@ class Steps:
         self._entered.release()
         assert self._sampled.acquire(timeout=PATIENCE), "there was no sample"
 
-    def sample(self, _: FrameType | None) -> list[FrameType]:
-        assert self._entered.acquire(timeout=PATIENCE), "no function has made a step"
-        frames = _user_frames(sys._current_frames().get(self._thread))
-        self._sampled.release()
+    def sample(self, watch: BlockedLoop) -> list[FrameType]:
+        is_stepping = watch._loop == self._thread
+        if is_stepping:
+            assert self._entered.acquire(timeout=PATIENCE), "no function has made a step"
+        frames = _user_frames(sys._current_frames().get(watch._loop))
+        if is_stepping:
+            self._sampled.release()
         return frames
 
     def end(self) -> None:
         """Release a watch that came too late for the last step."""
+        self._thread = 0
         self._entered.release()
 
 
@@ -70,7 +74,11 @@ def reports() -> Iterator[Reports]:
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[Steps]:
     made = Steps()
-    monkeypatch.setattr(udfs._blocked_loop, "_user_frames", made.sample)
+
+    def sample(watch: BlockedLoop) -> list[FrameType]:
+        return made.sample(watch)
+
+    monkeypatch.setattr(BlockedLoop, "_user_frames", sample)
     yield made
     made.end()
 
@@ -219,6 +227,16 @@ def test_the_thread_ends_with_the_loop() -> None:
     run_watched(main)
     [thread] = [thread for thread in found if thread.name == "udfs-blocked-loop"]
     assert thread.daemon
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+
+
+def test_a_watch_is_not_parked_after_the_loop_has_ended() -> None:
+    """Or its thread would never end."""
+    watch = BlockedLoop()
+    watch.after_run()
+    thread = threading.Thread(target=watch._park, args=(watch._pass,), daemon=True)
+    thread.start()
     thread.join(PATIENCE)
     assert not thread.is_alive()
 
