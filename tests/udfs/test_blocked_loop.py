@@ -245,7 +245,7 @@ def test_no_more_functions_than_the_limit_are_reported(reports: Reports, monkeyp
     monkeypatch.setattr(udfs._blocked_loop, "MAX_REPORTED", 1)
     watch = BlockedLoop()
     for name in ("first", "second"):
-        watch._report(frame_of(name, f"/home/me/{name}.py"))
+        watch._report(frame_of(name, f"/jobs/{name}.py"))
     assert [text.partition(" ")[0] for text in reports.texts] == ["first"]
 
 
@@ -258,7 +258,7 @@ def frame_of(name: str, path: str) -> FrameType:
     return frame
 
 
-MINE = frame_of("mine", "/home/me/job.py")
+MINE = frame_of("mine", "/jobs/job.py")
 INSTALLED = frame_of("installed", "/venv/lib/python3.11/site-packages/requests/api.py")
 DEBIAN = frame_of("debian", "/usr/lib/python3/dist-packages/requests/sessions.py")
 
