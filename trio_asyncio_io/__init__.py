@@ -10,11 +10,12 @@
 #              _attempts  _boundary  _function      |  _ordered  _unordered  _keyed  (_queue)
 #                                                   |  _options  _retry  _retry_after  _retry_budget  _transient
 #                                                   |  _snapshot  _statistics  _dead_letter  _portable  _observer
-#                                                   |  _errors  _elements  _watermarks  _notes  _probe  _describe
+#                                                   |  _errors  _elements  _watermarks  _notes  _probe  _describe  _addresses
 #
 #     adapters  checkpoints  opentelemetry  policies  progress (_display)  testing
 #         beside the operator, which knows none of them
 
+from ._addresses import publish
 from ._dead_letter import DeadLetter, LostError
 from ._elements import StreamRecord, Watermark
 from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError, SnapshotError
@@ -69,3 +70,5 @@ __all__ = [
     "transient",
     "unordered_wait",
 ]
+
+publish(globals())

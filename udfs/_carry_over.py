@@ -13,6 +13,8 @@ __all__ = ["CarriedTooLongError", "CarryOver"]
 class CarriedTooLongError(TimeoutError):
     """A row was carried from micro-batch to micro-batch until it was older than `max_age`; it is not called again."""
 
+    __module__ = "udfs"
+
 
 @dataclass(frozen=True, slots=True)
 class CarryOver:
@@ -36,6 +38,8 @@ class CarryOver:
     Example:
         unordered_wait(stream, weather, "temp double", timeout=60.0, carry_over=CarryOver(budget=5.0))
     """
+
+    __module__ = "udfs"
 
     budget: float = 5.0
     most: int = 10_000

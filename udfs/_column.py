@@ -69,6 +69,8 @@ class AsyncPandasUDF:
         deterministic: Whether Spark may call it again for the same row.
     """
 
+    __module__ = "udfs"
+
     settings: Settings
     declared: DataType | str
     cluster_capacity: int | None = None

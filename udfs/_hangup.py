@@ -22,6 +22,8 @@ POLL_SECONDS = 0.1
 class HangUpError(RuntimeError):
     """Spark has closed the connection to this worker: the task was cancelled, or enough rows were there."""
 
+    __module__ = "udfs"
+
 
 def worker_socket() -> socket.socket | None:
     """The socket between Spark and this worker, or None if it is not found.

@@ -37,6 +37,8 @@ __all__ = [
 class ResultTypeError(TypeError):
     """The function returned what does not fit the declared type, for one row."""
 
+    __module__ = "udfs"
+
 
 class NullFieldError(ResultTypeError):
     """A field inside the result is None and declared NOT NULL. The message shows no values."""

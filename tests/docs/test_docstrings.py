@@ -49,9 +49,16 @@ def docstrings(owner: Any, name: str, module: str) -> Iterator[Docstring]:
         yield Docstring(name, inspect.cleandoc(owner.__doc__))
     for key, member in vars(owner).items():
         inner = member.fget if isinstance(member, property) else member
-        is_ours = getattr(inner, "__module__", None) == module and not isinstance(inner, ModuleType)
-        if is_ours and (inspect.isclass(inner) or inspect.isroutine(inner)):
+        if is_defined_in(owner, inner, module):
             yield from docstrings(inner, f"{name}.{key}", module)
+
+
+def is_defined_in(owner: Any, inner: Any, module: str) -> bool:
+    if not (inspect.isclass(inner) or inspect.isroutine(inner)):
+        return False
+    if isinstance(owner, ModuleType):
+        return getattr(inner, "__module__", None) == module
+    return str(inner.__qualname__).startswith(f"{owner.__qualname__}.")
 
 
 def examples() -> Iterator[Docstring]:
@@ -84,4 +91,4 @@ def test_a_sketch_compiles(name: str) -> None:
 
 def test_the_doors_have_an_example_each() -> None:
     for door in ("ordered_wait", "unordered_wait", "keyed_wait"):
-        assert f"trio_asyncio_io._stream.{door}" in EXAMPLES
+        assert f"trio_asyncio_io.{door}" in EXAMPLES

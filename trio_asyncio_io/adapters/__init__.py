@@ -8,6 +8,7 @@
 Each takes the function and nothing else, and pickles as what it was made of.
 """
 
+from .._addresses import publish
 from .._function import is_async
 from ._asyncio import from_asyncio
 from ._callback import ResultFuture, from_callback
@@ -15,3 +16,5 @@ from ._future import from_future
 from ._in_thread import in_thread
 
 __all__ = ["ResultFuture", "from_asyncio", "from_callback", "from_future", "in_thread", "is_async"]
+
+publish(globals())

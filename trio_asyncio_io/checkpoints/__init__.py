@@ -6,7 +6,10 @@ SQLiteStore        keeps them in a file
 CheckpointError    one cannot be kept, or cannot be read back
 """
 
+from .._addresses import publish
 from ._checkpoint import Checkpoint, CheckpointError, CheckpointStore
 from ._sqlite import SQLiteStore
 
 __all__ = ["Checkpoint", "CheckpointError", "CheckpointStore", "SQLiteStore"]
+
+publish(globals())

@@ -16,6 +16,7 @@ first and shares the request if it must be made; a retry strategy of the operato
 #     _provenance                                        whether an answer was made, or was kept
 #     _store  _trips  _stable_key  _name                 what is persistent: a file, the way there, its keys and names
 
+from .._addresses import publish
 from ._cached import cached
 from ._grouped import grouped
 from ._persistent import persistent
@@ -25,3 +26,5 @@ from ._single_flight import single_flight
 from ._store import CacheError
 
 __all__ = ["CacheError", "cached", "from_cache", "grouped", "persistent", "rate_limited", "single_flight"]
+
+publish(globals())

@@ -1,0 +1,27 @@
+"""Public classes and functions pickle under the module that exports them."""
+
+from __future__ import annotations
+
+import pickle
+import pickletools
+from importlib import import_module
+
+import pytest
+
+from trio_asyncio_io import Snapshot, SnapshotElement, StreamRecord
+
+PUBLIC = ["trio_asyncio_io", "trio_asyncio_io.adapters", "trio_asyncio_io.checkpoints", "trio_asyncio_io.policies"]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_name_belongs_to_a_public_module(name: str) -> None:
+    module = import_module(name)
+    owners = {each: getattr(getattr(module, each), "__module__", name) for each in module.__all__}
+    private = {each: owner for each, owner in owners.items() if "._" in owner}
+    assert private == {}
+
+
+def test_a_pickle_names_no_private_module() -> None:
+    snapshot = Snapshot((SnapshotElement(0, StreamRecord("Oslo", 1.0), ["sun"]),))
+    opcodes = pickletools.genops(pickle.dumps(snapshot))
+    assert not [argument for _, argument, _ in opcodes if isinstance(argument, str) and "._" in argument]
