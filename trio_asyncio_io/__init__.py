@@ -1,41 +1,40 @@
 """An asynchronous-I/O operator on Trio: many requests in flight, with a capacity, a deadline and an order."""
 
-# The layout. Imports point down only; what stands right of the bar is pure, without await.
-#
-#     _stream          ordered_wait, unordered_wait, keyed_wait: the doors
-#     _operator        owns the nursery
-#     _feeder  _worker  _emitter  _results          |  _observed
-#              _deadlines  _invocation  _letters    |  _ledger
-#              _context  _pace                      |
-#              _attempts  _boundary  _function      |  _ordered  _unordered  _keyed  (_queue)
-#                                                   |  _options  _retry  _retry_after  _retry_budget  _transient
-#                                                   |  _snapshot  _statistics  _dead_letter  _portable  _observer
-#                                                   |  _errors  _elements  _watermarks  _notes  _probe  _describe  _addresses
+# The layout. Imports point down only.
 #
 #     adapters  checkpoints  opentelemetry  policies  progress (_display)  testing
-#         beside the operator, which knows none of them
+#                          built on the operator, which knows none of them
+#     _stream              ordered_wait, unordered_wait, keyed_wait
+#     _operator            owns the nursery
+#     _feeder  _worker  _emitter  _results        the tasks, and the channel that the consumer reads
+#     _invocation  _attempts  _deadlines  _dead_letters
+#     _boundary  _context  _pace  _function  _errors  _transient
+#     _core                plain data without await: queues, ledger, options, retry arithmetic, snapshot
+#     _addresses           gives public names the address of their public module
+
+import sys
 
 from ._addresses import publish
-from ._dead_letter import DeadLetter, LostError
-from ._elements import StreamRecord, Watermark
-from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError, SnapshotError
+from ._core.dead_letter import DeadLetter, LostError
+from ._core.elements import StreamRecord, Watermark
+from ._core.keyed import KeyedStreamElementQueue
+from ._core.observer import Observer
+from ._core.options import Options
+from ._core.ordered import OrderedStreamElementQueue
+from ._core.retry import DelayList, ExponentialBackoff, FixedDelay, RetryStrategy
+from ._core.retry_after import retry_after
+from ._core.retry_budget import RetryBudget
+from ._core.snapshot import Snapshot, SnapshotElement, SnapshotError
+from ._core.statistics import Statistics
+from ._core.unordered import UnorderedStreamElementQueue
+from ._core.watermarks import assign_watermarks
+from ._dead_letters import DeadLetters
+from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError
 from ._function import AsyncFunction
-from ._keyed import KeyedStreamElementQueue
-from ._letters import DeadLetters
-from ._observer import Observer
 from ._operator import AsyncWaitOperator
-from ._options import Options
-from ._ordered import OrderedStreamElementQueue
 from ._results import Results
-from ._retry import DelayList, ExponentialBackoff, FixedDelay, RetryStrategy
-from ._retry_after import retry_after
-from ._retry_budget import RetryBudget
-from ._snapshot import Snapshot, SnapshotElement
-from ._statistics import Statistics
 from ._stream import keyed_wait, ordered_wait, unordered_wait
 from ._transient import transient
-from ._unordered import UnorderedStreamElementQueue
-from ._watermarks import assign_watermarks
 
 __all__ = [
     "AsyncFunction",
@@ -72,3 +71,7 @@ __all__ = [
 ]
 
 publish(globals())
+
+# Pickles that version 0.1.0 wrote, in durable checkpoints too, name these modules as they were called then
+for _name in ("dead_letter", "elements", "portable", "snapshot"):
+    sys.modules[f"{__name__}._{_name}"] = sys.modules[f"{__name__}._core.{_name}"]

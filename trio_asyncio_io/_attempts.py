@@ -18,13 +18,13 @@ import trio
 from trio.lowlevel import disable_ki_protection
 
 from ._boundary import interruptible
-from ._elements import describe
+from ._core.describe import describe
+from ._core.ledger import Ledger
+from ._core.notes import Notes
+from ._core.options import Options
+from ._core.queue import Entry
+from ._core.retry_budget import BudgetAccount
 from ._errors import AttemptTimeoutError, NotAsyncError
-from ._ledger import Ledger
-from ._notes import Notes
-from ._options import Options
-from ._queue import Entry
-from ._retry_budget import BudgetAccount
 
 __all__ = ["Call", "attempts_of", "flusher_of"]
 

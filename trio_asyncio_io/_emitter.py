@@ -7,10 +7,10 @@ from collections.abc import Callable
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from ._ledger import Ledger
-from ._letters import DeadLetters
+from ._core.ledger import Ledger
+from ._core.queue import Entry
+from ._dead_letters import DeadLetters
 from ._pace import Pace
-from ._queue import Entry
 
 __all__ = ["Emitter"]
 

@@ -2,7 +2,6 @@
 
     ElementTimeoutError (trio.TooSlowError)   an invocation did not end within its timeout
     AttemptTimeoutError (trio.TooSlowError)   one attempt of it did not end within the retry strategy's
-    SnapshotError (ValueError)                what was to be restored is not a snapshot that can be
     NotAsyncError (TypeError)                 the function is not async; says how to adapt it
 
 `parted` and `raise_as_it_is` see to the second half of that.
@@ -15,13 +14,12 @@ from inspect import isasyncgen
 
 import trio
 
-from ._elements import describe
+from ._core.describe import describe
 
 __all__ = [
     "AttemptTimeoutError",
     "ElementTimeoutError",
     "NotAsyncError",
-    "SnapshotError",
     "is_cancelled",
     "is_echo_of",
     "members_of",
@@ -60,10 +58,6 @@ class AttemptTimeoutError(_TimeoutError):
     Attributes:
         timeout: The timeout that was missed, in seconds.
     """
-
-
-class SnapshotError(ValueError):
-    """A snapshot cannot be restored: it is none, of another version, or damaged. Says which."""
 
 
 class NotAsyncError(TypeError):

@@ -9,9 +9,9 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from ._boundary import InterruptibleAsyncIterator, interruptible_enumerate
-from ._ledger import Ledger
+from ._core.ledger import Ledger
+from ._core.queue import Entry
 from ._pace import SECONDS_PER_PASS, Pace
-from ._queue import Entry
 
 __all__ = ["Feeder"]
 

@@ -8,7 +8,7 @@ from inspect import isawaitable, iscoroutinefunction
 from types import CoroutineType
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from ._elements import describe
+from ._core.describe import describe
 from ._errors import NotAsyncError
 
 __all__ = ["AsyncFunction", "Function", "Wrapper", "as_function", "awaitable_from", "innermost", "is_async"]

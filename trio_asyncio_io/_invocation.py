@@ -13,12 +13,12 @@ import trio
 
 from ._attempts import Call, attempts_of, flusher_of
 from ._boundary import awaited, interruptible
-from ._elements import describe
+from ._core.describe import describe
+from ._core.ledger import Ledger
+from ._core.notes import Notes
+from ._core.options import OnTimeout, Options
+from ._core.queue import Entry
 from ._errors import ElementTimeoutError, NotAsyncError
-from ._ledger import Ledger
-from ._notes import Notes
-from ._options import OnTimeout, Options
-from ._queue import Entry
 
 __all__ = ["Invocation"]
 

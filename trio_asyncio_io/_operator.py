@@ -11,20 +11,20 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from ._boundary import awaited, interruptible
+from ._core.describe import describe
+from ._core.observed_ledger import ledger_for
+from ._core.options import Mode, Options, OptionsArguments
+from ._core.queue import Entry
+from ._core.snapshot import Snapshot
+from ._core.statistics import Statistics
+from ._dead_letters import DeadLetters
 from ._deadlines import Deadlines
-from ._elements import describe
 from ._emitter import Emitter
 from ._errors import is_cancelled, is_echo_of, members_of, parted, raise_as_it_is
 from ._feeder import Feeder
 from ._function import Function, as_function
 from ._invocation import Invocation
-from ._letters import DeadLetters
-from ._observed import ledger_for
-from ._options import Mode, Options, OptionsArguments
-from ._queue import Entry
 from ._results import Results
-from ._snapshot import Snapshot
-from ._statistics import Statistics
 from ._worker import WorkerPool
 
 __all__ = ["AsyncWaitOperator"]

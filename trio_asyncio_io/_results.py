@@ -8,11 +8,11 @@ from typing import Generic, Self, TypeVar
 import trio
 from trio.lowlevel import checkpoint_if_cancelled, enable_ki_protection
 
-from ._ledger import Ledger
-from ._letters import DeadLetters
-from ._queue import Entry
-from ._snapshot import Snapshot
-from ._statistics import Statistics
+from ._core.ledger import Ledger
+from ._core.queue import Entry
+from ._core.snapshot import Snapshot
+from ._core.statistics import Statistics
+from ._dead_letters import DeadLetters
 
 __all__ = ["Results"]
 

@@ -9,10 +9,10 @@ from typing import Any, Generic, TypeVar, Unpack
 
 from trio.lowlevel import enable_ki_protection
 
-from ._elements import describe
+from ._core.describe import describe
+from ._core.options import OptionsArguments
 from ._function import Function
 from ._operator import AsyncWaitOperator, Source
-from ._options import OptionsArguments
 from ._results import Results
 
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import trio
 
-from ._probe import attribute_of, leaves_of
+from ._core.probe import attribute_of, leaves_of
 
 __all__ = ["transient"]
 

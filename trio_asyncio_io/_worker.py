@@ -14,11 +14,11 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from ._context import BlockContext
+from ._core.ledger import Ledger
+from ._core.queue import Entry
 from ._deadlines import Deadlines
 from ._invocation import Invocation
-from ._ledger import Ledger
 from ._pace import SECONDS_PER_PASS
-from ._queue import Entry
 
 __all__ = ["WorkerPool"]
 

@@ -26,9 +26,9 @@ from typing import Any
 
 import trio
 
+from ._core.observer import Observer
+from ._core.probe import text_of
 from ._errors import AttemptTimeoutError
-from ._observer import Observer
-from ._probe import text_of
 
 try:
     from opentelemetry import context, metrics, trace

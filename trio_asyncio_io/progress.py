@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 import trio
 from trio.lowlevel import checkpoint_if_cancelled, disable_ki_protection, enable_ki_protection
 
+from ._core.statistics import Statistics
 from ._results import Results
-from ._statistics import Statistics
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,7 +12,7 @@ from typing import Any, Self
 import pytest
 
 from trio_asyncio_io import AttemptTimeoutError, DeadLetter, ElementTimeoutError, LostError
-from trio_asyncio_io._notes import Notes
+from trio_asyncio_io._core.notes import Notes
 
 
 class Fussy(Exception):  # noqa: N818 - reads as what it is

@@ -8,7 +8,7 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 from trio_asyncio_io import StreamRecord, Watermark
-from trio_asyncio_io._elements import value_of, with_value
+from trio_asyncio_io._core.elements import value_of, with_value
 
 
 @pytest.mark.parametrize("element", [StreamRecord("a", 7), StreamRecord("a"), Watermark(7)])

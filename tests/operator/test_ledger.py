@@ -16,8 +16,8 @@ from trio_asyncio_io import (
     UnorderedStreamElementQueue,
     Watermark,
 )
-from trio_asyncio_io._elements import inserted_watermark
-from trio_asyncio_io._ledger import Ledger
+from trio_asyncio_io._core.elements import inserted_watermark
+from trio_asyncio_io._core.ledger import Ledger
 
 
 def ordered(bound: int = 3, *restored: SnapshotElement) -> Ledger:

@@ -12,7 +12,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from trio_asyncio_io import FixedDelay, RetryBudget, ordered_wait
-from trio_asyncio_io._notes import MAX_NOTES, Notes
+from trio_asyncio_io._core.notes import MAX_NOTES, Notes
 from trio_asyncio_io.testing import Scripted, Step
 
 NOT_RETRIED = "it was not retried: the operator's retry budget is used up"

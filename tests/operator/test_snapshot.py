@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trio_asyncio_io import Snapshot, SnapshotElement, SnapshotError, StreamRecord, Watermark, ordered_wait
-from trio_asyncio_io._snapshot import VERSION, problem_of
+from trio_asyncio_io._core.snapshot import VERSION, problem_of
 
 SNAPSHOT = Snapshot(
     (

@@ -8,7 +8,7 @@ from dataclasses import FrozenInstanceError, fields
 import pytest
 
 from trio_asyncio_io import Statistics
-from trio_asyncio_io._statistics import Counters
+from trio_asyncio_io._core.statistics import Counters
 
 
 def test_the_fields_are_those_of_the_contract() -> None:

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 import trio
 
-from .._elements import describe
+from .._core.describe import describe
 from .._function import AsyncFunction, Wrapper, as_function, awaitable_from, is_async
 from ._cancellation import cancelled_by_asyncio
 from ._trio_asyncio import check_installed, trio_asyncio

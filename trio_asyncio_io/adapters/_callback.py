@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar, overload
 
 import trio
 
-from .._elements import describe
+from .._core.describe import describe
 from .._function import Wrapper
 from ._cancellation import cancelled_by_asyncio
 from ._synchronous import check_synchronous

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._elements import describe
+from .._core.describe import describe
 
 __all__ = ["cancelled_by_asyncio"]
 

@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import trio
 
-from .._elements import describe
+from .._core.describe import describe
 from .._errors import NotAsyncError
 from .._function import Wrapper
 from ._callback import ResultFuture

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import trio
 
-from .._elements import describe
+from .._core.describe import describe
 from .._function import Wrapper
 from ._cancellation import cancelled_by_asyncio
 from ._synchronous import check_synchronous

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._elements import describe
+from .._core.describe import describe
 from .._function import is_async
 
 __all__ = ["check_synchronous"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from .._elements import describe
-from .._snapshot import Snapshot
+from .._core.describe import describe
+from .._core.snapshot import Snapshot
 
 __all__ = ["Checkpoint", "CheckpointError", "CheckpointStore"]
 

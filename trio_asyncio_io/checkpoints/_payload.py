@@ -10,8 +10,8 @@ from io import BytesIO
 from operator import attrgetter
 from typing import Any
 
-from .._elements import StreamRecord, value_of
-from .._snapshot import Snapshot, SnapshotElement
+from .._core.elements import StreamRecord, value_of
+from .._core.snapshot import Snapshot, SnapshotElement
 from ._checkpoint import Checkpoint, CheckpointError
 
 __all__ = ["decoded", "encoded"]

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import trio
 
-from .._elements import describe
+from .._core.describe import describe
 from ._checkpoint import Checkpoint, CheckpointError
 from ._file import File
 from ._payload import decoded, encoded

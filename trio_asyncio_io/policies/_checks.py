@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._elements import describe
+from .._core.describe import describe
 
 __all__ = ["checked_count", "checked_error_types", "checked_flag", "checked_predicate", "checked_seconds"]
 

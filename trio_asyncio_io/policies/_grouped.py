@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import trio
 
-from .._elements import describe
+from .._core.describe import describe
 from .._errors import NotAsyncError
 from .._function import AsyncFunction
 from ._checks import checked_count, checked_flag, checked_seconds

@@ -7,7 +7,7 @@ from hashlib import sha256
 from inspect import isfunction
 from typing import Any
 
-from .._elements import describe
+from .._core.describe import describe
 from .._function import innermost
 from ._stable_key import stable_key
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import trio
 
-from .._elements import describe
+from .._core.describe import describe
 from ._lifetime import Lifetime, is_none
 from ._name import default_name
 from ._policy import Policy, Wrapped

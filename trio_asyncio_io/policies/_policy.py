@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import trio
 
-from .._elements import describe
+from .._core.describe import describe
 from .._function import AsyncFunction, Wrapper, as_function, awaitable_from
 from ._distinct_key import distinct_key
 from ._users import Users

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import trio
 
-from .._elements import describe
+from .._core.describe import describe
 from ._checks import checked_count
 from ._policy import Policy, Wrapped
 from ._run import RunChange

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
-from .._elements import describe
+from .._core.describe import describe
 
 __all__ = ["stable_key"]
 

@@ -6,7 +6,7 @@ import pickle
 from itertools import pairwise
 from typing import Any
 
-from ._probe import attribute_of, text_of
+from .probe import attribute_of, text_of
 
 __all__ = ["LostError", "chain_of", "chained", "portable"]
 

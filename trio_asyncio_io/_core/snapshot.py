@@ -7,11 +7,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from ._elements import Watermark, describe
+from .describe import describe
+from .elements import Watermark
 
-__all__ = ["VERSION", "Snapshot", "SnapshotElement", "problem_of"]
+__all__ = ["VERSION", "Snapshot", "SnapshotElement", "SnapshotError", "problem_of"]
 
 VERSION = 1
+
+
+class SnapshotError(ValueError):
+    """A snapshot cannot be restored: the value is not a snapshot, has another version, or is damaged."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from ._elements import StreamRecord, Watermark, with_value
+from .elements import StreamRecord, Watermark, with_value
 
 __all__ = ["Entry", "StreamElementQueue"]
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from ._dead_letter import DeadLetter
-from ._ledger import Ledger
-from ._queue import Entry
+from ._core.dead_letter import DeadLetter
+from ._core.ledger import Ledger
+from ._core.queue import Entry
 
 __all__ = ["DeadLetters"]
 

@@ -6,9 +6,10 @@ from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeAlias
 
-from ._elements import describe, value_of
-from ._queue import Entry
-from ._unordered import Segment, SegmentEntry, UnorderedStreamElementQueue
+from .describe import describe
+from .elements import value_of
+from .queue import Entry
+from .unordered import Segment, SegmentEntry, UnorderedStreamElementQueue
 
 __all__ = ["KeyedStreamElementQueue"]
 

@@ -8,11 +8,10 @@ from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, SupportsIndex, TypeAlias, TypedDict
 
-from ._elements import describe
-from ._errors import SnapshotError
-from ._observer import Observer
-from ._retry import RetryStrategy
-from ._snapshot import Snapshot, problem_of
+from .describe import describe
+from .observer import Observer
+from .retry import RetryStrategy
+from .snapshot import Snapshot, SnapshotError, problem_of
 
 __all__ = ["Mode", "OnError", "OnTimeout", "Options", "OptionsArguments", "default_buffer"]
 

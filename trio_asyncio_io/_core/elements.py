@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from ._describe import describe
+from .describe import describe
 
 __all__ = ["StreamRecord", "Watermark", "describe", "inserted_watermark", "is_inserted", "value_of", "with_value"]
 

@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
 
-from ._dead_letter import DeadLetter
-from ._elements import Watermark, is_inserted
-from ._queue import Entry, StreamElementQueue
-from ._snapshot import Snapshot, SnapshotElement
-from ._statistics import Counters, Statistics
+from .dead_letter import DeadLetter
+from .elements import Watermark, is_inserted
+from .queue import Entry, StreamElementQueue
+from .snapshot import Snapshot, SnapshotElement
+from .statistics import Counters, Statistics
 
 __all__ = ["Ledger"]
 

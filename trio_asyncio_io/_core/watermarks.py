@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from typing import Any, TypeVar, overload
 
-from ._elements import StreamRecord, Watermark, inserted_watermark
+from .elements import StreamRecord, Watermark, inserted_watermark
 
 __all__ = ["WatermarkClock", "assign_watermarks"]
 

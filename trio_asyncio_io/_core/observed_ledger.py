@@ -6,15 +6,15 @@ import logging
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from ._elements import describe
-from ._keyed import KeyedStreamElementQueue
-from ._ledger import Ledger
-from ._observer import Observer
-from ._options import Options
-from ._ordered import OrderedStreamElementQueue
-from ._queue import Entry, StreamElementQueue
-from ._snapshot import Snapshot
-from ._unordered import UnorderedStreamElementQueue
+from .describe import describe
+from .keyed import KeyedStreamElementQueue
+from .ledger import Ledger
+from .observer import Observer
+from .options import Options
+from .ordered import OrderedStreamElementQueue
+from .queue import Entry, StreamElementQueue
+from .snapshot import Snapshot
+from .unordered import UnorderedStreamElementQueue
 
 __all__ = ["ObservedLedger", "ledger_for"]
 

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from ._elements import Watermark
-from ._queue import Entry, StreamElementQueue
+from .elements import Watermark
+from .queue import Entry, StreamElementQueue
 
 __all__ = ["Segment", "SegmentEntry", "UnorderedStreamElementQueue"]
 

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeAlias
 
-from ._probe import leaves_of
-from ._retry_after import retry_after
-from ._retry_budget import RetryBudget
+from .probe import leaves_of
+from .retry_after import retry_after
+from .retry_budget import RetryBudget
 
 __all__ = ["DelayList", "ExponentialBackoff", "FixedDelay", "RetryStrategy"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-from ._probe import attribute_of
+from .probe import attribute_of
 
 __all__ = ["Notes"]
 

@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 from numbers import Real
 from typing import Any
 
-from ._probe import attribute_of, leaves_of
+from .probe import attribute_of, leaves_of
 
 __all__ = ["retry_after"]
 

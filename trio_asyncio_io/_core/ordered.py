@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from ._elements import Watermark
-from ._queue import Entry, StreamElementQueue
+from .elements import Watermark
+from .queue import Entry, StreamElementQueue
 
 __all__ = ["OrderedStreamElementQueue"]
 

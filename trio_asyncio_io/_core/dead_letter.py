@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ._portable import LostError, chain_of, chained
+from .portable import LostError, chain_of, chained
 
 __all__ = ["DeadLetter", "LostError"]
 

@@ -1,0 +1,10 @@
+"""The synchronous core: queues, counters, retry arithmetic and snapshots, as plain data without an event loop."""
+
+# The layout. Imports point down only.
+#
+#     observed_ledger                      the ledger that also calls an observer
+#     ledger                               every counter, both limits and the snapshot of one operator
+#     ordered  unordered  keyed (queue)    the order of the output
+#     options  retry  retry_after  retry_budget
+#     snapshot  statistics  dead_letter (portable)  observer  notes
+#     elements  watermarks  probe  describe
