@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ._column import AsyncPandasUDF, async_pandas_udf
     from ._dataframe import keyed_wait, ordered_wait, unordered_wait
     from ._hangup import HangUpError
-    from ._metrics import summary
+    from ._plan.metrics import summary
     from ._results import ResultTypeError
 
 __all__ = [

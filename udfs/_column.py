@@ -13,13 +13,13 @@ from pyspark.sql.types import DataType, StructField, StructType
 from ._bridge import enrich
 from ._headline import headline_first
 from ._output import Output, extras_of
+from ._plan.schema import parse_type
+from ._plan.session import active_session, default_time_zone, share_of, time_zone
+from ._plan.worker_python import needs_packages, use_the_drivers_python
 from ._results import plan_type
 from ._rows import rows_of
-from ._schema import parse_type
-from ._session import active_session, default_time_zone, share_of, time_zone
 from ._settings import Settings, SettingsArguments, make_settings
 from ._slices import slices
-from ._worker_python import needs_packages, use_the_drivers_python
 from ._zone import Zone
 
 __all__ = ["AsyncPandasUDF", "async_pandas_udf"]

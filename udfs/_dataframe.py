@@ -12,11 +12,10 @@ from pyspark.sql.types import DataType, StructField, StructType
 from ._carry_over import CarryOver
 from ._enrichment import Enrichment
 from ._headline import headline_first
-from ._metrics import check_metrics, observed
 from ._output import extras_of
 from ._pack import parameter_names
-from ._results import plan_fields
-from ._schema import (
+from ._plan.metrics import check_metrics, observed
+from ._plan.schema import (
     check_columns,
     event_time_column,
     key_column,
@@ -25,10 +24,11 @@ from ._schema import (
     new_columns,
     position_of,
 )
-from ._session import share_of, time_zone
+from ._plan.session import share_of, time_zone
+from ._plan.worker_python import needs_packages, use_the_drivers_python
+from ._results import plan_fields
 from ._settings import Settings, SettingsArguments, make_settings
 from ._stages import HASH_COLUMN, check_carry_over, in_stages
-from ._worker_python import needs_packages, use_the_drivers_python
 
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
 

@@ -15,8 +15,8 @@ from pyspark.sql.types import StructType
 from ._buckets import Buckets, bucket_ids, partitions_of_query
 from ._carry_over import CarryOver
 from ._enrichment import Enrichment
+from ._plan.worker_python import needs_packages
 from ._stateful import PAYLOAD, CarryingProcessor, unpacked
-from ._worker_python import needs_packages
 
 __all__ = ["HASH_COLUMN", "check_carry_over", "in_stages"]
 

@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 
 from trio_asyncio_io.progress import clock, display_on
 
-from ._job_watch import Numbers, watch_on
-from ._session import active_session
+from ._plan.job_watch import Numbers, watch_on
+from ._plan.session import active_session
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -7,10 +7,10 @@ import codecs
 import pytest
 import trio
 
-from udfs import _http_charset
-from udfs._http_charset import charset_of, text_of
+from udfs.http import _charset
+from udfs.http._charset import charset_of, text_of
 
-CODECS = sorted(_http_charset._CODECS)
+CODECS = sorted(_charset._CODECS)
 PAIRS = b"".join(bytes((first, second)) for first in range(256) for second in range(256))
 
 
@@ -59,11 +59,11 @@ def test_a_content_type_that_is_too_long_names_no_charset(filler: str) -> None:
     assert charset_of(f"text/plain; charset=latin-1; a={filler * 90_000}") is None
 
 
-@pytest.mark.parametrize("label", sorted(_http_charset._LABELS))
+@pytest.mark.parametrize("label", sorted(_charset._LABELS))
 def test_python_knows_every_label(label: str) -> None:
     assert charset_of(f"text/plain; charset={label}") == label
     assert "é".encode(label, "ignore") is not None
-    assert codecs.lookup(label).name == codecs.lookup(_http_charset._LABELS[label]).name
+    assert codecs.lookup(label).name == codecs.lookup(_charset._LABELS[label]).name
 
 
 @pytest.mark.parametrize("codec", CODECS)

@@ -17,8 +17,8 @@ import pytest
 import trio
 
 from tests.udfs.serving import listening
-from udfs._http_client import StackClient
 from udfs.http import StackTransport, client
+from udfs.http._client import StackClient
 
 OK = b"HTTP/1.1 200 OK\r\n"
 

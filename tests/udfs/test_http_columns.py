@@ -26,13 +26,12 @@ from trio.testing import MockClock
 from tests.support import PATIENCE
 from tests.udfs.serving import listening, refusing
 from trio_asyncio_io import FixedDelay, retry_after
-from udfs import _http_options, _http_rows
-from udfs._http_answer import Answer, RetryableError
-from udfs._http_options import HttpOptions
-from udfs._http_request import Request
-from udfs._http_rows import HttpWork
 from udfs._rows import Failure
-from udfs.http_columns import http_get, http_request, register_http
+from udfs.http_columns import _options, _task, http_get, http_request, register_http
+from udfs.http_columns._answer import Answer, RetryableError
+from udfs.http_columns._options import HttpOptions
+from udfs.http_columns._request import Request
+from udfs.http_columns._task import HttpWork
 
 TEXT_BY_TEXT = pa.map_(pa.string(), pa.string())
 
@@ -139,7 +138,7 @@ async def request(
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_http_options, "_FIRST_BACKOFF", 0.01)
+    monkeypatch.setattr(_options, "_FIRST_BACKOFF", 0.01)
 
 
 @pytest.fixture
@@ -190,7 +189,7 @@ async def test_the_body_is_text_whatever_the_service_says_of_it(kind: str, body:
 
 
 async def test_a_task_gives_its_answers_in_parts_that_arrow_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_http_rows, "_CHARACTERS", 10)
+    monkeypatch.setattr(_task, "_CHARACTERS", 10)
     async with site((200, {}, b"1234")) as there:
         work = task("http_get")
         column = pa.array([f"{there.url}/{number}" for number in range(7)])
@@ -589,7 +588,7 @@ async def test_a_redirect_to_what_cannot_be_asked_shows_no_secret() -> None:
 def test_no_message_has_a_url_and_none_is_long() -> None:
     """Whatever a server made the parser, the resolver or TLS write into it."""
     error = ValueError("not http://user:secret@host/?token=secret#secret or user:secret@host, but " + "x" * 80_000)
-    shown = _http_rows._of_failure(Failure(error, 1, 0.0), error, PATIENCE)["error"]
+    shown = _task._of_failure(Failure(error, 1, 0.0), error, PATIENCE)["error"]
     assert shown["message"].startswith("not <URL> or host, but xxx")
     assert len(shown["message"]) < 1_100
 

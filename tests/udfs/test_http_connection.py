@@ -11,9 +11,9 @@ import pytest
 import trio
 from trio.testing import MockClock, memory_stream_pair
 
-from udfs._http_connection import Connection
-from udfs._http_deadlines import Deadlines
-from udfs._http_upload import Upload
+from udfs.http._connection import Connection
+from udfs.http._deadlines import Deadlines
+from udfs.http._request_writer import Upload
 
 
 @dataclass

@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from udfs._http_deadlines import Deadlines
+from udfs.http._deadlines import Deadlines
 
 
 class Line:

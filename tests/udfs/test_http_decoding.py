@@ -14,7 +14,7 @@ import httpx
 import pytest
 import zstandard
 
-from udfs._http_decoding import ACCEPT_ENCODING, STEP_BYTES, decoder_for
+from udfs.http._decoding import ACCEPT_ENCODING, STEP_BYTES, decoder_for
 
 ZSTD_STEP_BYTES = 8 * 1024 * 1024 + 128 * 1024
 

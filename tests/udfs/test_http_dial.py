@@ -14,8 +14,8 @@ import trio
 import trustme
 
 from tests.udfs.serving import Peer, ok, refusing, serving
-from udfs._http_dial import Dialler
 from udfs.http import client
+from udfs.http._dial import Dialler
 
 
 class Loopback(trio.abc.HostnameResolver):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs._http_head import rendered
+from udfs.http._head import rendered
 
 URL = "http://example.org/path?query"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from udfs._http_idle import IdleStacks, Origin
+from udfs.http._idle import IdleStacks, Origin
 
 HERE: Origin = (b"http", b"here", 80, None)
 THERE: Origin = (b"http", b"there", 80, None)

@@ -16,10 +16,9 @@ import trio
 import zstandard
 
 from tests.udfs.serving import Peer, Server, ok, serving
-from udfs import _http_client
-from udfs._http_decoding import STEP_BYTES
-from udfs._http_reply import Reply
 from udfs.http import client
+from udfs.http._decoding import STEP_BYTES
+from udfs.http._response import Reply
 
 MEBIBYTE = 1024 * 1024
 ZEROS = bytes(64 * MEBIBYTE)
@@ -161,7 +160,7 @@ async def test_a_response_is_read_within_a_limit() -> None:
 
 
 async def test_only_codings_that_can_be_decoded_are_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_http_client, "ACCEPT_ENCODING", "gzip, deflate")
+    monkeypatch.setattr(_client, "ACCEPT_ENCODING", "gzip, deflate")
     async with client() as http, client(headers={"Accept-Encoding": "br"}) as with_brotli:
         assert http.headers["accept-encoding"] == "gzip, deflate"
         assert with_brotli.headers["accept-encoding"] == "br"

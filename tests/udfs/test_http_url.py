@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs._http_client import StackClient
-from udfs._http_url import plain_url
+from udfs.http._client import StackClient
+from udfs.http._url import plain_url
 
 BASES = ["", "http://example.org", "https://example.org:8443/api/v1", "http://[::1]:80/a%20b/", "http://u:p@h/x"]
 ODD_BASES = ["http://example.org/a?b=c", "http://example.org/a#d", "/only/a/path"]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from udfs._job_watch import Numbers, watch_on
+from udfs._plan.job_watch import Numbers, watch_on
 
 SEEN = {"rows": 3, "calls": 5, "retried": 2, "failed": 1, "timed_out": 0, "cached": 1, "seconds": 0.9, "slowest": 0.5}
 SUMMARY = "3 rows, 5 calls, 2 retried, 1 failed, 0 timed out, 1 from a cache, mean 0.300 s, slowest 0.500 s"

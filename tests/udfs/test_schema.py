@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
 
-from udfs._schema import (
+from udfs._plan.schema import (
     check_columns,
     event_time_column,
     lookup_names,

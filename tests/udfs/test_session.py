@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from udfs._session import active_session, share_of, task_slots, time_zone
+from udfs._plan.session import active_session, share_of, task_slots, time_zone
 
 
 class Conf:

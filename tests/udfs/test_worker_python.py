@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark import cloudpickle
 
-from udfs._worker_python import needs_packages, use_the_drivers_python
+from udfs._plan.worker_python import needs_packages, use_the_drivers_python
 
 LOAD = """
 import pickle, sys

@@ -12,13 +12,13 @@ from pyspark.sql.types import IntegerType, MapType, StringType, StructField, Str
 
 from trio_asyncio_io import ElementTimeoutError
 
-from ._bridge import enrich
-from ._http_answer import Answer
-from ._http_request import Request
-from ._output import ERROR_TYPE
-from ._results import arrow_type
-from ._rows import Failure, Row
-from ._settings import Settings
+from .._bridge import enrich
+from .._output import ERROR_TYPE
+from .._results import arrow_type
+from .._rows import Failure, Row
+from .._settings import Settings
+from ._answer import Answer
+from ._request import Request
 
 __all__ = ["ANSWER_TYPE", "PARAMETERS", "HttpWork"]
 

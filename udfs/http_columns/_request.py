@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import httpx
 
-from ._http_answer import RetryableError
-from ._http_upload import IDEMPOTENT
+from ..http._request_writer import IDEMPOTENT
+from ._answer import RetryableError
 
 __all__ = ["Request", "check_header"]
 

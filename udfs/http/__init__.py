@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import httpx
 
-from ._http_client import StackClient
-from ._http_proxies import environment_mounts
-from ._http_transport import Certificate, StackTransport, Verify
+from ._client import StackClient
+from ._proxies import environment_mounts
+from ._transport import Certificate, StackTransport, Verify
 
 __all__ = ["StackTransport", "client"]
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import httpx
 import trio
 
-from ._http_idle import Origin
-from ._http_socket import Socket
-from ._http_tls import TlsStream
+from ._idle import Origin
+from ._socket import Socket
+from ._tls import TlsStream
 
 __all__ = ["Dialler", "Stream"]
 

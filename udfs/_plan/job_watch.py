@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from ._metrics import SUMS, as_mapping, summary
+from .metrics import SUMS, as_mapping, summary
 
 __all__ = ["JobWatch", "Numbers", "watch_on"]
 

@@ -27,11 +27,11 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.types import DataType
 
-from ._column import AsyncPandasUDF
-from ._http_options import HttpArguments, HttpOptions
-from ._http_rows import ANSWER_TYPE, HttpWork
-from ._session import active_session
-from ._worker_python import needs_packages, use_the_drivers_python
+from .._column import AsyncPandasUDF
+from .._plan.session import active_session
+from .._plan.worker_python import needs_packages, use_the_drivers_python
+from ._options import HttpArguments, HttpOptions
+from ._task import ANSWER_TYPE, HttpWork
 
 __all__ = ["http_get", "http_request", "register_http"]
 

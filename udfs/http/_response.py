@@ -12,9 +12,9 @@ from typing import Final
 import httpx
 import trio
 
-from ._http_charset import charset_of
-from ._http_connection import Connection
-from ._http_decoding import STEP_BYTES, Decoder, decoder_for
+from ._charset import charset_of
+from ._connection import Connection
+from ._decoding import STEP_BYTES, Decoder, decoder_for
 
 __all__ = ["Body", "BodyTooLargeError", "Reply"]
 

@@ -7,11 +7,11 @@ import math
 import httpx
 import trio
 
-from ._http_deadlines import Deadlines
-from ._http_dial import Dialler, Stream
-from ._http_idle import Origin
-from ._http_parser import ResponseParser
-from ._http_upload import Upload
+from ._deadlines import Deadlines
+from ._dial import Dialler, Stream
+from ._idle import Origin
+from ._parser import ResponseParser
+from ._request_writer import Upload
 
 __all__ = ["Connection"]
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 import httpx
 from httpx._client import ClientState  # noqa: PLC2701 - `send` opens a client; httpx's version is bound
 
-from ._http_decoding import ACCEPT_ENCODING
-from ._http_reply import Reply
-from ._http_url import checked_url, plain_url
+from ._decoding import ACCEPT_ENCODING
+from ._response import Reply
+from ._url import checked_url, plain_url
 
 __all__ = ["StackClient"]
 

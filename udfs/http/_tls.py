@@ -6,7 +6,7 @@ import ssl
 
 import trio
 
-from ._http_socket import Socket
+from ._socket import Socket
 
 __all__ = ["TlsStream"]
 

@@ -9,8 +9,8 @@ from typing import Final
 import httpx
 import trio
 
-from ._http_dial import Stream
-from ._http_head import rendered
+from ._dial import Stream
+from ._head import rendered
 
 __all__ = ["IDEMPOTENT", "Upload"]
 

@@ -9,12 +9,12 @@ from typing import Any, Final, TypedDict
 
 from trio_asyncio_io import ExponentialBackoff, RetryStrategy
 
-from ._http_answer import RetryableError
-from ._http_call import HttpCall
-from ._http_request import check_header
-from ._pack import pack
-from ._session import share_of
-from ._settings import Settings
+from .._pack import pack
+from .._plan.session import share_of
+from .._settings import Settings
+from ._answer import RetryableError
+from ._call import HttpCall
+from ._request import check_header
 
 __all__ = ["HttpArguments", "HttpOptions"]
 

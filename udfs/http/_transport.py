@@ -11,12 +11,12 @@ from weakref import WeakSet
 import httpx
 import trio
 
-from ._http_connection import Connection
-from ._http_deadlines import Deadlines
-from ._http_dial import Dialler
-from ._http_idle import IdleStacks, Origin
-from ._http_reply import Reply
-from ._http_upload import Upload
+from ._connection import Connection
+from ._deadlines import Deadlines
+from ._dial import Dialler
+from ._idle import IdleStacks, Origin
+from ._request_writer import Upload
+from ._response import Reply
 
 __all__ = ["Certificate", "StackTransport", "Verify"]
 

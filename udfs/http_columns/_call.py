@@ -14,11 +14,11 @@ import trio
 from trio_asyncio_io import AsyncFunction, retry_after
 from trio_asyncio_io.policies import cached, rate_limited, single_flight
 
-from ._http_answer import Answer, RetryableError
-from ._http_charset import text_of
-from ._http_reply import Reply
-from ._http_request import Request
-from .http import client
+from ..http import client
+from ..http._charset import text_of
+from ..http._response import Reply
+from ._answer import Answer, RetryableError
+from ._request import Request
 
 __all__ = ["HttpCall"]
 
