@@ -10,17 +10,17 @@ import pyarrow as pa
 import pyspark
 from pyspark.sql.types import DataType, StructField, StructType
 
-from ._bridge import enrich
-from ._headline import headline_first
-from ._output import Output, extras_of
+from ._loop.bridge import enrich
 from ._plan.schema import parse_type
 from ._plan.session import active_session, default_time_zone, share_of, time_zone
 from ._plan.worker_python import needs_packages, use_the_drivers_python
-from ._results import plan_type
-from ._rows import rows_of
 from ._settings import Settings, SettingsArguments, make_settings
-from ._slices import slices
-from ._zone import Zone
+from ._task.converters import plan_type
+from ._task.output import Output, extras_of
+from ._task.reading import rows_of
+from ._task.slices import slices
+from ._task.tracebacks import headline_first
+from ._task.zone import Zone
 
 __all__ = ["AsyncPandasUDF", "async_pandas_udf"]
 

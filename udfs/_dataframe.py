@@ -9,11 +9,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql.types import DataType, StructField, StructType
 
-from ._carry_over import CarryOver
-from ._enrichment import Enrichment
-from ._headline import headline_first
-from ._output import extras_of
-from ._pack import parameter_names
+from ._carry_over.options import CarryOver
+from ._carry_over.plan import HASH_COLUMN, check_carry_over, in_stages
+from ._packed_function import parameter_names
 from ._plan.metrics import check_metrics, observed
 from ._plan.schema import (
     check_columns,
@@ -26,9 +24,11 @@ from ._plan.schema import (
 )
 from ._plan.session import share_of, time_zone
 from ._plan.worker_python import needs_packages, use_the_drivers_python
-from ._results import plan_fields
 from ._settings import Settings, SettingsArguments, make_settings
-from ._stages import HASH_COLUMN, check_carry_over, in_stages
+from ._task.converters import plan_fields
+from ._task.enrichment import Enrichment
+from ._task.output import extras_of
+from ._task.tracebacks import headline_first
 
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
 

@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 from trio_asyncio_io import Observer, Options, RetryStrategy
 
-from ._pack import PackedFunction, dumped, pack
-from ._rows import Row, SecretRow
+from ._packed_function import PackedFunction, dumped, pack
+from ._row import Row, SecretRow
 
 __all__ = ["ErrorMode", "Mode", "Settings", "SettingsArguments", "make_settings"]
 

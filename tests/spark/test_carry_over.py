@@ -13,11 +13,11 @@ import trio
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+from udfs._carry_over.options.buckets import bucket_ids
 
 from tests.streaming import PatientQuery
 from tests.support import PATIENCE
 from udfs import CarryOver, keyed_wait, ordered_wait, unordered_wait
-from udfs._buckets import bucket_ids
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

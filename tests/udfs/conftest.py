@@ -13,9 +13,10 @@ import pytest
 import trio
 
 from tests.support import PATIENCE
-from udfs._rows import Row, rows_of
-from udfs._runtime import Runtime
+from udfs._loop.runtime import Runtime
+from udfs._row import Row
 from udfs._settings import Settings
+from udfs._task.reading import rows_of
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def tasks_of_the_loop() -> Callable[[], list[str]]:
 
         Runtime.current().soon(walk)
         assert looked.wait(PATIENCE), "the loop does not answer"
-        return [name for name in names if "udfs._bridge" in name or name.startswith("trio_asyncio_io")]
+        return [name for name in names if "udfs._loop.bridge" in name or name.startswith("trio_asyncio_io")]
 
     return look
 

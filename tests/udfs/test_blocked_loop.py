@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 import trio
 
-import udfs._blocked_loop
+import udfs._loop.blocked_loop
 from tests.support import PATIENCE, wait_until
 from trio_asyncio_io.adapters import in_thread
-from udfs._blocked_loop import SAMPLES, BlockedLoop, _culprit, _user_frames, logger
-from udfs._bridge import enrich
-from udfs._pack import PackedFunction
+from udfs._loop.blocked_loop import SAMPLES, BlockedLoop, _culprit, _user_frames, logger
+from udfs._loop.bridge import enrich
+from udfs._packed_function import PackedFunction
 
 
 class Reports(logging.Handler):
@@ -242,7 +242,7 @@ def test_a_watch_is_not_parked_after_the_loop_has_ended() -> None:
 
 
 def test_no_more_functions_than_the_limit_are_reported(reports: Reports, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(udfs._blocked_loop, "MAX_REPORTED", 1)
+    monkeypatch.setattr(udfs._loop.blocked_loop, "MAX_REPORTED", 1)
     watch = BlockedLoop()
     for name in ("first", "second"):
         watch._report(frame_of(name, f"/jobs/{name}.py"))

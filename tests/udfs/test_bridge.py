@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 import trio
 
-import udfs._bridge
+import udfs._loop.bridge
 from tests.support import PATIENCE
-from udfs._bridge import enrich
-from udfs._budget import Budget
-from udfs._hangup import HangUpError
-from udfs._runtime import Runtime
+from udfs._loop.bridge import enrich
+from udfs._loop.budget import Budget
+from udfs._loop.hangup import HangUpError
+from udfs._loop.runtime import Runtime
 
 NOBODY: list[str] = []
 
@@ -109,7 +109,7 @@ def test_a_batch_larger_than_the_buffer_is_the_only_one_that_is_held(rows: Any, 
 def test_no_further_batch_is_read_while_the_rows_under_way_came_with_too_many_bytes(
     rows: Any, settings: Any, gate: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(udfs._bridge, "BUFFER_BYTES", 24)  # three rows of one int64
+    monkeypatch.setattr(udfs._loop.bridge, "BUFFER_BYTES", 24)  # three rows of one int64
     second_is_read = gate()
     out = 0
     under_way_when_read = []
@@ -135,7 +135,7 @@ def test_no_further_batch_is_read_while_the_rows_under_way_came_with_too_many_by
 def test_a_batch_of_too_many_bytes_is_read_once_no_other_is_held(
     rows: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(udfs._bridge, "BUFFER_BYTES", 1)
+    monkeypatch.setattr(udfs._loop.bridge, "BUFFER_BYTES", 1)
     assert values(enrich(iter([rows([n, n]) for n in range(5)]), settings(double))) == [0, 0, 2, 2, 4, 4, 6, 6, 8, 8]
 
 
@@ -143,7 +143,7 @@ def test_with_a_budget_that_is_spent_every_batch_is_read_whatever_its_bytes(
     rows: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Their rows go into the state; who waited for them would wait for calls that the budget gives up."""
-    monkeypatch.setattr(udfs._bridge, "BUFFER_BYTES", 1)
+    monkeypatch.setattr(udfs._loop.bridge, "BUFFER_BYTES", 1)
     chunks = enrich(iter([rows([n]) for n in range(5)]), settings(never), Budget(0.0, most=5))
     assert values(chunks) == []
 
@@ -177,7 +177,7 @@ def test_no_row_crosses_a_watermark(rows: Any, settings: Any) -> None:
 
 def test_watermarks_alone_make_no_chunk(rows: Any, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last one follows the end of the input, which may be long after the last row came out."""
-    monkeypatch.setattr(udfs._bridge, "CHUNK_ROWS", 1)
+    monkeypatch.setattr(udfs._loop.bridge, "CHUNK_ROWS", 1)
     chunks = enrich(iter([rows([1, 2], 0, [5, 50])]), settings(double, mode="unordered", delay=1))
     assert [len(chunk) for chunk in chunks] == [1, 1]
 
@@ -260,7 +260,7 @@ def test_closing_the_generator_cancels_what_runs_and_waits_until_it_has_unwound(
 def test_closing_does_not_wait_for_ever_for_a_call_that_does_not_unwind(
     rows: Any, settings: Any, gate: Any, tasks_of_the_loop: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(udfs._bridge, "STOP_SECONDS", 0.01)
+    monkeypatch.setattr(udfs._loop.bridge, "STOP_SECONDS", 0.01)
     stubborn = gate()
 
     async def call(value: int) -> int:
@@ -304,8 +304,8 @@ def test_a_hang_up_of_spark_cancels_the_calls_and_wakes_sparks_thread(
     rows: Any, settings: Any, gate: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hung_up, unwound = gate(), []
-    monkeypatch.setattr(udfs._bridge, "worker_socket", lambda: "a socket")
-    monkeypatch.setattr(udfs._bridge, "until_hangup", lambda connection: hung_up.wait())
+    monkeypatch.setattr(udfs._loop.bridge, "worker_socket", lambda: "a socket")
+    monkeypatch.setattr(udfs._loop.bridge, "until_hangup", lambda connection: hung_up.wait())
 
     async def call(value: int) -> int:
         hung_up.open()
@@ -324,8 +324,8 @@ async def never(connection: Any) -> None:
 
 
 def test_the_watch_ends_with_the_task(rows: Any, settings: Any, gate: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(udfs._bridge, "worker_socket", lambda: "a socket")
-    monkeypatch.setattr(udfs._bridge, "until_hangup", never)
+    monkeypatch.setattr(udfs._loop.bridge, "worker_socket", lambda: "a socket")
+    monkeypatch.setattr(udfs._loop.bridge, "until_hangup", never)
     assert values(enrich(iter([rows([1])]), settings(double))) == [2]
 
 
@@ -396,7 +396,7 @@ def test_the_source_is_closed_although_the_buffer_was_full(rows: Any, settings: 
 
 
 def test_chunks_are_not_larger_than_the_limit(rows: Any, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(udfs._bridge, "CHUNK_ROWS", 3)
+    monkeypatch.setattr(udfs._loop.bridge, "CHUNK_ROWS", 3)
     sizes = [len(chunk) for chunk in enrich(iter([rows(range(100))]), settings(double))]
     assert max(sizes) == 3
     assert sum(sizes) == 100
@@ -407,7 +407,7 @@ def test_each_chunk_is_flushed_before_the_next_is_waited_for(
 ) -> None:
     """The second row is answered only when the first has left the output buffer."""
     first_has_left = gate()
-    monkeypatch.setattr(udfs._bridge.OutputBuffer, "flush", lambda self: first_has_left.open())
+    monkeypatch.setattr(udfs._loop.bridge.OutputBuffer, "flush", lambda self: first_has_left.open())
 
     async def call(value: int) -> int:
         if value:
@@ -422,7 +422,7 @@ def test_an_early_chunk_waits_for_no_more_rows_than_have_gone_before(
     rows: Any, settings: Any, gate: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long a chunk may wait: the first two rows go alone, and the next two together."""
-    monkeypatch.setattr(udfs._bridge, "LINGER_SECONDS", PATIENCE)
+    monkeypatch.setattr(udfs._loop.bridge, "LINGER_SECONDS", PATIENCE)
     gates = [gate() for _ in range(4)]
 
     async def call(value: int) -> int:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from udfs._carry_over.options.buckets import Buckets, bucket_ids, hash_of, partitions_of_query
+from udfs._carry_over.options.ipc import from_payload
 
-import udfs._buckets
-from udfs._buckets import Buckets, bucket_ids, hash_of, partitions_of_query
-from udfs._payload import from_payload
+import udfs._carry_over.buckets
 
 
 def batch(*numbers: int, **more: Any) -> pa.RecordBatch:
@@ -98,5 +98,5 @@ def test_the_partitions_are_those_of_the_checkpoint_as_spark_tells_a_task(
         def getLocalProperty(self, name: str) -> Any:  # noqa: N802 - Spark's
             return properties.get(name)
 
-    monkeypatch.setattr(udfs._buckets, "TaskContext", Context)
+    monkeypatch.setattr(udfs._carry_over.buckets, "TaskContext", Context)
     assert partitions_of_query(5) == expected

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-import udfs._budget
-from udfs._budget import Budget
+import udfs._loop.budget
+from udfs._loop.budget import Budget
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1000.0]
-    monkeypatch.setattr(udfs._budget.time, "monotonic", lambda: now[0])  # type: ignore[attr-defined]
+    monkeypatch.setattr(udfs._loop.budget.time, "monotonic", lambda: now[0])  # type: ignore[attr-defined]
     return now
 
 

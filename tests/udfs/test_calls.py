@@ -11,8 +11,9 @@ from trio.testing import MockClock
 
 from trio_asyncio_io import AsyncFunction, AsyncWaitOperator, ElementTimeoutError, ExponentialBackoff, FixedDelay
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
-from udfs._calls import RowCalls, raised_by_user
-from udfs._rows import Row, rows_of
+from udfs._loop.calls import RowCalls, raised_by_user
+from udfs._row import Row
+from udfs._task.reading import rows_of
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from udfs._carry_over.options.carried_rows import Carried, Origin
 
-import udfs._carried
-from udfs._carried import Carried, Origin
+import udfs._carry_over.carried_rows
 
 ORIGIN = Origin(["string", "array<tinyint>"], 3)
 
@@ -24,7 +24,7 @@ def test_rows_and_their_lives_come_back_from_the_state() -> None:
 
 def test_rows_of_another_release_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     made = Carried.fresh(pa.RecordBatch.from_pydict({"n": [1]}), 0)
-    monkeypatch.setattr(udfs._carried, "VERSION", b"2")
+    monkeypatch.setattr(udfs._carry_over.carried_rows, "VERSION", b"2")
     state = list(made.to_state(ORIGIN))
     monkeypatch.undo()
     with pytest.raises(ValueError, match="have version b'2', and this release reads b'1': let the query drain"):
@@ -37,7 +37,7 @@ def test_new_rows_begin_now_and_have_made_no_calls() -> None:
 
 
 def test_rows_of_a_release_that_wrote_no_origin_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(udfs._carried, "ORIGIN_KEY", b"another")
+    monkeypatch.setattr(udfs._carry_over.carried_rows, "ORIGIN_KEY", b"another")
     state = list(Carried.fresh(pa.RecordBatch.from_pydict({"n": [1]}), 0).to_state(ORIGIN))
     monkeypatch.undo()
     [(back, origin)] = Carried.from_state(state)

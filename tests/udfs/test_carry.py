@@ -12,10 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import udfs._carry
-from udfs._carry import Carry
-from udfs._rows import Row
-from udfs._slices import ranges
+import udfs._task.input_batches
+from udfs._row import Row
+from udfs._task.input_batches import Carry
+from udfs._task.slices import ranges
 
 TYPES = {
     "null": (pa.null(), None),
@@ -143,8 +143,8 @@ def test_a_straggler_does_not_hold_the_rows_that_have_come_out(carry: Carry) -> 
 def test_rows_that_could_be_too_large_together_come_in_several_batches(
     carry: Carry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(udfs._carry, "_SAFE_BYTES", 0)
-    monkeypatch.setattr(udfs._carry, "ranges", partial(ranges, limit=2_500))
+    monkeypatch.setattr(udfs._task.input_batches, "_SAFE_BYTES", 0)
+    monkeypatch.setattr(udfs._task.input_batches, "ranges", partial(ranges, limit=2_500))
     number = carry.add(batch(*["a" * 1_000, "b" * 1_000, "c" * 5_000, "d"]))
     found = [column(each) for each in carry.take(rows_at(*[(number, n) for n in (0, 1, 1, 2, 3)]), 2)]
     assert [[text[0] for text in each] for each in found] == [["a", "b"], ["b"], ["c"], ["d"]]

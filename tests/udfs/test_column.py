@@ -11,8 +11,8 @@ from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
 
 from tests.naming import told
 from udfs._column import AsyncPandasUDF, _Work, async_pandas_udf
-from udfs._results import ResultTypeError
-from udfs._zone import Zone
+from udfs._task.converters import ResultTypeError
+from udfs._task.zone import Zone
 
 POINT = T.StructType([T.StructField("x", T.DoubleType()), T.StructField("y", T.LongType())])
 

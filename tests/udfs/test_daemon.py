@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from udfs._daemon import local_of_daemon
-from udfs._hangup import worker_socket
+from udfs._loop.daemon import local_of_daemon
+from udfs._loop.hangup import worker_socket
 
 WORKER = "def worker(sock, look):\n    return look()\n"
 

@@ -13,12 +13,12 @@ import pytest
 import trio
 from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
 
-import udfs._carry
-import udfs._slices
+import udfs._task.input_batches
+import udfs._task.slices
 from udfs._dataframe import _names
-from udfs._enrichment import Enrichment
-from udfs._results import ResultTypeError
-from udfs._slices import ranges
+from udfs._task.converters import ResultTypeError
+from udfs._task.enrichment import Enrichment
+from udfs._task.slices import ranges
 
 DOUBLE = T.StructType([T.StructField("temp", T.DoubleType())])
 TWO = T.StructType([T.StructField("temp", T.DoubleType()), T.StructField("wind", T.LongType())])
@@ -269,9 +269,9 @@ def test_large_rows_come_out_in_several_batches_each_beside_its_own_result(
     run: Any, monkeypatch: pytest.MonkeyPatch, flatten: bool
 ) -> None:
     """As large input rows do, so do large results, and small rows with many outputs."""
-    monkeypatch.setattr(udfs._slices, "SLICE_BYTES", 3_000)
-    monkeypatch.setattr(udfs._carry, "_SAFE_BYTES", 0)
-    monkeypatch.setattr(udfs._carry, "ranges", partial(ranges, limit=2_500))
+    monkeypatch.setattr(udfs._task.slices, "SLICE_BYTES", 3_000)
+    monkeypatch.setattr(udfs._task.input_batches, "_SAFE_BYTES", 0)
+    monkeypatch.setattr(udfs._task.input_batches, "ranges", partial(ranges, limit=2_500))
     added = T.StructType([T.StructField("a", T.StringType()), T.StructField("n2", T.LongType())])
 
     async def call(value: int) -> Any:

@@ -11,8 +11,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-import udfs._hangup
-from udfs._hangup import until_hangup
+import udfs._loop.hangup
+from udfs._loop.hangup import until_hangup
 
 
 @pytest.fixture
@@ -55,13 +55,13 @@ async def test_the_end_of_the_connection_is_heard_whether_or_not_data_waits(
     ours, sparks = pair
     sparks.send(unread)
     sparks.close()
-    assert await heard(ours, udfs._hangup.POLL_SECONDS)
+    assert await heard(ours, udfs._loop.hangup.POLL_SECONDS)
 
 
 async def test_it_is_heard_even_if_only_sparks_sending_half_has_closed(pair: Any, autojump_clock: MockClock) -> None:
     ours, sparks = pair
     sparks.shutdown(socket.SHUT_WR)
-    assert await heard(ours, udfs._hangup.POLL_SECONDS)
+    assert await heard(ours, udfs._loop.hangup.POLL_SECONDS)
 
 
 async def test_a_hang_up_while_one_waits_is_heard_at_once_or_at_the_next_look(

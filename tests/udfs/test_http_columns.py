@@ -26,7 +26,7 @@ from trio.testing import MockClock
 from tests.support import PATIENCE
 from tests.udfs.serving import listening, refusing
 from trio_asyncio_io import FixedDelay, retry_after
-from udfs._rows import Failure
+from udfs._row import Failure
 from udfs.http_columns import _options, _task, http_get, http_request, register_http
 from udfs.http_columns._answer import Answer, RetryableError
 from udfs.http_columns._options import HttpOptions

@@ -16,7 +16,7 @@ import trio
 import zstandard
 
 from tests.udfs.serving import Peer, Server, ok, serving
-from udfs.http import client
+from udfs.http import _client, client
 from udfs.http._decoding import STEP_BYTES
 from udfs.http._response import Reply
 

@@ -10,14 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import trio
+import udfs._carry_over.options.micro_batch
 from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
+from udfs._carry_over.options.carried_rows import Carried, Origin
+from udfs._carry_over.options.micro_batch import MicroBatch
 
-import udfs._micro_batch
 from udfs import CarriedTooLongError, CarryOver
-from udfs._budget import Budget
-from udfs._carried import Carried, Origin
-from udfs._enrichment import Enrichment
-from udfs._micro_batch import MicroBatch
+from udfs._loop.budget import Budget
+from udfs._task.enrichment import Enrichment
 
 TWICE = T.StructType([T.StructField("twice", T.LongType())])
 
@@ -29,7 +29,7 @@ def batch(*numbers: int, **more: Any) -> pa.RecordBatch:
 @pytest.fixture(autouse=True)
 def _the_budget_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     """So no test waits for it: each says with `most` how many rows are left."""
-    monkeypatch.setattr(udfs._micro_batch, "Budget", lambda seconds, most: Budget(0.0, most))
+    monkeypatch.setattr(udfs._carry_over.options.micro_batch, "Budget", lambda seconds, most: Budget(0.0, most))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from trio_asyncio_io import Observer
-from udfs._bridge import enrich
+from udfs._loop.bridge import enrich
 from udfs._settings import make_settings
 
 SEEN: list[tuple[Any, ...]] = []

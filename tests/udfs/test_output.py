@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
 
-from udfs._output import ERROR_TYPE, Output, error_array, metadata_array
-from udfs._results import ResultTypeError, arrow_type
-from udfs._rows import Failure
+from udfs._row import Failure
+from udfs._task.converters import ResultTypeError, arrow_type
+from udfs._task.output import ERROR_TYPE, Output, error_array, metadata_array
 
 POINT = T.StructType([T.StructField("x", T.DoubleType()), T.StructField("y", T.LongType())])
 

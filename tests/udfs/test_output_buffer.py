@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from udfs._hangup import HangUpError
-from udfs._output_buffer import OutputBuffer
+from udfs._loop.hangup import HangUpError
+from udfs._loop.output_buffer import OutputBuffer
 
 WORKER = "def worker(outfile, make):\n    return make()\n"
 ROWS = b"the first rows"

@@ -14,7 +14,7 @@ from tests.naming import told
 from trio_asyncio_io import AsyncFunction
 from trio_asyncio_io.adapters import in_thread
 from trio_asyncio_io.policies import cached
-from udfs._pack import pack, parameter_names
+from udfs._packed_function import pack, parameter_names
 
 
 async def look_up(origin: str, hour: int) -> str:

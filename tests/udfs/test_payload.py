@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from udfs._carry_over.options.ipc import from_payload, in_payloads, to_payload
 
-import udfs._payload
-import udfs._slices
-from udfs._payload import from_payload, in_payloads, to_payload
+import udfs._carry_over.ipc
+import udfs._task.slices
 
 VALUES: dict[str, tuple[pa.DataType, Any]] = {
     "bool": (pa.bool_(), True),
@@ -51,7 +51,7 @@ def test_a_slice_takes_only_its_own_rows_along() -> None:
 
 
 def test_many_rows_make_several_payloads_and_none_make_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(udfs._payload, "MOST_ROWS", 3)
+    monkeypatch.setattr(udfs._carry_over.ipc, "MOST_ROWS", 3)
     batch = pa.RecordBatch.from_pydict({"n": range(7)})
     parts = [from_payload(each) for each in in_payloads(batch)]
     assert [part.num_rows for part in parts] == [3, 3, 1]
@@ -60,7 +60,7 @@ def test_many_rows_make_several_payloads_and_none_make_none(monkeypatch: pytest.
 
 
 def test_wide_rows_make_payloads_of_bounded_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(udfs._slices, "SLICE_BYTES", 2_500)
+    monkeypatch.setattr(udfs._task.slices, "SLICE_BYTES", 2_500)
     batch = pa.RecordBatch.from_pydict({"text": ["x" * 1000] * 5})
     parts = [from_payload(each) for each in in_payloads(batch)]
     assert [part.num_rows for part in parts] == [1, 2, 2]

@@ -19,8 +19,8 @@ from pyspark.sql import Row
 from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
 
 from tests.naming import told
-from udfs._results import NullFieldError, ResultTypeError, arrow_type, converter, plan_type
-from udfs._scalars import _time
+from udfs._task.converters import NullFieldError, ResultTypeError, arrow_type, converter, plan_type
+from udfs._task.scalars import _time
 
 ZONE = "America/New_York"
 NEW_YORK = ZoneInfo(ZONE)

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
 
-from udfs._output import Output
-from udfs._results import arrow_type
-from udfs._rows import Failure, Row, put_event_times, put_keys, rows_of
+from udfs._row import Failure, Row
+from udfs._task.converters import arrow_type
+from udfs._task.output import Output
+from udfs._task.reading import put_event_times, put_keys, rows_of
 
 NEW_YORK = ZoneInfo("America/New_York")
 NOON = datetime(2013, 7, 1, 12, tzinfo=NEW_YORK)

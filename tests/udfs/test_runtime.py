@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 import trio
 
-import udfs._runtime
+import udfs._loop.runtime
 from tests.support import PATIENCE
 from trio_asyncio_io import AsyncFunction
-from udfs._bridge import enrich
-from udfs._runtime import Runtime
+from udfs._loop.bridge import enrich
+from udfs._loop.runtime import Runtime
 
 
 class Counted(AsyncFunction[int, int]):
@@ -138,7 +138,7 @@ def test_a_function_is_unpacked_once_per_process(settings: Any, run_task: Any, l
 def test_an_idle_function_is_closed_and_the_next_task_opens_it_anew(
     settings: Any, run_task: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(udfs._runtime, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(udfs._loop.runtime, "IDLE_SECONDS", 0.0)
     function = Counted()
     work = settings(function)
     for times in (1, 2):
@@ -151,7 +151,7 @@ def test_an_idle_function_is_closed_and_the_next_task_opens_it_anew(
 def test_a_function_in_use_is_not_closed_by_the_end_of_another_task(
     settings: Any, run_task: Any, gate: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(udfs._runtime, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(udfs._loop.runtime, "IDLE_SECONDS", 0.0)
     closed_in_between = []
     first_task_over = gate()
 
@@ -179,7 +179,7 @@ def test_a_function_in_use_is_not_closed_by_the_end_of_another_task(
 def test_a_close_that_raises_is_told_in_the_workers_log(
     settings: Any, run_task: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(udfs._runtime, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(udfs._loop.runtime, "IDLE_SECONDS", 0.0)
 
     class Broken(Counted):
         async def close(self) -> None:
@@ -247,7 +247,7 @@ def test_a_task_that_is_stopped_while_it_opens_leaves_the_function_to_the_next(
 
 def test_the_loop_is_not_kept_waiting_for_the_thread_that_converts(settings: Any, run_task: Any) -> None:
     run_task(settings(Counted()))
-    assert sys.getswitchinterval() == pytest.approx(udfs._runtime.SWITCH_SECONDS)
+    assert sys.getswitchinterval() == pytest.approx(udfs._loop.runtime.SWITCH_SECONDS)
 
 
 def test_an_open_that_hangs_fails_the_task_and_the_next_task_tries_again(settings: Any, run_task: Any) -> None:
@@ -275,8 +275,8 @@ def test_the_deadline_of_opening_holds_for_on_timeout_as_well(settings: Any, run
 def test_a_close_that_hangs_is_given_up(
     settings: Any, run_task: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(udfs._runtime, "IDLE_SECONDS", 0.0)
-    monkeypatch.setattr(udfs._runtime, "CLOSE_SECONDS", 0.0)
+    monkeypatch.setattr(udfs._loop.runtime, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(udfs._loop.runtime, "CLOSE_SECONDS", 0.0)
 
     class Hanging(Counted):
         async def close(self) -> None:
@@ -295,7 +295,7 @@ def test_a_close_that_hangs_is_given_up(
 @pytest.fixture
 def a_bound_of_two(monkeypatch: pytest.MonkeyPatch, settings: Any, run_task: Any) -> None:
     """At most two idle functions, and none of those that other tests have left."""
-    monkeypatch.setattr(udfs._runtime, "MAX_IDLE", 2)
+    monkeypatch.setattr(udfs._loop.runtime, "MAX_IDLE", 2)
     for _ in range(2):
         run_task(settings(Counted()))
 

@@ -9,14 +9,14 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import trio
+import udfs._carry_over.options.micro_batch
 from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
+from udfs._carry_over.options.ipc import from_payload, to_payload
+from udfs._carry_over.options.processor import CarryingProcessor, unpacked
 
-import udfs._micro_batch
 from udfs import CarryOver
-from udfs._budget import Budget
-from udfs._enrichment import Enrichment
-from udfs._payload import from_payload, to_payload
-from udfs._stateful import CarryingProcessor, unpacked
+from udfs._loop.budget import Budget
+from udfs._task.enrichment import Enrichment
 
 TYPES = {"bigint": T.LongType(), "int": T.IntegerType(), "string": T.StringType()}
 TWICE = T.StructType([T.StructField("twice", T.LongType())])
@@ -103,7 +103,7 @@ def query(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Query
         function: Any, *, columns: str = "n bigint", partitions: int = 2, most: int = 2, mode: str = "unordered"
     ) -> Query:
         budget = lambda seconds, most: Budget(0.0 if function.hangs else 30.0, most)  # noqa: E731 - it is short
-        monkeypatch.setattr(udfs._micro_batch, "Budget", budget)
+        monkeypatch.setattr(udfs._carry_over.options.micro_batch, "Budget", budget)
         key = (0,) if mode == "keyed" else ()
         work = Enrichment(settings(function, mode=mode), TWICE, "UTC", inputs=(0,), key=key)
         fields = [each.split(" ") for each in columns.split(", ")]

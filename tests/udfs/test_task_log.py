@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from trio_asyncio_io import FixedDelay, Statistics
-from udfs._bridge import enrich
-from udfs._task_log import TaskLog, logger
+from udfs._loop.bridge import enrich
+from udfs._loop.task_log import TaskLog, logger
 
 
 @pytest.fixture(autouse=True)

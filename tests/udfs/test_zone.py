@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-import udfs._zone
-from udfs._zone import Zone
+import udfs._task.zone
+from udfs._task.zone import Zone
 
 TOKYO = {"spark.sql.session.timeZone": "Asia/Tokyo"}
 IN_QUERY = {"spark.sql.execution.id": "7"}
@@ -36,6 +36,6 @@ def test_the_zone_is_that_of_the_query_if_spark_says_it(
         def getLocalProperty(self, name: str) -> Any:  # noqa: N802 - Spark's
             return properties.get(name)
 
-    monkeypatch.setattr(udfs._zone, "TaskContext", Context)
+    monkeypatch.setattr(udfs._task.zone, "TaskContext", Context)
     zone = pickle.loads(pickle.dumps(Zone("Europe/Paris", default)))
     assert zone.of_query() == expected

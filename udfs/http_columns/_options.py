@@ -9,7 +9,7 @@ from typing import Any, Final, TypedDict
 
 from trio_asyncio_io import ExponentialBackoff, RetryStrategy
 
-from .._pack import pack
+from .._packed_function import pack
 from .._plan.session import share_of
 from .._settings import Settings
 from ._answer import RetryableError

@@ -12,11 +12,11 @@ from pyspark.sql.types import IntegerType, MapType, StringType, StructField, Str
 
 from trio_asyncio_io import ElementTimeoutError
 
-from .._bridge import enrich
-from .._output import ERROR_TYPE
-from .._results import arrow_type
-from .._rows import Failure, Row
+from .._loop.bridge import enrich
+from .._row import Failure, Row
 from .._settings import Settings
+from .._task.converters import arrow_type
+from .._task.output import ERROR_TYPE
 from ._answer import Answer
 from ._request import Request
 

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 
 import trio
 
-from ._blocked_loop import BlockedLoop
-from ._pack import PackedFunction
+from .._packed_function import PackedFunction
+from .blocked_loop import BlockedLoop
 
 __all__ = ["Runtime"]
 

@@ -10,13 +10,14 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import DataType, MapType, StructType
 
-from ._bridge import enrich
-from ._carry import Carry
-from ._output import Output, extras_of
-from ._results import ResultTypeError, only_field
-from ._rows import Failure, Row, put_event_times, put_keys, rows_of
-from ._settings import Settings
-from ._slices import slices
+from .._loop.bridge import enrich
+from .._row import Failure, Row
+from .._settings import Settings
+from .converters import ResultTypeError, only_field
+from .input_batches import Carry
+from .output import Output, extras_of
+from .reading import put_event_times, put_keys, rows_of
+from .slices import slices
 
 __all__ = ["Enrichment"]
 

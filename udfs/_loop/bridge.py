@@ -17,14 +17,14 @@ import trio
 
 from trio_asyncio_io import AsyncWaitOperator, Results, Snapshot, Statistics, StreamRecord, assign_watermarks
 
-from ._budget import Budget
-from ._calls import RowCalls, raised_by_user
-from ._hangup import HangUpError, until_hangup, worker_socket
-from ._output_buffer import OutputBuffer
-from ._rows import Row
-from ._runtime import Runtime
-from ._settings import Settings
-from ._task_log import TaskLog
+from .._row import Row
+from .._settings import Settings
+from .budget import Budget
+from .calls import RowCalls, raised_by_user
+from .hangup import HangUpError, until_hangup, worker_socket
+from .output_buffer import OutputBuffer
+from .runtime import Runtime
+from .task_log import TaskLog
 
 __all__ = ["enrich"]
 

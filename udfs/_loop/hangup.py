@@ -12,7 +12,7 @@ import sys
 
 import trio
 
-from ._daemon import local_of_daemon
+from .daemon import local_of_daemon
 
 __all__ = ["HangUpError", "until_hangup", "worker_socket"]
 

@@ -12,11 +12,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.types import StructType
 
-from ._buckets import Buckets, bucket_ids, partitions_of_query
-from ._carry_over import CarryOver
-from ._enrichment import Enrichment
-from ._plan.worker_python import needs_packages
-from ._stateful import PAYLOAD, CarryingProcessor, unpacked
+from .._plan.worker_python import needs_packages
+from .._task.enrichment import Enrichment
+from .buckets import Buckets, bucket_ids, partitions_of_query
+from .options import CarryOver
+from .processor import PAYLOAD, CarryingProcessor, unpacked
 
 __all__ = ["HASH_COLUMN", "check_carry_over", "in_stages"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from io import BufferedWriter
 
-from ._daemon import local_of_daemon
-from ._hangup import HangUpError
+from .daemon import local_of_daemon
+from .hangup import HangUpError
 
 __all__ = ["OutputBuffer"]
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 
-from ._payload import to_payload
+from .ipc import to_payload
 
 __all__ = ["Buckets", "bucket_ids", "partitions_of_query"]
 

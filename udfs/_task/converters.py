@@ -19,8 +19,8 @@ from pyspark.sql.types import (
     VarcharType,
 )
 
-from ._scalars import Convert, scalar_converter
-from ._text import shown
+from .._text import shown
+from .scalars import Convert, scalar_converter
 
 __all__ = [
     "Convert",

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 import pyarrow as pa
 
-from ._payload import from_payload, in_payloads
+from .ipc import from_payload, in_payloads
 
 __all__ = ["Carried"]
 

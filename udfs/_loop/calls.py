@@ -11,9 +11,9 @@ import trio
 from trio_asyncio_io import AsyncFunction, RetryStrategy
 from trio_asyncio_io.policies import from_cache
 
-from ._observer import of_rows
-from ._rows import Failure, Row
-from ._settings import Settings
+from .._row import Failure, Row
+from .._settings import Settings
+from .row_observer import of_rows
 
 __all__ = ["RowCalls", "raised_by_user"]
 

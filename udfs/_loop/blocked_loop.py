@@ -10,7 +10,7 @@ from types import FrameType
 
 import trio
 
-from ._pack import PackedFunction
+from .._packed_function import PackedFunction
 
 __all__ = ["BlockedLoop"]
 

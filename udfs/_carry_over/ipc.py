@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from ._slices import slices
+from .._task.slices import slices
 
 __all__ = ["from_payload", "in_payloads", "to_payload"]
 

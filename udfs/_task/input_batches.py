@@ -7,8 +7,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from ._rows import Row
-from ._slices import ranges
+from .._row import Row
+from .slices import ranges
 
 __all__ = ["Carry"]
 

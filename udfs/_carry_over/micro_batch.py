@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from ._bridge import enrich
-from ._budget import Budget
-from ._carried import Carried
-from ._carry import Carry
-from ._carry_over import CarriedTooLongError, CarryOver
-from ._enrichment import Enrichment
-from ._output import Output
-from ._rows import Failure, Row
+from .._loop.bridge import enrich
+from .._loop.budget import Budget
+from .._row import Failure, Row
+from .._task.enrichment import Enrichment
+from .._task.input_batches import Carry
+from .._task.output import Output
+from .carried_rows import Carried
+from .options import CarriedTooLongError, CarryOver
 
 __all__ = ["MicroBatch"]
 

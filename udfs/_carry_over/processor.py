@@ -9,13 +9,13 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from ._buckets import partitions_of_query
-from ._carried import Carried, Origin
-from ._carry_over import CarryOver
-from ._enrichment import Enrichment
-from ._headline import headline_first
-from ._micro_batch import MicroBatch
-from ._payload import from_payload, to_payload
+from .._task.enrichment import Enrichment
+from .._task.tracebacks import headline_first
+from .buckets import partitions_of_query
+from .carried_rows import Carried, Origin
+from .ipc import from_payload, to_payload
+from .micro_batch import MicroBatch
+from .options import CarryOver
 
 __all__ = ["PAYLOAD", "CarryingProcessor", "unpacked"]
 

@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from traceback import format_exception
+from types import FrameType
 
-from ._text import as_text, message_of
+from .._text import as_text, message_of
 
 __all__ = ["headline_first"]
 
@@ -56,9 +57,13 @@ def _is_default_form() -> bool:
 
 
 def _without_ours(error: BaseException) -> BaseException:
-    """The exception with a traceback that begins below `udfs`, unless it comes from there."""
+    """The exception with a traceback that starts below the frames of `udfs`, unless it has no other frames."""
     traceback = error.__traceback__
-    ours = os.path.dirname(__file__)  # noqa: PTH120 - frames have strings
-    while traceback is not None and os.path.dirname(traceback.tb_frame.f_code.co_filename) == ours:  # noqa: PTH120
+    while traceback is not None and _is_ours(traceback.tb_frame):
         traceback = traceback.tb_next
     return error if traceback is None else error.with_traceback(traceback)
+
+
+def _is_ours(frame: FrameType) -> bool:
+    module = str(frame.f_globals.get("__name__"))
+    return module.startswith("udfs.") and not module.startswith("udfs.demo.")  # the demo's functions are a user's

@@ -17,10 +17,10 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from ._results import Convert, NullFieldError, ResultTypeError, arrow_type, converter
-from ._rows import Failure, Row
-from ._settings import ErrorMode, Settings
-from ._text import shown, type_name
+from .._row import Failure, Row
+from .._settings import ErrorMode, Settings
+from .._text import shown, type_name
+from .converters import Convert, NullFieldError, ResultTypeError, arrow_type, converter
 
 __all__ = [
     "ERROR_TYPE",
