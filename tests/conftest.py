@@ -1,8 +1,78 @@
-"""How long Hypothesis looks: `--hypothesis-profile=soak` makes it look long."""
+"""Shared by the tests: how long Hypothesis looks, and fixtures for each mode of the operator.
 
+`--hypothesis-profile=soak` makes Hypothesis look long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from typing import Any
+
+import pytest
+import trio
 from hypothesis import HealthCheck, settings
+
+from trio_asyncio_io import AsyncWaitOperator, keyed_wait, ordered_wait, unordered_wait
 
 # A virtual hour takes a real millisecond or a second, as the machine likes: no deadline.
 settings.register_profile("quick", deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("soak", settings.get_profile("quick"), max_examples=10_000)
 settings.load_profile("quick")
+
+DOORS = {
+    "ordered": ordered_wait,
+    "unordered": unordered_wait,
+    "keyed": partial(keyed_wait, key=repr),
+}
+
+
+@pytest.fixture(params=list(DOORS))
+def mode(request: pytest.FixtureRequest) -> Any:
+    """Each mode in turn."""
+    return request.param
+
+
+@pytest.fixture
+def wait(mode: str) -> Any:
+    """The door of the mode. In keyed mode equal values have one key."""
+    return DOORS[mode]
+
+
+@pytest.fixture
+def push(mode: str) -> Any:
+    """The pushing door in the mode. In keyed mode equal values have one key."""
+    return partial(AsyncWaitOperator, mode=mode, key=repr if mode == "keyed" else None)
+
+
+@pytest.fixture(scope="session")
+def raised_by() -> Callable[..., Awaitable[Any]]:
+    """What comes out of an operator's block around a body, which by default receives everything."""
+
+    async def raised_by(operator: Any, body: Callable[[Any], Awaitable[None]] | None = None) -> Any:
+        try:
+            async with operator as results:
+                if body is not None:
+                    await body(results)
+                else:
+                    async for _ in results:
+                        pass
+        except BaseException as error:  # noqa: BLE001 - that is what is asked
+            return error
+        return None
+
+    return raised_by
+
+
+@pytest.fixture
+def nothing_left() -> Callable[[], AbstractContextManager[None]]:
+    """A context manager after whose block no task lives that did not live before."""
+
+    @contextmanager
+    def check() -> Iterator[None]:
+        before = trio.lowlevel.current_statistics().tasks_living
+        yield
+        assert trio.lowlevel.current_statistics().tasks_living == before
+
+    return check

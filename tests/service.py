@@ -1,4 +1,4 @@
-"""The service: answers on loopback, and counts from outside what Spark does. For tests/spark and tests/cluster."""
+"""The service: answers on loopback, and counts from outside what Spark does. For the tests with a real Spark."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.adapters.conftest import postgres as postgres  # noqa: PLC0414 - one of the examples asks a PostgreSQL
+from tests.real.databases.conftest import postgres as postgres  # noqa: PLC0414 - one of the examples asks a PostgreSQL
 from tests.support import PATIENCE
 from tests.wheel import environment_of_a_user, install
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.connect._server import running
 from tests.docs.conftest import PATIENCE
+from tests.real.connect._server import running
 from tests.wheel import ROOT, environment_of_a_user
 
 pytestmark = pytest.mark.processes

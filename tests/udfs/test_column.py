@@ -1,4 +1,4 @@
-"""The column UDF's work in a task: arrays in, arrays out, row by row. Its face on the driver is in tests/spark."""
+"""The column UDF's work in a task: arrays in, arrays out, row by row. Its face on the driver is in tests/real/spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The DataFrame operators' work in a task: record batches in and out. Their face on the driver is in tests/spark."""
+"""The DataFrame operators' work in a task: record batches in and out. Their driver side needs Spark."""
 
 from __future__ import annotations
 

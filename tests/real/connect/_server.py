@@ -1,0 +1,71 @@
+"""A Spark Connect server on loopback, in a process of its own that ends with whoever started it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from tests.support import PATIENCE
+
+CONF = {
+    "spark.master": "local[2]",
+    "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+    "spark.connect.grpc.binding.address": "127.0.0.1",
+    "spark.connect.grpc.binding.port": "0",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.artifact.isolation.enabled": "true",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "7",
+    "spark.sql.session.timeZone": "America/New_York",
+}
+ROOT = Path(__file__).parents[3]
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[str]:
+    """The URL of a server that leaves in this folder what it leaves; its workers know the sources."""
+    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
+    # Without bytecode, each worker compiles PySpark anew: seconds per task.
+    for name in ("SPARK_HOME", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "PYTHONDONTWRITEBYTECODE"):
+        environment.pop(name, None)
+    command = [sys.executable, __file__]
+    with subprocess.Popen(
+        command, cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        try:
+            url = server.stdout.readline().strip()
+            assert url, "the server did not start; its standard error says why"
+            yield url
+        finally:
+            server.stdin.close()
+            try:
+                server.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                server.kill()
+                raise
+
+
+def main() -> None:
+    """Serve until standard input ends, as it does when the process at its other end is gone, however it went."""
+    session = SparkSession.builder.config(map=CONF).getOrCreate()
+    session.sparkContext.setLogLevel("OFF")  # jobs fail here by design
+    service = getattr(session._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
+    sys.stdout.write(f"sc://127.0.0.1:{getattr(service, 'MODULE$').localPort()}\n")
+    sys.stdout.flush()
+    sys.stdin.read()
+    session.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,194 @@
+"""Responses of the client: their bodies are decoded in small steps, and only if they are complete."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import pickle
+import zlib
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+
+import brotli
+import httpx
+import pytest
+import trio
+import zstandard
+
+from tests.udfs.http.serving import Peer, Server, ok, serving
+from udfs.http import _client, client
+from udfs.http._decoding import STEP_BYTES
+from udfs.http._response import Reply
+
+MEBIBYTE = 1024 * 1024
+ZEROS = bytes(64 * MEBIBYTE)
+BOMB = gzip.compress(ZEROS)
+
+
+@asynccontextmanager
+async def responding(body: bytes, *headers: str) -> AsyncIterator[tuple[httpx.AsyncClient, Server]]:
+    """A client of a server that sends this for "/", and its path for any other one."""
+
+    async def answer(peer: Peer) -> None:
+        if peer.paths[-1] == "/":
+            await peer.answer(body, *headers)
+        else:
+            await ok(peer)
+
+    async with serving(answer) as server, client(base_url=server.url) as http:
+        yield http, server
+
+
+async def read_as_stream(response: httpx.Response) -> bytes:
+    return b"".join([part async for part in response.aiter_bytes()])
+
+
+# Content codings
+
+
+@pytest.mark.parametrize("chunk_size", [None, 1, 100, 1_000, 10_000])
+async def test_a_stream_is_decoded_in_chunks_of_the_requested_size(chunk_size: int | None) -> None:
+    data = b"weather" * 1_000
+    async with (
+        responding(gzip.compress(data), "content-encoding: gzip") as (http, _),
+        http.stream("GET", "/") as response,
+    ):
+        chunks = [chunk async for chunk in response.aiter_bytes(chunk_size)]
+    assert b"".join(chunks) == data
+    if chunk_size is not None:
+        assert {len(chunk) for chunk in chunks[:-1]} <= {chunk_size}
+        assert 0 < len(chunks[-1]) <= chunk_size
+    assert response.is_closed
+    assert response.num_bytes_downloaded == len(gzip.compress(data))
+
+
+@pytest.mark.parametrize(
+    ("coding", "encoded"),
+    [
+        ("gzip", gzip.compress(b"one,", mtime=0) + gzip.compress(b"two", mtime=0)),
+        ("deflate", zlib.compress(b"one,two")),
+        ("deflate", zlib.compress(b"one,two", wbits=-zlib.MAX_WBITS)),
+        ("br", brotli.compress(b"one,two")),
+        ("zstd", zstandard.compress(b"one,") + zstandard.compress(b"two")),
+    ],
+)
+async def test_a_coded_body_comes_out_whole_in_every_way_to_read_it(coding: str, encoded: bytes) -> None:
+    async with responding(encoded, f"content-encoding: {coding}") as (http, server):
+        assert (await http.get("/")).content == b"one,two"
+        async with http.stream("GET", "/") as response:
+            assert b"".join([part async for part in response.aiter_bytes()]) == b"one,two"
+        async with http.stream("GET", "/") as response:
+            assert "".join([part async for part in response.aiter_text()]) == "one,two"
+        async with http.stream("GET", "/") as response:
+            assert await response.aread() == b"one,two"
+        async with http.stream("GET", "/") as response:
+            assert b"".join([part async for part in response.aiter_raw()]) == encoded
+        assert pickle.loads(pickle.dumps(await http.get("/"))).content == b"one,two"
+    assert len(server.peers) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [gzip.compress(b"weather", mtime=0)[:-1], gzip.compress(b"weather", mtime=0) + b"garbage", b"weather"],
+    ids=["cut off", "with garbage", "not gzip"],
+)
+@pytest.mark.parametrize("is_streamed", [False, True])
+async def test_a_damaged_body_is_a_decoding_error_that_names_its_request(body: bytes, is_streamed: bool) -> None:
+    async with responding(body, "content-encoding: gzip") as (http, _):
+        async with http.stream("GET", "/") as response:
+            with pytest.raises(httpx.DecodingError) as caught:
+                await (read_as_stream(response) if is_streamed else response.aread())
+        assert caught.value.request.url.path == "/"
+        assert (await http.get("/ok")).text == "/ok"
+
+
+@pytest.mark.parametrize("codings", [["gzip, gzip"], ["gzip", "deflate"]])
+async def test_stacked_codings_are_refused(codings: list[str]) -> None:
+    body = gzip.compress(gzip.compress(b"weather"))
+    async with responding(body, *(f"content-encoding: {coding}" for coding in codings)) as (http, _):
+        with pytest.raises(httpx.DecodingError, match="2 content codings"):
+            await http.get("/")
+
+
+async def test_a_stream_of_a_bomb_comes_in_small_parts() -> None:
+    async with responding(BOMB, "content-encoding: gzip") as (http, _), http.stream("GET", "/") as response:
+        sizes = [len(part) async for part in response.aiter_bytes()]
+    assert sum(sizes) == len(ZEROS)
+    assert max(sizes) <= STEP_BYTES
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+async def test_other_tasks_run_while_one_piece_of_a_bomb_is_decoded(is_streamed: bool) -> None:
+    """It arrives in one piece or two, so there is no other reason for so many checkpoints."""
+    passes = 0
+
+    async def count() -> None:
+        nonlocal passes
+        while True:
+            passes += 1
+            await trio.lowlevel.checkpoint()
+
+    async with responding(BOMB, "content-encoding: gzip") as (http, _), trio.open_nursery() as nursery:
+        async with http.stream("GET", "/") as response:
+            nursery.start_soon(count)
+            await (read_as_stream(response) if is_streamed else response.aread())
+        nursery.cancel_scope.cancel()
+    assert passes > len(ZEROS) // STEP_BYTES // 2
+
+
+async def test_a_reader_who_stops_early_hangs_up() -> None:
+    body = gzip.compress(os.urandom(4 * MEBIBYTE), 1)
+    async with responding(body, "content-encoding: gzip") as (http, server):
+        async with http.stream("GET", "/") as response, aclosing(response.aiter_bytes()) as parts:
+            await anext(parts)
+        await server.peers[0].ended.wait()
+        with pytest.raises(httpx.StreamConsumed):
+            await response.aread()
+
+
+async def test_a_response_is_read_within_a_limit() -> None:
+    async with responding(b"weather") as (http, server):
+        for limit in (7, 6):
+            async with http.stream("GET", "/") as response:
+                assert isinstance(response, Reply)
+                if limit == 7:
+                    assert await response.aread_within(limit) == response.content == b"weather"
+                else:
+                    with pytest.raises(Exception, match="larger than the 6 bytes"):
+                        await response.aread_within(limit)
+    assert len(server.peers) == 1
+
+
+async def test_only_codings_that_can_be_decoded_are_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_client, "ACCEPT_ENCODING", "gzip, deflate")
+    async with client() as http, client(headers={"Accept-Encoding": "br"}) as with_brotli:
+        assert http.headers["accept-encoding"] == "gzip, deflate"
+        assert with_brotli.headers["accept-encoding"] == "br"
+        http.headers = {"x": "1"}
+        assert http.headers["accept-encoding"] == "gzip, deflate"
+
+
+# Charsets
+
+
+@pytest.mark.parametrize(
+    ("content_type", "encoding"),
+    [
+        ("text/plain; charset=latin-1", "latin-1"),
+        ("text/plain; charset=punycode", "utf-8"),
+        ("text/plain; charset=idna", "utf-8"),
+        ("text/plain; charset=unicode_escape", "utf-8"),
+        ("text/plain; charset=utf-7", "utf-8"),
+        ("text/plain; charset=hex", "utf-8"),
+        ("text/plain; a=" + '"' + ";" * 90_000, "utf-8"),
+    ],
+    ids=lambda value: value[:36],
+)
+async def test_text_is_decoded_only_in_charsets_that_take_linear_time(content_type: str, encoding: str) -> None:
+    body = "Zürich".encode(encoding) + b"a" * 100_000 + b"-"
+    async with responding(body, f"content-type: {content_type}") as (http, _):
+        response = await http.get("/")
+        assert response.encoding == encoding
+        assert response.text == body.decode() if encoding == "utf-8" else body.decode("latin-1")
+        async with http.stream("GET", "/") as response:
+            assert "".join([part async for part in response.aiter_text()]) == body.decode(encoding)

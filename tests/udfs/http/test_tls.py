@@ -1,0 +1,426 @@
+"""TLS: what belongs to a response and what does not, record by record."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import httpx
+import pytest
+import trio
+import trio.testing
+import trustme
+
+from tests.udfs.http.serving import Peer, listening, ok, serving
+from udfs.http import client
+
+OK = b"HTTP/1.1 200 OK\r\n"
+FORGED = OK + b"Content-Length: 6\r\n\r\nforged"
+REQUEST_END = b"\r\n\r\n"
+
+AUTHORITY = trustme.CA()
+VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
+
+
+def whole(body: bytes) -> bytes:
+    return OK + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+def server_side(*names: str) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    AUTHORITY.issue_cert(*(names or ("127.0.0.1",))).configure_cert(context)
+    return context
+
+
+def client_side() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    AUTHORITY.configure_trust(context)
+    return context
+
+
+@pytest.fixture(params=VERSIONS, scope="module")
+def context(request: pytest.FixtureRequest) -> ssl.SSLContext:
+    """The server's side, in each version of TLS."""
+    context = server_side()
+    context.minimum_version = context.maximum_version = VERSIONS[request.param]
+    return context
+
+
+@dataclass
+class Records:
+    """The server's end of a TLS connection, with each record in the test's own hands."""
+
+    stream: trio.SocketStream
+    context: ssl.SSLContext
+    incoming: ssl.MemoryBIO = field(default_factory=ssl.MemoryBIO)
+    outgoing: ssl.MemoryBIO = field(default_factory=ssl.MemoryBIO)
+    requests: list[bytes] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.tls = self.context.wrap_bio(self.incoming, self.outgoing, server_side=True)
+
+    async def handshake(self) -> bytes:
+        """Agree with the client. Returns the server's last records, unsent: in TLS 1.3 its session tickets."""
+        while True:
+            try:
+                self.tls.do_handshake()
+            except ssl.SSLWantReadError:
+                await self.stream.send_all(self.outgoing.read())
+                await self._receive()
+            else:
+                return self.outgoing.read()
+
+    async def next_request(self) -> bytes:
+        """The target of the next request; `b""` at the end of the connection."""
+        received = b""
+        while REQUEST_END not in received:
+            try:
+                part = self.tls.read(65_536)
+            except ssl.SSLWantReadError:
+                if not await self._receive():
+                    return b""
+            except ssl.SSLError:  # the client's alert
+                return b""
+            else:
+                if not part:
+                    return b""
+                received += part
+        self.requests.append(received.split(b" ")[1])
+        return self.requests[-1]
+
+    def records(self, *parts: bytes) -> bytes:
+        """A record for each part."""
+        for part in parts:
+            self.tls.write(part)
+        return self.outgoing.read()
+
+    def goodbye(self) -> bytes:
+        """The record that ends the stream, a `close_notify`."""
+        try:
+            self.tls.unwrap()
+        except ssl.SSLWantReadError:
+            pass  # the client's is not there yet
+        return self.outgoing.read()
+
+    def question(self) -> bytes:
+        """A message of TLS itself, of version 1.3: whether the client has a certificate."""
+        self.tls._sslobj.verify_client_post_handshake()  # type: ignore[attr-defined]
+        self.tls.do_handshake()
+        return self.outgoing.read()
+
+    async def send(self, data: bytes) -> None:
+        await self.stream.send_all(data)
+
+    async def _receive(self) -> bytes:
+        data = bytes(await self.stream.receive_some())
+        self.incoming.write(data)
+        return data
+
+
+Serve = Callable[[Records], Awaitable[None]]
+
+
+@asynccontextmanager
+async def peers(
+    serve: Serve, context: ssl.SSLContext, asking_side: ssl.SSLContext | None = None
+) -> AsyncIterator[tuple[httpx.AsyncClient, list[Records]]]:
+    """A client, and the connections of its server, each of which `serve` gets before the handshake."""
+    accepted: list[Records] = []
+
+    async def accept(stream: trio.SocketStream) -> None:
+        records = Records(stream, context)
+        accepted.append(records)
+        try:
+            await serve(records)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass
+
+    async with (
+        listening(accept) as port,
+        client(verify=asking_side or client_side(), base_url=f"https://127.0.0.1:{port}") as http,
+    ):
+        yield http, accepted
+
+
+def answering(answers: Callable[[Records, bytes], bytes]) -> Serve:
+    """Answer each request with these records, in one segment."""
+
+    async def serve(records: Records) -> None:
+        await records.send(await records.handshake())
+        while target := await records.next_request():
+            await records.send(answers(records, target))
+
+    return serve
+
+
+# Surplus
+
+
+async def test_a_response_in_a_record_of_its_own_never_answers_the_next_request(context: ssl.SSLContext) -> None:
+    def answer(records: Records, target: bytes) -> bytes:
+        return records.records(whole(target), FORGED) if target == b"/a" else records.records(whole(target))
+
+    async with peers(answering(answer), context) as (http, accepted):
+        assert [(await http.get(path)).text for path in ("/a", "/b", "/c")] == ["/a", "/b", "/c"]
+        assert [records.requests for records in accepted] == [[b"/a"], [b"/b", b"/c"]]
+
+
+@pytest.mark.parametrize("size", [1, 4, 5, 6, 40])
+async def test_the_start_of_a_record_behind_a_response_makes_the_connection_unfit(
+    context: ssl.SSLContext, size: int
+) -> None:
+    """OpenSSL holds it where it cannot be seen, and the rest of it would come as the response to the next request."""
+
+    def answer(records: Records, target: bytes) -> bytes:
+        good = records.records(whole(target))
+        return good + records.records(FORGED)[:size] if target == b"/a" else good
+
+    async with peers(answering(answer), context) as (http, accepted):
+        assert [(await http.get(path)).text for path in ("/a", "/b", "/c")] == ["/a", "/b", "/c"]
+        assert [records.requests for records in accepted] == [[b"/a"], [b"/b", b"/c"]]
+
+
+@pytest.mark.parametrize("surplus", [b"x", FORGED])
+async def test_data_that_arrives_while_the_connection_is_idle_makes_it_unfit(
+    context: ssl.SSLContext, surplus: bytes
+) -> None:
+    async with peers(answering(lambda records, target: records.records(whole(target))), context) as (http, accepted):
+        assert (await http.get("/a")).text == "/a"
+        await trio.testing.wait_all_tasks_blocked()
+        await accepted[0].send(accepted[0].records(surplus))
+        assert (await http.get("/b")).text == "/b"
+        assert [records.requests for records in accepted] == [[b"/a"], [b"/b"]]
+
+
+@pytest.mark.parametrize("is_idle", [False, True])
+async def test_a_goodbye_makes_the_connection_unfit(context: ssl.SSLContext, is_idle: bool) -> None:
+    def answer(records: Records, target: bytes) -> bytes:
+        return records.records(whole(target)) + (b"" if is_idle else records.goodbye())
+
+    async with peers(answering(answer), context) as (http, accepted):
+        assert (await http.get("/a")).text == "/a"
+        if is_idle:
+            await trio.testing.wait_all_tasks_blocked()
+            await accepted[0].send(accepted[0].goodbye())
+        assert (await http.get("/b")).text == "/b"
+        assert [records.requests for records in accepted] == [[b"/a"], [b"/b"]]
+
+
+async def test_what_is_not_tls_behind_a_response_makes_the_connection_unfit(context: ssl.SSLContext) -> None:
+    def answer(records: Records, target: bytes) -> bytes:
+        return records.records(whole(target)) + b"this is not TLS, whatever it is"
+
+    async with peers(answering(answer), context) as (http, accepted):
+        assert [(await http.get(path)).text for path in ("/a", "/b")] == ["/a", "/b"]
+        assert [records.requests for records in accepted] == [[b"/a"], [b"/b"]]
+
+
+# Messages of TLS itself are not surplus
+
+
+@pytest.mark.parametrize("size", [1, 4, 5, 6, 100])
+async def test_session_tickets_may_come_in_pieces_and_with_a_response(size: int) -> None:
+    async def serve(records: Records) -> None:
+        tickets = await records.handshake()
+        assert tickets
+        await records.send(tickets[:size])
+        await records.next_request()
+        await records.send(tickets[size:-1])
+        await records.send(tickets[-1:] + records.records(whole(b"/a")))
+        await records.next_request()
+        await records.send(records.records(whole(b"/b")))
+
+    async with peers(serve, server_side()) as (http, accepted):
+        assert [(await http.get(path)).text for path in ("/a", "/b")] == ["/a", "/b"]
+        assert [records.requests for records in accepted] == [[b"/a", b"/b"]]
+
+
+@pytest.mark.parametrize("is_idle", [False, True])
+async def test_a_message_without_data_leaves_the_connection_fit_and_is_answered(is_idle: bool) -> None:
+    def answer(records: Records, target: bytes) -> bytes:
+        return records.records(whole(target)) + (records.question() if target == b"/a" and not is_idle else b"")
+
+    serving_side, asking_side = server_side(), client_side()
+    serving_side.verify_mode, asking_side.post_handshake_auth = ssl.CERT_OPTIONAL, True
+    async with peers(answering(answer), serving_side, asking_side) as (http, accepted):
+        assert (await http.get("/a")).text == "/a"
+        if is_idle:
+            await trio.testing.wait_all_tasks_blocked()
+            await accepted[0].send(accepted[0].question())
+        assert (await http.get("/b")).text == "/b"
+        assert [records.requests for records in accepted] == [[b"/a", b"/b"]]
+
+
+# Ends
+
+
+async def test_data_and_goodbye_in_one_segment_are_a_whole_body(context: ssl.SSLContext) -> None:
+    def answer(records: Records, target: bytes) -> bytes:
+        return records.records(OK + b"\r\n", b"wea", b"ther") + records.goodbye()
+
+    async with peers(answering(answer), context) as (http, _):
+        assert (await http.get("/")).text == "weather"
+
+
+@pytest.mark.parametrize("cut", [1, 5, 20])
+@pytest.mark.parametrize("head", [OK + b"\r\n", OK + b"Content-Length: 7\r\n\r\n"], ids=["until the end", "a length"])
+async def test_a_record_that_is_cut_is_a_protocol_error(context: ssl.SSLContext, head: bytes, cut: int) -> None:
+    async def serve(records: Records) -> None:
+        await records.send(await records.handshake())
+        await records.next_request()
+        await records.send(records.records(head, b"wea") + records.records(b"ther")[:cut])
+        await records.stream.aclose()
+
+    async with peers(serve, context) as (http, _):
+        with pytest.raises(httpx.RemoteProtocolError, match="before the end of the body"):
+            await http.get("/")
+
+
+async def test_a_body_of_a_known_length_is_whole_without_a_goodbye(context: ssl.SSLContext) -> None:
+    async def serve(records: Records) -> None:
+        await records.send(await records.handshake())
+        await records.send(records.records(whole(await records.next_request())))
+        await records.stream.aclose()
+
+    async with peers(serve, context) as (http, accepted):
+        assert [(await http.get(path)).text for path in ("/a", "/b")] == ["/a", "/b"]
+        assert [records.requests for records in accepted] == [[b"/a"], [b"/b"]]
+
+
+async def test_what_is_not_tls_within_a_response_is_a_read_error(context: ssl.SSLContext) -> None:
+    def answer(records: Records, target: bytes) -> bytes:
+        good = records.records(whole(target))
+        return good if target == b"/ok" else good[:-1] + bytes([good[-1] ^ 1])
+
+    async with peers(answering(answer), context) as (http, _):
+        with pytest.raises(httpx.ReadError, match="SSL"):
+            await http.get("/bad")
+        assert (await http.get("/ok")).text == "/ok"
+
+
+async def test_the_client_says_goodbye(context: ssl.SSLContext) -> None:
+    ends: list[bytes] = []
+
+    async def accept(stream: trio.SocketStream) -> None:
+        peer = Peer(trio.SSLStream(stream, context, server_side=True))
+        await peer.next_request()
+        await ok(peer)
+        ends.append(bytes(await peer.stream.receive_some()))  # without a goodbye: a BrokenResourceError
+
+    async with listening(accept) as port:
+        async with client(verify=client_side()) as http:
+            await http.get(f"https://127.0.0.1:{port}/")
+        await trio.testing.wait_all_tasks_blocked()
+        assert ends == [b""]
+
+
+# The handshake
+
+
+async def test_a_server_that_hangs_up_in_the_handshake_is_a_connect_error() -> None:
+    async def hang_up(stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+        await stream.aclose()
+
+    async with listening(hang_up) as port, client(verify=client_side()) as http:
+        with pytest.raises(httpx.ConnectError, match="in the TLS handshake"):
+            await http.get(f"https://127.0.0.1:{port}/")
+
+
+async def test_a_server_learns_why_its_certificate_is_refused() -> None:
+    alerts: list[str] = []
+
+    async def accept(stream: trio.SocketStream) -> None:
+        with pytest.raises(trio.BrokenResourceError) as caught:
+            await trio.SSLStream(stream, server_side(), server_side=True).receive_some()
+        alerts.append(str(caught.value.__cause__))
+
+    async with listening(accept) as port, client() as http:
+        with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+            await http.get(f"https://127.0.0.1:{port}/")
+        await trio.testing.wait_all_tasks_blocked()
+    assert ["UNKNOWN_CA" in alert for alert in alerts] == [True]
+
+
+async def test_http_1_1_is_negotiated_although_another_client_has_changed_the_shared_context() -> None:
+    chosen: list[str | None] = []
+
+    async def serve(records: Records) -> None:
+        await records.send(await records.handshake())
+        chosen.append(records.tls.selected_alpn_protocol())
+        await records.next_request()
+        await records.send(records.records(OK + b"Connection: close\r\nContent-Length: 0\r\n\r\n"))
+
+    serving_side, asking_side = server_side(), client_side()
+    serving_side.set_alpn_protocols(["h2", "http/1.1"])
+    async with peers(serve, serving_side, asking_side) as (http, _):
+        for _ in range(2):
+            await http.get("/")
+            asking_side.set_alpn_protocols(["h2"])
+    assert chosen == ["http/1.1", "http/1.1"]
+
+
+@pytest.mark.filterwarnings("ignore:`cert=...` is deprecated:DeprecationWarning")
+async def test_certificates_that_cannot_be_loaded_are_a_connect_error() -> None:
+    async with client(verify=False, cert="/does/not/exist.pem") as http:
+        with pytest.raises(httpx.ConnectError, match="cannot load the certificates") as caught:
+            await http.get("https://127.0.0.1:1/")
+        assert caught.value.request.url.port == 1
+
+
+# Names
+
+
+async def test_a_connection_serves_only_the_name_for_which_it_was_verified() -> None:
+    async with (
+        serving(ok, server_side("a.example")) as server,
+        client(base_url=server.url, verify=client_side()) as http,
+    ):
+        for path in ("/1", "/2"):
+            assert (await http.get(path, extensions={"sni_hostname": "a.example"})).text == path
+        for extensions in ({"sni_hostname": "b.example"}, {}):
+            with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+                await http.get("/3", extensions=extensions)
+        assert [peer.paths for peer in server.peers] == [["/1", "/2"], [], []]
+
+
+async def test_a_name_that_nobody_can_have_is_a_connect_error() -> None:
+    async with serving(ok, server_side()) as server, client(verify=client_side()) as http:
+        for name in (".example", "a" * 64 + ".example"):
+            with pytest.raises(httpx.ConnectError):
+                await http.get(server.url, extensions={"sni_hostname": name})
+
+
+async def test_a_redirect_to_another_host_is_not_verified_by_the_name_of_the_first() -> None:
+    async def moved(peer: Peer) -> None:
+        await peer.answer(b"", f"location: https://127.0.0.1:{target.port}/", status="302 Found")
+
+    async with (
+        serving(ok, server_side("a.example")) as target,
+        serving(moved, server_side("a.example")) as server,
+        client(verify=client_side(), follow_redirects=True) as http,
+    ):
+        with pytest.raises(httpx.ConnectError, match=r"127\.0\.0\.1"):
+            await http.get(f"https://localhost:{server.port}/", extensions={"sni_hostname": "a.example"})
+        assert [len(server.peers), len(target.peers)] == [1, 1]
+
+
+# Size
+
+
+async def test_large_bodies_arrive_whole_although_the_server_begins_to_read_late(context: ssl.SSLContext) -> None:
+    body = bytes(range(256)) * 40_000
+
+    async def late(stream: trio.SocketStream) -> None:
+        tls = trio.SSLStream(stream, context, server_side=True)
+        received = bytearray(await tls.receive_some())
+        await trio.testing.wait_all_tasks_blocked()  # the kernel takes no more of the client
+        start = received.index(REQUEST_END) + len(REQUEST_END)
+        while len(received) < start + len(body):
+            received += await tls.receive_some(1_000_000)
+        await tls.send_all(whole(bytes(received[start:])))
+
+    async with listening(late) as port, client(verify=client_side()) as http:
+        assert (await http.post(f"https://127.0.0.1:{port}/", content=body)).content == body

@@ -1,0 +1,282 @@
+"""The transport: requests that are repeated, requests that are refused, and processes that are forked."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import trio
+import trio.testing
+
+from tests.udfs.http.serving import Peer, never, ok, serving
+from tests.udfs.http.test_tls import client_side, server_side
+from udfs.http import client
+
+
+async def finish(peer: Peer) -> None:
+    """End the connection as a server does that has closed it."""
+    await peer.stream.aclose()
+
+
+async def reset(peer: Peer) -> None:
+    """End the connection as a server does that is gone."""
+    stream = peer.stream.transport_stream if isinstance(peer.stream, trio.SSLStream) else peer.stream
+    assert isinstance(stream, trio.SocketStream)
+    stream.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    await stream.aclose()
+
+
+def dying(end: Callable[[Peer], Awaitable[None]], *, lives: int = 1) -> Callable[[Peer], Awaitable[None]]:
+    """A server whose first connections end when their second request has arrived."""
+    connections: list[Peer] = []
+
+    async def answer(peer: Peer) -> None:
+        if peer not in connections:
+            connections.append(peer)
+        if len(peer.paths) > 1 and connections.index(peer) < lives:
+            await end(peer)
+        else:
+            await ok(peer)
+
+    return answer
+
+
+@pytest.fixture(params=["http", "https"])
+def tls(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param == "https")
+
+
+# A connection that dies as it is used again
+
+
+@pytest.mark.parametrize("end", [finish, reset])
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"])
+async def test_an_idempotent_request_on_a_connection_that_died_idle_is_sent_once_more(
+    method: str, end: Callable[[Peer], Awaitable[None]], tls: bool
+) -> None:
+    async with (
+        serving(dying(end), server_side() if tls else None) as server,
+        client(base_url=server.url, verify=client_side()) as http,
+    ):
+        await http.get("/a")
+        assert (await http.request(method, "/b", content=b"weather" if method == "PUT" else None)).status_code == 200
+        assert [peer.paths for peer in server.peers] == [["/a", "/b"], ["/b"]]
+        assert server.peers[1].body == (b"weather" if method == "PUT" else b"")
+        assert len(http._transport._busy) == 0
+
+
+async def refused(http: httpx.AsyncClient, *arguments: Any, **options: Any) -> None:
+    with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError)) as caught:
+        await http.request(*arguments, **options)
+    assert caught.value.request.url.path == "/b"
+
+
+@pytest.mark.parametrize("end", [finish, reset])
+@pytest.mark.parametrize("method", ["POST", "PATCH", "PURGE"])
+async def test_a_request_that_is_not_idempotent_is_sent_once(
+    method: str, end: Callable[[Peer], Awaitable[None]], tls: bool
+) -> None:
+    async with (
+        serving(dying(end), server_side() if tls else None) as server,
+        client(base_url=server.url, verify=client_side()) as http,
+    ):
+        await http.get("/a")
+        await refused(http, method, "/b")
+        assert [peer.paths for peer in server.peers] == [["/a", "/b"]]
+
+
+async def test_a_body_that_is_made_on_the_way_is_sent_once() -> None:
+    async def parts() -> AsyncIterator[bytes]:
+        yield b"weather"
+
+    async with serving(dying(finish)) as server, client(base_url=server.url) as http:
+        await http.get("/a")
+        await refused(http, "PUT", "/b", content=parts(), headers={"content-length": "7"})
+        assert [peer.paths for peer in server.peers] == [["/a", "/b"]]
+
+
+async def test_a_request_on_a_new_connection_is_sent_once() -> None:
+    async with serving(finish) as server, client(base_url=server.url) as http:
+        await refused(http, "GET", "/b")
+        assert [peer.paths for peer in server.peers] == [["/b"]]
+
+
+async def test_a_request_is_sent_twice_at_most() -> None:
+    answers = [finish, finish, ok]
+
+    async def answer(peer: Peer) -> None:
+        await answers.pop()(peer)
+
+    async with serving(answer) as server, client(base_url=server.url) as http:
+        await http.get("/a")
+        await refused(http, "GET", "/b")
+        assert [peer.paths for peer in server.peers] == [["/a", "/b"], ["/b"]]
+
+
+@pytest.mark.parametrize(
+    "start", [b"H", b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"]
+)
+async def test_a_request_whose_response_has_begun_is_sent_once(start: bytes) -> None:
+    async def begin(peer: Peer) -> None:
+        await peer.stream.send_all(start)
+        await peer.stream.aclose()
+
+    async with serving(dying(begin)) as server, client(base_url=server.url) as http:
+        await http.get("/a")
+        await refused(http, "GET", "/b")
+        assert [peer.paths for peer in server.peers] == [["/a", "/b"]]
+
+
+async def test_a_request_that_times_out_is_sent_once() -> None:
+    async with serving(dying(never)) as server, client(base_url=server.url) as http:
+        await http.get("/a")
+        with pytest.raises(httpx.ReadTimeout):
+            await http.get("/b", timeout=httpx.Timeout(None, read=0.01))
+        assert [peer.paths for peer in server.peers] == [["/a", "/b"]]
+
+
+async def test_a_request_that_is_repeated_takes_no_second_slot() -> None:
+    async with serving(dying(finish)) as server, client(base_url=server.url, max_connections=1) as http:
+        for path in ("/a", "/b", "/c"):
+            assert (await http.get(path)).text == path
+        assert [peer.paths for peer in server.peers] == [["/a", "/b"], ["/b", "/c"]]
+
+
+async def test_a_request_whose_client_is_closed_is_not_repeated() -> None:
+    async with serving(dying(never)) as server, client(base_url=server.url) as http:
+        await http.get("/a")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(refused, http, "GET", "/b")
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            await http._transport.aclose()
+        assert [peer.paths for peer in server.peers] == [["/a", "/b"]]
+
+
+# A request that cannot be sent
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("GET", {"headers": {"X": "a\nb"}}),
+        ("GET", {"extensions": {"target": b"/a b"}}),
+        ("GE T", {}),
+        ("CONNECT", {}),
+        ("POST", {"content": b"weather", "headers": {"content-length": "6"}}),
+        ("POST", {"content": b"weather" * 100_000, "headers": {"content-length": "7"}}),
+        ("POST", {"content": b"", "headers": [("content-length", "0"), ("transfer-encoding", "chunked")]}),
+    ],
+)
+async def test_a_request_that_cannot_be_sent_takes_no_connection(method: str, options: dict[str, Any]) -> None:
+    async with serving(ok) as server, client(base_url=server.url, max_connections=1) as http:
+        await http.get("/a")
+        with pytest.raises(httpx.LocalProtocolError) as caught:
+            await http.request(method, "/bad", **options)
+        assert caught.value.request.url.path == "/bad"
+        await http.get("/b")
+        assert [peer.paths for peer in server.peers] == [["/a", "/b"]]
+
+
+@pytest.mark.parametrize("port", [0, 65_536, 99_999])
+async def test_a_port_that_cannot_be_is_a_connect_error(port: int) -> None:
+    async with client() as http:
+        with pytest.raises(httpx.ConnectError):
+            await http.get(f"http://127.0.0.1:{port}/")
+
+
+async def test_a_host_that_is_not_idna_is_an_invalid_url() -> None:
+    async with client() as http:
+        for options in ({}, {"params": {"a": "b"}}):
+            with pytest.raises(httpx.InvalidURL, match="IDNA"):
+                await http.get("http://xn--/", **options)
+
+
+# Redirects
+
+
+@pytest.mark.parametrize("follow_redirects", [False, True])
+@pytest.mark.parametrize(
+    "location", ["http://xn--/", "https://xn--a\xe9/", "http://[x]/", "http://h:port/", "http:///" + "a" * 70_000]
+)
+async def test_a_location_that_is_not_a_url_is_a_protocol_error(location: str, follow_redirects: bool) -> None:
+    async with (
+        serving(lambda peer: peer.answer(b"", f"location: {location}", status="302 Found")) as server,
+        client(base_url=server.url, follow_redirects=follow_redirects) as http,
+    ):
+        with pytest.raises(httpx.RemoteProtocolError, match="location") as caught:
+            await http.get("/a")
+        assert caught.value.request.url.path == "/a"
+        assert len(str(caught.value)) < 200
+
+
+async def test_the_error_of_a_redirect_does_not_show_the_url() -> None:
+    async with (
+        serving(lambda peer: peer.answer(b"", "location: ftp://h/?token=secret", status="302 Found")) as server,
+        client(base_url=server.url, follow_redirects=True) as http,
+    ):
+        with pytest.raises(httpx.UnsupportedProtocol, match="'ftp'") as caught:
+            await http.get("/a")
+        assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "challenge", ["foo", 'realm="r", nonce="n", algorithm=foo', 'realm="r", nonce="n", qop=auth-int']
+)
+async def test_a_digest_challenge_that_cannot_be_met_is_a_protocol_error(challenge: str) -> None:
+    async with (
+        serving(lambda peer: peer.answer(b"", f"www-authenticate: Digest {challenge}", status="401 No")) as server,
+        client(base_url=server.url, auth=httpx.DigestAuth("user", "secret")) as http,
+    ):
+        with pytest.raises(httpx.RemoteProtocolError, match="Digest") as caught:
+            await http.get("/a")
+        assert caught.value.request.url.path == "/a"
+
+
+# Idle connections
+
+
+async def test_idle_connections_are_closed_when_they_expire_although_nobody_asks() -> None:
+    async with serving(ok) as server, client(base_url=server.url, keepalive_expiry=0.01) as http:
+        await http.get("/a")
+        await server.peers[0].ended.wait()
+        await http.get("/b")
+        assert [peer.paths for peer in server.peers] == [["/a"], ["/b"]]
+
+
+# Forks
+
+
+ROOT = Path(__file__).parents[3]
+FORKED = """
+import os, sys, trio
+from udfs.http import client
+
+async def main():
+    async with client(base_url=sys.argv[1], keepalive_expiry=60.0, max_connections=2) as http:
+        async with http.stream("GET", "/open") as response:
+            await http.get("/parent")
+            child = os.fork()
+            if child == 0:
+                for path in ("/child", "/child"):
+                    assert (await http.get(path)).text == path
+                await http.aclose()
+                os._exit(0)
+            # Trio's epoll is shared, so that one process at a time may use the loop
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            assert (await http.get("/parent")).text == "/parent"
+            assert await response.aread() == b"/open"
+        sys.exit(status)
+
+trio.run(main)
+"""
+
+
+async def test_a_forked_child_makes_its_own_connections_and_leaves_those_of_its_parent() -> None:
+    async with serving(ok, patience=100.0) as server:  # a process that imports PySpark
+        process = await trio.run_process([sys.executable, "-c", FORKED, server.url], cwd=ROOT)
+        assert process.returncode == 0
+        assert [peer.paths for peer in server.peers] == [["/open"], ["/parent", "/parent"], ["/child", "/child"]]
