@@ -18,7 +18,7 @@ What an element costs, what share of the possible throughput comes out, and how 
 use without it. This page is written by the benchmark itself (`benchmarks/`); the numbers of a table are of one run.
 
     .ci/just bench-setup                                 # the peers, those that weigh much in environments of their own
-    .ci/just bench --json docs/benchmarks.json --page docs/benchmarks.md --fill README.md docs/*.md
+    .ci/just bench --json docs/benchmarks.json --page docs/benchmarks.md --fill README.md docs/*.md docs/decisions/*.md
     .ci/just bench --quick                               # about five minutes, and rough figures
 
 A peer that is not installed has a line that says so. Contenders are measured in turn, round after round, and ratios
