@@ -100,7 +100,7 @@ public final class AsyncJob {
         DataStream<Long> called = mode.equals("ordered")
             ? AsyncDataStream.orderedWait(numbers, new Call(), TIMEOUT_SECONDS, TimeUnit.SECONDS, capacity)
             : AsyncDataStream.unorderedWait(numbers, new Call(), TIMEOUT_SECONDS, TimeUnit.SECONDS, capacity);
-        called.map(AsyncJob::count).reimmediate(Types.LONG).sinkTo(new DiscardingSink<>());
+        called.map(AsyncJob::count).returns(Types.LONG).sinkTo(new DiscardingSink<>());
         return environment;
     }
 
