@@ -21,13 +21,13 @@ from ._report import Report, Section
 from ._scale import scale
 from ._throughput import throughput
 
-WIDTH = 150  # columns, where there is no terminal to ask
+WIDTH = 150  # columns, if there is no terminal
 
 Step = Callable[[], object]
 
 
 def main() -> int:
-    """Measure, show, and write."""
+    """Measure the parts, print the tables and write the files."""
     options = _options()
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     report = _report(options)
@@ -37,7 +37,7 @@ def main() -> int:
             section.show(console)
         report.put(part, sections)
         if options.json is not None:
-            report.write(options.json)  # after each part: who stops the next keeps the last
+            report.write(options.json)  # after each part, so that an interrupted run keeps the finished ones
     report.sections.sort(key=lambda section: list(PARTS).index(section.part))
     if options.json is not None:
         report.write(options.json)
@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def _report(options: argparse.Namespace) -> Report:
-    """A new report; or, where only some parts are measured, that of the others."""
+    """A new report. If only some parts are measured, it starts with the others from the JSON file."""
     if options.read is not None:
         return Report.read(options.read)
     report = Report(options.quick)
@@ -85,13 +85,13 @@ def _scale(options: argparse.Namespace, on_step: Step) -> list[Section]:
 
 
 def _http(options: argparse.Namespace, on_step: Step) -> list[Section]:
-    from ._http import http  # noqa: PLC0415 - the operator is measured without httpx too
+    from ._http import http  # noqa: PLC0415 - the operator's parts do not need httpx
 
     return http(quick=options.quick, on_step=on_step)
 
 
 def _spark(options: argparse.Namespace, on_step: Step) -> list[Section]:
-    from ._enriching import cost, session  # noqa: PLC0415 - and without Spark
+    from ._enriching import cost, session  # noqa: PLC0415 - nor Spark
     from ._gain import gain  # noqa: PLC0415
     from ._start_up import start_up  # noqa: PLC0415
 
@@ -123,24 +123,30 @@ def _options() -> argparse.Namespace:
         prog="python -m benchmarks", description=(benchmarks.__doc__ or "").splitlines()[0]
     )
     parser.add_argument("parts", nargs="*", metavar="part", help=f"{', '.join(PARTS)} (default: all)")
-    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds: about five minutes in all")
     parser.add_argument(
-        "--json", type=Path, metavar="PATH", help="write the numbers there, beside those of other parts"
+        "--quick", action="store_true", help="measure fewer and shorter rounds: about five minutes in all"
     )
-    parser.add_argument("--page", type=Path, metavar="PATH", help="write a page with plots there, as Markdown and SVG")
+    parser.add_argument(
+        "--json", type=Path, metavar="PATH", help="write the numbers to this file, and keep those of other parts"
+    )
+    parser.add_argument(
+        "--page", type=Path, metavar="PATH", help="write a page with plots to this file, as Markdown and SVG"
+    )
     parser.add_argument(
         "--fill",
         type=Path,
         metavar="PATH",
         nargs="*",
         default=[],
-        help="bring the marked numbers of these pages up to date",
+        help="update the marked numbers in these pages",
     )
-    parser.add_argument("--read", type=Path, metavar="PATH", help="measure nothing: take the numbers from this JSON")
+    parser.add_argument(
+        "--read", type=Path, metavar="PATH", help="read the numbers from this JSON file and measure nothing"
+    )
     options = parser.parse_args()
     for part in options.parts:
         if part not in PARTS:
-            parser.error(f"there is no part {part}: {', '.join(PARTS)}")
+            parser.error(f"no such part: {part} (parts: {', '.join(PARTS)})")
     return options
 
 

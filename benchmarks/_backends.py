@@ -1,4 +1,4 @@
-"""The backends: Trio and asyncio, each on the real clock or on one that jumps to the next deadline."""
+"""Trio and asyncio as backends, on the real clock or on one that jumps to the next deadline."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ Async = Callable[..., Awaitable[Any]]
 
 
 class Backend(Protocol):
-    """What a contender runs on."""
+    """The event loop of a contender."""
 
     def run(self, function: Async, *arguments: Any, is_virtual: bool = False) -> None:
-        """Run to the end. `is_virtual`: on a clock that jumps when there is nothing to do but to wait."""
+        """Run to the end; with `is_virtual`, on a clock that jumps whenever every task is waiting."""
 
-    async def turn(self, _: int) -> None:
-        """A call of one checkpoint: one turn of the scheduler."""
+    async def checkpoint(self, _: int) -> None:
+        """A call of exactly one checkpoint."""
 
     @property
     def sleep(self) -> Async:
-        """Sleep for some seconds: what a service's latency is made of."""
+        """Sleep for some seconds, as the latency of a service."""
 
     def time(self) -> float:
-        """Seconds on the clock."""
+        """The current time of the clock, in seconds."""
 
     async def limited(self, function: Async, *arguments: Any) -> None:
-        """Run until it ends, or is stopped: `arguments` are followed by a callable that takes the time to stop at."""
+        """Run until the function ends or its time is over. Its last argument is a callable that sets that time."""
 
 
 class JumpingClock(trio.abc.Clock):
-    """Jumps to the next deadline as soon as no task can run: `trio.testing.MockClock` for those in a hurry."""
+    """Jumps to the next deadline as soon as no task can run; faster than `trio.testing.MockClock`."""
 
     def __init__(self) -> None:
         self.now = 0.0
 
     def start_clock(self) -> None:
-        """There is nothing to start."""
+        """Do nothing."""
 
     def current_time(self) -> float:
         return self.now
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
         if deadline == math.inf:
-            return math.inf  # something from outside has to come
+            return math.inf  # wait for an event from outside
         self.now = max(self.now, deadline)
         return 0.0
 
@@ -63,7 +63,7 @@ class _OnTrio:
     def run(self, function: Async, *arguments: Any, is_virtual: bool = False) -> None:
         trio.run(function, *arguments, clock=JumpingClock() if is_virtual else None)
 
-    async def turn(self, _: int) -> None:
+    async def checkpoint(self, _: int) -> None:
         await trio.lowlevel.checkpoint()
 
     def time(self) -> float:
@@ -79,7 +79,7 @@ class _OnTrio:
 
 
 class JumpingSelector(selectors.DefaultSelector):
-    """Does not wait, and takes the time as passed."""
+    """Never waits; advances its own time instead."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ class _OnAsyncio:
         with asyncio.Runner(loop_factory=_jumping_loop if is_virtual else None) as runner:
             runner.run(_awaited(function, *arguments))
 
-    async def turn(self, _: int) -> None:
+    async def checkpoint(self, _: int) -> None:
         await asyncio.sleep(0)
 
     async def sleep(self, seconds: float) -> None:
@@ -127,7 +127,7 @@ async def _awaited(function: Async, *arguments: Any) -> None:
 
 
 def _ignore(_: asyncio.AbstractEventLoop, __: dict[str, Any]) -> None:
-    """Say nothing of tasks that a peer has left behind when it was stopped."""
+    """Ignore errors of tasks that a stopped peer has left behind."""
 
 
 TRIO: Backend = _OnTrio(_timer.sleep)

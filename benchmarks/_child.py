@@ -1,4 +1,4 @@
-"""The child: a process that makes calls when it is asked to, and how much CPU time it and its processes take."""
+"""A child process that runs jobs on request, with the CPU time of its process tree."""
 
 from __future__ import annotations
 
@@ -15,52 +15,52 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
 
-__all__ = ["Answer", "Child", "ChildError", "start"]
+__all__ = ["Child", "ChildError", "Reply", "start"]
 
-PATIENCE = 300.0  # seconds for an answer
+PATIENCE = 300.0  # seconds for a reply
 PROCESSES = Path("/proc")
 
 
 class ChildError(Exception):
-    """A child did not answer. Its text is the last that it said."""
+    """A child did not reply. The message ends with the last line of its standard error."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a child has done.
+class Reply:
+    """The reply of a child to one request.
 
     Attributes:
-        wall: Seconds.
-        cpu: Seconds of it and of all processes that it has started, or None where there is no /proc.
-        said: What it answered.
+        wall: Wall time, in seconds.
+        cpu: CPU seconds of the child and of all processes that it started, or None without /proc.
+        content: The JSON of the reply.
     """
 
     wall: float
     cpu: float | None
-    said: dict[str, Any]
+    content: dict[str, Any]
 
 
 class Child:
-    """A process, its own and its children's. See `children/serving.py` for the words."""
+    """A running child process. `children/serving.py` defines the protocol."""
 
     def __init__(self, process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
         self._process = process
         self._errors = errors
-        self._said = b""
+        self._received = b""
 
     def get_ready(self) -> None:
         """Wait for its first line.
 
         Raises:
-            ChildError: As `ask`.
+            ChildError: As in `request`.
         """
         self._read()
 
-    def ask(self, *words: object) -> Answer:
-        """Have it work.
+    def request(self, *words: object) -> Reply:
+        """Send a request and wait for the reply.
 
         Raises:
-            ChildError: It has ended, or is silent for too long.
+            ChildError: The child has ended, or does not reply in time.
         """
         assert self._process.stdin is not None
         cpu, began = _tree_seconds(self._process.pid), time.perf_counter()
@@ -68,13 +68,13 @@ class Child:
             self._process.stdin.write(" ".join(map(str, words)).encode() + b"\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            raise self._error("it has ended") from None
-        said = self._read()
+            raise self._error("the process has ended") from None
+        content = self._read()
         wall, after = time.perf_counter() - began, _tree_seconds(self._process.pid)
-        return Answer(wall, None if cpu is None or after is None else after - cpu, said)
+        return Reply(wall, None if cpu is None or after is None else after - cpu, content)
 
     def stop(self) -> None:
-        """End it and all that it has started."""
+        """Kill it and all processes that it started."""
         try:
             os.killpg(self._process.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -84,17 +84,17 @@ class Child:
     def _read(self) -> dict[str, Any]:
         assert self._process.stdout is not None
         until = time.monotonic() + PATIENCE
-        while b"\n" not in self._said:
+        while b"\n" not in self._received:
             if not select.select([self._process.stdout], [], [], max(0.0, until - time.monotonic()))[0]:
-                raise self._error(f"silent for {PATIENCE:.0f} seconds")
+                raise self._error(f"no reply within {PATIENCE:.0f} seconds")
             more = os.read(self._process.stdout.fileno(), 65536)
             if not more:
-                self._process.wait(PATIENCE)  # its last words may follow the end of its answers
-                raise self._error("it has ended")
-            self._said += more
-        line, _, self._said = self._said.partition(b"\n")
-        said: dict[str, Any] = json.loads(line)
-        return said
+                self._process.wait(PATIENCE)  # its last error may arrive after its last reply
+                raise self._error("the process has ended")
+            self._received += more
+        line, _, self._received = self._received.partition(b"\n")
+        content: dict[str, Any] = json.loads(line)
+        return content
 
     def _error(self, what: str) -> ChildError:
         self._errors.seek(0)
@@ -104,10 +104,10 @@ class Child:
 
 @contextmanager
 def start(command: Sequence[str | Path], **environment: str) -> Iterator[Child]:
-    """A child that is ready. It is ended with all its processes when the block is left.
+    """A child that is ready. Leaving the block kills it and all its processes.
 
     Raises:
-        ChildError: It did not get ready.
+        ChildError: It did not start.
     """
     pipe = subprocess.PIPE
     with (
@@ -130,7 +130,7 @@ def start(command: Sequence[str | Path], **environment: str) -> Iterator[Child]:
 
 
 def _tree_seconds(root: int) -> float | None:
-    """CPU seconds of a process and all below it, those that have ended and were waited for included."""
+    """CPU seconds of a process and its descendants, including ended ones that were waited for."""
     if not PROCESSES.exists():
         return None
     ticks: dict[int, int] = {}
@@ -139,7 +139,7 @@ def _tree_seconds(root: int) -> float | None:
         try:
             fields = path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         except OSError:
-            continue  # it has just ended
+            continue  # the process has just ended
         pid = int(path.parent.name)
         ticks[pid] = sum(map(int, fields[11:15]))
         children.setdefault(int(fields[1]), []).append(pid)

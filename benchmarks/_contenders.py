@@ -1,4 +1,4 @@
-"""The contenders: ways to make many calls at once in this process, ours and those of others."""
+"""Contenders: this operator and alternatives that make many calls at once in this process."""
 
 from __future__ import annotations
 
@@ -18,24 +18,23 @@ __all__ = ["FLOOR", "NOTHING", "SETUP", "Call", "Contender", "Loop", "Received",
 SETUP = "just bench-setup"
 Call = Callable[[int], Awaitable[Any]]
 Received = Callable[[], object]
-# The call, how many elements, the capacity, the timeout in seconds, and what is called for each result received
+# The call, the number of elements, the capacity, the timeout in seconds, and a callback for each received result
 Loop = Callable[[Call, int, int, float, Received], Awaitable[None]]
 
-
-# Called for each result where nobody wants to know: a function in Python would cost a fortieth of an element
+# The callback that does nothing. A Python function would add a fortieth to the cost of an element.
 NOTHING: Received = bool
 
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """One way.
+    """One way to make the calls.
 
     Attributes:
         name: Its name in tables.
-        loop: Makes all calls, and says when a result was received.
-        backend: What it runs on.
-        package: The package it needs, or None.
-        has_stream: Whether results are received while it runs. If not, a call that is done counts as received.
+        loop: Makes all calls, and reports each received result.
+        backend: Its event loop.
+        package: The package that it needs, or None.
+        has_stream: Whether it returns results while it runs. Otherwise a finished call counts as received.
     """
 
     name: str
@@ -46,7 +45,7 @@ class Contender:
 
     @property
     def missing(self) -> str:
-        """How to install what is missing, or nothing."""
+        """How to install the missing package, or an empty string."""
         if self.package is None or find_spec(self.package) is not None:
             return ""
         return f"not installed: {SETUP}"
@@ -55,7 +54,7 @@ class Contender:
 async def with_operator(
     call: Call, elements: int, capacity: int, seconds: float, received: Received = NOTHING, **options: Any
 ) -> None:
-    """All of the operator's promises, for a consumer that drops what it receives."""
+    """The complete operator, with a consumer that drops the results."""
     source = range(elements)
     async with AsyncWaitOperator(call, source=source, capacity=capacity, timeout=seconds, **options) as operator:
         async for _ in operator.output:

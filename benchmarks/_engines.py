@@ -1,4 +1,4 @@
-"""The engines: peers that need a process and an environment of their own, which `just bench-setup` makes."""
+"""Engines: peers in a process and an environment of their own, which `just bench-setup` creates."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Engine:
 
     Attributes:
         name: Its name in tables.
-        opened: Starts it; gives the child, and ends it.
-        missing: How to install what is missing, or nothing.
-        elements: How many it is given in a long job and in a short one: the difference leaves out the job's start.
-        warm_up: How many it is given before.
+        opened: A context manager that starts the child and ends it.
+        missing: Returns how to install the missing parts, or an empty string.
+        elements: Sizes of a long and of a short job: their difference excludes the start of a job.
+        warm_up: Size of the job before the measurements.
     """
 
     name: str
@@ -68,7 +68,7 @@ def _packages(folder: str, package: str) -> list[Path]:
 
 @contextmanager
 def _flink() -> Iterator[Child]:
-    """Flink's local cluster. Its job is compiled with the JDK of the machine."""
+    """Flink's local cluster. Its job is compiled with the machine's JDK."""
     with TemporaryDirectory() as folder, _latencies_file() as latencies:
         jars = _jars() + "/*"
         command = [_tool("javac"), "-d", folder, "-cp", jars, CHILDREN / "AsyncJob.java"]
@@ -86,7 +86,7 @@ def _tool(name: str) -> str:
 
 
 def _jars() -> str:
-    """The folder of jars in `apache-flink-libraries`, or nothing."""
+    """The folder of jars in `apache-flink-libraries`, or an empty string."""
     return next((str(path) for path in _packages("flink", "pyflink/lib")), "")
 
 

@@ -1,4 +1,4 @@
-"""The enriching: what an async UDF costs in Spark for each row, in a session of the benchmarks' own."""
+"""Cost per row of an async UDF in Spark, and the session of the benchmarks."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 import pandas as pd
 import trio
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
-from pyspark.sql.functions import pandas_udf  # type: ignore[attr-defined]  # it is there
+from pyspark.sql import functions as F  # noqa: N812 - the usual alias
+from pyspark.sql.functions import pandas_udf  # type: ignore[attr-defined]  # exists at run time
 
 import udfs.demo
 from udfs import async_pandas_udf, unordered_wait
@@ -31,7 +31,7 @@ BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 @contextmanager
 def session() -> Iterator[SparkSession]:
-    """A local session that says nothing, with this very Python for its workers."""
+    """A local session that logs nothing, with this Python for its workers."""
     quiet = Path(udfs.demo.__path__[0], "log4j2.properties")
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     spark = (
@@ -50,17 +50,17 @@ def session() -> Iterator[SparkSession]:
 
 
 def plain(batches: Iterator[pd.Series]) -> Iterator[pd.Series]:
-    """The plainest UDF there is: what goes in comes out."""
+    """The simplest UDF: returns its input."""
     yield from batches
 
 
 async def identity(number: int) -> int:
-    """The same, async."""
+    """The same as an async function."""
     return number
 
 
 def cost(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> Section:
-    """Wall time per row of an identity over the bridge, beside a plain iterator pandas UDF and the operator alone."""
+    """Wall time per row of an identity UDF, compared with a pandas UDF and with the operator without Spark."""
     rows, rounds = (20_000, 3) if quick else (200_000, 15)
     df = spark.range(0, rows, 1, 1)
     theirs = pandas_udf(plain, "long")
@@ -87,7 +87,7 @@ def cost(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> 
 
 
 def seconds_to_run(df: DataFrame) -> float:
-    """Wall time of a job that reads all of its rows and keeps none."""
+    """Wall time of a job that reads all rows and stores none."""
     began = time.perf_counter()
     df.write.format("noop").mode("append").save()
     return time.perf_counter() - began

@@ -1,4 +1,4 @@
-"""The figures: what the page shows of a report, as SVG that is the same for the same numbers."""
+"""Figures of a report, as SVG files that are identical for identical numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ON_TRIO_SLEEP = ", on trio.sleep"
 
 
 def draw(report: Report, name: str, path: Path) -> bool:
-    """Draw a figure, if the report has the numbers for it. Returns whether it has.
+    """Draw a figure. Returns False if the report lacks its numbers.
 
     Raises:
         ImportError: matplotlib is missing.
@@ -37,7 +37,7 @@ def _colour(name: str) -> str:
 
 
 def _measured(report: Report, sections: tuple[str, ...], column: str) -> list[Line]:
-    """The lines with a number above 0 in the column; of two lines with one name, the first."""
+    """The lines with a number above 0 in the column; only the first of each name."""
     found: dict[str, Line] = {}
     for name in sections:
         section = report.section(name)
@@ -100,7 +100,7 @@ def _bars(axes: Any, lines: list[Line], lengths: list[float], labels: list[str])
 
 
 def _legend(axes: Any, **where: Any) -> None:
-    from matplotlib.patches import Patch  # noqa: PLC0415 - everything but the pictures works without it
+    from matplotlib.patches import Patch  # noqa: PLC0415 - needed only for figures
 
     handles = [Patch(color=colour, label=meaning) for meaning, colour in MEANINGS.items()]
     axes.legend(handles=handles, frameon=False, **where)

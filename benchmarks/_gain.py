@@ -1,4 +1,4 @@
-"""The gain: how close calls with latencies come to perfect scheduling in Spark, beside what people write by hand."""
+"""Calls with latencies in Spark: their share of perfect scheduling, compared with code written by hand."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import Any
 import pandas as pd
 import trio
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
-from pyspark.sql.functions import pandas_udf  # type: ignore[attr-defined]  # it is there
+from pyspark.sql import functions as F  # noqa: N812 - the usual alias
+from pyspark.sql.functions import pandas_udf  # type: ignore[attr-defined]  # exists at run time
 
 from udfs import async_pandas_udf, unordered_wait
 
@@ -33,7 +33,7 @@ CAPACITY = 100
 TIMEOUT = 5.0
 SIZES = (100, 1_000, 10_000)
 CONCURRENCY = "spark.sql.execution.pythonUDF.arrow.concurrency.level"
-FEW = 10 * CAPACITY  # rows, most of them, of the run in which calls are counted
+FEW = 10 * CAPACITY  # upper limit of rows in the run that counts the calls
 SEEN_BITS = 20
 ADDED = "seen long"
 
@@ -41,7 +41,7 @@ Enrich = Callable[[DataFrame], DataFrame]
 
 
 class SharedGauge(Gauge):
-    """A gauge for many threads, which tells of itself in one number."""
+    """A gauge for many threads, which encodes its state in one number."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,19 +56,18 @@ class SharedGauge(Gauge):
             super().__exit__(*details)
 
     def seen(self) -> int:
-        """How many calls were begun so far, and how many are in flight, as the two halves of a number."""
+        """The number of calls so far and of those in flight, in the two halves of one number."""
         return self.calls << SEEN_BITS | self.running
 
 
-GAUGE = SharedGauge()  # of this process, be it the driver or a worker
+GAUGE = SharedGauge()  # of this process: the driver or a worker
 FLOOR = "bare worker loop, without Spark"
 
 
 def greedy_seconds(rows: int, capacity: int = CAPACITY) -> float:
-    """Seconds in which so many slots are through with the calls, if each that comes free takes the next call at once.
+    """Seconds for all calls, if each slot that becomes free takes the next call at once.
 
-    The last straggler is included, whatever else is over by then. No schedule that takes the rows in their order, and
-    does not know the latencies, does better.
+    This includes the last straggler. No schedule that takes the rows in order without knowing the latencies is faster.
     """
     free = [0.0] * min(capacity, rows)
     for number in range(rows):
@@ -77,7 +76,7 @@ def greedy_seconds(rows: int, capacity: int = CAPACITY) -> float:
 
 
 async def call(number: int) -> int:
-    """A call with a latency. Gives what the gauge has seen, so that calls can be counted."""
+    """A call with a latency. Returns the state of the gauge, so that calls can be counted."""
     with GAUGE:
         seen = GAUGE.seen()
         await sleep(seconds_of(number))
@@ -85,7 +84,7 @@ async def call(number: int) -> int:
 
 
 def blocking_call(number: int) -> int:
-    """The same, for threads."""
+    """The same for threads."""
     with GAUGE:
         seen = GAUGE.seen()
         time.sleep(seconds_of(number))
@@ -93,7 +92,7 @@ def blocking_call(number: int) -> int:
 
 
 def gathered(batches: Iterator[pd.Series]) -> Iterator[pd.Series]:
-    """What people write by hand: one `asyncio.gather` for each Arrow batch."""
+    """The usual code by hand: one `asyncio.gather` for each Arrow batch."""
     for batch in batches:
         yield pd.Series(asyncio.run(_gather(batch)))
 
@@ -112,20 +111,20 @@ async def _gather(batch: pd.Series) -> list[int]:
 
 
 def pooled(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    """The other thing that people write: a pool of threads, and a frame at a time."""
+    """The other usual code by hand: a thread pool, one frame at a time."""
     with ThreadPoolExecutor(CAPACITY) as pool:
         for frame in frames:
             yield frame.assign(seen=list(pool.map(blocking_call, frame["id"])))
 
 
 def gain(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> list[Section]:
-    """One table for each size of Arrow batches: wall time, its share of perfect scheduling, and calls in flight."""
+    """One table per size of Arrow batches: wall time, share of perfect scheduling, and calls in flight."""
     return [_of_size(spark, size, quick=quick, on_step=on_step) for size in SIZES]
 
 
 def _of_size(spark: SparkSession, size: int, *, quick: bool, on_step: Callable[[], object]) -> Section:
     rows, rounds = (2_000, 1) if quick else (20_000, 3)
-    # Where each batch is a barrier, small ones take minutes: a fifth of the rows says as much
+    # With a barrier per batch, small batches take minutes; a fifth of the rows is enough
     of_peers = rows // 5 if size == SIZES[0] else rows
     spark.conf.set(BATCH, size)
     spark.conf.set(CONCURRENCY, CAPACITY)
@@ -137,8 +136,8 @@ def _of_size(spark: SparkSession, size: int, *, quick: bool, on_step: Callable[[
     section = Section(
         f"Gain: calls in Spark, Arrow batches of {size:,} rows",
         f"20 ms mean, 1 % at one second, capacity {CAPACITY}, one task; wall time, {in_words(rounds)}. "
-        "Perfect: each slot takes the next call as it comes free, simulated with these latencies; of its worst and its "
-        f"best round, too. Calls and their peak are counted in a run of its own, of {FEW:,} rows at most",
+        "Perfect: each slot takes the next call as it becomes free, simulated with these latencies; `from` and `to` "
+        f"are the worst and the best round. Calls and their peak are counted in a separate run of at most {FEW:,} rows",
         {
             "rows": "{:,.0f}",
             "seconds": "{:.2f}",
@@ -150,7 +149,7 @@ def _of_size(spark: SparkSession, size: int, *, quick: bool, on_step: Callable[[
         },
         name=f"gain {size}",
     )
-    doors = _ours() | _peers()
+    functions = _ours() | _peers()
     for name in measured.numbers:
         seconds, count = measured.median(name), rows_of[name]
         perfect = greedy_seconds(count)
@@ -163,7 +162,9 @@ def _of_size(spark: SparkSession, size: int, *, quick: bool, on_step: Callable[[
             "of Little's law": count * mean_latency(count) / CAPACITY / seconds,
         }
         few = min(FEW, count)
-        calls, peak = _counted(doors[name](_numbers(spark, few))) if name in doors else _counted_without_spark(few)
+        calls, peak = (
+            _counted(functions[name](_numbers(spark, few))) if name in functions else _counted_without_spark(few)
+        )
         section.lines.append(Line(name, {**values, "calls for each row": calls / few}, peak))
     return section
 
@@ -191,7 +192,7 @@ def _peers() -> dict[str, Enrich]:
 
 
 def _without_spark(rows: int) -> float:
-    """Seconds that the bare worker loop takes: what the clock and Trio leave of perfect scheduling."""
+    """Seconds that the bare worker loop takes on the same clock."""
     began = time.perf_counter()
     trio.run(worker_loop, call, rows, CAPACITY, TIMEOUT)
     return time.perf_counter() - began
@@ -204,7 +205,7 @@ def _counted_without_spark(rows: int) -> tuple[int, int]:
 
 
 def _counted(df: DataFrame) -> tuple[int, int]:
-    """The calls, and the most that were in flight at once."""
+    """The number of calls, and the peak in flight."""
     calls, running = F.shiftright("seen", SEEN_BITS), F.col("seen").bitwiseAND((1 << SEEN_BITS) - 1)
     counted: Any = df.agg(F.max(calls) - F.min(calls) + 1, F.max(running)).first()
     return int(counted[0]), int(counted[1])

@@ -1,4 +1,4 @@
-"""The gauge: how many calls there were, how many are in flight, and how many there were at most at once."""
+"""Counts calls: all of them, those in flight, and the peak."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ class Gauge:
     """Counts the calls in flight. For one thread.
 
     Attributes:
-        calls: Calls that were begun.
+        calls: Calls started.
         running: Calls in flight now.
-        peak: Most calls that were in flight at once.
+        peak: The largest number of calls in flight at once.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""HTTP: what a request costs through `udfs.http.client`, beside other clients, on loopback."""
+"""Cost of an HTTP request through `udfs.http.client` and other clients, on loopback."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CAPACITY = 100
 
 
 class _Contender:
-    """One client, and what it has cost, run by run."""
+    """One client, with its costs in each run."""
 
     def __init__(self, run: Callable[[str, int, int], Cost], url: str, requests: int) -> None:
         self._run, self._url, self._requests = run, url, requests
@@ -24,11 +24,11 @@ class _Contender:
         self.counts: list[int] = []
 
     def seconds(self) -> float:
-        """The seconds of a request, on the wall; the rest is kept."""
+        """Wall seconds per request; stores the other numbers."""
         reset(self._url, CAPACITY)
         cost = self._run(self._url, self._requests, CAPACITY)
         count, peak = served(self._url)
-        assert count == self._requests + 2 * CAPACITY, "the server has seen other requests than were made"
+        assert count == self._requests + 2 * CAPACITY, "the server counted a different number of requests"
         self.cpu.append(cost.cpu)
         self.peaks.append(peak)
         self.counts.append(count)
@@ -45,10 +45,10 @@ def http(*, quick: bool, on_step: Callable[[], object]) -> list[Section]:
     cpus = Rounds({name: each.cpu[1:] for name, each in contenders.items()})
     section = Section(
         "HTTP: a request through a client",
-        f"capacity {CAPACITY}, as many workers, one client, keep-alive, 82 bytes of JSON; the server is a process of "
-        f"its own. Median of {rounds} alternating rounds of up to {requests:,} requests. Ratios: what a request takes, "
-        "by what it takes through the first line in the same round, and their quartiles. Peak in flight and requests "
-        "per round are the server's own counts",
+        f"capacity {CAPACITY}, as many workers, one client, keep-alive, 82 bytes of JSON; the server runs in its "
+        f"own process. Median of {rounds} alternating rounds of up to {requests:,} requests. Ratios are to the first "
+        "line in the same round, with their quartiles. The server counts the peak in flight and the requests per "
+        "round",
         {
             "requests/s": "{:,.0f}",
             "ratio": "{:.2f}",
@@ -68,7 +68,7 @@ def http(*, quick: bool, on_step: Callable[[], object]) -> list[Section]:
 
 def _line(name: str, contenders: dict[str, _Contender], walls: Rounds, cpus: Rounds) -> Line:
     if name not in contenders:
-        return Line(name, {}, note="not installed: .ci/just bench installs it")
+        return Line(name, {}, note="not installed: run .ci/just bench-setup")
     (low, high), (cpu_low, cpu_high) = walls.spread(name), cpus.spread(name)
     values = {
         "requests/s": 1 / walls.median(name),

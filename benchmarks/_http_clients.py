@@ -1,4 +1,4 @@
-"""The HTTP clients that are measured: each makes the same requests with the same workers, on its own loop."""
+"""The measured HTTP clients. Each makes the same requests with the same number of workers, on its own loop."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ Get = Callable[[str], Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a request took.
+    """The cost of a request.
 
     Attributes:
-        seconds: On the wall.
-        cpu: Seconds of this process.
+        seconds: Wall time.
+        cpu: CPU seconds of this process.
     """
 
     seconds: float
@@ -39,7 +39,7 @@ class Cost:
 
 
 class _Workers:
-    """Workers that ask until the requests are used up, each URL another one."""
+    """Workers that share a number of requests, each with a URL of its own."""
 
     def __init__(self, url: str, requests: int, workers: int) -> None:
         self.url, self.requests, self.workers = url, requests, workers
@@ -48,8 +48,8 @@ class _Workers:
     async def work(self, get: Get) -> None:
         while self._left:
             self._left -= 1
-            answer = await get(f"{self.url}/weather/JFK/{self._left}")
-            assert answer["temp"] == 12.5
+            response = await get(f"{self.url}/weather/JFK/{self._left}")
+            assert response["temp"] == 12.5
 
     async def measured(self, together: Callable[[], Awaitable[None]]) -> Cost:
         self._left = 2 * self.workers  # opens the connections
@@ -79,7 +79,7 @@ async def _ours(workers: _Workers) -> Cost:
 
 
 async def _own_pool(module: str, workers: _Workers) -> Cost:
-    """httpx, or its successor, as it comes."""
+    """httpx, or its successor, with its own pool."""
     library = importlib.import_module(module)
     limits = library.Limits(max_connections=workers.workers, max_keepalive_connections=workers.workers)
     async with library.AsyncClient(limits=limits, trust_env=False) as http:
@@ -87,7 +87,7 @@ async def _own_pool(module: str, workers: _Workers) -> Cost:
 
 
 async def _client_per_worker(workers: _Workers) -> Cost:
-    """httpx with a client, and so a pool of one connection, for each worker."""
+    """httpx with one client per worker, and therefore a pool of one connection."""
     context = httpx.create_ssl_context()
     async with AsyncExitStack() as stack:
         clients = [httpx.AsyncClient(verify=context, trust_env=False) for _ in range(workers.workers)]
@@ -97,7 +97,7 @@ async def _client_per_worker(workers: _Workers) -> Cost:
 
 
 class _Bare:
-    """The least that can be done on Trio: its own streams and httptools, no timeouts, no checks, no retries."""
+    """The minimum on Trio: its streams and httptools, without timeouts, checks or retries."""
 
     def __init__(self) -> None:
         self._stream: trio.SocketStream | None = None
@@ -139,8 +139,8 @@ async def _aiohttp(workers: _Workers) -> Cost:
     aiohttp = importlib.import_module("aiohttp")
 
     async def get(url: str) -> Any:
-        async with http.get(url) as answer:
-            return await answer.json()
+        async with http.get(url) as response:
+            return await response.json()
 
     async def together() -> None:
         await asyncio.gather(*(workers.work(get) for _ in range(workers.workers)))
@@ -158,8 +158,8 @@ def _asyncio(main: Callable[[_Workers], Any], url: str, requests: int, workers: 
     return cost
 
 
-# By name: the package that it needs, how it runs, and how many times fewer requests it gets to make: the slow ones
-# would take most of the time otherwise.
+# By name: the package, the function, and the divisor of its number of requests, since slow clients would otherwise
+# take most of the time.
 CLIENTS: dict[str, tuple[str, Callable[[str, int, int], Cost], int]] = {
     "udfs.http.client": ("httpx", partial(_trio, _ours), 1),
     "aiohttp on asyncio": ("aiohttp", partial(_asyncio, _aiohttp), 1),
@@ -171,5 +171,5 @@ CLIENTS: dict[str, tuple[str, Callable[[str, int, int], Cost], int]] = {
 
 
 def is_installed(package: str) -> bool:
-    """Whether a peer is there; none is a dependency."""
+    """Whether a peer is installed; peers are optional."""
     return find_spec(package) is not None

@@ -1,8 +1,8 @@
-"""The HTTP server of the part `http`: far faster than any client, in a process of its own; it counts what it sees.
+"""The HTTP server of the part `http`, in its own process: much faster than any client, and counts the requests.
 
-`/reset` begins a round. The first answers of a round wait until as many requests are in flight as the capacity (which
-`?capacity=` gives), so that a client that does not keep them in flight shows; after that each request is answered at
-once. `/count` says what came in this round: requests, and most in flight.
+`/reset?capacity=N` starts a round. The first responses of a round wait until N requests are in flight, which shows
+whether a client keeps that many in flight. After that each request gets its response at once. `/count` returns the
+number of requests in this round and the peak in flight.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ __all__ = ["reset", "served", "serving"]
 
 BODY = b'{"origin": "JFK", "time_hour": "2013-01-01T10:00:00", "temp": 12.5, "wind": 3.25}'
 HEADERS = b"date: Tue, 01 Jan 2013 00:00:00 GMT\r\nserver: benchmark\r\ncontent-type: application/json\r\n"
-PATIENCE = 2.0  # seconds that requests wait for the others of a round
+PATIENCE = 2.0  # seconds for which the first requests of a round wait for each other
 
 
 def _rendered(body: bytes) -> bytes:
     return b"HTTP/1.1 200 OK\r\n%bcontent-length: %d\r\n\r\n%b" % (HEADERS, len(body), body)
 
 
-ANSWER = _rendered(BODY)
+RESPONSE = _rendered(BODY)
 
 
 class _Round:
-    """What came since the last reset."""
+    """The requests since the last reset."""
 
     capacity = 1
     requests = peak = 0
@@ -43,23 +43,23 @@ class _Round:
 
     def begin(self, capacity: int) -> None:
         self.capacity, self.requests, self.peak, self.is_open = capacity, 0, 0, False
-        asyncio.get_running_loop().call_later(PATIENCE, self.let_go)
+        asyncio.get_running_loop().call_later(PATIENCE, self.release)
 
     def take(self, transport: asyncio.Transport) -> None:
         self.requests += 1
         if self.is_open:
-            transport.write(ANSWER)
+            transport.write(RESPONSE)
             return
         self.waiting.append(transport)
         self.peak = max(self.peak, len(self.waiting))
         if len(self.waiting) == self.capacity:
-            self.let_go()
+            self.release()
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         if self.waiting:
             self.is_open = True
         for transport in self.waiting:
-            transport.write(ANSWER)
+            transport.write(RESPONSE)
         self.waiting.clear()
 
 
@@ -96,12 +96,12 @@ async def _serve() -> None:
     current = _Round()
     server = await asyncio.get_running_loop().create_server(lambda: _Connection(current), "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
-    await asyncio.to_thread(sys.stdin.read)  # until whoever started it goes away
+    await asyncio.to_thread(sys.stdin.read)  # until the parent process closes the pipe
 
 
 @contextmanager
 def serving() -> Iterator[str]:
-    """The URL of a server, which is gone after the block."""
+    """The URL of a server that runs during the block."""
     command = [sys.executable, "-m", "benchmarks._http_server"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
@@ -113,15 +113,15 @@ def serving() -> Iterator[str]:
 
 
 def reset(url: str, capacity: int) -> None:
-    """Begin a round: the first answers wait until so many requests are in flight."""
-    with urlopen(f"{url}/reset?capacity={capacity}") as answer:
-        answer.read()
+    """Start a round: the first responses wait until `capacity` requests are in flight."""
+    with urlopen(f"{url}/reset?capacity={capacity}") as response:
+        response.read()
 
 
 def served(url: str) -> tuple[int, int]:
-    """How many requests came in this round, and how many were in flight at most."""
-    with urlopen(f"{url}/count") as answer:
-        count = json.load(answer)
+    """The number of requests in this round, and the peak in flight."""
+    with urlopen(f"{url}/count") as response:
+        count = json.load(response)
     return count["requests"], count["peak"]
 
 

@@ -1,4 +1,4 @@
-"""The latencies: what a service with a long tail takes for its answers; the same in every run."""
+"""Latencies of a service with a long tail; the same in every run."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def seconds_of(call: int) -> float:
 
 
 def all_latencies() -> list[float]:
-    """The seconds of the calls from the first on, until they repeat."""
+    """The latencies of all calls until they repeat, in seconds."""
     return list(_SECONDS)
 
 
 def mean_latency(calls: int = len(_SECONDS)) -> float:
-    """Mean seconds of the first so many calls: with the capacity, what Little's law allows."""
+    """Mean latency of the first `calls` calls. Little's law: capacity / mean latency is the maximum throughput."""
     return fmean(seconds_of(call) for call in range(calls))

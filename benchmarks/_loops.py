@@ -1,4 +1,4 @@
-"""The loops: how Trio alone makes many calls with a deadline each, without order, buffer, snapshot or errors."""
+"""Loops on bare Trio: many calls with a deadline each, without order, buffer, snapshot or error handling."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Call = Callable[[int], Awaitable[Any]]
 
 
 async def worker_loop(call: Call, elements: int, capacity: int, seconds: float) -> None:
-    """Long-lived workers that each reuse one cancel scope: the least that such a thing can cost."""
+    """Long-lived workers that each reuse one cancel scope: the lower bound of the cost."""
     numbers = iter(range(elements))
 
     async def work() -> None:

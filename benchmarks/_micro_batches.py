@@ -1,4 +1,4 @@
-"""The micro-batches: how long each takes when one call in a hundred is a straggler, with and without a carry-over."""
+"""Durations of micro-batches with one straggler in a hundred calls, with and without a carry-over."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Batch:
     """A micro-batch with new rows.
 
     Attributes:
-        start: Seconds since the first one began.
-        seconds: How long it took.
+        start: Seconds since the start of the first one.
+        seconds: Its duration.
     """
 
     start: float
@@ -40,9 +40,9 @@ class Batch:
 
 
 def micro_batches(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> Section:
-    """The durations of micro-batches, as a table and one by one."""
+    """The durations of micro-batches, as a table and as a series."""
     slow, budget, lasts = (3.0, 0.5, 9.0) if quick else (30.0, 2.0, 65.0)
-    spark.sparkContext.setLogLevel("OFF")  # each query is broken off
+    spark.sparkContext.setLogLevel("OFF")  # stopping a query logs an error
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
     spark.conf.set("spark.sql.shuffle.partitions", 2)
     call = _call(slow)
@@ -71,7 +71,7 @@ def micro_batches(spark: SparkSession, *, quick: bool, on_step: Callable[[], obj
 
 def _call(slow: float) -> Any:
     async def call(value: int) -> int:
-        is_warm = value >= ROWS  # the first micro-batch starts the workers, and is not counted
+        is_warm = value >= ROWS  # the first micro-batch starts the workers and does not count
         await trio.sleep(slow if is_warm and random.random() < STRAGGLERS else MEAN_SECONDS)
         return value
 
@@ -79,7 +79,7 @@ def _call(slow: float) -> Any:
 
 
 def _batches(df: DataFrame, seconds: float) -> list[Batch]:
-    """The micro-batches of a query that runs for so long after its first."""
+    """The micro-batches of a query that runs for these seconds after its first one."""
     query = df.writeStream.format("noop").start()
     try:
         while not query.recentProgress:

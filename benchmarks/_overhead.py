@@ -1,4 +1,4 @@
-"""The overhead: what the operator costs for each element, beside a bare worker loop and its peers."""
+"""Cost per element of the operator, compared with a bare worker loop and with peers."""
 
 from __future__ import annotations
 
@@ -34,38 +34,44 @@ FORMATS = {
 
 
 class Size(NamedTuple):
-    """How much is measured, and what is told of each measurement."""
+    """The size of a measurement, and a callback after each one."""
 
     elements: int
     rounds: int
     on_step: Callable[[], object]
 
 
-async def no_turn(_: int) -> None:
+async def no_checkpoint(_: int) -> None:
     """A call that does not suspend."""
 
 
-async def instead(_: int, error: Exception) -> None:
-    """What an error policy gives in place of a result."""
+async def replacement(_: int, error: Exception) -> None:
+    """An error handler."""
 
 
-async def too_late(_: int) -> None:
-    """What is given in place of a result at the deadline."""
+async def on_timeout(_: int) -> None:
+    """A timeout handler."""
 
 
 def overhead(*, quick: bool, on_step: Callable[[], object]) -> list[Section]:
-    """CPU time per element, alternating in one process; ratios to the first line of the same round."""
+    """CPU time per element, in alternating rounds in one process, with ratios to the first line of the same round."""
     elements, rounds = (3_000, 5) if quick else (5_000, 81)
 
     size = Size(elements, rounds, on_step)
     return [
-        _section("overhead", "one turn of the scheduler per call", [*_with_turn()], None, size),
-        _section("overhead without a turn", "calls that do not suspend", [FLOOR, ORDERED, UNORDERED], no_turn, size),
-        _section("overhead of options", "options that are not used, beside none of them", [*_options()], None, size),
+        _section("overhead", "one checkpoint per call", [*_with_checkpoint()], None, size),
+        _section(
+            "overhead without a checkpoint",
+            "calls that do not suspend",
+            [FLOOR, ORDERED, UNORDERED],
+            no_checkpoint,
+            size,
+        ),
+        _section("overhead of options", "options that are set but not used", [*_options()], None, size),
     ]
 
 
-def _with_turn() -> Iterable[Contender]:
+def _with_checkpoint() -> Iterable[Contender]:
     yield from (FLOOR, ORDERED, UNORDERED)
     yield ours("keyed, a key for each", mode="keyed", key=lambda number: number)
     yield ours("keyed, 100 keys", mode="keyed", key=lambda number: number % 100)
@@ -80,24 +86,24 @@ def _with_turn() -> Iterable[Contender]:
 def _options() -> Iterable[Contender]:
     yield ORDERED
     yield ours("retry", retry=FixedDelay(3, 0.1))
-    yield ours("on_error", on_error=instead)
-    yield ours("on_timeout", on_timeout=too_late)
-    yield ours("all three", retry=FixedDelay(3, 0.1), on_error=instead, on_timeout=too_late)
-    yield ours("an observer, told of each step", observer=Observer())
+    yield ours("on_error", on_error=replacement)
+    yield ours("on_timeout", on_timeout=on_timeout)
+    yield ours("all three", retry=FixedDelay(3, 0.1), on_error=replacement, on_timeout=on_timeout)
+    yield ours("an observer", observer=Observer())
 
 
 def _section(name: str, what: str, contenders: list[Contender], call: Call | None, size: Size) -> Section:
     elements, rounds, on_step = size
     there = [each for each in contenders if not each.missing]
     costs: dict[str, Callable[[], float]] = {
-        each.name: partial(_cost, each, call or each.backend.turn, elements) for each in there
+        each.name: partial(_cost, each, call or each.backend.checkpoint, elements) for each in there
     }
     measured = measure(costs, rounds, on_step)
     section = Section(
         f"Overhead: {what}",
         f"capacity {CAPACITY}, a deadline each; CPU time, {in_words(rounds)} of {elements:,} elements. "
-        " Ratio to the first line in the same round, and its quartiles; then to ours. Calls and their peak "
-        "are counted in a run of its own",
+        "Ratio to the first line in the same round, with its quartiles; then to this operator. Calls and their peak "
+        "are counted in a separate run",
         FORMATS,
         name=name,
     )
@@ -105,12 +111,12 @@ def _section(name: str, what: str, contenders: list[Contender], call: Call | Non
         if each.missing:
             section.lines.append(Line(each.name, {}, note=each.missing))
         else:
-            section.lines.append(_line(each, measured, counted(each, call or each.backend.turn, elements)))
+            section.lines.append(_line(each, measured, counted(each, call or each.backend.checkpoint, elements)))
     return section
 
 
 def cpu_seconds(contender: Contender, call: Call, elements: int, capacity: int = CAPACITY) -> float:
-    """CPU time of all calls. Other processes count little in it, and our one thread fully."""
+    """CPU time of all calls. Other processes on the machine hardly affect it."""
     began = time.process_time()
     contender.backend.run(contender.loop, call, elements, capacity, TIMEOUT, NOTHING)
     return time.process_time() - began
@@ -121,7 +127,7 @@ def _cost(contender: Contender, call: Call, elements: int) -> float:
 
 
 def counted(contender: Contender, call: Call, elements: int) -> Gauge:
-    """Calls and how many were in flight, in a run of its own, so that counting costs nothing in the others."""
+    """Calls and their peak in flight, from a separate run, so that the others pay nothing for counting."""
     gauge = Gauge()
 
     async def call_counted(number: int) -> None:

@@ -1,4 +1,4 @@
-"""The page: a report as a page of the documentation, with its figures beside it."""
+"""A report as a page of the documentation, with its figures."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ __all__ = ["text_of", "write_page"]
 HEAD = """\
 # Benchmarks
 
-What an element costs, what share of the possible throughput comes out, and how both scale: ours beside what one would
-use without it. This page is written by the benchmark itself (`benchmarks/`); the numbers of a table are of one run.
+The cost of an element, the share of the possible throughput, and how both scale, compared with alternatives. The
+benchmark itself (`benchmarks/`) writes this page. All numbers of a table come from one run.
 
-    .ci/just bench-setup                                 # the peers, those that weigh much in environments of their own
-    .ci/just bench --json docs/benchmarks.json --page docs/benchmarks.md --fill README.md docs/*.md
-    .ci/just bench --quick                               # about five minutes, and rough figures
+    .ci/just bench-setup                                 # the peers; heavy ones in environments of their own
+    .ci/just bench --json docs/benchmarks.json --page docs/benchmarks.md --fill README.md docs/*.md docs/decisions/*.md
+    .ci/just bench --quick                               # about five minutes, for rough figures
 
-A peer that is not installed has a line that says so. Contenders are measured in turn, round after round, and ratios
-are taken within a round, so that what disturbs one disturbs all: the ratios hold elsewhere, the times do not.
-Beside each time stand the calls that were made and the most that were in flight at once, because who ignores the
-limit, or calls twice, is not to be compared. "(no timeout)" means that a contender sets no deadline; ours and the bare
-worker loop set one for each call. Flink in Java calls a function in Java: it is here for its schedule, and as the
-measure of what Python costs.
+A peer that is not installed has a line without numbers. Contenders are measured one after another, round after
+round, and ratios are taken within a round, so that a disturbance affects all of them: the ratios hold on other
+machines, the times do not. Each row also shows how many calls were made, and how many were in flight at most, because
+a contender that ignores the limit or calls twice cannot be compared. "(no timeout)" means that a contender sets no
+deadline; this operator and the bare worker loop set one for each call. Flink in Java calls a function in Java: it
+shows Flink's schedule, and the price of Python.
 """
-QUICK = "\n**This was a quick run**: few and short rounds, to see that everything works. Its figures are rough.\n"
+QUICK = (
+    "\n**This was a quick run**: few and short rounds, only to check that everything works. Its figures are rough.\n"
+)
 
 CAPTIONS = {
     "overhead": "Cost of an element by contender, as a multiple of the bare worker loop",
@@ -38,7 +40,7 @@ CAPTIONS = {
     "spark": "Share of perfect scheduling in Spark, by the size of Arrow batches",
     "streaming": "Micro-batches over time, with and without a carry-over: one straggler need not hold up the others",
 }
-# The section before which a figure stands
+# The section that shows each figure
 PLACES = {
     "overhead": "overhead",
     "latency": "throughput 100",
@@ -50,7 +52,7 @@ PLACES = {
 
 
 def write_page(report: Report, path: Path) -> None:
-    """Write the page, and its figures beside it: `<stem>-<figure>.svg`.
+    """Write the page, and its figures as `<stem>-<figure>.svg` in the same folder.
 
     Raises:
         ImportError: matplotlib is missing.
@@ -64,7 +66,7 @@ def write_page(report: Report, path: Path) -> None:
 
 
 def text_of(report: Report, figures: dict[str, str]) -> str:
-    """The page's Markdown. `figures`: by the name of the section below whose heading each stands."""
+    """The page's Markdown. `figures` has the image of a section by the section's name."""
     return "\n".join(_lines(report, figures)) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""The picture: a matplotlib figure as an SVG that reads well on light and on dark pages."""
+"""A matplotlib figure as an SVG for light and dark pages."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 
 __all__ = ["FLOOR", "INK", "MUTED", "OTHERS", "OURS", "SERIES", "picture"]
 
-# Okabe and Ito's colours, which readers with any colour vision can tell apart. matplotlib draws with the colours for
-# light pages; in the file each becomes a CSS variable, for which dark pages have another value.
+# Okabe and Ito's colours, which can be distinguished with any colour vision. matplotlib draws with the colours for
+# light pages. In the file each becomes a CSS variable, with another value on dark pages.
 INK, MUTED = "#1f2328", "#59636e"
 OURS, OTHERS, FLOOR = "#0072b2", "#e69f00", "#8c959f"
 SERIES = (OURS, "#56b4e9", OTHERS, "#d55e00", "#cc79a7")
@@ -28,7 +28,7 @@ DARK = {
     "#cc79a7": "#e0a0c4",
 }
 SETTINGS = {
-    "svg.fonttype": "none",  # text stays text: it can be selected, searched and read aloud
+    "svg.fonttype": "none",  # text stays text, which can be selected, searched and read aloud
     "font.family": "sans-serif",
     "font.size": 9,
     "text.color": INK,
@@ -52,18 +52,18 @@ SETTINGS = {
 
 @contextmanager
 def picture(path: Path, title: str, height: float, columns: int = 1) -> Iterator[Any]:
-    """Axes to draw on (an array of them for several columns), written to `path` at the end of the block.
+    """Axes to draw on (an array for several columns). They are written to `path` at the end of the block.
 
     Args:
         path: The SVG to write. Equal drawings give equal bytes.
-        title: What the picture shows: the line above it, and what a screen reader reads.
+        title: The line above the picture, which a screen reader reads as well.
         height: In inches; the width is eight.
         columns: Number of axes side by side.
 
     Raises:
         ImportError: matplotlib is missing.
     """
-    import matplotlib  # noqa: PLC0415, ICN001 - everything but the pictures works without it
+    import matplotlib  # noqa: PLC0415, ICN001 - needed only for figures
 
     matplotlib.use("svg")
     from matplotlib import pyplot as plt  # noqa: PLC0415
@@ -79,7 +79,7 @@ def picture(path: Path, title: str, height: float, columns: int = 1) -> Iterator
 
 
 def _themed(svg: str, title: str) -> str:
-    """The SVG with a title, and with a variable in place of each colour that differs on dark pages."""
+    """The SVG with a title, and with a CSS variable for each colour that differs on dark pages."""
     names = {colour: f"--c{number}" for number, colour in enumerate(DARK)}
     for colour, name in names.items():
         svg = svg.replace(colour, f"var({name})")

@@ -1,4 +1,4 @@
-"""The processes: what an element costs in the engines, which run in processes of their own, beside ours in this one."""
+"""Cost per element in engines that run in their own processes, compared with this operator."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ FORMATS = {
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a round found.
+    """The results of one round.
 
     Attributes:
-        wall, cpu: Microseconds per element; `cpu` of all processes, or None where it cannot be told.
-        start: Seconds that a job takes beside its elements.
-        elements, calls: Of the long job.
-        peak: Most calls in flight.
+        wall, cpu: Microseconds per element; `cpu` of all processes, or None if it is unknown.
+        start: Seconds of a job that do not depend on its elements.
+        elements, calls: Those of the long job.
+        peak: The largest number of calls in flight.
     """
 
     wall: float
@@ -52,14 +52,14 @@ class Cost:
 
 
 def engines(*, quick: bool, on_step: Callable[[], object]) -> Section:
-    """Wall and CPU time per element, of the difference between a long job and a short one."""
+    """Wall and CPU time per element, from the difference between a long and a short job."""
     rounds = 1 if quick else 5
     section = Section(
-        "Overhead: engines in processes of their own, one turn of the scheduler per call",
-        f"capacity {CAPACITY}, ordered; {in_words(rounds)}, each engine warm from a job before. The time of a long job "
-        "less that of a short one, by the difference of their elements; what is left of the short one is its start. "
-        "Ratios to the first line in the same round, and the quartiles of those of wall time. CPU is that of the whole "
-        "tree of processes; `of ordered` takes wall or CPU time, whichever is less",
+        "Overhead: engines in their own processes, one checkpoint per call",
+        f"capacity {CAPACITY}, ordered; {in_words(rounds)}, after a warm-up job. Times are the difference between a "
+        "long and a short job, divided by the difference of their elements; the rest of the short job is its start. "
+        "Ratios are to the first line in the same round, with the quartiles of wall time. CPU time includes all child "
+        "processes; `of ordered` uses wall or CPU time, whichever is smaller",
         FORMATS,
         name="engines",
     )
@@ -73,7 +73,7 @@ def engines(*, quick: bool, on_step: Callable[[], object]) -> Section:
             if not notes[engine.name]:
                 try:
                     child = stack.enter_context(engine.opened())
-                    child.ask("turn", "ordered", CAPACITY, engine.warm_up)
+                    child.request("checkpoint", "ordered", CAPACITY, engine.warm_up)
                 except ChildError as error:
                     notes[engine.name] = f"failed: {error}"
                     continue
@@ -86,27 +86,27 @@ def engines(*, quick: bool, on_step: Callable[[], object]) -> Section:
 
 def _here(contender: Contender) -> Cost:
     elements = 10_000
-    gauge = counted(contender, contender.backend.turn, elements)
+    gauge = counted(contender, contender.backend.checkpoint, elements)
     began = time.perf_counter()
-    cpu = cpu_seconds(contender, contender.backend.turn, elements)
+    cpu = cpu_seconds(contender, contender.backend.checkpoint, elements)
     wall = time.perf_counter() - began
     return Cost(wall / elements * 1e6, cpu / elements * 1e6, 0.0, elements, gauge.calls, gauge.peak)
 
 
 def _there(engine: Engine, child: Child, notes: dict[str, str]) -> Cost | None:
     if notes[engine.name]:
-        return None  # it has failed before
+        return None  # failed in an earlier round
     many, few = engine.elements
     try:
-        short = child.ask("turn", "ordered", CAPACITY, few)
-        long = child.ask("turn", "ordered", CAPACITY, many)
+        short = child.request("checkpoint", "ordered", CAPACITY, few)
+        long = child.request("checkpoint", "ordered", CAPACITY, many)
     except ChildError as error:
         notes[engine.name] = f"failed: {error}"
         return None
     more = many - few
     wall = (long.wall - short.wall) / more
     cpu = None if long.cpu is None or short.cpu is None else (long.cpu - short.cpu) / more * 1e6
-    calls, peak = long.said["calls"], long.said["peak"]
+    calls, peak = long.content["calls"], long.content["peak"]
     return Cost(wall * 1e6, cpu, max(0.0, short.wall - wall * few), many, calls, peak)
 
 

@@ -1,6 +1,6 @@
-"""The prose: numbers in pages that people write, taken from the report, so that no two pages disagree.
+"""Numbers in hand-written pages, filled in from the report, so that no two pages disagree.
 
-A page marks each number and says where it comes from: section, line, column and, perhaps, a format of its own.
+A page marks each number with its source: section, line, column and, optionally, a format.
 
     <!--figure: http | httpx, its own pool | ratio | {:.0f}-->29<!--/figure--> times as long
 """
@@ -17,7 +17,7 @@ FIGURE = re.compile(r"(<!--figure: (?P<place>[^>]*?)-->)[^<]*(<!--/figure-->)")
 
 
 def filled(text: str, report: Report) -> str:
-    """The page with each marked number as the report has it.
+    """The page with each marked number taken from the report.
 
     Raises:
         LookupError: The report has no such number; the message has the mark.

@@ -1,4 +1,4 @@
-"""The report: tables on the terminal, and the same numbers as JSON."""
+"""A report: tables for the terminal, and the same numbers as JSON."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ PACKAGES = ("trio", "aiometer", "aiostream", "streamable", "pyspark", "pandas", 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One contender.
+    """The numbers of one contender.
 
     Attributes:
-        name: What was measured.
-        values: By column, as numbers; None where there is none.
-        peak: Most calls that were in flight at once, or None.
-        note: Why there are no numbers, or what a reader must know of this line alone.
+        name: The contender.
+        values: The numbers by column, or None.
+        peak: The largest number of calls in flight, or None.
+        note: The reason for missing numbers, or a remark on this line.
     """
 
     name: str
@@ -41,13 +41,13 @@ class Section:
     """One table.
 
     Attributes:
-        title: What it is about.
-        notes: What a reader must know to read it.
-        formats: By column: how its numbers are written.
+        title: Its heading.
+        notes: The text below the table.
+        formats: The format of the numbers, by column.
         lines: Its lines.
-        name: By which targets and figures find it; empty where none do.
+        name: The name that targets and figures use, or empty.
         part: The part of the benchmark that it belongs to.
-        series: By contender: (start, duration) of single events, in seconds, for the figure.
+        series: (start, duration) of single events in seconds, by contender, for the figure.
     """
 
     title: str
@@ -109,12 +109,12 @@ def _version(package: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that was measured in one run.
+    """All measurements of one run.
 
     Attributes:
         is_quick: Whether it was a quick run.
         sections: The tables.
-        machine: What it was measured on.
+        machine: The machine and the versions.
     """
 
     is_quick: bool
@@ -126,7 +126,7 @@ class Report:
         return next((section for section in self.sections if section.name == name), None)
 
     def put(self, part: str, sections: list[Section]) -> None:
-        """Put a part's tables behind the others, in place of those that it had before."""
+        """Append the tables of a part, replacing its earlier ones."""
         self.sections[:] = [section for section in self.sections if section.part != part]
         self.sections.extend(replace(section, part=part) for section in sections)
 
@@ -136,7 +136,7 @@ class Report:
 
     @classmethod
     def read(cls, path: Path) -> Report:
-        """The report that `write` has written there."""
+        """The report in a file that `write` has written."""
         document = json.loads(path.read_text(encoding="utf-8"))
         for section in document["sections"]:
             section["lines"] = [Line(**line) for line in section["lines"]]

@@ -1,4 +1,4 @@
-"""Rounds: contenders measured in turn, again and again, so that what disturbs one disturbs all."""
+"""Alternating rounds: a disturbance of the machine affects all contenders."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """What was measured: one number for each contender and round; the first contender is the measure of the others.
+    """One number for each contender and round. The first contender is the base of the ratios.
 
     Attributes:
-        numbers: By contender, in the order of the rounds.
+        numbers: The numbers by contender, in the order of the rounds.
     """
 
     numbers: dict[str, list[float]]
@@ -28,20 +28,20 @@ class Rounds:
         return next(iter(self.numbers))
 
     def median(self, name: str) -> float:
-        """The middle one of a contender's numbers."""
+        """The median of a contender's numbers."""
         return median(self.numbers[name])
 
     def ratios(self, name: str, base: str | None = None) -> list[float]:
-        """A contender's number by the base's, round by round: noise that lasts for a round cancels out."""
+        """A contender's number divided by the base's in each round; noise that lasts for a round cancels out."""
         bases = self.numbers[self.base if base is None else base]
         return [number / base for number, base in zip(self.numbers[name], bases, strict=True)]
 
     def ratio(self, name: str, base: str | None = None) -> float:
-        """The middle one of the ratios."""
+        """The median of the ratios."""
         return median(self.ratios(name, base))
 
     def spread(self, name: str) -> tuple[float, float]:
-        """The first and the third quartile of the ratios: half of the rounds lie between."""
+        """The first and the third quartile of the ratios."""
         ratios = self.ratios(name)
         if len(ratios) == 1:
             return ratios[0], ratios[0]
@@ -59,26 +59,26 @@ def measure(
 def alternate(
     contenders: Mapping[str, Callable[[], T]], rounds: int, on_step: Callable[[], object], *, warm_up: bool = True
 ) -> dict[str, list[T]]:
-    """What each contender gives in each round.
+    """The results of each contender in each round.
 
     Args:
-        contenders: By name: a callable that runs once.
-        rounds: How many; each begins with another contender.
+        contenders: Callables by name; each call is one measurement.
+        rounds: The number of rounds. Each one starts with another contender.
         on_step: Called after each measurement.
-        warm_up: Whether one more round goes before them and is not counted, so that everything is warm.
+        warm_up: Whether to run one more round first, which does not count.
     """
     names = list(contenders)
     found: dict[str, list[T]] = {name: [] for name in names}
     for number in range(-1 if warm_up else 0, rounds):
         first = number % len(names)
         for name in names[first:] + names[:first]:
-            given = contenders[name]()
+            result = contenders[name]()
             if number >= 0:
-                found[name].append(given)
+                found[name].append(result)
             on_step()
     return found
 
 
 def in_words(rounds: int) -> str:
-    """What stands in a table's notes."""
+    """The number of rounds, for the notes of a table."""
     return f"median of {rounds} alternating rounds" if rounds > 1 else "one round"

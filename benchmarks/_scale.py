@@ -1,4 +1,4 @@
-"""The scale: what an element costs in longer streams and at larger capacities, what is held, and how it stops."""
+"""Scale: cost per element by length and by capacity, memory by buffer, and the time of a cancellation."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ __all__ = ["scale"]
 
 CONTENDERS = (FLOOR, ORDERED, UNORDERED)
 RUNNING = 10_000
-LONG = 1_000_000  # elements: what takes longer is measured once
+LONG = 1_000_000  # elements; longer streams are measured once
 
 
 def scale(*, quick: bool, on_step: Callable[[], object]) -> list[Section]:
-    """Four tables; in the first three a line is a size."""
+    """Four tables. In the first three, each line is a size."""
     return [
         _lengths(quick=quick, on_step=on_step),
         _capacities(quick=quick, on_step=on_step),
@@ -42,16 +42,16 @@ def _formats() -> dict[str, str]:
 
 
 def _lengths(*, quick: bool, on_step: Callable[[], object]) -> Section:
-    most, least = (100_000, 1) if quick else (10_000_000, 3)
+    longest, least = (100_000, 1) if quick else (10_000_000, 3)
     section = Section(
-        f"Scale: cost per element, 1,000 to {most:,} elements",
-        f"capacity {CAPACITY}, one turn of the scheduler per call; CPU time, median of alternating rounds (as many as "
-        f"make 20,000 elements, 20 at most and {least} at least; one beyond a million). Ratio to the bare loop in its "
-        "round",
+        f"Scale: cost per element, 1,000 to {longest:,} elements",
+        f"capacity {CAPACITY}, one checkpoint per call; CPU time, median of alternating rounds (20,000 elements in "
+        f"all, but at least {least} and at most 20 rounds; one round above a million elements). Ratio to the bare "
+        "loop in the same round",
         _formats(),
         name="scale of elements",
     )
-    for elements in _decades(1_000, most):
+    for elements in _decades(1_000, longest):
         rounds = max(least, min(20, 20_000 // elements))
         section.lines.append(_line(elements, elements, CAPACITY, rounds, on_step))
     return section
@@ -61,10 +61,11 @@ def _capacities(*, quick: bool, on_step: Callable[[], object]) -> Section:
     elements, rounds = (20_000, 1) if quick else (200_000, 3)
     section = Section(
         "Scale: cost per element, capacity 1 to 10,000",
-        f"{elements:,} elements, one turn of the scheduler per call; CPU time, {in_words(rounds)}. "
-        "With a capacity of 1 each element has a pass of the scheduler to itself, in the bare loop too; and in ours "
-        "feeder, emitter and consumer are woken for each element, where otherwise one wake serves all that a pass has "
-        "finished. At 10,000 the bare loop shows what so many tasks cost the scheduler and the processor's caches",
+        f"{elements:,} elements, one checkpoint per call; CPU time, {in_words(rounds)}. "
+        "With a capacity of 1 each element needs a scheduler pass of its own, in the bare loop too. In this operator "
+        "feeder, emitter and consumer are also woken for each element; otherwise one wake-up serves all elements "
+        "that a pass has finished. At 10,000 the bare loop shows the cost of that many tasks for the scheduler and the "
+        "processor's caches",
         _formats(),
         name="scale of capacity",
     )
@@ -73,15 +74,15 @@ def _capacities(*, quick: bool, on_step: Callable[[], object]) -> Section:
     return section
 
 
-def _decades(least: int, most: int) -> Iterable[int]:
-    while least <= most:
-        yield least
-        least *= 10
+def _decades(first: int, last: int) -> Iterable[int]:
+    while first <= last:
+        yield first
+        first *= 10
 
 
 def _line(size: int, elements: int, capacity: int, rounds: int, on_step: Callable[[], object]) -> Line:
     costs: dict[str, Callable[[], float]] = {
-        each.name: partial(cpu_seconds, each, each.backend.turn, elements, capacity) for each in CONTENDERS
+        each.name: partial(cpu_seconds, each, each.backend.checkpoint, elements, capacity) for each in CONTENDERS
     }
     once = {name: [cost()] for name, cost in costs.items()} if elements > LONG else None
     measured = measure(costs, rounds, on_step) if once is None else Rounds(once)
@@ -95,9 +96,9 @@ def _line(size: int, elements: int, capacity: int, rounds: int, on_step: Callabl
 
 def _memory(*, quick: bool, on_step: Callable[[], object]) -> Section:
     section = Section(
-        "Scale: memory held for a consumer that does not read",
-        f"capacity {CAPACITY}, an endless source, each result an object of 100 bytes; what Python had allocated when "
-        "the source was no longer read, less what it had before. A line is a buffer",
+        "Scale: memory held while the consumer does not read",
+        f"capacity {CAPACITY}, an endless source, each result an object of 100 bytes; Python's allocated memory when "
+        "the source is no longer read, less that before. Each line is a buffer",
         {"held": "{:,.0f}", "MB": "{:.2f}", "bytes/record": "{:,.0f}"},
         name="scale of memory",
     )
@@ -109,17 +110,17 @@ def _memory(*, quick: bool, on_step: Callable[[], object]) -> Section:
 
 
 async def _held(buffer: int) -> tuple[int, int]:
-    """Records taken from the source, and bytes, when nothing moves any more."""
+    """Records taken from the source, and bytes, once every task is blocked."""
     taken = 0
 
     def numbers() -> Iterator[int]:
         nonlocal taken
-        for taken in count(1):  # noqa: UP028 - what is taken is looked at from outside
+        for taken in count(1):  # noqa: UP028 - the variable is read from outside
             yield taken
 
     async def call(_: int) -> bytes:
         await trio.lowlevel.checkpoint()
-        return bytes(67)  # and 33 of Python's own
+        return bytes(67)  # plus Python's overhead of 33
 
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
@@ -135,7 +136,7 @@ def _cancellation(*, quick: bool, on_step: Callable[[], object]) -> Section:
     section = Section(
         f"Scale: cancelling {RUNNING:,} running calls",
         f"from the cancellation to the end of the operator's block, all calls unwound; {in_words(rounds)}. "
-        "Ratio to a nursery with as many sleeping tasks",
+        "Ratio to a nursery with the same number of sleeping tasks",
         {"seconds": "{:.3f}", "ratio": "{:.2f}"},
         name="cancellation",
     )

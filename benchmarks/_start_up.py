@@ -1,4 +1,4 @@
-"""The start-up: how long the first row of a small job takes in a worker process that has just been started."""
+"""Time to the only row of a job in a new worker process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import pandas_udf  # type: ignore[attr-defined]  # it is there
+from pyspark.sql.functions import pandas_udf  # type: ignore[attr-defined]  # exists at run time
 
 from udfs import async_pandas_udf, unordered_wait
 
@@ -21,13 +21,13 @@ from ._rounds import in_words, measure
 
 __all__ = ["start_up"]
 
-# A part of the environment of Spark's workers: another value is another process
+# Part of the environment of Spark's workers: another value starts another process
 OF_ENVIRONMENT = "spark.sql.execution.pandas.udf.buffer.size"
 SIZES = count(65_537)
 
 
 def plain(batches: Iterator[pd.Series]) -> Iterator[pd.Series]:
-    """The plainest pandas UDF."""
+    """The simplest pandas UDF."""
     yield from batches
 
 
@@ -36,7 +36,7 @@ async def identity(number: int) -> int:
 
 
 def start_up(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> Section:
-    """Seconds to the only row of a job, its worker process started anew each time; and of an import of pandas."""
+    """Seconds to the only row of a job, in a new worker process each time; and seconds of importing pandas."""
     rounds = 1 if quick else 11
     theirs: Any = pandas_udf(plain, "long")
     ours = async_pandas_udf(identity, "long", timeout=5.0)
@@ -51,8 +51,8 @@ def start_up(spark: SparkSession, *, quick: bool, on_step: Callable[[], object])
     contenders["a process that imports nothing"] = partial(_import, "sys")
     measured = measure(contenders, rounds, on_step, warm_up=not quick)
     section = Section(
-        "Start-up: the first row of a job of one row, in a new worker process",
-        f"wall time, {in_words(rounds)}; the session is warm, the worker's process is not there yet",
+        "Start-up: the only row of a job, in a new worker process",
+        f"wall time, {in_words(rounds)}; the session is warm, the worker process is new",
         {"milliseconds": "{:,.0f}"},
         name="start-up",
     )

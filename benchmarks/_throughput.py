@@ -1,4 +1,4 @@
-"""The throughput: what share of Little's law comes out when the latency, and not the CPU, is the limit."""
+"""Throughput as a share of Little's law, when latency and not the CPU is the limit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Measurement = Callable[[], "Rate | None"]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is measured, and for how many seconds on each clock."""
+    """The contenders of a section, and the seconds on each clock."""
 
     capacity: int
     virtual: float
@@ -46,11 +46,11 @@ BUFFERS = tuple(
     ours(f"ordered, buffer x {times}{note}", mode="ordered", buffer=100 * times)
     for times, note in ((1, " (as Flink)"), (10, ""), (30, ""), (50, ""))
 )
-# What Trio's own sleep costs, which is not what a service's answer costs: see `_timer`
+# Trio's own sleep costs more than the response of a service: see `_timer`
 SLEEPING = tuple(replace(each, name=f"{each.name}, on trio.sleep", backend=TRIO_SLEEP) for each in BASIC)
 PROCESSES = ((FLINK, "ordered"), (FLINK, "unordered"), (PYFLINK, "ordered"))
 SLOW = "aiostream, unordered (no timeout)"  # a second for a thousand calls
-# At a capacity of 100 the latencies repeat after 6.15 seconds: twice that is measured, so that the share is exact
+# At a capacity of 100 the latencies repeat after 6.15 seconds; twice that makes the share exact
 QUICK_PEERS = tuple(each for each in PEERS if each.name != SLOW)
 PLANS = (
     Plan(100, 12.0, 12.0, 2, (*BASIC, *BUFFERS, *PEERS), (*BASIC, *PEERS, *SLEEPING), PROCESSES),
@@ -72,7 +72,7 @@ QUICK_PLANS = (
 
 
 def throughput(*, quick: bool, on_step: Callable[[], object]) -> list[Section]:
-    """Results a second, as a share of capacity / mean latency, on a virtual clock and on the real one."""
+    """Results per second, as a share of capacity / mean latency, on a virtual and on the real clock."""
     return [_section(plan, on_step) for plan in (QUICK_PLANS if quick else PLANS)]
 
 
@@ -81,10 +81,10 @@ def _section(plan: Plan, on_step: Callable[[], object]) -> Section:
     section = Section(
         f"Throughput: 20 ms mean, 1 % at one second, capacity {plan.capacity:,}: Little's law allows {limit:,.0f}/s",
         f"results in {plan.virtual:g} virtual and {plan.real:g} real seconds, after {WARM_SECONDS:.1f} to warm up; "
-        f"on the real clock {in_words(plan.rounds)}. The virtual clock shows the schedule alone, the real one the CPU "
-        "too: the bare worker loop says what this machine can. The bare loop, asyncio by hand and PyFlink are counted "
-        "at the end of a call, the others where a result is received. Calls are those of a whole round. On Trio a "
-        "latency is an entry in a timer, as on asyncio: `trio.sleep` costs several times as much, see the last lines",
+        f"on the real clock {in_words(plan.rounds)}. The virtual clock shows the schedule alone, the real one "
+        "includes the CPU: the bare worker loop shows the limit of this machine. The bare loop, asyncio by hand and "
+        "PyFlink count the end of a call, the others a received result. Calls are those of a whole round. On Trio a "
+        "latency is an entry in a timer, as on asyncio; `trio.sleep` costs several times as much, see the last lines",
         FORMATS,
         name=f"throughput {plan.capacity}",
     )
@@ -112,12 +112,12 @@ def _real_rates(plan: Plan, notes: dict[str, str], on_step: Callable[[], object]
             child, notes[name] = children[engine.name]
             if child is not None:
                 job = ("latency", mode, plan.capacity, WARM_SECONDS, plan.real)
-                measurements[name] = partial(_asked, child, job, name, notes)
+                measurements[name] = partial(_requested, child, job, name, notes)
         return alternate(measurements, plan.rounds, on_step, warm_up=False)
 
 
 def _started(stack: ExitStack, engine: Engine) -> tuple[Child | None, str]:
-    """The engine's process, which is ready before the first round; or why there is none."""
+    """The engine's process, ready before the first round, or None and the reason."""
     if missing := engine.missing():
         return None, missing
     try:
@@ -126,16 +126,16 @@ def _started(stack: ExitStack, engine: Engine) -> tuple[Child | None, str]:
         return None, f"failed: {error}"
 
 
-def _asked(child: Child, job: tuple[object, ...], name: str, notes: dict[str, str]) -> Rate | None:
+def _requested(child: Child, job: tuple[object, ...], name: str, notes: dict[str, str]) -> Rate | None:
     if notes[name]:
-        return None  # it has failed before
+        return None  # failed in an earlier round
     try:
-        said = child.ask(*job).said
+        content = child.request(*job).content
     except ChildError as error:
         notes[name] = f"failed: {error}"
         return None
     *_, seconds = job
-    return Rate(said["results"] / seconds, said["calls"], said["peak"])
+    return Rate(content["results"] / seconds, content["calls"], content["peak"])
 
 
 def _line(name: str, note: str, limit: float, schedule: Rate | None, rates: list[Rate | None]) -> Line:

@@ -1,7 +1,7 @@
-"""A timer: what stands in for a service's latency on Trio, at the price that `asyncio.sleep` has on asyncio.
+"""A timer that simulates the latency of a service on Trio, at the cost of `asyncio.sleep` on asyncio.
 
-`trio.sleep` opens a cancel scope, has it cancelled and catches the cancellation: some 50 μs, where `asyncio.sleep`
-takes 11 μs. At 30,000 calls a second that alone is more than a processor has, and a stand-in is not what is measured.
+`trio.sleep` opens a cancel scope, cancels it and catches the cancellation, which takes about 50 μs; `asyncio.sleep`
+takes 11 μs. At 30,000 calls per second that alone would exceed one processor, and the simulation is not the subject.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["sleep"]
 
 
 class _Alarm:
-    """A task to be woken, unless it was cancelled first."""
+    """A task to wake, unless it is cancelled first."""
 
     __slots__ = ("task",)
 
@@ -29,7 +29,7 @@ class _Alarm:
 
 
 class _Timer:
-    """Wakes sleepers in the order of their time. One task does so, in one cancel scope for all that wake together."""
+    """Wakes tasks in the order of their times, in one task with one cancel scope per instant."""
 
     def __init__(self) -> None:
         self._alarms: list[tuple[float, int, _Alarm]] = []
@@ -64,7 +64,7 @@ _TIMER: RunVar[_Timer] = RunVar("timer")
 
 
 async def sleep(seconds: float) -> None:
-    """Sleep, as `trio.sleep` does; on a virtual clock too."""
+    """Sleep like `trio.sleep`, also on a virtual clock."""
     try:
         timer = _TIMER.get()
     except LookupError:

@@ -1,4 +1,4 @@
-"""The window: how many results come within some seconds, a while after the first call."""
+"""Counts the results within a window of time that starts some time after the first call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WARM_SECONDS = 1.5  # longer than the longest call
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Results a second, the calls that were made, and the most that were in flight."""
+    """Results per second, the number of calls, and the peak in flight."""
 
     results: float
     calls: int
@@ -25,7 +25,7 @@ class Rate:
 
 
 def rate(contender: Contender, capacity: int, seconds: float, *, is_virtual: bool = False) -> Rate:
-    """What the contender makes of calls with a latency, on a virtual clock or on the real one."""
+    """The contender's rate with latencies, on a virtual or on the real clock."""
     window = _Window(seconds)
     backend = contender.backend
     backend.run(backend.limited, window.run, contender, capacity, is_virtual=is_virtual)
@@ -40,7 +40,7 @@ class _Window:
     began: float | None = None
 
     async def run(self, contender: Contender, capacity: int, stop_at: Callable[[float], object]) -> None:
-        """Have the contender make more calls than it can, until the time is over."""
+        """Let the contender make calls until the time is over."""
         backend = contender.backend
 
         async def call(number: int) -> None:

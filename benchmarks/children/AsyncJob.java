@@ -23,10 +23,10 @@ import org.apache.flink.streaming.api.functions.async.RichAsyncFunction;
 import org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink;
 
 /**
- * Flink's own operator: a job for each line of standard input, and a line of JSON for each job. See ../_serving.py.
+ * Flink's own operator: a job for each line of standard input, and a line of JSON for each job. See serving.py.
  *
- * <p>Everything runs in this process, so what the job counts is static. A call is completed by a timer's thread: at
- * once where it has no latency, which is the turn of the scheduler that the others make.
+ * <p>Everything runs in this process, so the counters are static. A timer's thread completes each call: at once if it has
+ * no latency, which corresponds to the checkpoint of the other contenders.
  */
 public final class AsyncJob {
     private static final long TIMEOUT_SECONDS = 5;
@@ -48,8 +48,8 @@ public final class AsyncJob {
         for (String line = requests.readLine(); line != null; line = requests.readLine()) {
             String[] words = line.split(" ");
             int capacity = Integer.parseInt(words[2]);
-            if (words[0].equals("turn")) {
-                turns(words[1], capacity, Long.parseLong(words[3]));
+            if (words[0].equals("checkpoint")) {
+                immediate(words[1], capacity, Long.parseLong(words[3]));
             } else {
                 latent(words[1], capacity, Double.parseDouble(words[3]), Double.parseDouble(words[4]));
             }
@@ -57,12 +57,12 @@ public final class AsyncJob {
         System.exit(0);
     }
 
-    private static void turns(String mode, int capacity, long elements) throws Exception {
+    private static void immediate(String mode, int capacity, long elements) throws Exception {
         prepare(false);
         warm = end = Long.MAX_VALUE;
         long began = System.nanoTime();
         environment(mode, capacity, elements).execute();
-        answer((System.nanoTime() - began) / 1e9);
+        reply((System.nanoTime() - began) / 1e9);
     }
 
     private static void latent(String mode, int capacity, double warmSeconds, double seconds) throws Exception {
@@ -77,7 +77,7 @@ public final class AsyncJob {
         warm = first + (long) (warmSeconds * 1e9);
         Thread.sleep((long) ((warmSeconds + seconds) * 1e3) + 50);
         job.cancel().get();
-        answer(seconds);
+        reply(seconds);
     }
 
     private static void prepare(boolean withLatency) {
@@ -88,7 +88,7 @@ public final class AsyncJob {
         results = 0;
     }
 
-    private static void answer(double seconds) {
+    private static void reply(double seconds) {
         System.out.println(String.format(Locale.ROOT,
             "{\"wall\": %f, \"calls\": %d, \"peak\": %d, \"results\": %d}", seconds, CALLS.get(), PEAK.get(), results));
     }

@@ -1,5 +1,5 @@
-"""Peers that need a process, and mostly an environment, of their own: these files run there, not here.
+"""Peers in processes, and mostly environments, of their own; these files run there.
 
-`with_*.py` are run by the interpreter of `.bench/<peer>`, and `AsyncJob.java` by the machine's Java: they import
-nothing of this project but `serving`, which lies beside them.
+The interpreter of `.bench/<peer>` runs `with_*.py`, and the machine's Java runs `AsyncJob.java`. They import nothing of
+this project except `serving` in the same folder.
 """

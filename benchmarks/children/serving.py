@@ -1,12 +1,11 @@
-"""Serving: a child answers each line of standard input with a line of JSON.
+"""The protocol of a child: one line of JSON for each line of standard input.
 
-    turn <mode> <capacity> <elements>                  all elements, one turn of the scheduler for each
-    latency <mode> <capacity> <warm> <seconds>         an endless job, stopped when these seconds have passed
+    checkpoint <mode> <capacity> <elements>            all elements, one checkpoint each
+    latency <mode> <capacity> <warm> <seconds>         an endless job, stopped after `warm` + `seconds`
 
-The mode is "ordered" or "unordered". An answer has `calls` and `peak` (most in flight at once) and, of a
-latency, `results`: how many came within `seconds`, `warm` seconds after the first call. The first line,
-`{"ready": true}`, is not asked for. The latencies are in the file that the first
-argument names: seconds, one a line.
+The mode is "ordered" or "unordered". A reply has `calls` and `peak` (in flight at once). The reply to `latency` also
+has `results`: those received within `seconds`, `warm` seconds after the first call. Before any request, the child
+writes `{"ready": true}`. The first argument names a file with the latencies: seconds, one per line.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ Job = Callable[..., "dict[str, Any]"]
 
 
 def serve(jobs: dict[str, Job]) -> None:
-    """Answer until the input ends. What libraries print goes to standard error."""
-    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
+    """Reply until the input ends. Output of libraries goes to standard error."""
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as replies:
         os.dup2(2, 1)
-        print(json.dumps({"ready": True}), file=answers, flush=True)
+        print(json.dumps({"ready": True}), file=replies, flush=True)
         for line in sys.stdin:
             what, mode, capacity, *numbers = line.split()
             found = jobs[what](mode, int(capacity), *map(float, numbers))
-            print(json.dumps(found), file=answers, flush=True)
+            print(json.dumps(found), file=replies, flush=True)
 
 
 def latencies() -> list[float]:
-    """Seconds, by call."""
+    """The latencies by call, in seconds."""
     return [float(line) for line in Path(sys.argv[1]).read_text(encoding="utf-8").split()]

@@ -1,4 +1,4 @@
-"""Daft: an async function as a UDF of a column. Its limit counts batches, and it has no timeout."""
+"""Daft: an async function as a column UDF. Its limit counts batches, and it has no timeout."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import daft
 from serving import serve
 
 
-def turn(_: str, capacity: int, elements: float) -> dict[str, Any]:
+def checkpoint(_: str, capacity: int, elements: float) -> dict[str, Any]:
     running = calls = peak = 0
 
     @daft.func(max_concurrency=capacity)
@@ -28,4 +28,4 @@ def turn(_: str, capacity: int, elements: float) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    serve({"turn": turn})
+    serve({"checkpoint": checkpoint})

@@ -10,7 +10,7 @@ from pathway.internals.parse_graph import G
 from serving import serve
 
 
-def turn(_: str, capacity: int, elements: float) -> dict[str, Any]:
+def checkpoint(_: str, capacity: int, elements: float) -> dict[str, Any]:
     running = calls = peak = 0
 
     async def call(number: int) -> int:
@@ -22,7 +22,7 @@ def turn(_: str, capacity: int, elements: float) -> dict[str, Any]:
         running -= 1
         return number
 
-    G.clear()  # of the job before
+    G.clear()  # remove the previous job
     udf = pathway.udf(call, executor=pathway.udfs.async_executor(capacity=capacity, timeout=5.0))
     rows = [(number,) for number in range(int(elements))]
     numbers = pathway.debug.table_from_rows(pathway.schema_from_types(number=int), rows)
@@ -32,4 +32,4 @@ def turn(_: str, capacity: int, elements: float) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    serve({"turn": turn})
+    serve({"checkpoint": checkpoint})

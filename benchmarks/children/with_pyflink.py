@@ -1,4 +1,4 @@
-"""PyFlink: its AsyncDataStream. The function runs in a worker process, which counts and leaves a file."""
+"""PyFlink: its AsyncDataStream. The function runs in a worker process, which writes its counts to a file."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ ENDLESS = 1_000_000_000
 
 
 class Counting(AsyncFunction):
-    """Leaves what it has counted."""
+    """Counts calls, and writes the counts to a file."""
 
     def __init__(self, path: Path) -> None:
         self.path = str(path)
 
     def open(self, _: Any) -> None:
         self.running = self.calls = self.peak = self.results = 0
-        self.has_left = False
+        self.is_written = False
 
-    def leave(self) -> None:
+    def write(self) -> None:
         counted = {"calls": self.calls, "peak": self.peak, "results": self.results}
         part = Path(self.path + ".part")
         part.write_text(json.dumps(counted), encoding="utf-8")
         part.replace(self.path)
-        self.has_left = True
+        self.is_written = True
 
     async def async_invoke(self, number: int) -> list[int]:
         self.calls += 1
@@ -50,12 +50,12 @@ class Counting(AsyncFunction):
         await asyncio.sleep(0)
 
 
-class Turning(Counting):
+class Immediate(Counting):
     def close(self) -> None:
-        self.leave()
+        self.write()
 
 
-class Waiting(Counting):
+class WithLatency(Counting):
     def __init__(self, path: Path, warm: float, seconds: float) -> None:
         super().__init__(path)
         self.latencies = latencies()
@@ -69,8 +69,8 @@ class Waiting(Counting):
         since = time.monotonic() - self.began - self.warm
         if 0 <= since < self.seconds:
             self.results += 1
-        elif since >= self.seconds and not self.has_left:
-            self.leave()
+        elif since >= self.seconds and not self.is_written:
+            self.write()
 
 
 def called(function: Counting, mode: str, capacity: int, elements: int) -> StreamExecutionEnvironment:
@@ -86,17 +86,17 @@ def called(function: Counting, mode: str, capacity: int, elements: int) -> Strea
     return environment
 
 
-def turn(mode: str, capacity: int, elements: float) -> dict[str, Any]:
+def checkpoint(mode: str, capacity: int, elements: float) -> dict[str, Any]:
     with TemporaryDirectory() as folder:
         path = Path(folder, "counted")
-        called(Turning(path), mode, capacity, int(elements)).execute()
+        called(Immediate(path), mode, capacity, int(elements)).execute()
         return json.loads(path.read_text(encoding="utf-8"))
 
 
 def latency(mode: str, capacity: int, warm: float, seconds: float) -> dict[str, Any]:
     with TemporaryDirectory() as folder:
         path = Path(folder, "counted")
-        job = called(Waiting(path, warm, seconds), mode, capacity, ENDLESS).execute_async()
+        job = called(WithLatency(path, warm, seconds), mode, capacity, ENDLESS).execute_async()
         while not path.exists():
             time.sleep(0.05)
         job.cancel().result()
@@ -104,4 +104,4 @@ def latency(mode: str, capacity: int, warm: float, seconds: float) -> dict[str, 
 
 
 if __name__ == "__main__":
-    serve({"turn": turn, "latency": latency})
+    serve({"checkpoint": checkpoint, "latency": latency})

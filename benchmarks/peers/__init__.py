@@ -1,4 +1,4 @@
-"""The peers that run in this process: what people use today for the same. A file for each."""
+"""Alternatives that run in this process, one file each."""
 
 from __future__ import annotations
 

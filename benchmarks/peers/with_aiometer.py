@@ -1,4 +1,4 @@
-"""aiometer, on Trio: neither a timeout nor an order."""
+"""aiometer on Trio: no timeout, no order."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ __all__ = ["amap"]
 
 
 async def amap(call: Call, elements: int, capacity: int, _: float, received: Received) -> None:
-    """All calls, each result as it is there."""
-    import aiometer  # noqa: PLC0415 - perhaps not there
+    """All calls, with results in completion order."""
+    import aiometer  # noqa: PLC0415 - optional
 
     async with aiometer.amap(call, range(elements), max_at_once=capacity) as results:
         async for _ in results:

@@ -11,7 +11,7 @@ __all__ = ["gather"]
 
 
 async def gather(call: Call, elements: int, capacity: int, seconds: float, _: Received) -> None:
-    """All calls; the results come when the last one is there."""
+    """All calls; the results arrive together at the end."""
     slots = asyncio.Semaphore(capacity)
 
     async def one(number: int) -> Any:

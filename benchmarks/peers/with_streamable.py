@@ -1,4 +1,4 @@
-"""streamable, on asyncio: no timeout."""
+"""streamable on asyncio: no timeout."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ __all__ = ["streamed"]
 
 
 def streamed(*, as_completed: bool) -> Loop:
-    """Its `map` with a concurrency, in this order."""
+    """Its `map` with a concurrency."""
 
     async def loop(call: Call, elements: int, capacity: int, _: float, received: Received) -> None:
-        import streamable  # noqa: PLC0415 - perhaps not there
+        import streamable  # noqa: PLC0415 - optional
 
         results = streamable.stream(range(elements)).map(call, concurrency=capacity, as_completed=as_completed)
         async for _ in results:

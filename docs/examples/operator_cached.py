@@ -3,11 +3,11 @@ import trio
 from trio_asyncio_io import ordered_wait
 from trio_asyncio_io.policies import cached, single_flight
 
-asked = []
+calls = []
 
 
 async def fetch(code):
-    asked.append(code)
+    calls.append(code)
     await trio.sleep(0.1)
     return code.upper()
 
@@ -15,7 +15,7 @@ async def fetch(code):
 async def main():
     lookup = cached(single_flight(fetch), size=1_000, ttl=60.0)
     async with ordered_wait(["a", "b", "a", "a"], lookup, timeout=5.0) as results:
-        print([result async for result in results], "of", sorted(asked))
+        print([result async for result in results], "of", sorted(calls))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ async def square(number):
     return number * number
 
 
-async def job(folder, dies_after=None):
+async def job(folder, stop_after=None):
     async with SQLiteStore(folder / "job.sqlite") as store:
         start = await store.load("squares") or Checkpoint(Snapshot(), position=0)
         source = itertools.islice(range(100), start.snapshot.taken, None)
@@ -22,7 +22,7 @@ async def job(folder, dies_after=None):
             output.seek(output.truncate(start.position))
 
             async def commit():
-                # Snapshot and position belong together: no await between them
+                # No await between these two, because they belong together
                 snapshot, position = results.snapshot(), output.tell()
                 output.flush()
                 await trio.to_thread.run_sync(os.fsync, output.fileno())
@@ -35,8 +35,8 @@ async def job(folder, dies_after=None):
                 async for result in results:
                     output.write(b"%d\n" % result)
                     received += 1
-                    if received == dies_after:
-                        return  # in this example, in place of a kill
+                    if received == stop_after:
+                        return  # simulates a kill
                     if received % 10 == 0:
                         await commit()
                 await commit()

@@ -12,8 +12,8 @@ async def main():
         [2, 0, 4], reciprocal, timeout=5.0, on_error="dead_letter"
     ) as results:
         print([result async for result in results])
-        async for letter in results.dead_letters:
-            print(letter.element, repr(letter.error), "attempts:", letter.attempts)
+        async for dead in results.dead_letters:
+            print(dead.element, repr(dead.error), "attempts:", dead.attempts)
 
 
 if __name__ == "__main__":

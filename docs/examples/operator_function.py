@@ -11,7 +11,7 @@ class Lookup(AsyncFunction[str, int]):
         await trio.sleep(0.1)
         return self.table[value]
 
-    async def timeout(self, value):  # what `on_timeout` is for a callable
+    async def timeout(self, value):  # same as `on_timeout` of a callable
         return -1
 
     async def close(self):

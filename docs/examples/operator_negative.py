@@ -3,11 +3,11 @@ import trio
 from trio_asyncio_io import ordered_wait
 from trio_asyncio_io.policies import cached
 
-asked = []
+calls = []
 
 
 async def find(code):
-    asked.append(code)
+    calls.append(code)
     if not code.isalpha():
         raise KeyError(code)
 
@@ -17,7 +17,7 @@ async def main():
     async with ordered_wait(
         ["a", "1", "1", "a"], lookup, timeout=5.0, capacity=1, on_error="skip"
     ) as results:
-        print([result async for result in results], "of", asked)
+        print([result async for result in results], "of", calls)
 
 
 if __name__ == "__main__":

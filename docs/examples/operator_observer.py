@@ -5,7 +5,7 @@ from trio_asyncio_io import FixedDelay, Observer, ordered_wait, transient
 from trio_asyncio_io.testing import Scripted, Step, fails_first
 
 
-class Diary(Observer):
+class PrintingObserver(Observer):
     def started(self, sequence, element):
         print(f"{trio.current_time():.1f} {element} starts")
 
@@ -22,7 +22,7 @@ async def main():
     lookup = Scripted({"b": b}, default=Step(0.3))
     retry = FixedDelay(3, 1.0, retry_on=transient)
     async with ordered_wait(
-        "ab", lookup, timeout=5.0, retry=retry, observer=Diary()
+        "ab", lookup, timeout=5.0, retry=retry, observer=PrintingObserver()
     ) as results:
         async for _ in results:
             pass

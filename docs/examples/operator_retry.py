@@ -14,7 +14,7 @@ async def main():
             return response.raise_for_status().status_code
 
         retry = ExponentialBackoff(4, initial=0.05, maximum=1.0, retry_on=transient)
-        paths = ["/flaky/1", "/flaky/2", "/busy/1"]  # 503, 503 and 429 at first
+        paths = ["/flaky/1", "/flaky/2", "/busy/1"]  # first 503, 503 and 429
         async with ordered_wait(paths, call, timeout=5.0, retry=retry) as results:
             print([result async for result in results])
             print(results.statistics().retried, "retried")

@@ -13,11 +13,11 @@ class BusyError(Exception):
 
 async def main():
     script = Scripted({"a": [Step(math.inf), Step(error=BusyError), Step(0.5)]})
-    asked = Recorder(script)
+    recorder = Recorder(script)
     retry = FixedDelay(3, 0.1, attempt_timeout=1.0, retry_on=transient)
-    async with ordered_wait(["a"], asked, timeout=10.0, retry=retry) as results:
+    async with ordered_wait(["a"], recorder, timeout=10.0, retry=retry) as results:
         print([result async for result in results])
-        print([round(call.started, 1) for call in asked.calls])
+        print([round(call.started, 1) for call in recorder.calls])
 
 
 if __name__ == "__main__":

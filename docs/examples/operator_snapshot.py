@@ -32,7 +32,7 @@ async def second_run(numbers, saved):
 
 
 async def main():
-    # Elements that were accepted are gone from this iterator. They are in the snapshot
+    # Accepted elements are no longer in this iterator, but in the snapshot
     numbers = iter(range(20))
     received, saved = await first_run(numbers)
     print("stopped with", received)

@@ -17,7 +17,7 @@ async def main():
         first = [await results.receive() for _ in range(6)]
         saved = results.snapshot()
 
-    # A file would be read on from its line, a topic from its offset
+    # A file would continue at its line, a topic at its offset
     others = islice(numbers, saved.taken, None)
     async with ordered_wait(others, double, timeout=5.0, restore=saved) as results:
         rest = [result async for result in results]

@@ -28,7 +28,7 @@ def main():
     )
     schema = "temp double, wind_speed double"  # the new columns
 
-    # Whole rows, each as soon as its result is there
+    # Whole rows, each as soon as it has its result
     enriched = unordered_wait(
         flights,
         Weather(),
@@ -37,11 +37,11 @@ def main():
         capacity=100,
         timeout=5.0,
         retry=ExponentialBackoff(3, initial=0.1, maximum=1.0, retry_on=transient),
-        on_error="column",  # dead letters are a filter away
+        on_error="column",  # failed rows get a struct with the error
     )
     enriched.select("origin", "temp", "error.type").orderBy("origin").show()
 
-    # A column, each value at its row
+    # A column, each value in its own row
     weather = async_pandas_udf(Weather(), f"struct<{schema}>", timeout=5.0)
     newark = flights.where("origin = 'EWR'")
     newark.select("origin", weather("origin", "time_hour").temp.alias("temp")).show()

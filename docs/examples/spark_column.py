@@ -7,7 +7,7 @@ from udfs import async_pandas_udf
 
 @async_pandas_udf("struct<temp double, wind double>", capacity=100, timeout=5.0)
 async def weather_at(origin, time_hour):
-    await trio.sleep(0.01)  # here one calls a service
+    await trio.sleep(0.01)  # call a service here
     return {"temp": 39.0, "wind": 10.4}
 
 

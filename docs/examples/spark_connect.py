@@ -13,7 +13,7 @@ from udfs import ordered_wait
 
 
 async def weather(origin):
-    await trio.sleep(0.01)  # here one calls a service
+    await trio.sleep(0.01)  # call a service here
     return 39.0
 
 
@@ -36,7 +36,7 @@ def send_the_packages(spark):
 
 
 def main():
-    spark = SparkSession.builder.getOrCreate()  # what SPARK_REMOTE names
+    spark = SparkSession.builder.getOrCreate()  # the server of SPARK_REMOTE
     send_the_packages(spark)
     flights = spark.createDataFrame([("EWR",), ("JFK",)], "origin string")
     enrich(flights)

@@ -13,7 +13,7 @@ from udfs.http import client
 
 class Weather(AsyncFunction):
     def __init__(self, url):
-        self.url = url  # what is captured is pickled
+        self.url = url  # attributes are pickled
 
     async def open(self):  # once per Python worker process
         self.http = client(base_url=self.url)
@@ -38,7 +38,7 @@ def one_client_per_worker(flights):
 
 
 async def weather_of_many(places):  # [("EWR", "2013-01-01T10:00:00Z"), ...]
-    await trio.sleep(0.01)  # here one calls a service, once for all of them
+    await trio.sleep(0.01)  # call a service here, once for all places
     return [39.0 for origin, time_hour in places]
 
 
@@ -55,14 +55,14 @@ def many_rows_in_one_call(flights):
     print([row.temp for row in found.collect()])
 
 
-async def of_asyncio(origin):
+async def lowered(origin):
     await asyncio.sleep(0.01)
     return origin.lower()
 
 
 def asyncio_function(flights):
     lower = ordered_wait(
-        flights, from_asyncio(of_asyncio), "code string", inputs=["origin"], timeout=5.0
+        flights, from_asyncio(lowered), "code string", inputs=["origin"], timeout=5.0
     )
     print([row.code for row in lower.collect()])
 

@@ -6,7 +6,7 @@ from udfs import keyed_wait, ordered_wait, unordered_wait
 
 
 async def weather(origin, time_hour):
-    await trio.sleep(0.01)  # here one calls a service
+    await trio.sleep(0.01)  # call a service here
     return {"temp": 39.0, "wind": 10.4}
 
 
@@ -15,7 +15,7 @@ def whole_rows(flights):
         flights,
         weather,
         "temp double, wind double",  # the new columns
-        inputs=["origin", "time_hour"],  # what the function is called with
+        inputs=["origin", "time_hour"],  # the arguments of the function
         capacity=100,
         timeout=5.0,
     )

@@ -7,7 +7,7 @@ from udfs import CarryOver, ordered_wait, unordered_wait
 
 
 async def weather(origin):
-    await trio.sleep(0.01)  # here one calls a service
+    await trio.sleep(0.01)  # call a service here
     return 39.0
 
 
@@ -32,7 +32,7 @@ class SometimesSlow:
         seen = trio.Path(self.folder, origin)
         if origin == "JFK" and not await seen.exists():
             await seen.touch()
-            await trio.sleep(3600)  # a straggler: the same call again is quick
+            await trio.sleep(3600)  # a straggler; a second call is quick
         return f"weather at {origin}"
 
 
@@ -41,7 +41,7 @@ def carry_over(spark, flights, incoming, scratch):
         "spark.sql.streaming.stateStore.providerClass",
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     )
-    spark.conf.set("spark.sql.shuffle.partitions", 2)  # as many as there are slots
+    spark.conf.set("spark.sql.shuffle.partitions", 2)  # the number of task slots
 
     stream = spark.readStream.schema(flights.schema).json(incoming)
     query = (

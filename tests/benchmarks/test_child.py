@@ -17,7 +17,7 @@ import os, subprocess, sys, time
 sys.path.insert(0, sys.argv[1])
 from serving import serve
 
-def turn(mode, capacity, elements):
+def checkpoint(mode, capacity, elements):
     print("a library's own words")
     return {"mode": mode, "calls": int(elements), "peak": capacity}
 
@@ -31,7 +31,7 @@ def fail(mode, capacity):
 def spawn(mode, capacity):
     return {"pid": subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]).pid}
 
-serve({"turn": turn, "burn": burn, "fail": fail, "spawn": spawn})
+serve({"checkpoint": checkpoint, "burn": burn, "fail": fail, "spawn": spawn})
 """
 
 
@@ -45,14 +45,14 @@ def command(tmp_path: Path) -> list[str | Path]:
 def test_it_answers_each_question(command: list[str | Path]) -> None:
     with start(command) as child:
         for elements in (3, 4):
-            answer = child.ask("turn", "ordered", 100, elements)
-            assert answer.said == {"mode": "ordered", "calls": elements, "peak": 100}
+            answer = child.request("checkpoint", "ordered", 100, elements)
+            assert answer.content == {"mode": "ordered", "calls": elements, "peak": 100}
             assert answer.wall > 0
 
 
 def test_the_cpu_time_of_its_processes_counts_where_the_kernel_tells_it(command: list[str | Path]) -> None:
     with start(command) as child:
-        answer = child.ask("burn", "ordered", 1, 0.3)
+        answer = child.request("burn", "ordered", 1, 0.3)
     if Path("/proc/self/stat").exists():
         assert answer.cpu is not None
         assert answer.cpu >= 0.25
@@ -62,15 +62,15 @@ def test_the_cpu_time_of_its_processes_counts_where_the_kernel_tells_it(command:
 
 def test_its_error_is_its_last_word(command: list[str | Path]) -> None:
     with start(command) as child:
-        with pytest.raises(ChildError, match="it has ended: RuntimeError: no such luck"):
-            child.ask("fail", "ordered", 1)
+        with pytest.raises(ChildError, match="the process has ended: RuntimeError: no such luck"):
+            child.request("fail", "ordered", 1)
         with pytest.raises(ChildError):
-            child.ask("turn", "ordered", 1, 1)
+            child.request("checkpoint", "ordered", 1, 1)
 
 
 def test_a_child_that_does_not_start_says_why() -> None:
     with (
-        pytest.raises(ChildError, match="it has ended: nothing here"),
+        pytest.raises(ChildError, match="the process has ended: nothing here"),
         start([sys.executable, "-c", "raise SystemExit('nothing here')"]),
     ):
         pass
@@ -78,7 +78,7 @@ def test_a_child_that_does_not_start_says_why() -> None:
 
 def test_its_processes_end_with_it(command: list[str | Path]) -> None:
     with start(command) as child:
-        pid = child.ask("spawn", "ordered", 1).said["pid"]
+        pid = child.request("spawn", "ordered", 1).content["pid"]
     wait_until(lambda: not _is_alive(pid))
 
 

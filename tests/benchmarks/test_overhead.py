@@ -40,7 +40,7 @@ def test_a_peer_that_is_not_there_has_its_line() -> None:
 
 
 def test_calls_that_do_not_suspend_are_never_two_at_once() -> None:
-    gauge = counted(ours("ordered"), _overhead.no_turn, 50)
+    gauge = counted(ours("ordered"), _overhead.no_checkpoint, 50)
     assert (gauge.calls, gauge.peak) == (50, 1)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks import _processes
-from benchmarks._child import Answer, Child, start
+from benchmarks._child import Child, Reply, start
 from benchmarks._engines import Engine, engine_versions
 
 NOT_INSTALLED = "not installed: just bench-setup"
@@ -20,9 +20,9 @@ NOT_INSTALLED = "not installed: just bench-setup"
 class StandIn:
     """A child of which it is known what each job takes: 50 ms, and 100 μs more for each element."""
 
-    def ask(self, _what: str, _mode: str, capacity: int, elements: float) -> Answer:
+    def request(self, _what: str, _mode: str, capacity: int, elements: float) -> Reply:
         said = {"calls": 2 * int(elements), "peak": 7 * capacity}
-        return Answer(0.05 + elements * 100e-6, 0.02 + elements * 30e-6, said)
+        return Reply(0.05 + elements * 100e-6, 0.02 + elements * 30e-6, said)
 
 
 @contextmanager
@@ -53,7 +53,7 @@ def test_each_engine_has_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     assert line.values["CPU μs"] == pytest.approx(30)
     assert line.values["start, s"] == pytest.approx(0.05)
     assert section.lines[4].note == NOT_INSTALLED
-    assert section.lines[5].note == "failed: it has ended: out of order"
+    assert section.lines[5].note == "failed: the process has ended: out of order"
 
 
 def test_no_engine_is_installed_in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ def test_a_number_that_the_report_lacks_is_an_error(report: Report, place: str) 
         filled(f"<!--figure: {place}-->1<!--/figure-->", report)
 
 
-@pytest.mark.parametrize("page", ["README.md", *(f"docs/{path.name}" for path in sorted(DOCS.glob("*.md")))])
+@pytest.mark.parametrize("page", ["README.md", *(str(path.relative_to(ROOT)) for path in sorted(DOCS.rglob("*.md")))])
 def test_the_numbers_of_every_page_are_those_of_the_report(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     assert filled(text, Report.read(DOCS / "benchmarks.json")) == text

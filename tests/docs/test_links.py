@@ -8,9 +8,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [page for folder in (".", "docs", "docs/changelog.d") for page in sorted((ROOT / folder).glob("*.md"))]
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
+PAGES = [*sorted(ROOT.glob("*.md")), *DOCS]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def path_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
 
 
 def anchors(page: Path) -> set[str]:
@@ -31,12 +36,12 @@ def broken_links(page: Path) -> list[str]:
     return broken
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=path_of)
 def test_every_link_leads_somewhere(page: Path) -> None:
     assert broken_links(page) == []
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", DOCS, ids=path_of)
 def test_no_link_of_a_page_leaves_the_documentation(page: Path) -> None:
     """A site is made of `docs` alone."""
     links = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if "://" not in link]

@@ -17,7 +17,10 @@ from udfs import CarryOver
 from udfs.demo import __main__ as demo
 
 WITH_EXAMPLES = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("index", "operator", "spark"))]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *(page for folder in ("docs", "docs/decisions") for page in sorted((ROOT / folder).glob("*.md"))),
+]
 INCLUDED = re.compile(r"<!-- \[\[\[cog example\((.*?)\)\]\]\] -->\n(.*?)<!-- \[\[\[end\]\]\] -->\n", re.DOTALL)
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 WIDTH = 88
@@ -34,7 +37,7 @@ def test_no_page_shows_an_outdated_example() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_all_python_of_a_page_is_included_from_a_script(page: Path) -> None:
     by_hand = INCLUDED.sub("", text_of(page))
     assert [body for language, body in FENCE.findall(by_hand) if language == "python"] == []
@@ -45,13 +48,13 @@ def test_every_script_is_in_a_page() -> None:
     assert shown == {path.name for path in (ROOT / "docs" / "examples").glob("*.py")}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_no_line_of_python_is_too_wide_for_a_page(page: Path) -> None:
     bodies = [body for language, body in FENCE.findall(text_of(page)) if language == "python"]
     assert [line for body in bodies for line in body.splitlines() if len(line) > WIDTH] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_names_only_documents_that_are_there(page: Path) -> None:
     documents = {path.name for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]}
     assert set(re.findall(r"[\w-]+\.md\b", text_of(page))) - documents == set()
