@@ -132,9 +132,11 @@ async def run(operator: Any) -> None:
             pass
 
 
-async def test_an_invocation_that_completes_is_a_span(wait: Any, backend: Backend, autojump_clock: MockClock) -> None:
+async def test_an_invocation_that_completes_is_a_span(
+    async_wait: Any, backend: Backend, autojump_clock: MockClock
+) -> None:
     observer = backend.observer()
-    await run(wait("ab", Scripted(default=Step(1.0)), timeout=5.0, observer=observer))
+    await run(async_wait("ab", Scripted(default=Step(1.0)), timeout=5.0, observer=observer))
     spans = sorted(backend.spans(), key=lambda span: attributes_of(span)["sequence"])
     assert [attributes_of(span) for span in spans] == [
         {"operator": "lookup", "sequence": sequence, "outcome": "completed", "attempts": 1} for sequence in (0, 1)
@@ -145,14 +147,16 @@ async def test_an_invocation_that_completes_is_a_span(wait: Any, backend: Backen
     assert_nothing_left(backend, observer)
 
 
-async def test_what_the_function_traces_is_a_child(wait: Any, backend: Backend, autojump_clock: MockClock) -> None:
+async def test_what_the_function_traces_is_a_child(
+    async_wait: Any, backend: Backend, autojump_clock: MockClock
+) -> None:
     async def function(value: str) -> str:
         with backend.tracer.start_as_current_span("request", attributes={"asked": value}):
             await trio.sleep(1.0)
         return value
 
     observer = backend.observer(describe=str)
-    await run(wait("abc", function, capacity=2, timeout=5.0, observer=observer))
+    await run(async_wait("abc", function, capacity=2, timeout=5.0, observer=observer))
     parents = {span.context.span_id: attributes_of(span)["element"] for span in backend.spans()}
     assert {parents[span.parent.span_id]: span.attributes["asked"] for span in backend.spans("request")} == {
         "a": "a",
@@ -162,19 +166,21 @@ async def test_what_the_function_traces_is_a_child(wait: Any, backend: Backend, 
 
 
 async def test_a_span_is_a_child_of_the_one_around_the_block(
-    wait: Any, backend: Backend, autojump_clock: MockClock
+    async_wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:
     observer = backend.observer()
     with backend.tracer.start_as_current_span("job"):
-        await run(wait("aa", Scripted(default=Step(1.0)), capacity=1, timeout=5.0, observer=observer))
+        await run(async_wait("aa", Scripted(default=Step(1.0)), capacity=1, timeout=5.0, observer=observer))
         assert trace.get_current_span().name == "job"
     assert [span.parent.span_id for span in backend.spans()] == [backend.span("job").context.span_id] * 2
 
 
-async def test_each_attempt_that_fails_is_an_event(wait: Any, backend: Backend, autojump_clock: MockClock) -> None:
+async def test_each_attempt_that_fails_is_an_event(
+    async_wait: Any, backend: Backend, autojump_clock: MockClock
+) -> None:
     observer = backend.observer()
     function = Scripted({"a": fails_first(2, OSError("busy"), then=Step(1.0))})
-    await run(wait("a", function, timeout=9.0, retry=FixedDelay(5, 2.0), observer=observer))
+    await run(async_wait("a", function, timeout=9.0, retry=FixedDelay(5, 2.0), observer=observer))
     span = backend.span()
     assert attributes_of(span)["attempts"] == 3
     assert span.status.status_code is trace.StatusCode.UNSET
@@ -186,10 +192,10 @@ async def test_each_attempt_that_fails_is_an_event(wait: Any, backend: Backend, 
     assert backend.numbers("retries") == {"": 2}
 
 
-async def test_a_failure_is_an_error(wait: Any, backend: Backend, autojump_clock: MockClock) -> None:
+async def test_a_failure_is_an_error(async_wait: Any, backend: Backend, autojump_clock: MockClock) -> None:
     observer = backend.observer()
     function = Scripted(default=Step(1.0, error=ZeroDivisionError("no")))
-    await run(wait("a", function, timeout=9.0, on_error="skip", observer=observer))
+    await run(async_wait("a", function, timeout=9.0, on_error="skip", observer=observer))
     span = backend.span()
     assert (span.status.status_code, span.status.description) == (trace.StatusCode.ERROR, "ZeroDivisionError")
     assert attributes_of(span)["outcome"] == "failed"
@@ -200,16 +206,18 @@ async def test_a_failure_is_an_error(wait: Any, backend: Backend, autojump_clock
 
 
 async def test_what_is_wrong_with_a_result_is_an_event_too(
-    wait: Any, backend: Backend, autojump_clock: MockClock
+    async_wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:
     function = Scripted(default=Step(result=5))
-    await run(wait("a", function, timeout=9.0, flatten=True, on_error="skip", observer=backend.observer()))
+    await run(async_wait("a", function, timeout=9.0, flatten=True, on_error="skip", observer=backend.observer()))
     assert [event.attributes["exception.type"] for event in backend.span().events] == ["TypeError"]
 
 
-async def test_a_timeout_is_an_error_and_counts_once(wait: Any, backend: Backend, autojump_clock: MockClock) -> None:
+async def test_a_timeout_is_an_error_and_counts_once(
+    async_wait: Any, backend: Backend, autojump_clock: MockClock
+) -> None:
     observer = backend.observer()
-    await run(wait("a", Scripted(default=Step(math.inf)), timeout=3.0, on_error="skip", observer=observer))
+    await run(async_wait("a", Scripted(default=Step(math.inf)), timeout=3.0, on_error="skip", observer=observer))
     span = backend.span()
     assert (span.status.status_code, span.status.description) == (trace.StatusCode.ERROR, "timeout")
     assert attributes_of(span)["outcome"] == "timed_out"
@@ -219,40 +227,42 @@ async def test_a_timeout_is_an_error_and_counts_once(wait: Any, backend: Backend
 
 
 async def test_a_timeout_that_is_answered_was_one_all_the_same(
-    wait: Any, backend: Backend, autojump_clock: MockClock
+    async_wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:
     observer = backend.observer()
-    await run(wait("a", Scripted(default=Step(math.inf)), timeout=3.0, on_timeout=Scripted(), observer=observer))
+    await run(async_wait("a", Scripted(default=Step(math.inf)), timeout=3.0, on_timeout=Scripted(), observer=observer))
     assert backend.numbers("invocations") == {"timed_out": 1}
     assert_nothing_left(backend, observer)
 
 
 async def test_a_timeout_whose_answer_was_cancelled_leaves_nothing(
-    wait: Any, backend: Backend, autojump_clock: MockClock
+    async_wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:
     observer = backend.observer()
     never = Scripted(default=Step(math.inf))
-    async with wait("a", never, timeout=3.0, on_timeout=never, observer=observer):
+    async with async_wait("a", never, timeout=3.0, on_timeout=never, observer=observer):
         await trio.sleep(4.0)
     assert backend.numbers("invocations") == {"timed_out": 1}
     assert_nothing_left(backend, observer)
 
 
 async def test_after_a_timeout_the_workers_next_span_is_no_child_of_the_last(
-    wait: Any, backend: Backend, autojump_clock: MockClock
+    async_wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:
     function = Scripted({"a": Step(math.inf)}, default=Step(1.0))
     await run(
-        wait("ab", function, capacity=1, timeout=3.0, on_timeout=Scripted(), observer=backend.observer(describe=str))
+        async_wait(
+            "ab", function, capacity=1, timeout=3.0, on_timeout=Scripted(), observer=backend.observer(describe=str)
+        )
     )
     assert [(attributes_of(span)["element"], span.parent) for span in backend.spans()] == [("a", None), ("b", None)]
 
 
 async def test_what_stops_with_the_operator_is_cancelled(
-    wait: Any, backend: Backend, autojump_clock: MockClock
+    async_wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:
     observer = backend.observer()
-    async with wait("abcd", Scripted(default=Step(math.inf)), capacity=3, timeout=math.inf, observer=observer):
+    async with async_wait("abcd", Scripted(default=Step(math.inf)), capacity=3, timeout=math.inf, observer=observer):
         await trio.sleep(4.0)
         assert backend.numbers("active_invocations") == {"": 3}
     assert [attributes_of(span)["outcome"] for span in backend.spans()] == ["cancelled"] * 3
@@ -262,18 +272,18 @@ async def test_what_stops_with_the_operator_is_cancelled(
 
 
 async def test_a_failure_that_stops_the_operator_leaves_nothing(
-    wait: Any, backend: Backend, autojump_clock: MockClock
+    async_wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:
     observer = backend.observer()
     function = Scripted({"b": Step(1.0, error=OSError("no"))}, default=Step(9.0))
     with pytest.raises(OSError, match="no"):
-        await run(wait("abc", function, timeout=60.0, observer=observer))
+        await run(async_wait("abc", function, timeout=60.0, observer=observer))
     assert backend.numbers("invocations") == {"failed": 1, "cancelled": 2}
     assert_nothing_left(backend, observer)
 
 
 async def test_a_call_that_fails_while_the_operator_stops_leaves_nothing(
-    wait: Any, backend: Backend, autojump_clock: MockClock
+    async_wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:
     async def function(value: str) -> str:
         try:
@@ -283,25 +293,25 @@ async def test_a_call_that_fails_while_the_operator_stops_leaves_nothing(
 
     observer = backend.observer()
     with pytest.raises(OSError, match="while stopping"):
-        async with wait("ab", function, timeout=60.0, observer=observer):
+        async with async_wait("ab", function, timeout=60.0, observer=observer):
             await trio.sleep(1.0)
     assert backend.numbers("invocations") == {"failed": 2}
     assert_nothing_left(backend, observer)
 
 
 async def test_a_cancellation_from_outside_leaves_nothing(
-    wait: Any, backend: Backend, autojump_clock: MockClock
+    async_wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:
     observer = backend.observer()
     with trio.move_on_after(2.0):
-        await run(wait("abc", Scripted(default=Step(9.0)), timeout=60.0, observer=observer))
+        await run(async_wait("abc", Scripted(default=Step(9.0)), timeout=60.0, observer=observer))
     assert backend.numbers("invocations") == {"cancelled": 3}
     assert_nothing_left(backend, observer)
 
 
-async def test_a_dead_letter_leaves_nothing(wait: Any, backend: Backend, autojump_clock: MockClock) -> None:
+async def test_a_dead_letter_leaves_nothing(async_wait: Any, backend: Backend, autojump_clock: MockClock) -> None:
     observer = backend.observer()
-    async with wait(
+    async with async_wait(
         "ab", Scripted({"a": Step(error=OSError)}), timeout=1.0, on_error="dead_letter", observer=observer
     ) as results:
         assert [result async for result in results] == ["b"]
@@ -338,21 +348,21 @@ async def test_an_operator_in_the_function_of_another_one_may_have_the_same_obse
     assert_nothing_left(backend, observer)
 
 
-async def test_restored_elements_are_spans_again(wait: Any, backend: Backend, autojump_clock: MockClock) -> None:
+async def test_restored_elements_are_spans_again(async_wait: Any, backend: Backend, autojump_clock: MockClock) -> None:
     observer = backend.observer()
-    async with wait("ab", Scripted(default=Step(1.0)), timeout=5.0, observer=observer) as results:
+    async with async_wait("ab", Scripted(default=Step(1.0)), timeout=5.0, observer=observer) as results:
         await trio.sleep(0.5)
         saved = results.snapshot()
-    await run(wait([], Scripted(), timeout=5.0, restore=saved, observer=observer))
+    await run(async_wait([], Scripted(), timeout=5.0, restore=saved, observer=observer))
     assert backend.numbers("invocations") == {"cancelled": 2, "completed": 2}
     assert_nothing_left(backend, observer)
 
 
-async def test_no_value_of_an_element_is_told(wait: Any, backend: Backend, autojump_clock: MockClock) -> None:
+async def test_no_value_of_an_element_is_told(async_wait: Any, backend: Backend, autojump_clock: MockClock) -> None:
     function = Scripted({"secret": Step(math.inf)})
     retry = FixedDelay(1, 0.0, attempt_timeout=1.0)
-    await run(wait(["secret"], function, timeout=9.0, retry=retry, on_error="skip", observer=backend.observer()))
-    await run(wait(["secret"], function, timeout=0.5, on_error="skip", observer=backend.observer()))
+    await run(async_wait(["secret"], function, timeout=9.0, retry=retry, on_error="skip", observer=backend.observer()))
+    await run(async_wait(["secret"], function, timeout=0.5, on_error="skip", observer=backend.observer()))
     assert len(backend.spans()) == 2
     assert all("secret" not in span.to_json() for span in backend.spans())
     event = backend.spans()[0].events[0]
@@ -361,10 +371,10 @@ async def test_no_value_of_an_element_is_told(wait: Any, backend: Backend, autoj
 
 
 async def test_a_description_that_fails_is_an_event_and_the_observer_goes_on(
-    wait: Any, backend: Backend, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+    async_wait: Any, backend: Backend, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     observer = backend.observer(describe=lambda element: 1 // element)
-    await run(wait([0, 1], Scripted(default=Step(1.0)), timeout=5.0, observer=observer))
+    await run(async_wait([0, 1], Scripted(default=Step(1.0)), timeout=5.0, observer=observer))
     first, second = sorted(backend.spans(), key=lambda span: attributes_of(span)["sequence"])
     assert [event.attributes["exception.type"] for event in first.events] == ["ZeroDivisionError"]
     assert attributes_of(second)["element"] == 1
@@ -390,7 +400,7 @@ class FailsOnce(SpanProcessor):
 @pytest.mark.parametrize("step", ["start", "end"])
 @pytest.mark.parametrize("error", [None, OSError("busy")], ids=["results", "failures"])
 async def test_after_a_span_processor_has_raised_no_span_is_current_and_no_invocation_active(
-    wait: Any, backend: Backend, autojump_clock: MockClock, step: str, error: Exception | None
+    async_wait: Any, backend: Backend, autojump_clock: MockClock, step: str, error: Exception | None
 ) -> None:
     async def trace_current(value: int) -> int:
         await trio.sleep(1.0)
@@ -402,7 +412,7 @@ async def test_after_a_span_processor_has_raised_no_span_is_current_and_no_invoc
     current: list[bool] = []
     observer = backend.observer()
     backend.tracers.add_span_processor(FailsOnce(step))
-    await run(wait(range(20), trace_current, capacity=4, timeout=5.0, on_error="skip", observer=observer))
+    await run(async_wait(range(20), trace_current, capacity=4, timeout=5.0, on_error="skip", observer=observer))
     assert current[4:] == [False] * 16
     assert observer._running == {}
     assert backend.numbers("active_invocations") == {"": 0}
@@ -414,10 +424,10 @@ class MuteError(Exception):
 
 
 async def test_an_exception_without_a_text_is_an_event_and_the_observer_goes_on(
-    wait: Any, backend: Backend, autojump_clock: MockClock
+    async_wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:
     observer = backend.observer()
-    await run(wait("ab", Scripted({"a": Step(error=MuteError)}), timeout=5.0, on_error="skip", observer=observer))
+    await run(async_wait("ab", Scripted({"a": Step(error=MuteError)}), timeout=5.0, on_error="skip", observer=observer))
     [event] = [event for span in backend.spans() for event in span.events]
     assert event.attributes is not None
     assert event.attributes["exception.message"] == "<MuteError whose str raised RuntimeError>"
@@ -428,10 +438,10 @@ async def test_an_exception_without_a_text_is_an_event_and_the_observer_goes_on(
 
 
 async def test_the_type_of_an_error_is_the_same_in_span_metric_and_event(
-    wait: Any, backend: Backend, autojump_clock: MockClock
+    async_wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:
     await run(
-        wait(
+        async_wait(
             "a",
             Scripted(default=Step(error=trio.ClosedResourceError)),
             timeout=5.0,
@@ -447,7 +457,7 @@ async def test_the_type_of_an_error_is_the_same_in_span_metric_and_event(
 
 
 async def test_without_spans_there_are_metrics_and_the_span_around_stays_current(
-    wait: Any, backend: Backend, autojump_clock: MockClock
+    async_wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:
     async def function(value: str) -> str:
         with backend.tracer.start_as_current_span("request"):
@@ -455,7 +465,7 @@ async def test_without_spans_there_are_metrics_and_the_span_around_stays_current
 
     observer = backend.observer(spans=False)
     with backend.tracer.start_as_current_span("job"):
-        await run(wait("a", function, timeout=5.0, observer=observer))
+        await run(async_wait("a", function, timeout=5.0, observer=observer))
     assert backend.spans() == []
     assert backend.span("request").parent.span_id == backend.span("job").context.span_id
     assert backend.numbers("invocations") == {"completed": 1}
@@ -463,27 +473,29 @@ async def test_without_spans_there_are_metrics_and_the_span_around_stays_current
 
 
 async def test_durations_are_seconds_in_buckets_of_seconds(
-    wait: Any, backend: Backend, autojump_clock: MockClock
+    async_wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:
     function = Scripted({"a": Step(0.02), "b": Step(4.0)})
-    await run(wait("ab", function, timeout=5.0, observer=backend.observer()))
+    await run(async_wait("ab", function, timeout=5.0, observer=backend.observer()))
     point = backend.points("invocation.duration")["completed"]
     assert (point.count, point.min, point.max) == (2, 0.02, 4.0)
     filled = [bound for bound, count in zip(point.explicit_bounds, point.bucket_counts, strict=False) if count]
     assert filled == [0.025, 5.0]
 
 
-async def test_more_attributes_are_on_spans_and_metrics(wait: Any, backend: Backend, autojump_clock: MockClock) -> None:
+async def test_more_attributes_are_on_spans_and_metrics(
+    async_wait: Any, backend: Backend, autojump_clock: MockClock
+) -> None:
     observer = backend.observer(attributes={"tier": "gold"})
-    await run(wait("a", Scripted(), timeout=5.0, observer=observer))
+    await run(async_wait("a", Scripted(), timeout=5.0, observer=observer))
     assert backend.span().attributes["tier"] == "gold"
     assert backend.points("attempts")[""].attributes == {**OPERATOR, "tier": "gold"}
     assert backend.points("invocations")["completed"].attributes == {**OPERATOR, "tier": "gold", OUTCOME: "completed"}
 
 
-async def test_without_an_sdk_it_costs_little_and_harms_nobody(wait: Any, autojump_clock: MockClock) -> None:
+async def test_without_an_sdk_it_costs_little_and_harms_nobody(async_wait: Any, autojump_clock: MockClock) -> None:
     observer = OpenTelemetryObserver("lookup")
-    async with wait("abc", Scripted(), timeout=5.0, observer=observer) as results:
+    async with async_wait("abc", Scripted(), timeout=5.0, observer=observer) as results:
         assert sorted([result async for result in results]) == ["a", "b", "c"]
     assert observer._running == {}
 

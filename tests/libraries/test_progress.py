@@ -14,7 +14,7 @@ import trio
 from rich.console import Console
 from trio.testing import MockClock
 
-from tests.interrupting import Lines, default_sigint
+from tests.interrupting import LineCounter, default_sigint
 from trio_asyncio_io import AsyncWaitOperator, FixedDelay, Statistics, StreamRecord, Watermark, ordered_wait
 from trio_asyncio_io.progress import progress, summary
 from trio_asyncio_io.testing import Scripted, Step, fails_first
@@ -52,9 +52,9 @@ async def shown(console: Console, operator: Any, **options: Any) -> list[Any]:
             return [row async for row in rows]
 
 
-async def test_the_results_come_through_as_they_are(wait: Any, autojump_clock: MockClock) -> None:
+async def test_the_results_come_through_as_they_are(async_wait: Any, autojump_clock: MockClock) -> None:
     elements = [StreamRecord("a", 1), Watermark(1), StreamRecord("b", 2)]
-    assert await shown(log(), wait(elements, Scripted(default=Step(1.0)), timeout=5.0)) == elements
+    assert await shown(log(), async_wait(elements, Scripted(default=Step(1.0)), timeout=5.0)) == elements
 
 
 async def test_in_a_terminal_one_line_follows_the_numbers(autojump_clock: MockClock) -> None:
@@ -96,9 +96,9 @@ async def test_the_line_changes_although_there_is_always_an_output_ready(autojum
     ]
 
 
-async def test_the_line_changes_at_most_four_times_a_second(wait: Any, autojump_clock: MockClock) -> None:
+async def test_the_line_changes_at_most_four_times_a_second(async_wait: Any, autojump_clock: MockClock) -> None:
     console = terminal()
-    await shown(console, wait(range(1000), Scripted(default=Step(0.01)), timeout=5.0, capacity=1))
+    await shown(console, async_wait(range(1000), Scripted(default=Step(0.01)), timeout=5.0, capacity=1))
     changes = written(console).count(" running")
     assert 38 <= changes <= 41  # in 10 seconds; the last one is drawn once more when it is taken away
 
@@ -117,10 +117,10 @@ async def test_in_a_narrow_terminal_nothing_is_lost(autojump_clock: MockClock) -
     assert " ".join(line.split()) in " ".join(CONTROL.sub("", written(console)).split())
 
 
-async def test_the_terminal_is_as_it_was(wait: Any, autojump_clock: MockClock) -> None:
+async def test_the_terminal_is_as_it_was(async_wait: Any, autojump_clock: MockClock) -> None:
     console = terminal()
     streams = sys.stdout, sys.stderr
-    await shown(console, wait("ab", Scripted(default=Step(0.3)), timeout=5.0))
+    await shown(console, async_wait("ab", Scripted(default=Step(0.3)), timeout=5.0))
     assert (sys.stdout, sys.stderr) == streams
     assert written(console).startswith(HIDE)
     assert written(console).count(HIDE) == written(console).count(SHOW) == 1
@@ -128,9 +128,9 @@ async def test_the_terminal_is_as_it_was(wait: Any, autojump_clock: MockClock) -
     assert written(console).rpartition(ERASE)[2].count("\n") == 1
 
 
-async def test_the_terminal_is_as_it_was_after_leaving_early(wait: Any, autojump_clock: MockClock) -> None:
+async def test_the_terminal_is_as_it_was_after_leaving_early(async_wait: Any, autojump_clock: MockClock) -> None:
     console = terminal()
-    async with wait("abc", Scripted(default=Step(0.3)), timeout=5.0, capacity=1) as results:
+    async with async_wait("abc", Scripted(default=Step(0.3)), timeout=5.0, capacity=1) as results:
         with progress(results, console=console) as rows:
             async for _ in rows:
                 break
@@ -139,11 +139,13 @@ async def test_the_terminal_is_as_it_was_after_leaving_early(wait: Any, autojump
 
 
 @pytest.mark.parametrize("console_of", [terminal, log])
-async def test_an_elements_exception_comes_out_as_itself(wait: Any, autojump_clock: MockClock, console_of: Any) -> None:
+async def test_an_elements_exception_comes_out_as_itself(
+    async_wait: Any, autojump_clock: MockClock, console_of: Any
+) -> None:
     console = console_of()
     error = ZeroDivisionError("no")
     with pytest.raises(ZeroDivisionError) as caught:
-        await shown(console, wait("ab", Scripted({"b": Step(1.0, error=error)}, default=Step(0.5)), timeout=5.0))
+        await shown(console, async_wait("ab", Scripted({"b": Step(1.0, error=error)}, default=Step(0.5)), timeout=5.0))
     assert caught.value is error
     assert frames(console)[-1] == "1 output in 1.0 s (1.0/s), 0 retried, 1 failed, 0 timed out"
     assert written(console).count(SHOW) == (console_of is terminal)
@@ -151,12 +153,12 @@ async def test_an_elements_exception_comes_out_as_itself(wait: Any, autojump_clo
 
 @pytest.mark.parametrize("console_of", [terminal, log])
 async def test_an_exception_of_the_body_comes_out_as_itself(
-    wait: Any, autojump_clock: MockClock, console_of: Any
+    async_wait: Any, autojump_clock: MockClock, console_of: Any
 ) -> None:
     console = console_of()
 
     async def body() -> None:
-        async with wait("ab", Scripted(default=Step(0.5)), timeout=5.0) as results:
+        async with async_wait("ab", Scripted(default=Step(0.5)), timeout=5.0) as results:
             with progress(results, console=console) as rows:
                 async for _ in rows:
                     raise KeyError("mine")
@@ -167,17 +169,19 @@ async def test_an_exception_of_the_body_comes_out_as_itself(
 
 
 @pytest.mark.parametrize("seconds", [0.1, 1.0])
-async def test_cancellation_passes_through(wait: Any, autojump_clock: MockClock, seconds: float) -> None:
+async def test_cancellation_passes_through(async_wait: Any, autojump_clock: MockClock, seconds: float) -> None:
     console = terminal()
     with trio.move_on_after(seconds) as scope:
-        await shown(console, wait("ab", Scripted(default=Step(math.inf)), timeout=math.inf))
+        await shown(console, async_wait("ab", Scripted(default=Step(math.inf)), timeout=math.inf))
     assert scope.cancelled_caught
     assert trio.current_time() == seconds
     assert frames(console)[-1] == f"0 outputs in {seconds} s (0.0/s), 0 retried, 0 failed, 0 timed out"
 
 
-async def test_cancellation_is_seen_although_there_is_an_output_ready(wait: Any, autojump_clock: MockClock) -> None:
-    async with wait("ab", Scripted(), timeout=5.0) as results:
+async def test_cancellation_is_seen_although_there_is_an_output_ready(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
+    async with async_wait("ab", Scripted(), timeout=5.0) as results:
         await trio.sleep(1.0)
         with progress(results, console=log()) as rows, trio.CancelScope() as scope:
             scope.cancel()
@@ -186,9 +190,9 @@ async def test_cancellation_is_seen_although_there_is_an_output_ready(wait: Any,
         assert results.statistics().buffered == 2
 
 
-async def test_a_new_line_never_costs_an_output(wait: Any, autojump_clock: MockClock) -> None:
+async def test_a_new_line_never_costs_an_output(async_wait: Any, autojump_clock: MockClock) -> None:
     console = terminal()
-    rows = await shown(console, wait(range(400), Scripted(default=Step(0.25)), timeout=5.0, capacity=3))
+    rows = await shown(console, async_wait(range(400), Scripted(default=Step(0.25)), timeout=5.0, capacity=3))
     assert sorted(rows) == list(range(400))
 
 
@@ -238,10 +242,10 @@ async def test_it_works_for_an_operator_that_is_pushed(autojump_clock: MockClock
     assert written(console) == "1 output in 2.0 s (0.5/s), 0 retried, 0 failed, 0 timed out\n"
 
 
-async def test_dead_letters_are_left_to_whoever_reads_them(wait: Any, autojump_clock: MockClock) -> None:
+async def test_dead_letters_are_left_to_whoever_reads_them(async_wait: Any, autojump_clock: MockClock) -> None:
     console = log()
     function = Scripted({"a": Step(1.0, error=OSError)}, default=Step(2.0))
-    async with wait("ab", function, timeout=5.0, on_error="dead_letter") as results:
+    async with async_wait("ab", function, timeout=5.0, on_error="dead_letter") as results:
         with progress(results, total=2, console=console) as rows:
             assert [row async for row in rows] == ["b"]
         assert [letter.element async for letter in results.dead_letters] == ["a"]
@@ -307,10 +311,10 @@ async def test_a_total_that_was_too_small_is_no_longer_shown(autojump_clock: Moc
 
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
 def test_no_interrupt_loses_an_output_that_the_operator_counts_as_received() -> None:
-    def run(strike_at: int) -> tuple[list[int], list[Any], Lines]:
+    def run(interrupt_at: int) -> tuple[list[int], list[Any], LineCounter]:
         operator = AsyncWaitOperator(Scripted[int](), source=iter(range(6)), timeout=5.0, capacity=2)
         out: list[int] = []
-        lines = Lines(strike_at)
+        lines = LineCounter(interrupt_at)
 
         async def main() -> None:
             async with operator:
@@ -323,11 +327,11 @@ def test_no_interrupt_loses_an_output_that_the_operator_counts_as_received() -> 
             try:
                 trio.run(main)
             except KeyboardInterrupt:
-                assert strike_at
+                assert interrupt_at
         return out, [each.element for each in operator.snapshot().elements], lines
 
     _, _, lines = run(0)
-    for strike_at in range(1, lines.count, 5):
-        out, held, _ = run(strike_at)
-        assert out + held == list(range(len(out) + len(held))), strike_at
+    for interrupt_at in range(1, lines.count, 5):
+        out, held, _ = run(interrupt_at)
+        assert out + held == list(range(len(out) + len(held))), interrupt_at
     gc.collect()

@@ -13,22 +13,18 @@ import sniffio
 import trio
 from trio.testing import MockClock
 
+from tests.support import outputs
 from trio_asyncio_io import AsyncFunction, FixedDelay, Observer, ordered_wait
 from trio_asyncio_io._context import BlockContext
 
 tenant: ContextVar[Any] = ContextVar("tenant", default="nobody")
 
 
-async def outputs(operator: Any) -> list[Any]:
-    async with operator as results:
-        return [result async for result in results]
-
-
 @pytest.mark.parametrize("suspends", [False, True])
 @pytest.mark.parametrize("of_block", [None, "the block's"])
 @pytest.mark.parametrize("capacity", [1, 3])
 async def test_what_an_invocation_sets_the_next_one_does_not_see(
-    wait: Any, autojump_clock: MockClock, suspends: bool, of_block: str | None, capacity: int
+    async_wait: Any, autojump_clock: MockClock, suspends: bool, of_block: str | None, capacity: int
 ) -> None:
     async def function(value: int) -> Any:
         found = tenant.get()
@@ -41,7 +37,7 @@ async def test_what_an_invocation_sets_the_next_one_does_not_see(
     if of_block is not None:
         tenant.set(of_block)
     expected = of_block or "nobody"
-    assert await outputs(wait(range(10), function, timeout=5.0, capacity=capacity)) == [expected] * 10
+    assert await outputs(async_wait(range(10), function, timeout=5.0, capacity=capacity)) == [expected] * 10
 
 
 async def test_an_equal_value_is_another_value(autojump_clock: MockClock) -> None:
@@ -129,7 +125,7 @@ async def test_the_hooks_of_an_observer_share_the_context_of_the_invocation(auto
     assert seen == ["nobody", 0, "nobody", 1]
 
 
-async def test_scopes_nurseries_threads_and_async_generators_work_in_the_function(wait: Any) -> None:
+async def test_scopes_nurseries_threads_and_async_generators_work_in_the_function(async_wait: Any) -> None:
     async def numbers() -> AsyncIterator[Any]:
         yield tenant.get()
         await trio.lowlevel.checkpoint()
@@ -151,7 +147,7 @@ async def test_scopes_nurseries_threads_and_async_generators_work_in_the_functio
         return found
 
     expected = [[value, value, value, "trio"] for value in range(6)]
-    assert sorted(await outputs(wait(range(6), function, timeout=60.0, capacity=2))) == expected
+    assert sorted(await outputs(async_wait(range(6), function, timeout=60.0, capacity=2))) == expected
 
 
 def test_a_context_whose_variable_was_reset_is_not_changed() -> None:

@@ -40,21 +40,21 @@ async def halves(operator: Any) -> tuple[list[Any], list[DeadLetter]]:
 
 
 async def test_what_failed_comes_out_on_the_other_channel_with_all_that_is_known_of_it(
-    wait: Any, autojump_clock: MockClock
+    async_wait: Any, autojump_clock: MockClock
 ) -> None:
     source = ["good", StreamRecord("bad", 7), "late"]
     function = Scripted({"bad": BAD, "late": Step(math.inf)}, default=Step(1.0))
     retry = FixedDelay(2, 0.5)
-    outputs, letters = await halves(wait(source, function, timeout=10.0, retry=retry, on_error="dead_letter"))
+    outputs, letters = await halves(async_wait(source, function, timeout=10.0, retry=retry, on_error="dead_letter"))
     assert outputs == ["good"]
     bad, late = sorted(letters, key=lambda letter: letter.seconds)
     assert (bad.element, type(bad.error), bad.attempts, bad.seconds) == (StreamRecord("bad", 7), OSError, 3, 4.0)
     assert (late.element, type(late.error), late.attempts, late.seconds) == ("late", ElementTimeoutError, 1, 10.0)
 
 
-async def test_its_statistics_say_both_why_and_what_became_of_it(wait: Any, autojump_clock: MockClock) -> None:
+async def test_its_statistics_say_both_why_and_what_became_of_it(async_wait: Any, autojump_clock: MockClock) -> None:
     function = Scripted({"b": BAD, "c": Step(math.inf)})
-    async with wait("abc", function, timeout=2.0, on_error="dead_letter") as results:
+    async with async_wait("abc", function, timeout=2.0, on_error="dead_letter") as results:
         assert [result async for result in results] == ["a"]
         assert results.statistics().buffered == 2  # held until they are received
         assert len([letter async for letter in results.dead_letters]) == 2
@@ -69,19 +69,19 @@ async def test_ordered_letters_come_in_the_order_of_the_source(autojump_clock: M
     assert [letter.element for letter in letters] == list(range(9))
 
 
-async def test_a_letter_does_not_cross_a_watermark(wait: Any, autojump_clock: MockClock) -> None:
+async def test_a_letter_does_not_cross_a_watermark(async_wait: Any, autojump_clock: MockClock) -> None:
     """The letter behind the wall fails at once, and waits for the slow record before it."""
     function = Scripted({"slow": Step(5.0), "bad": Step(error=OSError)})
-    async with wait(["slow", Watermark(1), "bad"], function, timeout=60.0, on_error="dead_letter") as results:
+    async with async_wait(["slow", Watermark(1), "bad"], function, timeout=60.0, on_error="dead_letter") as results:
         await results.dead_letters.receive()
         assert trio.current_time() == 5.0
 
 
 async def test_it_is_in_the_snapshot_until_it_is_received_and_comes_out_of_the_restored_run(
-    wait: Any, autojump_clock: MockClock
+    async_wait: Any, autojump_clock: MockClock
 ) -> None:
     function = Scripted({"x": Step(error=OSError("no")), "y": Step(error=OSError("no"))}, default=Step(1.0))
-    async with wait("xay", function, timeout=60.0, on_error="dead_letter") as results:
+    async with async_wait("xay", function, timeout=60.0, on_error="dead_letter") as results:
         assert [await results.receive()] == ["a"]
         received = [await results.dead_letters.receive()]
         saved = pickle.loads(pickle.dumps(results.snapshot()))
@@ -91,7 +91,7 @@ async def test_it_is_in_the_snapshot_until_it_is_received_and_comes_out_of_the_r
         calls.append(value)
         return value
 
-    outputs, letters = await halves(wait("b", count, timeout=60.0, on_error="dead_letter", restore=saved))
+    outputs, letters = await halves(async_wait("b", count, timeout=60.0, on_error="dead_letter", restore=saved))
     assert sorted(letter.element for letter in [*received, *letters]) == ["x", "y"]
     assert str(letters[0].error) == "no"
     assert (outputs, calls) == (["b"], ["b"])  # neither the letter nor what was received is called again
@@ -123,10 +123,10 @@ async def test_unread_letters_count_in_the_buffer_and_stop_the_source(autojump_c
 
 
 async def test_if_nobody_reads_them_the_log_says_so_once(
-    wait: Any, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+    async_wait: Any, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     function = Scripted(default=Step(error=OSError))
-    async with wait(range(100), function, timeout=1.0, capacity=2, buffer=4, on_error="dead_letter") as results:
+    async with async_wait(range(100), function, timeout=1.0, capacity=2, buffer=4, on_error="dead_letter") as results:
         await trio.sleep(10.0)
         assert results.statistics().buffered == 4
         assert caplog.text.count("4 dead letters fill the buffer, and nobody has received one yet") == 1
@@ -141,9 +141,9 @@ async def test_as_many_as_the_buffer_holds_may_be_read_at_the_end(autojump_clock
         assert len([letter async for letter in results.dead_letters]) == 4
 
 
-async def test_closing_the_channel_drops_them(wait: Any, autojump_clock: MockClock) -> None:
+async def test_closing_the_channel_drops_them(async_wait: Any, autojump_clock: MockClock) -> None:
     function = Scripted(default=Step(error=OSError))
-    async with wait(range(100), function, timeout=1.0, capacity=2, buffer=4, on_error="dead_letter") as results:
+    async with async_wait(range(100), function, timeout=1.0, capacity=2, buffer=4, on_error="dead_letter") as results:
         await results.dead_letters.aclose()
         assert [result async for result in results] == []
         with pytest.raises(trio.ClosedResourceError):
@@ -152,8 +152,8 @@ async def test_closing_the_channel_drops_them(wait: Any, autojump_clock: MockClo
     assert results.snapshot().elements == ()
 
 
-async def test_with_another_policy_the_channel_only_ends(wait: Any, autojump_clock: MockClock) -> None:
-    outputs, letters = await halves(wait("abc", Scripted({"b": BAD}), timeout=5.0, on_error="skip"))
+async def test_with_another_policy_the_channel_only_ends(async_wait: Any, autojump_clock: MockClock) -> None:
+    outputs, letters = await halves(async_wait("abc", Scripted({"b": BAD}), timeout=5.0, on_error="skip"))
     assert (sorted(outputs), letters) == (["a", "c"], [])
 
 
@@ -168,7 +168,7 @@ async def test_receive_nowait_tells_whether_there_is_one(autojump_clock: MockClo
 
 
 async def test_one_who_still_receives_when_the_block_is_left_does_not_take_it_for_the_end(
-    wait: Any, autojump_clock: MockClock
+    async_wait: Any, autojump_clock: MockClock
 ) -> None:
     seen: list[BaseException] = []
 
@@ -178,7 +178,7 @@ async def test_one_who_still_receives_when_the_block_is_left_does_not_take_it_fo
         except trio.ClosedResourceError as error:
             seen.append(error)
 
-    operator = wait("x", Scripted(default=Step(math.inf)), timeout=math.inf, on_error="dead_letter")
+    operator = async_wait("x", Scripted(default=Step(math.inf)), timeout=math.inf, on_error="dead_letter")
     async with trio.open_nursery() as nursery, operator as results:
         nursery.start_soon(read, results)
         await wait_all_tasks_blocked()
@@ -194,18 +194,18 @@ def restored_letters(number: int) -> Snapshot:
 
 @pytest.mark.parametrize("on_error", ["raise", "skip"])
 async def test_restored_letters_do_not_stall_a_run_in_which_nobody_reads_them(
-    wait: Any, autojump_clock: MockClock, on_error: str
+    async_wait: Any, autojump_clock: MockClock, on_error: str
 ) -> None:
     options = {"timeout": 5.0, "capacity": 2, "buffer": 3, "on_error": on_error, "restore": restored_letters(7)}
-    async with wait(range(7, 20), Scripted(default=Step(1.0)), **options) as results:
+    async with async_wait(range(7, 20), Scripted(default=Step(1.0)), **options) as results:
         with trio.fail_after(1_000):
             assert len([result async for result in results]) == 13
         assert results.statistics().buffered == 0
     assert [each.element for each in results.snapshot().elements] == list(range(7))
 
 
-async def test_restored_letters_can_be_received_in_any_run(wait: Any, autojump_clock: MockClock) -> None:
-    async with wait(["a"], Scripted(), timeout=5.0, restore=restored_letters(3)) as results:
+async def test_restored_letters_can_be_received_in_any_run(async_wait: Any, autojump_clock: MockClock) -> None:
+    async with async_wait(["a"], Scripted(), timeout=5.0, restore=restored_letters(3)) as results:
         assert [result async for result in results] == ["a"]
         assert [letter.element async for letter in results.dead_letters] == [0, 1, 2]
         assert results.statistics().buffered == 0
@@ -213,10 +213,10 @@ async def test_restored_letters_can_be_received_in_any_run(wait: Any, autojump_c
 
 
 async def test_restored_letters_hold_the_buffer_where_letters_are_expected(
-    wait: Any, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+    async_wait: Any, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     options = {"timeout": 5.0, "capacity": 2, "buffer": 3, "on_error": "dead_letter", "restore": restored_letters(7)}
-    async with wait(["a"], Scripted(), **options) as results:
+    async with async_wait(["a"], Scripted(), **options) as results:
         await wait_all_tasks_blocked()
         assert results.statistics().buffered == 3
     assert "3 dead letters fill the buffer" in caplog.text

@@ -8,7 +8,7 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from tests.naming import told
+from tests.support import stable_id
 from trio_asyncio_io import AsyncFunction, NotAsyncError
 from trio_asyncio_io._function import as_function, awaitable_from, is_async
 
@@ -27,7 +27,7 @@ class CallableUpper:
         return value.upper()
 
 
-@pytest.mark.parametrize("function", [upper, Upper(), Upper().invoke, CallableUpper(), partial(upper)], ids=told)
+@pytest.mark.parametrize("function", [upper, Upper(), Upper().invoke, CallableUpper(), partial(upper)], ids=stable_id)
 async def test_whatever_is_async_will_do(function: Any) -> None:
     assert await as_function(function).invoke("a") == "A"
 
@@ -70,12 +70,12 @@ def test_what_a_call_gives_must_be_awaitable() -> None:
         awaitable_from(str.upper, "a")
 
 
-@pytest.mark.parametrize("function", [upper, Upper(), CallableUpper(), partial(upper)], ids=told)
+@pytest.mark.parametrize("function", [upper, Upper(), CallableUpper(), partial(upper)], ids=stable_id)
 def test_async_functions_are_told_from_others(function: Any) -> None:
     assert is_async(function)
 
 
-@pytest.mark.parametrize("function", [str.upper, print, partial(print), 3], ids=told)
+@pytest.mark.parametrize("function", [str.upper, print, partial(print), 3], ids=stable_id)
 def test_other_functions_are_told_from_async_ones(function: Any) -> None:
     assert not is_async(function)
 

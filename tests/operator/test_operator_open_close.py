@@ -39,14 +39,14 @@ class Diary:
 
 
 async def test_open_comes_before_the_first_invocation_and_close_after_the_last(
-    raised_by: Any, wait: Any, autojump_clock: MockClock
+    raised_by: Any, async_wait: Any, autojump_clock: MockClock
 ) -> None:
     diary = Diary()
-    assert await raised_by(wait(["a"], diary, timeout=5.0)) is None
+    assert await raised_by(async_wait(["a"], diary, timeout=5.0)) is None
     assert diary.lines == [("open", 1.0), ("a", 3.0), ("close", 3.5)]
 
 
-async def test_close_comes_after_the_last_invocation_has_unwound(wait: Any, autojump_clock: MockClock) -> None:
+async def test_close_comes_after_the_last_invocation_has_unwound(async_wait: Any, autojump_clock: MockClock) -> None:
     class Tidy(Diary):
         async def invoke(self, value: str) -> str:
             try:
@@ -58,35 +58,39 @@ async def test_close_comes_after_the_last_invocation_has_unwound(wait: Any, auto
             raise AssertionError
 
     diary = Tidy()
-    async with wait("a", diary, timeout=math.inf):
+    async with async_wait("a", diary, timeout=math.inf):
         await trio.sleep(1.0)
     assert diary.lines == [("open", 1.0), ("unwound", 5.0), ("close", 5.5)]
 
 
 async def test_what_open_raises_comes_out_as_itself_and_close_is_not_called(
-    raised_by: Any, wait: Any, autojump_clock: MockClock
+    raised_by: Any, async_wait: Any, autojump_clock: MockClock
 ) -> None:
     error = OSError("no connection")
     diary = Diary(open=error)
-    assert await raised_by(wait(["a"], diary, timeout=5.0)) is error
+    assert await raised_by(async_wait(["a"], diary, timeout=5.0)) is error
     assert diary.lines == [("open", 1.0)]
 
 
-async def test_an_open_that_was_cancelled_needs_no_close(raised_by: Any, wait: Any, autojump_clock: MockClock) -> None:
+async def test_an_open_that_was_cancelled_needs_no_close(
+    raised_by: Any, async_wait: Any, autojump_clock: MockClock
+) -> None:
     diary = Diary()
     with trio.move_on_after(0.5):
-        await raised_by(wait(["a"], diary, timeout=5.0))
+        await raised_by(async_wait(["a"], diary, timeout=5.0))
     assert diary.lines == []
 
 
-async def test_what_close_raises_comes_out_as_itself(raised_by: Any, wait: Any, autojump_clock: MockClock) -> None:
+async def test_what_close_raises_comes_out_as_itself(
+    raised_by: Any, async_wait: Any, autojump_clock: MockClock
+) -> None:
     error = OSError("connection lost")
-    assert await raised_by(wait(["a"], Diary(close=error), timeout=5.0)) is error
+    assert await raised_by(async_wait(["a"], Diary(close=error), timeout=5.0)) is error
 
 
 @pytest.mark.parametrize("where", ["a", "body"])
 async def test_after_a_failure_close_is_called_and_what_it_raises_is_a_note(
-    raised_by: Any, wait: Any, autojump_clock: MockClock, where: str
+    raised_by: Any, async_wait: Any, autojump_clock: MockClock, where: str
 ) -> None:
     error = ValueError("first")
     raising: dict[str, BaseException] = {"close": OSError("connection lost")}
@@ -97,22 +101,22 @@ async def test_after_a_failure_close_is_called_and_what_it_raises_is_a_note(
         await trio.sleep_forever()
 
     diary = Diary(**raising, **({"a": error} if where == "a" else {}))
-    assert await raised_by(wait(["a"], diary, timeout=5.0), body) is error
+    assert await raised_by(async_wait(["a"], diary, timeout=5.0), body) is error
     assert diary.lines[-1][0] == "close"
     assert error.__notes__[-1] == "the function's close() raised too: OSError('connection lost')"
 
 
-async def test_close_runs_when_the_operator_is_cancelled(wait: Any, autojump_clock: MockClock) -> None:
+async def test_close_runs_when_the_operator_is_cancelled(async_wait: Any, autojump_clock: MockClock) -> None:
     diary = Diary()
     with trio.move_on_after(2.0) as scope:
-        async with wait(["a"], diary, timeout=5.0) as results:
+        async with async_wait(["a"], diary, timeout=5.0) as results:
             await results.receive()
     assert scope.cancelled_caught
     assert diary.lines == [("open", 1.0), ("close", 2.5)]
 
 
 async def test_close_runs_when_the_operator_is_cancelled_before_its_block_begins(
-    raised_by: Any, wait: Any, autojump_clock: MockClock, nothing_left: Any
+    raised_by: Any, async_wait: Any, autojump_clock: MockClock, nothing_left: Any
 ) -> None:
     class Quick(Diary):
         async def open(self) -> None:
@@ -122,28 +126,28 @@ async def test_close_runs_when_the_operator_is_cancelled_before_its_block_begins
     snapshot = Snapshot((SnapshotElement(0, "a"),))
     with nothing_left(), trio.CancelScope() as scope:
         scope.cancel()
-        await raised_by(wait(["b"], diary, timeout=5.0, restore=snapshot))
+        await raised_by(async_wait(["b"], diary, timeout=5.0, restore=snapshot))
     assert [line for line, _ in diary.lines] == ["open", "close"]
 
 
 async def test_what_close_raises_after_a_cancellation_is_not_lost(
-    raised_by: Any, wait: Any, autojump_clock: MockClock
+    raised_by: Any, async_wait: Any, autojump_clock: MockClock
 ) -> None:
     error = OSError("connection lost")
     with trio.move_on_after(2.0):
-        assert await raised_by(wait(["a"], Diary(close=error), timeout=5.0)) is error
+        assert await raised_by(async_wait(["a"], Diary(close=error), timeout=5.0)) is error
 
 
 @pytest.mark.parametrize("cancelled", [True, False])
 async def test_close_is_bounded_and_not_by_the_timeout(
-    raised_by: Any, wait: Any, autojump_clock: MockClock, cancelled: bool
+    raised_by: Any, async_wait: Any, autojump_clock: MockClock, cancelled: bool
 ) -> None:
     class Hanging(Diary):
         async def close(self) -> None:
             await trio.sleep_forever()
 
     with trio.move_on_after(2.0 if cancelled else math.inf):
-        error = await raised_by(wait(["a"], Hanging(), timeout=5.0))
+        error = await raised_by(async_wait(["a"], Hanging(), timeout=5.0))
         assert isinstance(error, trio.TooSlowError)
         assert str(error) == "close() of the function did not end within 30 s"
     assert trio.current_time() == (32.0 if cancelled else 33.0)
@@ -151,21 +155,21 @@ async def test_close_is_bounded_and_not_by_the_timeout(
 
 @pytest.mark.parametrize("name", ["open", "close"])
 async def test_an_open_or_close_that_is_not_async_is_told(
-    raised_by: Any, wait: Any, autojump_clock: MockClock, name: str
+    raised_by: Any, async_wait: Any, autojump_clock: MockClock, name: str
 ) -> None:
     class Half(Diary):
         pass
 
     setattr(Half, name, lambda self: None)
-    error = await raised_by(wait([], Half(), timeout=5.0))
+    error = await raised_by(async_wait([], Half(), timeout=5.0))
     assert isinstance(error, TypeError)
     assert f"Half.{name}" in str(error) or f"{name}" in str(error)
     assert "async" in str(error)
 
 
-async def test_an_object_with_nothing_but_invoke_will_do(raised_by: Any, wait: Any) -> None:
+async def test_an_object_with_nothing_but_invoke_will_do(raised_by: Any, async_wait: Any) -> None:
     class Bare:
         async def invoke(self, value: str) -> str:
             return value
 
-    assert await raised_by(wait("a", Bare(), timeout=5.0)) is None
+    assert await raised_by(async_wait("a", Bare(), timeout=5.0)) is None

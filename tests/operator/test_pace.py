@@ -73,23 +73,23 @@ class AsyncOnly:
 
 
 @pytest.mark.parametrize("kind", [iter, AsyncOnly], ids=["sync", "async"])
-async def test_calls_start_while_a_slow_source_is_read(wait: Any, mock_clock: MockClock, kind: Any) -> None:
+async def test_calls_start_while_a_slow_source_is_read(async_wait: Any, mock_clock: MockClock, kind: Any) -> None:
     """At one second for each element, no two elements share a pass of the scheduler."""
     recorder = Recorder(AT_ONCE)
-    async with wait(kind(SlowSource(mock_clock, 1.0, 20)), recorder, timeout=100.0) as results:
+    async with async_wait(kind(SlowSource(mock_clock, 1.0, 20)), recorder, timeout=100.0) as results:
         assert len([result async for result in results]) == 20
     assert max(call.started - call.value for call in recorder.calls) <= 2.0
     assert results.statistics().slot_wait_seconds <= 20.0
 
 
-async def test_calls_meet_their_timeout_beside_a_slow_source(wait: Any, mock_clock: MockClock) -> None:
+async def test_calls_meet_their_timeout_beside_a_slow_source(async_wait: Any, mock_clock: MockClock) -> None:
     async def four_round_trips(value: int) -> int:
         for _ in range(4):
             await trio.lowlevel.checkpoint()
         return value
 
     source = iter(SlowSource(mock_clock, 0.001, 500))
-    async with wait(source, four_round_trips, timeout=0.1, on_error="skip") as results:
+    async with async_wait(source, four_round_trips, timeout=0.1, on_error="skip") as results:
         assert len([result async for result in results]) == 500
 
 

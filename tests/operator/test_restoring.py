@@ -13,6 +13,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from tests.support import outputs
 from trio_asyncio_io import (
     AsyncWaitOperator,
     FixedDelay,
@@ -29,11 +30,6 @@ from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 
 AT_ONCE = Scripted()
 NEVER = Scripted(default=Step(math.inf))
-
-
-async def outputs(operator: Any) -> list[Any]:
-    async with operator as results:
-        return [result async for result in results]
 
 
 async def interrupted(received: int, make: Callable[..., Any], source: Any) -> tuple[list[Any], Snapshot]:
@@ -106,12 +102,12 @@ async def test_in_keyed_mode_each_key_keeps_its_order(autojump_clock: MockClock,
 
 @pytest.mark.parametrize("received", range(9))
 async def test_a_flattened_element_is_resumed_in_the_middle(
-    wait: Any, autojump_clock: MockClock, received: int
+    async_wait: Any, autojump_clock: MockClock, received: int
 ) -> None:
     recorder = Recorder(Scripted({value: Step(1.0, result=[(value, row) for row in range(3)]) for value in range(3)}))
 
     def make(source: Any, **options: Any) -> Any:
-        return wait(source, recorder, timeout=5.0, flatten=True, capacity=1, buffer=3, **options)
+        return async_wait(source, recorder, timeout=5.0, flatten=True, capacity=1, buffer=3, **options)
 
     source = iter(range(3))
     first, snapshot = await interrupted(received, make, source)
@@ -131,28 +127,28 @@ async def test_a_snapshot_holds_the_results_that_are_there_so_that_no_call_is_pa
     assert recorder.values == ["a", "b", "c", "d", "a", "d"]
 
 
-async def test_a_snapshot_holds_the_element_in_the_feeders_hand(wait: Any) -> None:
+async def test_a_snapshot_holds_the_element_in_the_feeders_hand(async_wait: Any) -> None:
     source = iter("abcd")
-    async with wait(source, NEVER, timeout=5.0, capacity=1, buffer=2) as results:
+    async with async_wait(source, NEVER, timeout=5.0, capacity=1, buffer=2) as results:
         await wait_all_tasks_blocked()
         snapshot = results.snapshot()
         assert held(snapshot) == [("a", None), ("b", None), ("c", None)]
         assert [each.sequence for each in snapshot.elements] == [0, 1, 2]
-    assert sorted(await outputs(wait(source, AT_ONCE, timeout=5.0, restore=snapshot))) == list("abcd")
+    assert sorted(await outputs(async_wait(source, AT_ONCE, timeout=5.0, restore=snapshot))) == list("abcd")
 
 
-async def test_a_snapshot_holds_the_watermark_in_the_feeders_hand(wait: Any) -> None:
+async def test_a_snapshot_holds_the_watermark_in_the_feeders_hand(async_wait: Any) -> None:
     source = iter([Watermark(number) for number in range(9)])
-    async with wait(source, NEVER, timeout=5.0, capacity=1, buffer=2) as results:
+    async with async_wait(source, NEVER, timeout=5.0, capacity=1, buffer=2) as results:
         await wait_all_tasks_blocked()
         snapshot = results.snapshot()
     assert held(snapshot) == [(Watermark(number), None) for number in range(3)]
-    out = await outputs(wait(source, NEVER, timeout=5.0, capacity=1, buffer=1, restore=snapshot))
+    out = await outputs(async_wait(source, NEVER, timeout=5.0, capacity=1, buffer=1, restore=snapshot))
     assert out == [Watermark(number) for number in range(9)]
 
 
-async def test_a_snapshot_is_taken_at_once_and_stops_nothing(wait: Any, autojump_clock: MockClock) -> None:
-    async with wait(range(20), Scripted(default=Step(1.0)), timeout=5.0, capacity=2) as results:
+async def test_a_snapshot_is_taken_at_once_and_stops_nothing(async_wait: Any, autojump_clock: MockClock) -> None:
+    async with async_wait(range(20), Scripted(default=Step(1.0)), timeout=5.0, capacity=2) as results:
         out = []
         async for result in results:
             out.append(result)
@@ -163,31 +159,31 @@ async def test_a_snapshot_is_taken_at_once_and_stops_nothing(wait: Any, autojump
 
 
 async def test_a_snapshot_can_be_taken_while_the_last_one_is_still_being_restored(
-    wait: Any, autojump_clock: MockClock
+    async_wait: Any, autojump_clock: MockClock
 ) -> None:
     first = Snapshot(tuple(SnapshotElement(number, number) for number in range(10)))
     source = iter([10, 11])
     options = {"timeout": 5.0, "capacity": 1, "buffer": 2}
-    async with wait(source, AT_ONCE, restore=first, **options) as results:
+    async with async_wait(source, AT_ONCE, restore=first, **options) as results:
         assert held(results.snapshot()) == [(number, None) for number in range(10)]
         assert await results.receive() == 0
         await wait_all_tasks_blocked()
         second = results.snapshot()
         assert held(second) == [(1, [1]), (2, [2]), *((number, None) for number in range(3, 10))]
-    assert await outputs(wait(source, AT_ONCE, restore=second, **options)) == list(range(1, 12))
+    assert await outputs(async_wait(source, AT_ONCE, restore=second, **options)) == list(range(1, 12))
 
 
-async def test_restored_records_come_before_those_of_the_source(wait: Any, autojump_clock: MockClock) -> None:
+async def test_restored_records_come_before_those_of_the_source(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(1.0)))
     snapshot = Snapshot((SnapshotElement(5, "x"), SnapshotElement(9, Watermark(1)), SnapshotElement(11, "y")))
-    out = await outputs(wait("ab", recorder, timeout=5.0, capacity=1, restore=snapshot))
+    out = await outputs(async_wait("ab", recorder, timeout=5.0, capacity=1, restore=snapshot))
     assert out == ["x", Watermark(1), "y", "a", "b"]
     assert recorder.values == ["x", "y", "a", "b"]
 
 
-async def test_restored_records_come_before_those_that_are_put(push: Any, autojump_clock: MockClock) -> None:
+async def test_restored_records_come_before_those_that_are_put(make_operator: Any, autojump_clock: MockClock) -> None:
     snapshot = Snapshot(tuple(SnapshotElement(number, f"old {number}") for number in range(5)))
-    operator = push(AT_ONCE, timeout=5.0, capacity=1, buffer=2, restore=snapshot)
+    operator = make_operator(AT_ONCE, timeout=5.0, capacity=1, buffer=2, restore=snapshot)
     async with operator, trio.open_nursery() as nursery:
         with pytest.raises(trio.WouldBlock):
             operator.put_nowait("new")
@@ -196,48 +192,48 @@ async def test_restored_records_come_before_those_that_are_put(push: Any, autoju
     assert out == [f"old {number}" for number in range(5)] + ["new"]
 
 
-async def test_without_new_input_the_restored_records_come_out_and_the_output_ends(push: Any) -> None:
+async def test_without_new_input_the_restored_records_come_out_and_the_output_ends(make_operator: Any) -> None:
     snapshot = Snapshot(tuple(SnapshotElement(number, number) for number in range(5)))
-    async with push(AT_ONCE, timeout=5.0, capacity=1, buffer=1, restore=snapshot) as operator:
+    async with make_operator(AT_ONCE, timeout=5.0, capacity=1, buffer=1, restore=snapshot) as operator:
         operator.end_input()
         assert [result async for result in operator.output] == list(range(5))
 
 
-async def test_a_restored_result_goes_out_with_its_timestamp_and_without_a_call(wait: Any) -> None:
+async def test_a_restored_result_goes_out_with_its_timestamp_and_without_a_call(async_wait: Any) -> None:
     snapshot = Snapshot((SnapshotElement(0, StreamRecord("a", 7), ["A", "AA"]), SnapshotElement(1, "b", [])))
     recorder = Recorder(AT_ONCE)
-    out = await outputs(wait([], recorder, timeout=5.0, restore=snapshot))
+    out = await outputs(async_wait([], recorder, timeout=5.0, restore=snapshot))
     assert out == [StreamRecord("A", 7), StreamRecord("AA", 7)]
     assert recorder.calls == []
 
 
 async def test_results_of_nothing_are_restored_through_the_smallest_buffer(
-    wait: Any, autojump_clock: MockClock
+    async_wait: Any, autojump_clock: MockClock
 ) -> None:
     snapshot = Snapshot(tuple(SnapshotElement(number, number, []) for number in range(5)))
     with trio.fail_after(60.0):
-        out = await outputs(wait("a", AT_ONCE, timeout=5.0, capacity=1, buffer=1, restore=snapshot))
+        out = await outputs(async_wait("a", AT_ONCE, timeout=5.0, capacity=1, buffer=1, restore=snapshot))
     assert out == ["a"]
 
 
 async def test_a_restored_record_has_a_fresh_deadline_and_begins_at_attempt_one(
-    wait: Any, autojump_clock: MockClock
+    async_wait: Any, autojump_clock: MockClock
 ) -> None:
     function = Scripted({"a": [Step(1.0, error=OSError), Step(math.inf)]})
-    async with wait("a", function, timeout=4.0, retry=FixedDelay(3, 0.0)) as results:
+    async with async_wait("a", function, timeout=4.0, retry=FixedDelay(3, 0.0)) as results:
         await trio.sleep(3.0)
         snapshot = results.snapshot()
     error = OSError("still busy")
     recorder = Recorder(Scripted({"a": fails_first(3, error, then=Step(3.5, error=error))}))
     began = trio.current_time()
     with pytest.raises(OSError, match="still busy") as caught:
-        await outputs(wait([], recorder, timeout=4.0, retry=FixedDelay(3, 0.0), restore=snapshot))
+        await outputs(async_wait([], recorder, timeout=4.0, retry=FixedDelay(3, 0.0), restore=snapshot))
     assert caught.value.__notes__ == ["element 0, 'a', attempt 4 of 4"]
     assert trio.current_time() == began + 3.5
 
 
 async def test_the_snapshot_of_a_failed_run_is_where_a_repaired_one_begins(
-    wait: Any, autojump_clock: MockClock
+    async_wait: Any, autojump_clock: MockClock
 ) -> None:
     async def receive_all() -> None:
         nonlocal results
@@ -249,27 +245,29 @@ async def test_the_snapshot_of_a_failed_run_is_where_a_repaired_one_begins(
     received: list[int] = []
     results: Any = None
     broken = Scripted({7: Step(1.0, error=OSError("busy"))}, default=Step(1.0))
-    operator = wait(source, broken, timeout=5.0, capacity=3, buffer=6)
+    operator = async_wait(source, broken, timeout=5.0, capacity=3, buffer=6)
     with pytest.raises(OSError, match="busy"):
         await receive_all()
     snapshot = pickle.loads(pickle.dumps(results.snapshot()))
     assert 7 in [each.element for each in snapshot.elements]
-    received += await outputs(wait(source, Scripted(default=Step(1.0)), timeout=5.0, restore=snapshot))
+    received += await outputs(async_wait(source, Scripted(default=Step(1.0)), timeout=5.0, restore=snapshot))
     assert sorted(received) == list(range(20))
 
 
-async def test_the_snapshot_of_a_cancelled_run_is_complete(wait: Any, autojump_clock: MockClock) -> None:
+async def test_the_snapshot_of_a_cancelled_run_is_complete(async_wait: Any, autojump_clock: MockClock) -> None:
     source = iter(range(20))
     received = []
     with trio.move_on_after(3.5):
-        async with wait(source, Scripted(default=Step(1.0)), timeout=5.0, capacity=2, buffer=4) as results:
+        async with async_wait(source, Scripted(default=Step(1.0)), timeout=5.0, capacity=2, buffer=4) as results:
             async for result in results:
                 received.append(result)  # noqa: PERF401 - what was received before counts
-    received += await outputs(wait(source, AT_ONCE, timeout=5.0, restore=results.snapshot()))
+    received += await outputs(async_wait(source, AT_ONCE, timeout=5.0, restore=results.snapshot()))
     assert sorted(received) == list(range(20))
 
 
-async def test_a_snapshot_taken_with_several_consumers_lacks_nothing(wait: Any, autojump_clock: MockClock) -> None:
+async def test_a_snapshot_taken_with_several_consumers_lacks_nothing(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
     received: list[int] = []
 
     async def consume(results: Any) -> None:
@@ -278,14 +276,14 @@ async def test_a_snapshot_taken_with_several_consumers_lacks_nothing(wait: Any, 
             await trio.sleep(0.75)
 
     source = iter(range(30))
-    operator = wait(source, Scripted(default=Step(1.0)), timeout=5.0, capacity=3, buffer=5)
+    operator = async_wait(source, Scripted(default=Step(1.0)), timeout=5.0, capacity=3, buffer=5)
     async with operator as results, trio.open_nursery() as nursery:
         for _ in range(3):
             nursery.start_soon(consume, results)
         await trio.sleep(4.25)
         snapshot = results.snapshot()
         nursery.cancel_scope.cancel()
-    received += await outputs(wait(source, AT_ONCE, timeout=5.0, restore=snapshot))
+    received += await outputs(async_wait(source, AT_ONCE, timeout=5.0, restore=snapshot))
     assert sorted(received) == list(range(30))
 
 
@@ -294,8 +292,8 @@ async def test_an_operator_that_was_not_entered_yet_gives_back_what_it_is_to_res
     assert AsyncWaitOperator(NEVER, timeout=5.0, restore=snapshot).snapshot() == snapshot
 
 
-async def test_an_empty_snapshot_restores_nothing(wait: Any) -> None:
-    assert await outputs(wait("a", AT_ONCE, timeout=5.0, restore=Snapshot())) == ["a"]
+async def test_an_empty_snapshot_restores_nothing(async_wait: Any) -> None:
+    assert await outputs(async_wait("a", AT_ONCE, timeout=5.0, restore=Snapshot())) == ["a"]
 
 
 async def test_a_key_that_raises_for_a_restored_record_comes_out_as_itself() -> None:
@@ -337,7 +335,7 @@ async def closed_at_the_end(source: Any) -> AsyncIterator[Any]:
 @pytest.mark.parametrize("source_of", [list, _Numbers], ids=["sync", "async"])
 @pytest.mark.parametrize("buffer", [1, 2, 5])
 async def test_skipping_what_was_taken_repeats_and_loses_no_record_of_a_source_with_assigned_watermarks(
-    wait: Any, autojump_clock: MockClock, source_of: Any, buffer: int
+    async_wait: Any, autojump_clock: MockClock, source_of: Any, buffer: int
 ) -> None:
     """Three runs, each of which reads the source again."""
     values = list(range(12))
@@ -347,7 +345,7 @@ async def test_skipping_what_was_taken_repeats_and_loses_no_record_of_a_source_w
         options = {"timeout": 5.0, "capacity": 1, "buffer": buffer, "restore": snapshot}
         async with (
             closed_at_the_end(with_watermarks(source_of(values[snapshot.taken :]))) as source,
-            wait(source, AT_ONCE, **options) as results,
+            async_wait(source, AT_ONCE, **options) as results,
         ):
             count = 0
             async for output in results:
@@ -361,7 +359,9 @@ async def test_skipping_what_was_taken_repeats_and_loses_no_record_of_a_source_w
     assert snapshot.taken == len(values)
 
 
-async def test_watermarks_of_the_source_itself_count_as_taken(wait: Any, autojump_clock: MockClock) -> None:
-    first, snapshot = await interrupted(5, partial(wait, function=AT_ONCE, timeout=5.0, capacity=1, buffer=1), SOURCE)
-    rest = await outputs(wait(SOURCE[snapshot.taken :], AT_ONCE, timeout=5.0, restore=snapshot))
+async def test_watermarks_of_the_source_itself_count_as_taken(async_wait: Any, autojump_clock: MockClock) -> None:
+    first, snapshot = await interrupted(
+        5, partial(async_wait, function=AT_ONCE, timeout=5.0, capacity=1, buffer=1), SOURCE
+    )
+    rest = await outputs(async_wait(SOURCE[snapshot.taken :], AT_ONCE, timeout=5.0, restore=snapshot))
     assert first + rest == SOURCE

@@ -11,52 +11,48 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.support import outputs
 from trio_asyncio_io import StreamRecord, Watermark, keyed_wait, ordered_wait, unordered_wait
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 
-async def outputs(operator: Any) -> list[Any]:
-    async with operator as results:
-        return [result async for result in results]
+async def test_a_bare_value_comes_out_as_its_bare_result(async_wait: Any) -> None:
+    assert await outputs(async_wait(["a"], Scripted(default=Step(result="A")), timeout=5.0)) == ["A"]
 
 
-async def test_a_bare_value_comes_out_as_its_bare_result(wait: Any) -> None:
-    assert await outputs(wait(["a"], Scripted(default=Step(result="A")), timeout=5.0)) == ["A"]
-
-
-async def test_a_record_comes_out_as_a_record_with_its_timestamp(wait: Any) -> None:
+async def test_a_record_comes_out_as_a_record_with_its_timestamp(async_wait: Any) -> None:
     recorder = Recorder(Scripted(default=Step(result="A")))
-    assert await outputs(wait([StreamRecord("a", 7)], recorder, timeout=5.0)) == [StreamRecord("A", 7)]
+    assert await outputs(async_wait([StreamRecord("a", 7)], recorder, timeout=5.0)) == [StreamRecord("A", 7)]
     assert recorder.values == ["a"]
 
 
-async def test_a_watermark_comes_out_as_itself_and_is_no_call(wait: Any) -> None:
+async def test_a_watermark_comes_out_as_itself_and_is_no_call(async_wait: Any) -> None:
     watermark = Watermark(7)
     recorder = Recorder(Scripted())
-    out = await outputs(wait([watermark], recorder, timeout=5.0))
+    out = await outputs(async_wait([watermark], recorder, timeout=5.0))
     assert out[0] is watermark
     assert recorder.calls == []
 
 
-async def test_bare_values_records_and_watermarks_may_be_mixed(wait: Any) -> None:
+async def test_bare_values_records_and_watermarks_may_be_mixed(async_wait: Any) -> None:
     source = ["a", Watermark(1), StreamRecord("b", 2), Watermark(2), StreamRecord("c")]
-    assert await outputs(wait(source, Scripted(), timeout=5.0)) == source
+    assert await outputs(async_wait(source, Scripted(), timeout=5.0)) == source
 
 
 @pytest.mark.parametrize("value", [None, 0, "", (), False, float("inf")])
-async def test_any_value_is_a_value_and_any_result_is_a_result(wait: Any, value: Any) -> None:
-    assert await outputs(wait([value], Scripted(default=Step(result=value)), timeout=5.0)) == [value]
+async def test_any_value_is_a_value_and_any_result_is_a_result(async_wait: Any, value: Any) -> None:
+    assert await outputs(async_wait([value], Scripted(default=Step(result=value)), timeout=5.0)) == [value]
 
 
-async def test_an_empty_source_is_an_empty_output(wait: Any, autojump_clock: MockClock) -> None:
-    async with wait([], Scripted(), timeout=5.0) as results:
+async def test_an_empty_source_is_an_empty_output(async_wait: Any, autojump_clock: MockClock) -> None:
+    async with async_wait([], Scripted(), timeout=5.0) as results:
         assert [result async for result in results] == []
     assert results.statistics().emitted == 0
 
 
-async def test_one_element_and_many_come_out_once_each(wait: Any, autojump_clock: MockClock) -> None:
+async def test_one_element_and_many_come_out_once_each(async_wait: Any, autojump_clock: MockClock) -> None:
     function = Scripted({value: Step(value * 13 % 17 / 4) for value in range(1_000)})
-    async with wait(range(1_000), function, timeout=30.0, capacity=50) as results:
+    async with async_wait(range(1_000), function, timeout=30.0, capacity=50) as results:
         out = [result async for result in results]
     assert sorted(out) == list(range(1_000))
     statistics = results.statistics()
@@ -150,15 +146,15 @@ async def test_no_key_crosses_a_watermark(autojump_clock: MockClock) -> None:
 # The face.
 
 
-async def test_the_doors_take_the_function_and_the_source_by_position_and_all_else_by_name(wait: Any) -> None:
+async def test_the_doors_take_the_function_and_the_source_by_position_and_all_else_by_name(async_wait: Any) -> None:
     with pytest.raises(TypeError):
-        wait([], Scripted(), 5.0)
+        async_wait([], Scripted(), 5.0)
 
 
 @pytest.mark.parametrize("function", [None, 3, "fetch", trio.Event])
-async def test_what_cannot_be_called_is_refused_when_the_operator_is_made(wait: Any, function: Any) -> None:
+async def test_what_cannot_be_called_is_refused_when_the_operator_is_made(async_wait: Any, function: Any) -> None:
     with pytest.raises(TypeError, match="the function must be an async callable or an AsyncFunction, got"):
-        wait([], function, timeout=5.0)
+        async_wait([], function, timeout=5.0)
 
 
 async def test_keyed_wait_needs_its_key() -> None:
@@ -167,7 +163,7 @@ async def test_keyed_wait_needs_its_key() -> None:
 
 
 async def test_a_long_stream_of_an_async_source_flows_through_small_limits(
-    wait: Any, autojump_clock: MockClock
+    async_wait: Any, autojump_clock: MockClock
 ) -> None:
     async def source() -> AsyncIterator[Any]:
         for number in range(400):
@@ -176,7 +172,7 @@ async def test_a_long_stream_of_an_async_source_flows_through_small_limits(
             yield Watermark(number) if number % 10 == 9 else StreamRecord(number, number)
 
     function = Scripted({number: Step(number * 13 % 17 / 4) for number in range(400)})
-    async with wait(source(), function, timeout=30.0, capacity=3, buffer=5) as results:
+    async with async_wait(source(), function, timeout=30.0, capacity=3, buffer=5) as results:
         out = [result async for result in results]
     assert sorted(each.timestamp for each in out) == list(range(400))
     for position, each in enumerate(out):
