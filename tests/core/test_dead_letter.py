@@ -117,12 +117,12 @@ def through_pickle(error: Exception) -> Any:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_an_error_that_does_not_pickle_is_replaced_by_its_words(error: Exception, words: str) -> None:
+def test_an_error_that_cannot_be_pickled_becomes_a_lost_error_with_its_message(error: Exception, words: str) -> None:
     with pytest.raises(LostError, match=f"^{words}$"):
         raise through_pickle(error)
 
 
-def test_the_replacement_has_the_notes_and_the_cause() -> None:
+def test_a_lost_error_keeps_the_notes_and_the_cause() -> None:
     error = Fussy(code=503)
     error.__cause__ = OSError("reset")
     error.add_note("first")
@@ -153,14 +153,14 @@ def test_the_replacement_has_the_notes_and_the_cause() -> None:
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_any_other_error_has_its_type_message_arguments_attributes_and_notes(error: Exception) -> None:
+def test_other_errors_keep_type_message_arguments_attributes_and_notes(error: Exception) -> None:
     error.__dict__["__notes__"] = ["first"]
     twin = through_pickle(error)
     assert (type(twin), str(twin), repr(twin.args)) == (type(error), str(error), repr(error.args))
     assert repr(vars(twin)) == repr(vars(error))
 
 
-def test_the_causes_are_pickled_one_by_one() -> None:
+def test_each_cause_is_pickled_separately() -> None:
     first, second, third = StatusError(503), Fussy(code=404), OSError("reset")
     first.__cause__, second.__cause__, third.__cause__ = second, third, second  # a circle
     error = through_pickle(first)
@@ -170,7 +170,7 @@ def test_the_causes_are_pickled_one_by_one() -> None:
     assert error.__cause__.__cause__.__cause__ is None
 
 
-def test_a_group_stays_a_group_and_only_what_does_not_pickle_is_replaced() -> None:
+def test_only_members_of_a_group_that_cannot_be_pickled_are_replaced() -> None:
     inner = ExceptionGroup("inner", [StatusError(503), Fussy(code=404)])
     group = ExceptionGroup("outer", [inner, OSError("reset")])
     group.add_note("first")
@@ -184,7 +184,7 @@ def test_a_group_stays_a_group_and_only_what_does_not_pickle_is_replaced() -> No
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
-def test_a_copy_leaves_the_error_as_it_is(copied: Callable[[DeadLetter], DeadLetter]) -> None:
+def test_a_copy_has_the_same_error(copied: Callable[[DeadLetter], DeadLetter]) -> None:
     error = KeyError("k")
     error.__cause__ = cause = Fussy(code=503)
     twin = copied(DeadLetter("a", error, 1, 0.5))

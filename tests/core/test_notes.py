@@ -24,14 +24,14 @@ async def run(operator: Any) -> None:
             pass
 
 
-async def test_an_exception_that_fails_every_element_has_one_note(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_an_exception_raised_for_every_element_has_one_note(async_wait: Any, autojump_clock: MockClock) -> None:
     down = ConnectionError("down")
     retry = FixedDelay(1, 0.0, budget=RetryBudget(ratio=0.0, reserve=1))
     await run(async_wait(range(500), Scripted(default=Step(error=down)), timeout=5.0, retry=retry, on_error="skip"))
     assert down.__notes__ == [NOT_RETRIED]
 
 
-async def test_an_exception_that_fails_run_after_run_names_the_element_of_the_last_one(
+async def test_an_exception_raised_in_several_runs_names_the_element_of_the_last_run(
     async_wait: Any, raised_by: Any
 ) -> None:
     down = ConnectionError("down")
@@ -41,7 +41,7 @@ async def test_an_exception_that_fails_run_after_run_names_the_element_of_the_la
         assert down.__notes__ == ["mine", f"element 0, {value}, attempt 1"]
 
 
-async def test_the_note_of_an_operator_inside_the_function_stays(async_wait: Any, raised_by: Any) -> None:
+async def test_a_note_of_an_operator_inside_the_function_remains(async_wait: Any, raised_by: Any) -> None:
     down = ConnectionError("down")
 
     async def enrich(value: str) -> None:
@@ -52,7 +52,7 @@ async def test_the_note_of_an_operator_inside_the_function_stays(async_wait: Any
         assert down.__notes__ == [f"element 0, '{value.upper()}', attempt 1", f"element 0, '{value}', attempt 1"]
 
 
-async def test_an_exception_that_many_elements_raise_at_once_has_a_bounded_number_of_notes(
+async def test_the_number_of_notes_is_limited_when_many_elements_raise_one_exception(
     async_wait: Any, raised_by: Any
 ) -> None:
     async def fail(value: int) -> None:
@@ -102,7 +102,7 @@ class SealedError(Exception):
 @pytest.mark.parametrize(
     "error", [FrozenError(503), SlottedError(503), SealedError(503)], ids=lambda error: type(error).__name__
 )
-async def test_an_exception_that_cannot_be_changed_comes_out_as_itself_with_its_note(
+async def test_an_immutable_exception_is_raised_unchanged_with_its_note(
     error: Exception, async_wait: Any, raised_by: Any
 ) -> None:
     assert await raised_by(async_wait("a", Scripted(default=Step(error=error)), timeout=5.0)) is error
@@ -110,7 +110,7 @@ async def test_an_exception_that_cannot_be_changed_comes_out_as_itself_with_its_
 
 
 @pytest.mark.parametrize("notes", ["mine", ("mine",), 7])
-async def test_notes_that_are_not_a_list_stay_as_they_are(notes: Any, async_wait: Any, raised_by: Any) -> None:
+async def test_notes_that_are_not_a_list_are_unchanged(notes: Any, async_wait: Any, raised_by: Any) -> None:
     error = OSError("busy")
     error.__notes__ = notes
     assert await raised_by(async_wait("a", Scripted(default=Step(error=error)), timeout=5.0)) is error
@@ -131,7 +131,7 @@ class MuteError(Exception):
 
 
 @pytest.mark.parametrize("error", [NotesError("busy"), MuteError("busy")], ids=lambda error: type(error).__name__)
-async def test_an_exception_whose_properties_raise_comes_out_as_itself(
+async def test_an_exception_whose_properties_raise_is_raised_unchanged(
     error: Exception, async_wait: Any, raised_by: Any
 ) -> None:
     assert await raised_by(async_wait("a", Scripted(default=Step(error=error)), timeout=5.0)) is error

@@ -38,9 +38,7 @@ async def diary_of(operator_of: Any, *arguments: Any, **options: Any) -> list[tu
     return diary.pages
 
 
-async def test_a_good_element_is_accepted_started_completed_and_emitted(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
+async def test_a_record_is_accepted_started_completed_and_emitted(async_wait: Any, autojump_clock: MockClock) -> None:
     record = StreamRecord("a", 7)
     assert await diary_of(async_wait, [record, Watermark(7)], Scripted(default=Step(1.5)), timeout=5.0) == [
         ("accepted", 0.0, 0, record),
@@ -50,7 +48,7 @@ async def test_a_good_element_is_accepted_started_completed_and_emitted(
     ]
 
 
-async def test_each_attempt_that_fails_is_told(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_each_failed_attempt_is_reported(async_wait: Any, autojump_clock: MockClock) -> None:
     function = Scripted({"a": fails_first(2, OSError("no"), then=Step(1.0))})
     assert await diary_of(async_wait, "a", function, timeout=9.0, retry=FixedDelay(5, 2.0)) == [
         ("accepted", 0.0, 0, "a"),
@@ -62,13 +60,13 @@ async def test_each_attempt_that_fails_is_told(async_wait: Any, autojump_clock: 
     ]
 
 
-async def test_an_attempts_own_timeout_is_an_attempt_that_failed(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_an_attempt_timeout_is_a_failed_attempt(async_wait: Any, autojump_clock: MockClock) -> None:
     function = Scripted({"a": [Step(math.inf), Step(0.0)]})
     pages = await diary_of(async_wait, "a", function, timeout=9.0, retry=FixedDelay(1, 0.0, attempt_timeout=1.0))
     assert [page[0] for page in pages] == ["accepted", "started", "attempt_failed", "completed", "emitted"]
 
 
-async def test_a_failure_is_told_before_anything_becomes_of_it(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_a_failure_is_reported_before_on_error_is_applied(async_wait: Any, autojump_clock: MockClock) -> None:
     assert await diary_of(
         async_wait, "a", Scripted(default=Step(1.0, error=OSError("no"))), timeout=9.0, on_error="skip"
     ) == [
@@ -79,29 +77,25 @@ async def test_a_failure_is_told_before_anything_becomes_of_it(async_wait: Any, 
     ]
 
 
-async def test_a_timeout_is_told_and_is_a_failure_if_nothing_comes_of_it(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
+async def test_a_timeout_without_on_timeout_is_also_a_failure(async_wait: Any, autojump_clock: MockClock) -> None:
     pages = await diary_of(async_wait, "a", Scripted(default=Step(math.inf)), timeout=3.0, on_error="skip")
     assert pages[2] == ("timed_out", 3.0, 0, "a", 1, 3.0)
     assert pages[3][:6] == ("failed", 3.0, 0, "a", 1, 3.0)
 
 
-async def test_what_on_timeout_gives_is_emitted_and_nothing_has_failed(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
+async def test_a_result_of_on_timeout_is_emitted_without_a_failure(async_wait: Any, autojump_clock: MockClock) -> None:
     pages = await diary_of(async_wait, "a", Scripted(default=Step(math.inf)), timeout=3.0, on_timeout=Scripted())
     assert [page[0] for page in pages] == ["accepted", "started", "timed_out", "emitted"]
 
 
-async def test_what_stops_with_the_operator_is_told(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_a_cancelled_invocation_is_reported(async_wait: Any, autojump_clock: MockClock) -> None:
     diary = Diary()
     async with async_wait("a", Scripted(default=Step(math.inf)), timeout=math.inf, observer=diary):
         await trio.sleep(4.0)
     assert diary.pages[2:] == [("cancelled", 4.0, 0, "a", 1, 4.0)]
 
 
-async def test_a_dead_letter_is_emitted_when_it_is_received(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_receiving_a_dead_letter_counts_as_emitted(async_wait: Any, autojump_clock: MockClock) -> None:
     diary = Diary()
     async with async_wait(
         "a", Scripted(default=Step(error=OSError)), timeout=1.0, on_error="dead_letter", observer=diary
@@ -111,7 +105,7 @@ async def test_a_dead_letter_is_emitted_when_it_is_received(async_wait: Any, aut
     assert diary.pages[-1] == ("emitted", 5.0, 0, "a")
 
 
-async def test_each_output_of_a_flattened_element_is_emitted(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_each_output_of_a_flattened_element_is_reported(async_wait: Any, autojump_clock: MockClock) -> None:
     pages = await diary_of(async_wait, ["xyz", ""], Scripted(), timeout=1.0, flatten=True)
     assert [page[2] for page in pages if page[0] == "emitted"] == [0, 0, 0]
 
@@ -124,7 +118,7 @@ async def test_a_restored_element_is_accepted_again(async_wait: Any, autojump_cl
     assert [page[2:] for page in pages if page[0] == "accepted"] == [(0, "a"), (1, "b")]
 
 
-async def test_an_observer_that_raises_is_logged_once_and_the_operator_goes_on(
+async def test_an_observer_that_raises_is_logged_once_and_the_operator_continues(
     async_wait: Any, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken(Observer):
@@ -168,7 +162,7 @@ STARTS = ["started a", "started b", "started c", "started d"]
         ("failed", [*STARTS, "failed a", "completed b", "failed c", "timed_out d"]),
     ],
 )
-async def test_after_a_hook_has_raised_the_end_of_each_invocation_that_had_started_is_reported_once(
+async def test_after_a_hook_raised_the_end_of_each_running_invocation_is_reported_once(
     async_wait: Any, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture, hook: str, reported: list[str]
 ) -> None:
     """When a fails, b, c and d are running; e starts after that."""
@@ -183,9 +177,7 @@ async def test_after_a_hook_has_raised_the_end_of_each_invocation_that_had_start
     assert caplog.text.count("raised; it is told nothing more") == 1
 
 
-async def test_an_observer_hears_everything_from_the_task_of_the_call(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
+async def test_hooks_run_in_the_task_that_calls_the_function(async_wait: Any, autojump_clock: MockClock) -> None:
     tasks: dict[str, Any] = {}
 
     class Where(Observer):
@@ -205,6 +197,6 @@ async def test_an_observer_hears_everything_from_the_task_of_the_call(
     assert tasks["started"] is tasks["called"] is tasks["completed"]
 
 
-def test_what_is_no_observer_is_refused(async_wait: Any) -> None:
+def test_an_observer_of_another_type_is_refused(async_wait: Any) -> None:
     with pytest.raises(TypeError, match="observer must be an Observer or None, got 'me'"):
         async_wait("a", Scripted(), timeout=1.0, observer="me")

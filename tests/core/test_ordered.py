@@ -10,7 +10,7 @@ from trio_asyncio_io import OrderedStreamElementQueue
 
 
 @pytest.mark.parametrize("completion", list(permutations("abc")))
-def test_whatever_is_done_first_the_output_has_the_order_of_the_input(completion: tuple[str, ...]) -> None:
+def test_the_output_is_in_input_order_whatever_completes_first(completion: tuple[str, ...]) -> None:
     queue = OrderedStreamElementQueue(3)
     entries = {value: queue.try_put(value) for value in "abc"}
     out = []
@@ -21,7 +21,7 @@ def test_whatever_is_done_first_the_output_has_the_order_of_the_input(completion
     assert out == ["A", "B", "C"]
 
 
-def test_a_straggler_at_the_head_holds_back_what_is_done() -> None:
+def test_completed_records_wait_for_a_straggler_at_the_head() -> None:
     queue = OrderedStreamElementQueue(3)
     a, b, c = (queue.try_put(value) for value in "abc")
     c.complete(["C"])

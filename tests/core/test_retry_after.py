@@ -47,7 +47,7 @@ class Refused(Exception):  # noqa: N818 - reads as what it is
         (Refused(response=Response(Retry_After="Sat, 21 Nov 1998 07:28:30 GMT")), 0.0),
     ],
 )
-def test_it_is_read_from_the_attribute_or_the_response(exception: Exception, seconds: float) -> None:
+def test_the_delay_is_read_from_the_attribute_or_the_response(exception: Exception, seconds: float) -> None:
     assert retry_after(exception) == seconds
 
 
@@ -67,7 +67,7 @@ def test_it_is_read_from_the_attribute_or_the_response(exception: Exception, sec
         Refused(response=Response(Retry_After="Sat, 21 Nov 2026 07:28:30 GMT", Date="yesterday")),
     ],
 )
-def test_what_says_nothing_that_can_be_read_says_nothing(exception: Exception) -> None:
+def test_without_a_valid_delay_the_result_is_none(exception: Exception) -> None:
     assert retry_after(exception) is None
 
 
@@ -85,13 +85,13 @@ DATE = "Sun, 06 Nov 1994 08:49:07 GMT"
     ],
     ids=["RFC 5322", "RFC 850", "asctime", "asctime, two digits", "an offset"],
 )
-def test_dates_are_read_in_all_forms_of_http(date: str, seconds: float) -> None:
+def test_all_date_formats_of_http_are_read(date: str, seconds: float) -> None:
     assert retry_after(Refused(response=Response(Retry_After=date, Date=DATE))) == seconds
     assert retry_after(Refused(response=Response(Retry_After="Sun Nov  6 08:49:37 1994", Date=date))) is not None
 
 
 @pytest.mark.parametrize("years", [-49, -1, 1, 49])
-def test_a_year_of_two_digits_is_at_most_50_years_in_the_future(years: int) -> None:
+def test_a_two_digit_year_is_at_most_50_years_in_the_future(years: int) -> None:
     """RFC 9110, section 5.6.7."""
     year = datetime.now(UTC).year + years
     date = f"Monday, 01-Jan-{year % 100:02d} 00:00:00 GMT"
@@ -111,11 +111,11 @@ def test_a_year_of_two_digits_is_at_most_50_years_in_the_future(years: int) -> N
     ],
     ids=["aiohttp", "botocore", "the header if the attribute is bad", "a Decimal", "the longest wait of a group"],
 )
-def test_it_is_also_read_from(exception: Exception) -> None:
+def test_the_exceptions_of_other_libraries_are_read(exception: Exception) -> None:
     assert retry_after(exception) == 7.0
 
 
-def test_the_headers_of_urllib_are_read() -> None:
+def test_a_header_of_urllib_is_read() -> None:
     headers = Message()
     headers["Retry-After"] = "7"
     assert retry_after(urllib.error.HTTPError("http://service/", 503, "busy", headers, None)) == 7.0
@@ -181,7 +181,7 @@ def test_an_attribute_that_is_not_a_number_of_seconds_is_ignored(value: Any) -> 
     ],
     ids=lambda value: str(value)[:50] if isinstance(value, str) else type(value).__name__,
 )
-def test_a_header_that_is_not_of_rfc_9110_is_ignored(value: Any) -> None:
+def test_a_header_that_violates_rfc_9110_is_ignored(value: Any) -> None:
     response = Response(Date=DATE)
     response.headers["Retry-After"] = value
     assert retry_after(Refused(response=response)) is None
@@ -202,12 +202,12 @@ class OpaqueError(Exception):
 
 
 @pytest.mark.parametrize("kind", [PropertyError, OpaqueError])
-def test_properties_that_raise_count_as_absent(kind: type[Exception]) -> None:
+def test_properties_that_raise_are_ignored(kind: type[Exception]) -> None:
     assert retry_after(kind()) is None
 
 
 @pytest.mark.parametrize("error", [Refused(retry_after=10**400), PropertyError("gone")], ids=["a number", "a property"])
-async def test_a_bad_retry_after_does_not_replace_the_services_own_error(error: Exception, autojump_clock: Any) -> None:
+async def test_an_invalid_retry_after_does_not_hide_the_services_error(error: Exception, autojump_clock: Any) -> None:
     calls = 0
 
     async def refuse(value: int) -> None:

@@ -132,9 +132,7 @@ async def run(operator: Any) -> None:
             pass
 
 
-async def test_an_invocation_that_completes_is_a_span(
-    async_wait: Any, backend: Backend, autojump_clock: MockClock
-) -> None:
+async def test_a_completed_invocation_is_a_span(async_wait: Any, backend: Backend, autojump_clock: MockClock) -> None:
     observer = backend.observer()
     await run(async_wait("ab", Scripted(default=Step(1.0)), timeout=5.0, observer=observer))
     spans = sorted(backend.spans(), key=lambda span: attributes_of(span)["sequence"])
@@ -147,7 +145,7 @@ async def test_an_invocation_that_completes_is_a_span(
     assert_nothing_left(backend, observer)
 
 
-async def test_what_the_function_traces_is_a_child(
+async def test_spans_of_the_function_are_children_of_the_invocations_span(
     async_wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:
     async def function(value: str) -> str:
@@ -165,7 +163,7 @@ async def test_what_the_function_traces_is_a_child(
     }
 
 
-async def test_a_span_is_a_child_of_the_one_around_the_block(
+async def test_a_span_is_a_child_of_the_span_around_the_block(
     async_wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:
     observer = backend.observer()
@@ -175,9 +173,7 @@ async def test_a_span_is_a_child_of_the_one_around_the_block(
     assert [span.parent.span_id for span in backend.spans()] == [backend.span("job").context.span_id] * 2
 
 
-async def test_each_attempt_that_fails_is_an_event(
-    async_wait: Any, backend: Backend, autojump_clock: MockClock
-) -> None:
+async def test_each_failed_attempt_is_an_event(async_wait: Any, backend: Backend, autojump_clock: MockClock) -> None:
     observer = backend.observer()
     function = Scripted({"a": fails_first(2, OSError("busy"), then=Step(1.0))})
     await run(async_wait("a", function, timeout=9.0, retry=FixedDelay(5, 2.0), observer=observer))
@@ -192,7 +188,9 @@ async def test_each_attempt_that_fails_is_an_event(
     assert backend.numbers("retries") == {"": 2}
 
 
-async def test_a_failure_is_an_error(async_wait: Any, backend: Backend, autojump_clock: MockClock) -> None:
+async def test_a_failed_invocation_has_the_status_error(
+    async_wait: Any, backend: Backend, autojump_clock: MockClock
+) -> None:
     observer = backend.observer()
     function = Scripted(default=Step(1.0, error=ZeroDivisionError("no")))
     await run(async_wait("a", function, timeout=9.0, on_error="skip", observer=observer))
@@ -205,15 +203,13 @@ async def test_a_failure_is_an_error(async_wait: Any, backend: Backend, autojump
     assert_nothing_left(backend, observer)
 
 
-async def test_what_is_wrong_with_a_result_is_an_event_too(
-    async_wait: Any, backend: Backend, autojump_clock: MockClock
-) -> None:
+async def test_an_invalid_result_is_an_event(async_wait: Any, backend: Backend, autojump_clock: MockClock) -> None:
     function = Scripted(default=Step(result=5))
     await run(async_wait("a", function, timeout=9.0, flatten=True, on_error="skip", observer=backend.observer()))
     assert [event.attributes["exception.type"] for event in backend.span().events] == ["TypeError"]
 
 
-async def test_a_timeout_is_an_error_and_counts_once(
+async def test_a_timeout_has_the_status_error_and_counts_once(
     async_wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:
     observer = backend.observer()
@@ -226,7 +222,7 @@ async def test_a_timeout_is_an_error_and_counts_once(
     assert_nothing_left(backend, observer)
 
 
-async def test_a_timeout_that_is_answered_was_one_all_the_same(
+async def test_a_timeout_with_a_result_of_on_timeout_is_still_a_timeout(
     async_wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:
     observer = backend.observer()
@@ -235,7 +231,7 @@ async def test_a_timeout_that_is_answered_was_one_all_the_same(
     assert_nothing_left(backend, observer)
 
 
-async def test_a_timeout_whose_answer_was_cancelled_leaves_nothing(
+async def test_a_timeout_whose_on_timeout_is_cancelled_leaves_no_span(
     async_wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:
     observer = backend.observer()
@@ -246,7 +242,7 @@ async def test_a_timeout_whose_answer_was_cancelled_leaves_nothing(
     assert_nothing_left(backend, observer)
 
 
-async def test_after_a_timeout_the_workers_next_span_is_no_child_of_the_last(
+async def test_the_next_span_of_a_worker_after_a_timeout_has_no_parent(
     async_wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:
     function = Scripted({"a": Step(math.inf)}, default=Step(1.0))
@@ -258,7 +254,7 @@ async def test_after_a_timeout_the_workers_next_span_is_no_child_of_the_last(
     assert [(attributes_of(span)["element"], span.parent) for span in backend.spans()] == [("a", None), ("b", None)]
 
 
-async def test_what_stops_with_the_operator_is_cancelled(
+async def test_an_invocation_that_stops_with_the_operator_is_cancelled(
     async_wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:
     observer = backend.observer()
@@ -271,7 +267,7 @@ async def test_what_stops_with_the_operator_is_cancelled(
     assert_nothing_left(backend, observer)
 
 
-async def test_a_failure_that_stops_the_operator_leaves_nothing(
+async def test_a_failure_that_stops_the_operator_leaves_no_span(
     async_wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:
     observer = backend.observer()
@@ -282,7 +278,7 @@ async def test_a_failure_that_stops_the_operator_leaves_nothing(
     assert_nothing_left(backend, observer)
 
 
-async def test_a_call_that_fails_while_the_operator_stops_leaves_nothing(
+async def test_a_call_that_fails_while_the_operator_stops_leaves_no_span(
     async_wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:
     async def function(value: str) -> str:
@@ -299,7 +295,7 @@ async def test_a_call_that_fails_while_the_operator_stops_leaves_nothing(
     assert_nothing_left(backend, observer)
 
 
-async def test_a_cancellation_from_outside_leaves_nothing(
+async def test_a_cancellation_from_outside_leaves_no_span(
     async_wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:
     observer = backend.observer()
@@ -309,7 +305,7 @@ async def test_a_cancellation_from_outside_leaves_nothing(
     assert_nothing_left(backend, observer)
 
 
-async def test_a_dead_letter_leaves_nothing(async_wait: Any, backend: Backend, autojump_clock: MockClock) -> None:
+async def test_a_dead_letter_leaves_no_span(async_wait: Any, backend: Backend, autojump_clock: MockClock) -> None:
     observer = backend.observer()
     async with async_wait(
         "ab", Scripted({"a": Step(error=OSError)}), timeout=1.0, on_error="dead_letter", observer=observer
@@ -320,7 +316,9 @@ async def test_a_dead_letter_leaves_nothing(async_wait: Any, backend: Backend, a
     assert_nothing_left(backend, observer)
 
 
-async def test_operators_with_equal_sequences_share_an_observer(backend: Backend, autojump_clock: MockClock) -> None:
+async def test_operators_with_equal_sequence_numbers_can_share_an_observer(
+    backend: Backend, autojump_clock: MockClock
+) -> None:
     observer = backend.observer(describe=str)
     slow, quick = Scripted(default=Step(3.0)), Scripted(default=Step(1.0))
     async with trio.open_nursery() as nursery:
@@ -330,9 +328,7 @@ async def test_operators_with_equal_sequences_share_an_observer(backend: Backend
     assert_nothing_left(backend, observer)
 
 
-async def test_an_operator_in_the_function_of_another_one_may_have_the_same_observer(
-    backend: Backend, autojump_clock: MockClock
-) -> None:
+async def test_nested_operators_can_share_an_observer(backend: Backend, autojump_clock: MockClock) -> None:
     class Outer(AsyncFunction[str, str]):
         async def invoke(self, value: str) -> str:
             never = Scripted(default=Step(math.inf))
@@ -348,7 +344,7 @@ async def test_an_operator_in_the_function_of_another_one_may_have_the_same_obse
     assert_nothing_left(backend, observer)
 
 
-async def test_restored_elements_are_spans_again(async_wait: Any, backend: Backend, autojump_clock: MockClock) -> None:
+async def test_restored_elements_have_new_spans(async_wait: Any, backend: Backend, autojump_clock: MockClock) -> None:
     observer = backend.observer()
     async with async_wait("ab", Scripted(default=Step(1.0)), timeout=5.0, observer=observer) as results:
         await trio.sleep(0.5)
@@ -358,7 +354,9 @@ async def test_restored_elements_are_spans_again(async_wait: Any, backend: Backe
     assert_nothing_left(backend, observer)
 
 
-async def test_no_value_of_an_element_is_told(async_wait: Any, backend: Backend, autojump_clock: MockClock) -> None:
+async def test_spans_and_metrics_contain_no_values_of_elements(
+    async_wait: Any, backend: Backend, autojump_clock: MockClock
+) -> None:
     function = Scripted({"secret": Step(math.inf)})
     retry = FixedDelay(1, 0.0, attempt_timeout=1.0)
     await run(async_wait(["secret"], function, timeout=9.0, retry=retry, on_error="skip", observer=backend.observer()))
@@ -370,7 +368,7 @@ async def test_no_value_of_an_element_is_told(async_wait: Any, backend: Backend,
     assert event.attributes["exception.message"] == "no result within its attempt_timeout of 1 s"
 
 
-async def test_a_description_that_fails_is_an_event_and_the_observer_goes_on(
+async def test_a_describe_that_raises_is_an_event_and_the_observer_continues(
     async_wait: Any, backend: Backend, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     observer = backend.observer(describe=lambda element: 1 // element)
@@ -399,7 +397,7 @@ class FailsOnce(SpanProcessor):
 
 @pytest.mark.parametrize("step", ["start", "end"])
 @pytest.mark.parametrize("error", [None, OSError("busy")], ids=["results", "failures"])
-async def test_after_a_span_processor_has_raised_no_span_is_current_and_no_invocation_active(
+async def test_after_a_span_processor_raises_no_span_is_current_and_no_invocation_active(
     async_wait: Any, backend: Backend, autojump_clock: MockClock, step: str, error: Exception | None
 ) -> None:
     async def trace_current(value: int) -> int:
@@ -423,7 +421,7 @@ class MuteError(Exception):
         raise RuntimeError("no text")
 
 
-async def test_an_exception_without_a_text_is_an_event_and_the_observer_goes_on(
+async def test_an_exception_whose_str_raises_is_an_event_and_the_observer_continues(
     async_wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:
     observer = backend.observer()
@@ -437,7 +435,7 @@ async def test_an_exception_without_a_text_is_an_event_and_the_observer_goes_on(
     assert_nothing_left(backend, observer)
 
 
-async def test_the_type_of_an_error_is_the_same_in_span_metric_and_event(
+async def test_span_metric_and_event_have_the_same_error_type(
     async_wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:
     await run(
@@ -456,7 +454,7 @@ async def test_the_type_of_an_error_is_the_same_in_span_metric_and_event(
     assert backend.points("invocations")["failed"].attributes["error.type"] == name
 
 
-async def test_without_spans_there_are_metrics_and_the_span_around_stays_current(
+async def test_without_spans_the_metrics_remain_and_the_outer_span_is_current(
     async_wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:
     async def function(value: str) -> str:
@@ -472,9 +470,7 @@ async def test_without_spans_there_are_metrics_and_the_span_around_stays_current
     assert_nothing_left(backend, observer)
 
 
-async def test_durations_are_seconds_in_buckets_of_seconds(
-    async_wait: Any, backend: Backend, autojump_clock: MockClock
-) -> None:
+async def test_durations_and_buckets_are_seconds(async_wait: Any, backend: Backend, autojump_clock: MockClock) -> None:
     function = Scripted({"a": Step(0.02), "b": Step(4.0)})
     await run(async_wait("ab", function, timeout=5.0, observer=backend.observer()))
     point = backend.points("invocation.duration")["completed"]
@@ -483,7 +479,7 @@ async def test_durations_are_seconds_in_buckets_of_seconds(
     assert filled == [0.025, 5.0]
 
 
-async def test_more_attributes_are_on_spans_and_metrics(
+async def test_additional_attributes_are_on_spans_and_metrics(
     async_wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:
     observer = backend.observer(attributes={"tier": "gold"})
@@ -493,14 +489,14 @@ async def test_more_attributes_are_on_spans_and_metrics(
     assert backend.points("invocations")["completed"].attributes == {**OPERATOR, "tier": "gold", OUTCOME: "completed"}
 
 
-async def test_without_an_sdk_it_costs_little_and_harms_nobody(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_the_observer_works_without_an_sdk(async_wait: Any, autojump_clock: MockClock) -> None:
     observer = OpenTelemetryObserver("lookup")
     async with async_wait("abc", Scripted(), timeout=5.0, observer=observer) as results:
         assert sorted([result async for result in results]) == ["a", "b", "c"]
     assert observer._running == {}
 
 
-def test_a_pickled_observer_tells_the_providers_of_the_process_where_it_arrives() -> None:
+def test_an_unpickled_observer_uses_the_providers_of_its_process() -> None:
     sent = pickle.dumps(OpenTelemetryObserver("lookup", attributes={"tier": "gold"}))
     ran = subprocess.run([sys.executable, "-c", ELSEWHERE], input=sent, capture_output=True, check=False)
     assert ran.stdout.decode().strip() == "2 [('lookup', 'gold'), ('lookup', 'gold')]", ran.stderr.decode()

@@ -35,7 +35,7 @@ def spans(recorder: Recorder[Any, Any]) -> list[tuple[float, float | None]]:
     return [(call.started, call.ended) for call in recorder.calls]
 
 
-async def test_an_attempt_that_takes_too_long_is_cancelled_and_made_again(
+async def test_an_attempt_that_exceeds_its_timeout_is_cancelled_and_retried(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
     """Whatever `retry_on` says: who gives attempts a timeout wants another one."""
@@ -45,7 +45,9 @@ async def test_an_attempt_that_takes_too_long_is_cancelled_and_made_again(
     assert spans(recorder) == [(0.0, 2.0), (3.0, 5.0), (6.0, 6.5)]
 
 
-async def test_the_last_attempts_timeout_is_the_elements_failure(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_the_element_fails_with_the_timeout_of_its_last_attempt(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
     async with async_wait(
         "a", Scripted(default=Step(9.0)), timeout=60.0, on_error="dead_letter", retry=late(1)
     ) as results:
@@ -60,7 +62,7 @@ async def test_the_last_attempts_timeout_is_the_elements_failure(async_wait: Any
 
 @pytest.mark.parametrize("outer_timeout", [math.inf, 20.0])
 @pytest.mark.parametrize(("retry_on", "calls"), [(ConnectionError, 1), (TimeoutError, 1), (AttemptTimeoutError, 3)])
-async def test_the_attempt_timeout_of_an_operator_inside_the_function_is_retried_only_if_retry_on_matches(
+async def test_an_attempt_timeout_raised_by_the_function_is_retried_only_if_retry_on_matches(
     async_wait: Any, autojump_clock: MockClock, retry_on: Any, calls: int, outer_timeout: float
 ) -> None:
     async def enrich(value: str) -> list[str]:
@@ -76,14 +78,16 @@ def late(max_retries: int) -> FixedDelay:
     return FixedDelay(max_retries, 1.0, attempt_timeout=2.0)
 
 
-async def test_the_elements_deadline_ends_an_attempt_before_its_own(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_the_elements_deadline_ends_an_attempt_before_its_own_timeout(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
     recorder = Recorder(Scripted(default=Step(math.inf)))
     with pytest.raises(ElementTimeoutError):
         await outputs(async_wait("a", recorder, timeout=4.0, retry=late(9)))
     assert spans(recorder) == [(0.0, 2.0), (3.0, 4.0)]
 
 
-async def test_an_attempt_that_gives_its_result_while_it_is_cancelled_has_given_it(
+async def test_the_result_of_an_attempt_that_ignores_its_cancellation_counts(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
     async def stubborn(value: str) -> str:
@@ -95,7 +99,7 @@ async def test_an_attempt_that_gives_its_result_while_it_is_cancelled_has_given_
     assert trio.current_time() == 3.0
 
 
-async def test_the_waits_are_those_of_the_list(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_a_delay_list_sets_the_delays(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(error=ConnectionError)))
     with pytest.raises(ConnectionError):
         await outputs(async_wait("a", recorder, timeout=60.0, retry=DelayList([1.0, 5.0, 0.0])))
@@ -103,7 +107,7 @@ async def test_the_waits_are_those_of_the_list(async_wait: Any, autojump_clock: 
 
 
 @pytest.mark.parametrize(("asked", "instants"), [(7.0, [0.0, 7.0]), (0.5, [0.0, 2.0]), (None, [0.0, 2.0])])
-async def test_the_next_attempt_waits_for_the_longer_of_backoff_and_retry_after(
+async def test_the_next_attempt_starts_after_the_longer_of_backoff_and_retry_after(
     async_wait: Any, autojump_clock: MockClock, asked: float | None, instants: list[float]
 ) -> None:
     recorder = Recorder(Scripted({"a": fails_first(1, Busy(asked))}))
@@ -111,9 +115,7 @@ async def test_the_next_attempt_waits_for_the_longer_of_backoff_and_retry_after(
     assert [call.started for call in recorder.calls] == instants
 
 
-async def test_retry_after_can_be_read_by_a_function_of_ones_own_or_not_at_all(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
+async def test_retry_after_takes_a_custom_function_or_none(async_wait: Any, autojump_clock: MockClock) -> None:
     for read, second in ((lambda _: 3.0, 3.0), (None, 1.0)):
         start = trio.current_time()
         recorder = Recorder(Scripted({"a": fails_first(1, Busy(50.0))}))
@@ -121,7 +123,7 @@ async def test_retry_after_can_be_read_by_a_function_of_ones_own_or_not_at_all(
         assert recorder.calls[1].started - start == second
 
 
-async def test_a_retry_after_beyond_the_deadline_ends_at_the_deadline(
+async def test_a_retry_after_beyond_the_deadline_times_out_at_the_deadline(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
     function = Scripted(default=Step(error=Busy(3600.0)))
@@ -130,7 +132,7 @@ async def test_a_retry_after_beyond_the_deadline_ends_at_the_deadline(
     assert trio.current_time() == 10.0
 
 
-async def test_what_a_nursery_in_the_function_raises_is_retried_by_the_types_in_it(
+async def test_a_group_raised_by_a_nursery_is_retried_if_its_exceptions_match(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
     """With the longest wait that one of the exceptions asks for."""
@@ -156,7 +158,7 @@ async def kind_of(value: str, error: Exception) -> str:
 
 
 @pytest.mark.parametrize("name", ["retry_on", "retry_on_result", "retry_after"])
-async def test_what_a_predicate_raises_is_the_failure_of_its_element(
+async def test_an_element_fails_with_the_exception_of_its_predicate(
     async_wait: Any, autojump_clock: MockClock, name: str
 ) -> None:
     def broken(_: Any) -> Any:
@@ -175,7 +177,7 @@ async def test_what_a_predicate_raises_is_the_failure_of_its_element(
         assert isinstance(letters["a"].error.__context__, Busy)
 
 
-async def test_a_budget_bounds_the_retries_of_all_elements_together(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_a_budget_limits_the_retries_of_all_elements_together(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(1.0, error=OSError)))
     retry = FixedDelay(5, 0.0, budget=RetryBudget(ratio=0.1, reserve=3))
     async with async_wait(
@@ -189,14 +191,14 @@ async def test_a_budget_bounds_the_retries_of_all_elements_together(async_wait: 
     assert letters[0].error.__notes__ == ["it was not retried: the operator's retry budget is used up"]
 
 
-async def test_when_the_budget_is_used_up_the_last_result_stands(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_when_the_budget_is_used_up_the_last_result_counts(async_wait: Any, autojump_clock: MockClock) -> None:
     retry = FixedDelay(9, 1.0, retry_on_result=lambda _: True, budget=RetryBudget(ratio=0.0, reserve=2))
     recorder = Recorder(Scripted())
     assert await outputs(async_wait("a", recorder, timeout=60.0, retry=retry)) == ["a"]
     assert len(recorder.calls) == 3
 
 
-async def test_one_strategy_with_a_budget_serves_two_operators_that_do_not_share_it(autojump_clock: MockClock) -> None:
+async def test_two_operators_with_one_strategy_have_separate_budgets(autojump_clock: MockClock) -> None:
     retry = FixedDelay(1, 0.0, budget=RetryBudget(ratio=0.0, reserve=1))
     for _ in range(2):
         assert await outputs(ordered_wait("a", Scripted({"a": fails_first(1, OSError)}), timeout=1.0, retry=retry)) == [
@@ -224,20 +226,24 @@ class Waiting(AsyncFunction[str, str]):
         self._go = trio.Event()
 
 
-async def test_a_function_is_told_when_nobody_else_will_come(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_the_function_is_flushed_when_no_more_calls_will_follow(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
     """All three wait when it is told, though the source had ended before the first one was called."""
     function = Waiting()
     assert sorted(await outputs(async_wait("abc", function, timeout=60.0))) == ["a", "b", "c"]
     assert function.flushed == [(0.0, 3)]
 
 
-async def test_it_is_told_again_for_each_that_comes_later(autojump_clock: MockClock) -> None:
+async def test_the_function_is_flushed_again_after_each_later_call(autojump_clock: MockClock) -> None:
     function = Waiting()
     assert sorted(await outputs(keyed_wait("aba", function, key=str, timeout=60.0))) == ["a", "a", "b"]
     assert function.flushed == [(0.0, 2), (0.0, 1)]
 
 
-async def test_it_is_not_told_while_more_may_come(make_operator: Any, autojump_clock: MockClock) -> None:
+async def test_the_function_is_not_flushed_while_more_input_may_follow(
+    make_operator: Any, autojump_clock: MockClock
+) -> None:
     function = Waiting()
     async with make_operator(function, timeout=60.0) as operator:
         await operator.put("a")
@@ -248,7 +254,7 @@ async def test_it_is_not_told_while_more_may_come(make_operator: Any, autojump_c
     assert function.flushed == [(10.0, 1)]
 
 
-async def test_a_flush_that_raises_is_logged_and_harms_nobody(
+async def test_a_flush_that_raises_is_logged_and_has_no_other_effect(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken(AsyncFunction[str, str]):
@@ -264,7 +270,7 @@ async def test_a_flush_that_raises_is_logged_and_harms_nobody(
 
 
 @pytest.mark.parametrize("attempt", range(10))
-async def test_the_deadline_of_the_element_has_precedence_over_that_of_an_attempt(
+async def test_the_elements_deadline_takes_precedence_over_an_attempts(
     async_wait: Any, autojump_clock: MockClock, attempt: int
 ) -> None:
     """Trio runs what is due at one instant in random order, hence several attempts."""
@@ -283,7 +289,7 @@ async def test_the_deadline_of_the_element_has_precedence_over_that_of_an_attemp
 
 
 @pytest.mark.parametrize("attempt", range(10))
-async def test_no_attempt_starts_at_the_deadline_of_the_element(
+async def test_no_attempt_starts_at_the_elements_deadline(
     async_wait: Any, autojump_clock: MockClock, attempt: int
 ) -> None:
     recorder = Recorder(Scripted(default=Step(error=OSError)))

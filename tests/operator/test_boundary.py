@@ -110,7 +110,7 @@ class _AsyncIterator:
 @pytest.mark.parametrize(
     ("variant", "is_async"), [*((variant, False) for variant in OPTIONS), ("plain", True)], ids=stable_id
 )
-def test_no_interrupt_loses_or_doubles_an_element(mode: str, variant: str, is_async: bool) -> None:
+def test_no_interrupt_loses_or_duplicates_an_element(mode: str, variant: str, is_async: bool) -> None:
     _, lines = interrupted_run(0, operator_of(mode, variant, source=Source(is_async).read()))
     for interrupt_at in range(1, lines.count, max(1, lines.count // INJECTIONS)):
         source = Source(is_async)
@@ -125,7 +125,7 @@ def test_no_interrupt_loses_or_doubles_an_element(mode: str, variant: str, is_as
         assert (received if mode == "ordered" else sorted(received)) == expected(variant), interrupt_at
 
 
-def test_an_interrupted_put_has_accepted_its_element_or_has_not(mode: str) -> None:
+def test_an_interrupted_put_accepts_its_element_once_or_not_at_all(mode: str) -> None:
     _, lines = interrupted_run(0, operator_of(mode, "plain"), iter(ELEMENTS))
     for interrupt_at in range(1, lines.count, max(1, lines.count // INJECTIONS)):
         operator = operator_of(mode, "plain")
@@ -253,7 +253,7 @@ def in_retry_after(interrupter: Interrupter) -> dict[str, Any]:
     ],
     ids=lambda place: place.__name__,
 )
-def test_an_interrupt_reaches_user_code_that_never_comes_to_a_checkpoint(place: Any) -> None:
+def test_an_interrupt_reaches_user_code_without_checkpoints(place: Any) -> None:
     interrupter = Interrupter()
     options = {"function": at_once, "source": iter([1, 2, 3]), "timeout": 5.0, **place(interrupter)}
     recorder = Recorder(options.pop("function"))
@@ -269,7 +269,7 @@ def test_an_interrupt_reaches_user_code_that_never_comes_to_a_checkpoint(place: 
     assert recorder.running == 0
 
 
-def test_an_element_whose_key_was_interrupted_is_in_the_snapshot() -> None:
+def test_an_element_whose_key_function_was_interrupted_is_in_the_snapshot() -> None:
     interrupter = Interrupter()
 
     def key(value: int) -> int:

@@ -23,7 +23,7 @@ tenant: ContextVar[Any] = ContextVar("tenant", default="nobody")
 @pytest.mark.parametrize("suspends", [False, True])
 @pytest.mark.parametrize("of_block", [None, "the block's"])
 @pytest.mark.parametrize("capacity", [1, 3])
-async def test_what_an_invocation_sets_the_next_one_does_not_see(
+async def test_a_variable_set_by_one_invocation_is_not_visible_to_the_next(
     async_wait: Any, autojump_clock: MockClock, suspends: bool, of_block: str | None, capacity: int
 ) -> None:
     async def function(value: int) -> Any:
@@ -40,7 +40,7 @@ async def test_what_an_invocation_sets_the_next_one_does_not_see(
     assert await outputs(async_wait(range(10), function, timeout=5.0, capacity=capacity)) == [expected] * 10
 
 
-async def test_an_equal_value_is_another_value(autojump_clock: MockClock) -> None:
+async def test_a_variable_set_to_an_equal_value_is_restored(autojump_clock: MockClock) -> None:
     async def function(value: int) -> bool:
         is_of_block = tenant.get() is of_block
         tenant.set([])
@@ -51,7 +51,7 @@ async def test_an_equal_value_is_another_value(autojump_clock: MockClock) -> Non
     assert await outputs(ordered_wait(range(5), function, timeout=5.0, capacity=1)) == [True] * 5
 
 
-async def test_a_failure_and_a_timeout_leave_nothing_either(autojump_clock: MockClock) -> None:
+async def test_variables_are_restored_after_a_failure_and_a_timeout(autojump_clock: MockClock) -> None:
     async def function(value: int) -> Any:
         found = tenant.get()
         tenant.set(value)
@@ -65,7 +65,7 @@ async def test_a_failure_and_a_timeout_leave_nothing_either(autojump_clock: Mock
     assert await outputs(operator) == ["nobody", "nobody"]
 
 
-async def test_all_attempts_of_an_element_and_its_handlers_share_one_context(autojump_clock: MockClock) -> None:
+async def test_all_attempts_and_handlers_of_an_element_share_one_context(autojump_clock: MockClock) -> None:
     async def function(value: int) -> None:
         tenant.set((tenant.get(), value))
         raise OSError
@@ -77,7 +77,7 @@ async def test_all_attempts_of_an_element_and_its_handlers_share_one_context(aut
     assert await outputs(operator) == [(("nobody", 1), 1), (("nobody", 2), 2)]
 
 
-async def test_on_timeout_sees_what_its_invocation_has_set(autojump_clock: MockClock) -> None:
+async def test_on_timeout_sees_the_variables_set_by_its_invocation(autojump_clock: MockClock) -> None:
     async def function(value: int) -> None:
         tenant.set(value)
         await trio.sleep_forever()
@@ -125,7 +125,7 @@ async def test_the_hooks_of_an_observer_share_the_context_of_the_invocation(auto
     assert seen == ["nobody", 0, "nobody", 1]
 
 
-async def test_scopes_nurseries_threads_and_async_generators_work_in_the_function(async_wait: Any) -> None:
+async def test_the_function_may_use_scopes_nurseries_threads_and_async_generators(async_wait: Any) -> None:
     async def numbers() -> AsyncIterator[Any]:
         yield tenant.get()
         await trio.lowlevel.checkpoint()
@@ -150,7 +150,7 @@ async def test_scopes_nurseries_threads_and_async_generators_work_in_the_functio
     assert sorted(await outputs(async_wait(range(6), function, timeout=60.0, capacity=2))) == expected
 
 
-def test_a_context_whose_variable_was_reset_is_not_changed() -> None:
+def test_a_context_whose_variable_was_reset_counts_as_unchanged() -> None:
     def use() -> None:
         token = tenant.set("used")
         assert block.is_changed_in(context)

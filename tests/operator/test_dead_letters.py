@@ -39,7 +39,7 @@ async def halves(operator: Any) -> tuple[list[Any], list[DeadLetter]]:
     return outputs, letters
 
 
-async def test_what_failed_comes_out_on_the_other_channel_with_all_that_is_known_of_it(
+async def test_a_failed_element_is_sent_to_dead_letters_with_error_attempts_and_seconds(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
     source = ["good", StreamRecord("bad", 7), "late"]
@@ -52,7 +52,7 @@ async def test_what_failed_comes_out_on_the_other_channel_with_all_that_is_known
     assert (late.element, type(late.error), late.attempts, late.seconds) == ("late", ElementTimeoutError, 1, 10.0)
 
 
-async def test_its_statistics_say_both_why_and_what_became_of_it(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_a_dead_letter_also_counts_as_failed_or_timed_out(async_wait: Any, autojump_clock: MockClock) -> None:
     function = Scripted({"b": BAD, "c": Step(math.inf)})
     async with async_wait("abc", function, timeout=2.0, on_error="dead_letter") as results:
         assert [result async for result in results] == ["a"]
@@ -63,13 +63,13 @@ async def test_its_statistics_say_both_why_and_what_became_of_it(async_wait: Any
     assert (statistics.emitted, statistics.buffered) == (1, 0)
 
 
-async def test_ordered_letters_come_in_the_order_of_the_source(autojump_clock: MockClock) -> None:
+async def test_ordered_dead_letters_are_in_input_order(autojump_clock: MockClock) -> None:
     function = Scripted({number: Step(9.0 - number, error=OSError) for number in range(9)})
     _, letters = await halves(ordered_wait(range(9), function, timeout=60.0, on_error="dead_letter"))
     assert [letter.element for letter in letters] == list(range(9))
 
 
-async def test_a_letter_does_not_cross_a_watermark(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_a_dead_letter_does_not_cross_a_watermark(async_wait: Any, autojump_clock: MockClock) -> None:
     """The letter behind the wall fails at once, and waits for the slow record before it."""
     function = Scripted({"slow": Step(5.0), "bad": Step(error=OSError)})
     async with async_wait(["slow", Watermark(1), "bad"], function, timeout=60.0, on_error="dead_letter") as results:
@@ -77,7 +77,7 @@ async def test_a_letter_does_not_cross_a_watermark(async_wait: Any, autojump_clo
         assert trio.current_time() == 5.0
 
 
-async def test_it_is_in_the_snapshot_until_it_is_received_and_comes_out_of_the_restored_run(
+async def test_an_unreceived_dead_letter_is_in_the_snapshot_and_in_the_restored_run(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
     function = Scripted({"x": Step(error=OSError("no")), "y": Step(error=OSError("no"))}, default=Step(1.0))
@@ -97,7 +97,7 @@ async def test_it_is_in_the_snapshot_until_it_is_received_and_comes_out_of_the_r
     assert (outputs, calls) == (["b"], ["b"])  # neither the letter nor what was received is called again
 
 
-async def test_a_restored_letter_comes_out_whatever_the_policy_is_now(autojump_clock: MockClock) -> None:
+async def test_a_restored_dead_letter_is_emitted_with_any_on_error(autojump_clock: MockClock) -> None:
     async with ordered_wait("x", Scripted(default=BAD), timeout=60.0, on_error="dead_letter") as results:
         await trio.sleep(5.0)
         saved = results.snapshot()
@@ -105,7 +105,7 @@ async def test_a_restored_letter_comes_out_whatever_the_policy_is_now(autojump_c
     assert (outputs, [letter.element for letter in letters]) == ([], ["x"])
 
 
-async def test_unread_letters_count_in_the_buffer_and_stop_the_source(autojump_clock: MockClock) -> None:
+async def test_unreceived_dead_letters_fill_the_buffer_and_stop_the_source(autojump_clock: MockClock) -> None:
     taken: list[int] = []
 
     def source() -> Iterator[int]:
@@ -122,7 +122,7 @@ async def test_unread_letters_count_in_the_buffer_and_stop_the_source(autojump_c
     assert [letter.element for letter in [first, *rest]] == list(range(100))
 
 
-async def test_if_nobody_reads_them_the_log_says_so_once(
+async def test_a_buffer_full_of_unreceived_dead_letters_is_logged_once(
     async_wait: Any, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     function = Scripted(default=Step(error=OSError))
@@ -134,14 +134,14 @@ async def test_if_nobody_reads_them_the_log_says_so_once(
     assert len(caplog.records) == 1
 
 
-async def test_as_many_as_the_buffer_holds_may_be_read_at_the_end(autojump_clock: MockClock) -> None:
+async def test_a_buffer_of_dead_letters_can_be_received_at_the_end(autojump_clock: MockClock) -> None:
     function = Scripted(default=Step(error=OSError))
     async with ordered_wait(range(4), function, timeout=1.0, capacity=2, buffer=4, on_error="dead_letter") as results:
         assert [result async for result in results] == []
         assert len([letter async for letter in results.dead_letters]) == 4
 
 
-async def test_closing_the_channel_drops_them(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_closing_the_channel_drops_dead_letters(async_wait: Any, autojump_clock: MockClock) -> None:
     function = Scripted(default=Step(error=OSError))
     async with async_wait(range(100), function, timeout=1.0, capacity=2, buffer=4, on_error="dead_letter") as results:
         await results.dead_letters.aclose()
@@ -152,12 +152,12 @@ async def test_closing_the_channel_drops_them(async_wait: Any, autojump_clock: M
     assert results.snapshot().elements == ()
 
 
-async def test_with_another_policy_the_channel_only_ends(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_with_another_on_error_the_channel_is_empty(async_wait: Any, autojump_clock: MockClock) -> None:
     outputs, letters = await halves(async_wait("abc", Scripted({"b": BAD}), timeout=5.0, on_error="skip"))
     assert (sorted(outputs), letters) == (["a", "c"], [])
 
 
-async def test_receive_nowait_tells_whether_there_is_one(autojump_clock: MockClock) -> None:
+async def test_receive_nowait_raises_would_block_or_end_of_channel(autojump_clock: MockClock) -> None:
     async with ordered_wait("x", Scripted(default=BAD), timeout=5.0, on_error="dead_letter") as results:
         with pytest.raises(trio.WouldBlock):
             results.dead_letters.receive_nowait()
@@ -167,7 +167,7 @@ async def test_receive_nowait_tells_whether_there_is_one(autojump_clock: MockClo
             results.dead_letters.receive_nowait()
 
 
-async def test_one_who_still_receives_when_the_block_is_left_does_not_take_it_for_the_end(
+async def test_a_waiting_receive_raises_closed_resource_error_when_the_block_is_left(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
     seen: list[BaseException] = []
@@ -193,7 +193,7 @@ def restored_letters(number: int) -> Snapshot:
 
 
 @pytest.mark.parametrize("on_error", ["raise", "skip"])
-async def test_restored_letters_do_not_stall_a_run_in_which_nobody_reads_them(
+async def test_unread_restored_dead_letters_do_not_stall_the_run(
     async_wait: Any, autojump_clock: MockClock, on_error: str
 ) -> None:
     options = {"timeout": 5.0, "capacity": 2, "buffer": 3, "on_error": on_error, "restore": restored_letters(7)}
@@ -204,7 +204,9 @@ async def test_restored_letters_do_not_stall_a_run_in_which_nobody_reads_them(
     assert [each.element for each in results.snapshot().elements] == list(range(7))
 
 
-async def test_restored_letters_can_be_received_in_any_run(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_restored_dead_letters_can_be_received_with_any_on_error(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
     async with async_wait(["a"], Scripted(), timeout=5.0, restore=restored_letters(3)) as results:
         assert [result async for result in results] == ["a"]
         assert [letter.element async for letter in results.dead_letters] == [0, 1, 2]
@@ -212,7 +214,7 @@ async def test_restored_letters_can_be_received_in_any_run(async_wait: Any, auto
     assert len(results.snapshot()) == 0
 
 
-async def test_restored_letters_hold_the_buffer_where_letters_are_expected(
+async def test_restored_dead_letters_count_in_the_buffer_with_on_error_dead_letter(
     async_wait: Any, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     options = {"timeout": 5.0, "capacity": 2, "buffer": 3, "on_error": "dead_letter", "restore": restored_letters(7)}

@@ -17,34 +17,38 @@ NEVER = Step(math.inf)
 LATENCIES = Scripted({"a": Step(3.0), "b": Step(1.0), "c": Step(2.0)})
 
 
-async def test_ordered_output_waits_for_its_turn(autojump_clock: MockClock) -> None:
+async def test_ordered_outputs_wait_for_earlier_ones(autojump_clock: MockClock) -> None:
     assert await timed_outputs(ordered_wait("abc", LATENCIES, timeout=5.0)) == [("a", 3.0), ("b", 3.0), ("c", 3.0)]
 
 
-async def test_unordered_output_does_not_wait(autojump_clock: MockClock) -> None:
+async def test_unordered_outputs_do_not_wait(autojump_clock: MockClock) -> None:
     assert await timed_outputs(unordered_wait("abc", LATENCIES, timeout=5.0)) == [("b", 1.0), ("c", 2.0), ("a", 3.0)]
 
 
-async def test_keyed_output_waits_for_its_key_only(autojump_clock: MockClock) -> None:
+async def test_keyed_outputs_wait_for_their_key_only(autojump_clock: MockClock) -> None:
     operator = keyed_wait("abc", LATENCIES, timeout=5.0, key=lambda value: value in "ab")
     assert await timed_outputs(operator) == [("c", 2.0), ("a", 3.0), ("b", 4.0)]
 
 
-async def test_one_straggler_at_the_head_does_not_stop_the_others_from_starting(autojump_clock: MockClock) -> None:
+async def test_invocations_start_behind_a_straggler_at_the_head(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({0: Step(100.0)}, default=Step(1.0)))
     out = await timed_outputs(ordered_wait(range(50), recorder, timeout=200.0, capacity=2, buffer=50))
     assert out == [(value, 100.0) for value in range(50)]
     assert [call.started for call in recorder.calls] == [0.0, *map(float, range(49))]
 
 
-async def test_a_buffer_as_small_as_the_capacity_behaves_as_flink_does(autojump_clock: MockClock) -> None:
+async def test_with_a_buffer_equal_to_the_capacity_completed_records_hold_slots_as_in_flink(
+    autojump_clock: MockClock,
+) -> None:
     """What is done but waits for its turn then keeps others from starting."""
     recorder = Recorder(Scripted({0: Step(100.0)}, default=Step(1.0)))
     await timed_outputs(ordered_wait(range(6), recorder, timeout=200.0, capacity=3, buffer=3))
     assert [call.started for call in recorder.calls] == [0.0] * 3 + [100.0] * 3
 
 
-async def test_a_watermark_on_an_idle_operator_goes_out_at_once(make_operator: Any, autojump_clock: MockClock) -> None:
+async def test_a_watermark_in_an_idle_operator_is_emitted_immediately(
+    make_operator: Any, autojump_clock: MockClock
+) -> None:
     async with make_operator(Scripted(default=Step(1.0)), timeout=5.0) as operator:
         for timestamp in (1, 2, 2):
             await operator.put(Watermark(timestamp))
@@ -57,13 +61,13 @@ async def test_a_watermark_on_an_idle_operator_goes_out_at_once(make_operator: A
         assert trio.current_time() == 1.0
 
 
-async def test_consecutive_watermarks_all_come_out(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_consecutive_watermarks_are_all_emitted(async_wait: Any, autojump_clock: MockClock) -> None:
     source = [Watermark(0), "a", Watermark(1), Watermark(1), Watermark(2), "b", Watermark(3)]
     out = [result for result, _ in await timed_outputs(async_wait(source, LATENCIES, timeout=5.0))]
     assert out == source
 
 
-async def test_a_source_of_watermarks_only_comes_out_as_it_is(async_wait: Any) -> None:
+async def test_a_source_of_watermarks_only_is_emitted_unchanged(async_wait: Any) -> None:
     source = [Watermark(number) for number in range(5_000)]
     assert [
         result for result, _ in await timed_outputs(async_wait(source, LATENCIES, timeout=5.0, buffer=100))
@@ -78,7 +82,7 @@ async def test_no_record_crosses_a_watermark(async_wait: Any, autojump_clock: Mo
     assert (set(out[:2]), out[3], set(out[5:])) == ({"a", "b"}, "d", {"e", "c"})
 
 
-async def test_a_watermark_waits_for_a_timeout_too(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_a_watermark_waits_for_an_earlier_record_to_time_out(async_wait: Any, autojump_clock: MockClock) -> None:
     source = ["a", Watermark(1), "b"]
     out = await timed_outputs(async_wait(source, Scripted({"a": NEVER}), timeout=2.0, on_error="skip"))
     assert out == [(Watermark(1), 2.0), ("b", 2.0)]
@@ -92,7 +96,7 @@ async def test_records_behind_a_watermark_run_while_it_waits(async_wait: Any, au
     assert out == [(element, 2.0) for element in source]
 
 
-async def test_a_slow_consumer_does_not_stop_the_invocations_before_the_buffer_is_full(
+async def test_a_slow_consumer_stops_no_invocation_until_the_buffer_is_full(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
     recorder = Recorder(Scripted(default=Step(1.0)))
@@ -103,7 +107,9 @@ async def test_a_slow_consumer_does_not_stop_the_invocations_before_the_buffer_i
         assert results.statistics().buffered == 40
 
 
-async def test_a_consumer_that_waits_between_outputs_gets_them_all(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_a_consumer_that_waits_between_outputs_receives_them_all(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
     recorder = Recorder(Scripted(default=Step(1.0)))
     out = []
     async with async_wait(range(60), recorder, timeout=5.0, capacity=3, buffer=5) as results:
@@ -114,7 +120,7 @@ async def test_a_consumer_that_waits_between_outputs_gets_them_all(async_wait: A
     assert results.statistics().peak_buffered == 5
 
 
-async def test_the_end_of_the_input_drains_what_is_in_flight_and_ends_the_output(
+async def test_end_input_drains_running_invocations_and_ends_the_output(
     make_operator: Any, autojump_clock: MockClock
 ) -> None:
     out: list[tuple[str, float]] = []
@@ -128,7 +134,7 @@ async def test_the_end_of_the_input_drains_what_is_in_flight_and_ends_the_output
     assert out == [("a", 3.0), ("b", 4.0), ("c", 6.0)]
 
 
-async def test_at_the_end_of_the_input_each_invocation_still_has_its_own_deadline(
+async def test_invocations_have_their_own_deadlines_after_the_end_of_input(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
     on_timeout = Scripted(default=Step(1.0, result="late"))
@@ -136,9 +142,7 @@ async def test_at_the_end_of_the_input_each_invocation_still_has_its_own_deadlin
     assert await timed_outputs(operator) == [("late", 6.0), ("late", 12.0)]
 
 
-async def test_the_output_ends_when_the_last_elements_have_no_outputs(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
+async def test_the_output_ends_after_elements_without_outputs(async_wait: Any, autojump_clock: MockClock) -> None:
     function = Scripted(default=Step(1.0, result=[]))
     assert await timed_outputs(async_wait(range(3), function, timeout=5.0, flatten=True)) == []
     assert trio.current_time() == 1.0
@@ -152,13 +156,13 @@ async def test_the_output_ends_after_a_last_watermark(async_wait: Any, autojump_
     ]
 
 
-async def test_an_element_with_more_outputs_than_any_channel_holds_comes_out(async_wait: Any) -> None:
+async def test_an_element_may_have_ten_thousand_outputs(async_wait: Any) -> None:
     function = Scripted(default=Step(result=range(10_000)))
     out = await timed_outputs(async_wait(["a"], function, timeout=5.0, capacity=1, buffer=1, flatten=True))
     assert [result for result, _ in out] == list(range(10_000))
 
 
-async def test_the_emitter_sleeps_while_there_is_nothing_to_emit(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_an_idle_emitter_is_not_scheduled(async_wait: Any, autojump_clock: MockClock) -> None:
     async with async_wait(["a"], Scripted(default=NEVER), timeout=math.inf):
         await wait_all_tasks_blocked()
         assert trio.lowlevel.current_statistics().tasks_runnable == 0

@@ -14,11 +14,11 @@ from trio_asyncio_io import ElementTimeoutError, NotAsyncError, SnapshotError
     ("error", "base"),
     [(ElementTimeoutError, trio.TooSlowError), (SnapshotError, ValueError), (NotAsyncError, TypeError)],
 )
-def test_each_error_is_also_what_its_users_would_catch(error: type, base: type) -> None:
+def test_each_error_has_a_standard_base_class(error: type, base: type) -> None:
     assert issubclass(error, base)
 
 
-def test_a_timeout_error_says_its_message_and_keeps_its_timeout() -> None:
+def test_a_timeout_error_has_a_message_and_a_timeout() -> None:
     error = ElementTimeoutError("no result for 'a'", 2.5)
     assert str(error) == "no result for 'a'"
     assert error.timeout == 2.5
@@ -32,7 +32,7 @@ def test_a_timeout_error_pickles_with_its_notes() -> None:
     assert (str(copy), copy.timeout, copy.__notes__) == ("no result for 'a'", 2.5, ["element 0"])
 
 
-def test_a_not_async_error_names_the_function_and_its_result_and_says_how_to_adapt_it() -> None:
+def test_a_not_async_error_names_function_result_and_remedy() -> None:
     message = str(NotAsyncError.for_result(len, 3))
     assert "<built-in function len> returned 3" in message
     assert "async def" in message

@@ -76,7 +76,7 @@ async def test_a_source_is_any_iterable_async_iterable_or_channel(
 
 
 @pytest.mark.parametrize("source", [3, None, object(), trio.sleep], ids=stable_id)
-async def test_what_cannot_be_iterated_is_refused_at_once(async_wait: Any, source: Any) -> None:
+async def test_a_source_that_is_not_iterable_is_refused(async_wait: Any, source: Any) -> None:
     with pytest.raises(TypeError, match="the source must be an iterable or an async iterable, got"):
         async_wait(source, AT_ONCE, timeout=5.0)
 
@@ -113,7 +113,7 @@ async def test_a_channel_is_not_closed(async_wait: Any) -> None:
     assert receive.receive_nowait() == 2
 
 
-async def test_what_the_source_raises_comes_out_as_itself(async_wait: Any) -> None:
+async def test_an_exception_of_the_source_is_raised_unchanged(async_wait: Any) -> None:
     error = OSError("no more flights")
 
     async def source() -> AsyncIterator[int]:
@@ -132,7 +132,7 @@ async def test_what_the_source_raises_comes_out_as_itself(async_wait: Any) -> No
 @pytest.mark.parametrize(
     ("key", "error"), [(lambda value: 1 / value, ZeroDivisionError), (lambda value: [], TypeError)]
 )
-async def test_what_the_key_raises_is_the_sources_failure_and_loses_no_element(
+async def test_a_key_function_that_raises_stops_the_operator_and_loses_no_element(
     source_of: Any, key: Any, error: type[Exception]
 ) -> None:
     source = source_of([0])
@@ -143,14 +143,14 @@ async def test_what_the_key_raises_is_the_sources_failure_and_loses_no_element(
     assert [each.element for each in operator.snapshot().elements] == [0]
 
 
-async def test_an_endless_source_without_awaits_lets_the_others_work(async_wait: Any) -> None:
+async def test_an_endless_synchronous_source_does_not_block_invocations(async_wait: Any) -> None:
     recorder = Recorder(AT_ONCE)
     async with async_wait(count(), recorder, timeout=5.0, capacity=1) as results:
         out = [await results.receive() for _ in range(5_000)]
     assert sorted(out) == list(range(5_000))
 
 
-async def test_a_long_source_without_awaits_is_not_read_to_its_end_before_anything_starts(async_wait: Any) -> None:
+async def test_invocations_start_before_a_long_synchronous_source_ends(async_wait: Any) -> None:
     """Although the buffer would hold all of it."""
     read_at_the_first_call = []
 
@@ -170,7 +170,7 @@ async def test_a_long_source_without_awaits_is_not_read_to_its_end_before_anythi
 @pytest.mark.parametrize("make", [SyncSource, AsyncSource])
 @pytest.mark.parametrize(("capacity", "buffer"), [(1, 1), (2, 2), (2, 5), (4, 64)])
 @pytest.mark.parametrize("function", [NEVER, AT_ONCE], ids=["never done", "done at once"])
-async def test_without_a_reader_the_source_is_read_one_element_beyond_the_buffer(
+async def test_without_a_consumer_the_source_is_read_one_element_beyond_the_buffer(
     async_wait: Any, make: Any, capacity: int, buffer: int, function: Any
 ) -> None:
     source = make()
@@ -181,7 +181,7 @@ async def test_without_a_reader_the_source_is_read_one_element_beyond_the_buffer
         assert [each.element for each in results.snapshot().elements] == list(range(1, buffer + 2))
 
 
-async def test_each_output_that_is_received_makes_room_for_one_element(async_wait: Any) -> None:
+async def test_each_received_output_frees_room_for_one_element(async_wait: Any) -> None:
     source = SyncSource()
     async with async_wait(source, AT_ONCE, timeout=5.0, capacity=2, buffer=3) as results:
         for received in range(20):
@@ -207,7 +207,7 @@ async def test_more_watermarks_than_the_buffer_stop_the_feeder(async_wait: Any) 
         assert read == 7 + 2
 
 
-async def test_watermarks_take_no_place_of_records(async_wait: Any) -> None:
+async def test_watermarks_use_no_room_of_records(async_wait: Any) -> None:
     source = iter([1, Watermark(1), 2, Watermark(2), 3, Watermark(3), 4])
     async with async_wait(source, NEVER, timeout=math.inf, capacity=3, buffer=3) as results:
         await wait_all_tasks_blocked()
@@ -218,7 +218,7 @@ async def test_watermarks_take_no_place_of_records(async_wait: Any) -> None:
 
 @pytest.mark.parametrize("nothing", ["skip", "flatten"])
 @pytest.mark.parametrize("source_of", [list, async_generator], ids=["sync", "async"])
-async def test_an_element_without_outputs_makes_room_too(
+async def test_an_element_without_outputs_frees_its_room(
     async_wait: Any, autojump_clock: MockClock, nothing: str, source_of: Any
 ) -> None:
     """Nobody receives anything for it, so nobody but the operator can notice."""
@@ -236,9 +236,7 @@ async def test_an_element_without_outputs_makes_room_too(
         assert await outputs(operator) == []
 
 
-async def test_memory_is_bounded_by_the_buffer_however_long_the_stream_is(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
+async def test_the_buffer_limits_memory_however_long_the_stream_is(async_wait: Any, autojump_clock: MockClock) -> None:
     most = 0
     source = [StreamRecord(value, value) if value % 3 else Watermark(value) for value in range(3_000)]
     async with async_wait(source, Scripted(default=Step(0.25)), timeout=5.0, capacity=5, buffer=10) as results:

@@ -30,9 +30,7 @@ async def test_put_waits_while_the_buffer_is_full(make_operator: Any, autojump_c
         assert [each.element for each in operator.snapshot().elements] == ["b", "c"]
 
 
-async def test_several_putters_get_their_turn_in_the_order_in_which_they_came(
-    make_operator: Any, autojump_clock: MockClock
-) -> None:
+async def test_waiting_puts_are_accepted_in_order(make_operator: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(AT_ONCE)
     async with make_operator(recorder, timeout=5.0, capacity=1, buffer=1) as operator, trio.open_nursery() as nursery:
         await operator.put(0)
@@ -44,13 +42,13 @@ async def test_several_putters_get_their_turn_in_the_order_in_which_they_came(
     assert recorder.values == list(range(30))
 
 
-async def test_put_is_a_checkpoint_whether_it_waits_or_not(make_operator: Any) -> None:
+async def test_put_is_always_a_checkpoint(make_operator: Any) -> None:
     async with make_operator(AT_ONCE, timeout=5.0) as operator:
         with trio.testing.assert_checkpoints():
             await operator.put("a")
 
 
-async def test_put_takes_records_and_watermarks(make_operator: Any) -> None:
+async def test_put_accepts_records_and_watermarks(make_operator: Any) -> None:
     async with make_operator(AT_ONCE, timeout=5.0) as operator:
         for element in (StreamRecord("a", 1), Watermark(1), "b"):
             await operator.put(element)
@@ -59,7 +57,7 @@ async def test_put_takes_records_and_watermarks(make_operator: Any) -> None:
     assert out == [StreamRecord("a", 1), Watermark(1), "b"]
 
 
-async def test_put_nowait_would_block_when_the_buffer_is_full(make_operator: Any) -> None:
+async def test_put_nowait_raises_would_block_when_the_buffer_is_full(make_operator: Any) -> None:
     async with make_operator(NEVER, timeout=5.0, capacity=1, buffer=2) as operator:
         operator.put_nowait("a")
         operator.put_nowait("b")
@@ -68,7 +66,7 @@ async def test_put_nowait_would_block_when_the_buffer_is_full(make_operator: Any
         assert [each.element for each in operator.snapshot().elements] == ["a", "b"]
 
 
-async def test_put_nowait_does_not_go_before_those_who_wait(make_operator: Any) -> None:
+async def test_put_nowait_raises_would_block_while_a_put_waits(make_operator: Any) -> None:
     recorder = Recorder(AT_ONCE)
     async with make_operator(recorder, timeout=5.0, capacity=1, buffer=1) as operator, trio.open_nursery() as nursery:
         operator.put_nowait("a")
@@ -83,7 +81,7 @@ async def test_put_nowait_does_not_go_before_those_who_wait(make_operator: Any) 
     assert sorted(recorder.values) == ["a", "b", "c"]
 
 
-async def test_a_put_that_was_cancelled_was_not_accepted(make_operator: Any, autojump_clock: MockClock) -> None:
+async def test_a_cancelled_put_accepts_nothing(make_operator: Any, autojump_clock: MockClock) -> None:
     async with make_operator(NEVER, timeout=math.inf, capacity=1, buffer=1) as operator:
         await operator.put("a")
         with trio.move_on_after(1.0) as scope:
@@ -96,7 +94,7 @@ async def test_a_put_that_was_cancelled_was_not_accepted(make_operator: Any, aut
         assert [each.element for each in operator.snapshot().elements] == ["a"]
 
 
-async def test_after_the_end_of_the_input_to_put_is_your_own_mistake(make_operator: Any) -> None:
+async def test_put_after_end_input_raises_closed_resource_error(make_operator: Any) -> None:
     async with make_operator(AT_ONCE, timeout=5.0) as operator:
         operator.end_input()
         operator.end_input()
@@ -106,7 +104,7 @@ async def test_after_the_end_of_the_input_to_put_is_your_own_mistake(make_operat
             operator.put_nowait("a")
 
 
-async def test_the_end_of_the_input_reaches_those_who_wait_to_put(make_operator: Any) -> None:
+async def test_end_input_wakes_waiting_puts_with_closed_resource_error(make_operator: Any) -> None:
     async def put(operator: AsyncWaitOperator[Any, Any]) -> None:
         with pytest.raises(trio.ClosedResourceError, match="the input has ended"):
             await operator.put("x")
@@ -124,7 +122,7 @@ async def test_the_end_of_the_input_reaches_those_who_wait_to_put(make_operator:
         assert [result async for result in operator.output] == ["a"]
 
 
-async def test_after_the_block_to_put_is_your_own_mistake(make_operator: Any) -> None:
+async def test_put_after_the_block_raises_closed_resource_error(make_operator: Any) -> None:
     async with make_operator(AT_ONCE, timeout=5.0) as operator:
         pass
     with pytest.raises(trio.ClosedResourceError, match="block has been left"):
@@ -133,7 +131,7 @@ async def test_after_the_block_to_put_is_your_own_mistake(make_operator: Any) ->
         operator.put_nowait("a")
 
 
-async def test_after_a_failure_putting_is_broken_and_the_cause_is_told(make_operator: Any) -> None:
+async def test_put_after_a_failure_raises_broken_resource_error_with_the_cause(make_operator: Any) -> None:
     error = OSError("busy")
     refused: list[BaseException] = []
 
@@ -158,7 +156,7 @@ async def test_after_a_failure_putting_is_broken_and_the_cause_is_told(make_oper
     assert [each.__cause__ for each in (*refused, caught.value)] == [error, error]
 
 
-async def test_after_the_output_was_closed_putting_is_broken(make_operator: Any) -> None:
+async def test_put_after_closing_the_output_raises_broken_resource_error(make_operator: Any) -> None:
     async with make_operator(AT_ONCE, timeout=5.0) as operator:
         await operator.output.aclose()
         with pytest.raises(trio.BrokenResourceError, match="output was closed"):
@@ -167,7 +165,7 @@ async def test_after_the_output_was_closed_putting_is_broken(make_operator: Any)
             operator.put_nowait("a")
 
 
-async def test_before_the_block_to_put_is_refused_with_a_hint(make_operator: Any) -> None:
+async def test_put_before_the_block_is_refused_with_a_hint(make_operator: Any) -> None:
     operator = make_operator(AT_ONCE, timeout=5.0)
     with pytest.raises(RuntimeError, match="enter the operator first: `async with"):
         await operator.put("a")
@@ -176,9 +174,7 @@ async def test_before_the_block_to_put_is_refused_with_a_hint(make_operator: Any
     assert len(operator.snapshot()) == 0
 
 
-async def test_while_the_function_still_opens_nothing_is_accepted(
-    make_operator: Any, autojump_clock: MockClock
-) -> None:
+async def test_nothing_is_accepted_while_the_function_opens(make_operator: Any, autojump_clock: MockClock) -> None:
     class Slow:
         async def open(self) -> None:
             await trio.sleep(5.0)
@@ -200,7 +196,7 @@ async def test_while_the_function_still_opens_nothing_is_accepted(
             assert await operator.output.receive() == "b"
 
 
-async def test_while_a_source_is_read_nobody_else_gets_a_turn(autojump_clock: MockClock) -> None:
+async def test_put_is_refused_while_a_source_is_read(autojump_clock: MockClock) -> None:
     async def source() -> AsyncIterator[str]:
         await trio.sleep(5.0)
         yield "a"
@@ -215,7 +211,7 @@ async def test_while_a_source_is_read_nobody_else_gets_a_turn(autojump_clock: Mo
         assert [result async for result in operator.output] == ["a"]
 
 
-async def test_key_errors_of_what_is_put_reach_the_putter_and_nobody_else() -> None:
+async def test_an_exception_of_the_key_function_is_raised_by_put_only() -> None:
     async with AsyncWaitOperator(AT_ONCE, mode="keyed", key=len, timeout=5.0) as operator:
         with pytest.raises(TypeError):
             await operator.put(3)

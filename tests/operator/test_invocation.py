@@ -23,7 +23,7 @@ NEVER = Step(math.inf)
 # The deadline.
 
 
-async def test_at_the_deadline_the_running_attempt_is_cancelled(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_the_running_attempt_is_cancelled_at_the_deadline(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=NEVER))
     with pytest.raises(ElementTimeoutError) as caught:
         await outputs(async_wait(["a"], recorder, timeout=2.0))
@@ -33,7 +33,7 @@ async def test_at_the_deadline_the_running_attempt_is_cancelled(async_wait: Any,
     assert str(caught.value) == "the function gave no result for 'a' within its timeout of 2 s"
 
 
-async def test_on_timeout_is_asked_once_the_attempt_has_unwound_and_only_then_is_the_slot_free(
+async def test_on_timeout_runs_after_the_attempt_has_unwound_and_before_the_slot_is_free(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
     async def tidy(value: str) -> str:
@@ -52,7 +52,7 @@ async def test_on_timeout_is_asked_once_the_attempt_has_unwound_and_only_then_is
     assert [(call.value, call.started, call.ended) for call in on_timeout.calls] == [("a", 5.0, 6.0)]
 
 
-async def test_a_function_that_swallows_the_cancellation_and_returns_has_given_its_result(
+async def test_the_result_of_a_function_that_swallows_the_cancellation_counts(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
     async def stubborn(value: str) -> str:
@@ -69,9 +69,7 @@ async def test_a_function_that_swallows_the_cancellation_and_returns_has_given_i
     assert (results.statistics().completed, results.statistics().timed_out) == (3, 0)
 
 
-async def test_a_shielded_function_that_is_late_has_given_its_result_too(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
+async def test_the_result_of_a_late_shielded_function_counts(async_wait: Any, autojump_clock: MockClock) -> None:
     async def shielded(value: str) -> str:
         with trio.CancelScope(shield=True):
             await trio.sleep(5.0)
@@ -80,7 +78,7 @@ async def test_a_shielded_function_that_is_late_has_given_its_result_too(
     assert await timed_outputs(async_wait("ab", shielded, timeout=2.0, capacity=1)) == [("A", 5.0), ("B", 10.0)]
 
 
-async def test_a_result_at_the_very_deadline_comes_out_once_or_times_out_once(
+async def test_a_call_that_ends_exactly_at_the_deadline_completes_or_times_out_once(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
     on_timeout = Recorder(Scripted(default=Step(result="late")))
@@ -92,7 +90,7 @@ async def test_a_result_at_the_very_deadline_comes_out_once_or_times_out_once(
     assert out.count("late") == len(on_timeout.calls) == statistics.timed_out
 
 
-async def test_waiting_for_a_slot_is_not_counted(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_the_timeout_does_not_include_the_wait_for_a_slot(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(3.0)))
     out = await timed_outputs(async_wait("abc", recorder, timeout=4.0, capacity=1))
     assert out == [("a", 3.0), ("b", 6.0), ("c", 9.0)]
@@ -107,7 +105,7 @@ async def test_the_deadline_covers_all_attempts_and_backoffs(async_wait: Any, au
     assert [(call.started, call.ended) for call in recorder.calls] == [(0.0, 1.0), (3.0, 4.0), (6.0, 6.5)]
 
 
-async def test_the_deadline_may_strike_in_a_backoff(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_the_deadline_may_expire_in_a_backoff(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(1.0, error=OSError)))
     with pytest.raises(ElementTimeoutError):
         await outputs(async_wait(["a"], recorder, timeout=5.0, retry=FixedDelay(100, 8.0)))
@@ -115,11 +113,13 @@ async def test_the_deadline_may_strike_in_a_backoff(async_wait: Any, autojump_cl
     assert (len(recorder.calls), recorder.cancelled) == (1, 0)
 
 
-async def test_no_timeout_is_no_deadline(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_an_infinite_timeout_is_no_deadline(async_wait: Any, autojump_clock: MockClock) -> None:
     assert await timed_outputs(async_wait(["a"], Scripted(default=Step(1e6)), timeout=math.inf)) == [("a", 1e6)]
 
 
-async def test_with_a_timeout_of_zero_a_call_may_not_wait(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_with_a_timeout_of_zero_only_calls_without_a_wait_complete(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
     async def quick(value: str) -> str:
         return value.upper()
 
@@ -136,9 +136,7 @@ async def test_a_timeout_is_not_retried(async_wait: Any, autojump_clock: MockClo
     assert len(recorder.calls) == 1
 
 
-async def test_a_function_that_fails_while_it_is_being_cancelled_has_failed(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
+async def test_an_exception_raised_during_cancellation_is_a_failure(async_wait: Any, autojump_clock: MockClock) -> None:
     error = OSError("could not say goodbye")
 
     async def rude(value: str) -> str:
@@ -156,7 +154,7 @@ async def test_a_function_that_fails_while_it_is_being_cancelled_has_failed(
 # Whatever is awaitable.
 
 
-async def test_a_call_may_give_any_awaitable(async_wait: Any) -> None:
+async def test_a_call_may_return_any_awaitable(async_wait: Any) -> None:
     class Later:
         def __await__(self) -> Iterator[Any]:
             return Scripted()("result").__await__()
@@ -167,7 +165,7 @@ async def test_a_call_may_give_any_awaitable(async_wait: Any) -> None:
     assert await outputs(async_wait(["a"], call, timeout=2.0)) == ["result"]
 
 
-async def test_an_exception_before_there_is_an_awaitable_is_one_of_the_element(async_wait: Any) -> None:
+async def test_an_exception_raised_before_the_awaitable_exists_is_a_failure_of_the_element(async_wait: Any) -> None:
     error = ValueError("bad value")
 
     def call(value: str) -> Awaitable[str]:

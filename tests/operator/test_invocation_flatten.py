@@ -17,16 +17,14 @@ NEVER = Step(math.inf)
 
 
 @pytest.mark.parametrize("as_iterable", [list, tuple, iter, set, lambda values: (value for value in values)])
-async def test_a_flattened_result_is_any_number_of_outputs_side_by_side(
-    autojump_clock: MockClock, as_iterable: Any
-) -> None:
+async def test_a_flattened_result_is_any_number_of_outputs(autojump_clock: MockClock, as_iterable: Any) -> None:
     function = Scripted({value: Step(3.0 - value, result=as_iterable(["x"] * value)) for value in range(3)})
     async with ordered_wait(range(3), function, timeout=5.0, flatten=True) as results:
         assert len([result async for result in results]) == (2 if as_iterable is set else 3)
     assert results.statistics().completed == 3
 
 
-async def test_outputs_of_one_element_stay_side_by_side_in_every_mode(
+async def test_the_outputs_of_one_element_are_consecutive_in_every_mode(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
     function = Scripted({value: Step(1.0 + value % 3, result=[value] * 30) for value in range(9)})
@@ -41,7 +39,7 @@ async def test_each_output_has_the_timestamp_of_its_record(async_wait: Any) -> N
     assert out == [StreamRecord("x", 7), StreamRecord("y", 7)]
 
 
-async def test_a_flattened_result_that_is_no_iterable_is_an_error_of_the_element(async_wait: Any) -> None:
+async def test_a_flattened_result_that_is_not_iterable_is_a_failure_of_the_element(async_wait: Any) -> None:
     function = Scripted({"a": Step(result=3), "b": Step(result=["x"])})
     with pytest.raises(TypeError, match="with flatten=True a result is an iterable of outputs, got 3") as caught:
         await outputs(async_wait("ab", function, timeout=5.0, flatten=True))
@@ -52,7 +50,7 @@ async def test_a_flattened_result_that_is_no_iterable_is_an_error_of_the_element
     assert (statistics.completed, statistics.failed, statistics.skipped) == (1, 1, 1)
 
 
-async def test_what_an_iterable_raises_while_it_is_flattened_is_an_error_of_the_element(async_wait: Any) -> None:
+async def test_an_exception_raised_by_the_iterable_is_a_failure_of_the_element(async_wait: Any) -> None:
     error = TypeError("from the middle of the rows")
 
     def rows() -> Iterator[int]:
@@ -64,9 +62,7 @@ async def test_what_an_iterable_raises_while_it_is_flattened_is_an_error_of_the_
     assert caught.value is error
 
 
-async def test_the_results_of_on_timeout_and_on_error_are_flattened_too(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
+async def test_the_results_of_on_timeout_and_on_error_are_flattened(async_wait: Any, autojump_clock: MockClock) -> None:
     async def on_error(value: str, exception: Exception) -> list[str]:
         return ["error", value]
 

@@ -23,7 +23,7 @@ from trio_asyncio_io.testing import Recorder, Scripted, Step
 NEVER = Step(math.inf)
 
 
-async def test_on_timeout_gives_the_result_in_place_with_its_timestamp(autojump_clock: MockClock) -> None:
+async def test_the_result_of_on_timeout_has_the_place_and_timestamp_of_its_record(autojump_clock: MockClock) -> None:
     source = [StreamRecord("a", 1), StreamRecord("b", 2), StreamRecord("c", 3)]
     on_timeout = Scripted(default=Step(result="late"))
     async with ordered_wait(source, Scripted({"b": NEVER}), timeout=2.0, on_timeout=on_timeout) as results:
@@ -42,16 +42,18 @@ class Slow(AsyncFunction[str, str]):
         return f"late {value}"
 
 
-async def test_the_timeout_method_of_an_object_is_its_on_timeout(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_the_timeout_method_of_the_function_is_its_on_timeout(async_wait: Any, autojump_clock: MockClock) -> None:
     assert await outputs(async_wait(["a"], Slow(), timeout=2.0)) == ["late a"]
 
 
-async def test_the_option_goes_before_the_method(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_the_option_on_timeout_takes_precedence_over_the_method(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
     on_timeout = Scripted(default=Step(result="option"))
     assert await outputs(async_wait(["a"], Slow(), timeout=2.0, on_timeout=on_timeout)) == ["option"]
 
 
-async def test_an_attribute_named_timeout_that_cannot_be_called_is_not_asked(
+async def test_an_attribute_named_timeout_that_is_not_callable_is_ignored(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
     class Client:
@@ -65,7 +67,7 @@ async def test_an_attribute_named_timeout_that_cannot_be_called_is_not_asked(
         await outputs(async_wait(["a"], Client(), timeout=2.0))
 
 
-async def test_on_timeout_has_one_timeout_of_its_own(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_on_timeout_has_its_own_timeout(async_wait: Any, autojump_clock: MockClock) -> None:
     on_timeout = Recorder(Scripted(default=NEVER))
     with pytest.raises(ElementTimeoutError, match="on_timeout gave no result for 'a' within its timeout of 2 s"):
         await outputs(async_wait(["a"], Scripted(default=NEVER), timeout=2.0, on_timeout=on_timeout))
@@ -73,7 +75,7 @@ async def test_on_timeout_has_one_timeout_of_its_own(async_wait: Any, autojump_c
     assert on_timeout.cancelled == 1
 
 
-async def test_what_on_timeout_raises_goes_to_on_error(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_an_exception_of_on_timeout_is_passed_to_on_error(async_wait: Any, autojump_clock: MockClock) -> None:
     error = OSError("no fallback")
     asked: list[Any] = []
 
@@ -87,7 +89,9 @@ async def test_what_on_timeout_raises_goes_to_on_error(async_wait: Any, autojump
     assert asked == [("a", error)]
 
 
-async def test_an_on_timeout_that_is_not_async_is_told(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_an_on_timeout_that_is_not_async_raises_not_async_error(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
     with pytest.raises(NotAsyncError, match="returned 'A'"):
         await outputs(async_wait(["a"], Scripted(default=NEVER), timeout=2.0, on_timeout=str.upper, on_error="skip"))
 
@@ -95,7 +99,7 @@ async def test_an_on_timeout_that_is_not_async_is_told(async_wait: Any, autojump
 # on_error.
 
 
-async def test_an_error_goes_out_as_itself_with_a_note_of_element_and_attempt(
+async def test_an_exception_is_raised_unchanged_with_a_note_of_element_and_attempt(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
     error = OSError("busy")
@@ -105,7 +109,7 @@ async def test_an_error_goes_out_as_itself_with_a_note_of_element_and_attempt(
     assert error.__notes__ == ["element 1, 'b', attempt 1"]
 
 
-async def test_skip_leaves_the_element_out_and_counts_it(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_skip_drops_the_element_and_counts_it(async_wait: Any, autojump_clock: MockClock) -> None:
     function = Scripted({"b": Step(error=OSError), "c": NEVER})
     async with async_wait("abcd", function, timeout=2.0, on_error="skip") as results:
         assert sorted([result async for result in results]) == ["a", "d"]
@@ -114,7 +118,7 @@ async def test_skip_leaves_the_element_out_and_counts_it(async_wait: Any, autoju
     assert (statistics.skipped, statistics.emitted, statistics.buffered) == (2, 2, 0)
 
 
-async def test_on_error_gives_the_result_in_place_and_gets_the_value_and_the_exception(
+async def test_on_error_receives_value_and_exception_and_its_result_takes_the_elements_place(
     autojump_clock: MockClock,
 ) -> None:
     async def on_error(value: str, exception: Exception) -> str:
@@ -127,7 +131,7 @@ async def test_on_error_gives_the_result_in_place_and_gets_the_value_and_the_exc
     assert out == [StreamRecord("a: busy", 1), StreamRecord("b", 2)]
 
 
-async def test_on_error_runs_in_the_slot_of_its_element(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_on_error_runs_in_its_elements_slot(async_wait: Any, autojump_clock: MockClock) -> None:
     async def on_error(value: str, exception: Exception) -> str:
         await trio.sleep(1.5)
         return value
@@ -137,7 +141,7 @@ async def test_on_error_runs_in_the_slot_of_its_element(async_wait: Any, autojum
     assert [call.started for call in recorder.calls] == [0.0, 2.5]
 
 
-async def test_on_error_gets_the_timeout_error_and_one_timeout_of_its_own(
+async def test_on_error_receives_the_timeout_error_and_has_its_own_timeout(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
     asked: list[Any] = []
@@ -153,7 +157,7 @@ async def test_on_error_gets_the_timeout_error_and_one_timeout_of_its_own(
     assert caught.value.__notes__ == ["element 0, 'a', attempt 1"]
 
 
-async def test_on_timeout_and_on_error_have_a_timeout_each(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_on_timeout_and_on_error_have_separate_timeouts(async_wait: Any, autojump_clock: MockClock) -> None:
     async def on_error(value: str, exception: Exception) -> str:
         await trio.sleep(1.5)
         return "rescued"
@@ -165,7 +169,7 @@ async def test_on_timeout_and_on_error_have_a_timeout_each(async_wait: Any, auto
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["the one it got", "another one"])
-async def test_what_on_error_raises_goes_out_as_itself_with_the_note(
+async def test_an_exception_of_on_error_is_raised_unchanged_with_the_note(
     async_wait: Any, autojump_clock: MockClock, same: bool
 ) -> None:
     first, second = OSError("busy"), ValueError("worse")
@@ -180,7 +184,7 @@ async def test_what_on_error_raises_goes_out_as_itself_with_the_note(
     assert expected.__notes__ == ["element 0, 'a', attempt 1"]
 
 
-async def test_a_function_that_is_not_async_is_told_whatever_on_error_says(async_wait: Any) -> None:
+async def test_a_function_that_is_not_async_raises_not_async_error_with_any_on_error(async_wait: Any) -> None:
     async def on_error(value: str, exception: Exception) -> None:
         raise AssertionError
 
@@ -190,7 +194,7 @@ async def test_a_function_that_is_not_async_is_told_whatever_on_error_says(async
         assert caught.value.__notes__ == ["element 0, 'a', attempt 1 of 4"]
 
 
-async def test_an_on_error_that_is_not_async_is_told(async_wait: Any) -> None:
+async def test_an_on_error_that_is_not_async_raises_not_async_error(async_wait: Any) -> None:
     def on_error(value: str, exception: Exception) -> str:
         return value
 

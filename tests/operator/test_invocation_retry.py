@@ -16,7 +16,7 @@ from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 
 
 @pytest.mark.parametrize("max_retries", [0, 1, 3])
-async def test_there_are_at_most_so_many_calls_after_the_first(
+async def test_at_most_max_retries_calls_follow_the_first(
     async_wait: Any, autojump_clock: MockClock, max_retries: int
 ) -> None:
     error = OSError("busy")
@@ -37,20 +37,20 @@ async def test_the_first_result_ends_the_retries(async_wait: Any, autojump_clock
     assert (statistics.completed, statistics.failed, statistics.retried) == (1, 0, 2)
 
 
-async def test_a_backoff_is_waited_after_the_attempt_has_ended(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_the_backoff_starts_when_the_attempt_has_ended(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({"a": [Step(1.0, error=OSError)] * 3 + [Step(1.0)]}))
     retry = ExponentialBackoff(5, initial=2.0, maximum=4.0, jitter=0.0)
     assert await outputs(async_wait(["a"], recorder, timeout=60.0, retry=retry)) == ["a"]
     assert [call.started for call in recorder.calls] == [0.0, 3.0, 8.0, 13.0]
 
 
-async def test_jitter_keeps_the_waits_within_the_backoff(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_a_delay_with_jitter_never_exceeds_the_backoff(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(error=OSError)))
     operator = async_wait(range(50), recorder, timeout=60.0, retry=ExponentialBackoff(1, 4.0, 4.0), on_error="skip")
     assert await outputs(operator) == []
     waits = {call.started for call in recorder.calls[50:]}
     assert len(waits) > 10
-    assert all(0.0 < async_wait <= 4.0 for async_wait in waits)
+    assert all(0.0 < seconds <= 4.0 for seconds in waits)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ async def test_jitter_keeps_the_waits_within_the_backoff(async_wait: Any, autoju
     [ConnectionError, (ConnectionError, KeyError), lambda error: "busy" in str(error)],
     ids=["a type", "a tuple", "a predicate"],
 )
-async def test_only_the_exceptions_that_were_named_are_retried(
+async def test_only_exceptions_that_match_retry_on_are_retried(
     async_wait: Any, autojump_clock: MockClock, retry_on: Any
 ) -> None:
     recorder = Recorder(Scripted({"a": fails_first(1, ConnectionError("busy")), "b": fails_first(1, OSError("gone"))}))
@@ -67,20 +67,20 @@ async def test_only_the_exceptions_that_were_named_are_retried(
     assert sorted(recorder.values) == ["a", "a", "b"]
 
 
-async def test_a_result_can_be_worth_another_call(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_a_result_that_matches_retry_on_result_is_retried(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({"a": [Step(result=None), Step(result=None), Step(result="done")]}))
     retry = FixedDelay(3, 1.0, retry_on_result=lambda result: result is None)
     assert await outputs(async_wait(["a"], recorder, timeout=60.0, retry=retry)) == ["done"]
     assert len(recorder.calls) == 3
 
 
-async def test_when_the_retries_are_used_up_the_last_result_stands(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_the_last_result_counts_when_the_retries_are_used_up(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({"a": [Step(result=number) for number in range(9)]}))
     retry = FixedDelay(2, 1.0, retry_on_result=lambda result: True)
     assert await outputs(async_wait(["a"], recorder, timeout=60.0, retry=retry)) == [2]
 
 
-async def test_exceptions_and_results_share_the_retries(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_exceptions_and_results_share_max_retries(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({"a": [Step(error=OSError("first")), Step(result=None), Step(error=OSError("last"))]}))
     retry = FixedDelay(2, 1.0, retry_on_result=lambda result: result is None)
     with pytest.raises(OSError, match="last"):
@@ -88,7 +88,7 @@ async def test_exceptions_and_results_share_the_retries(async_wait: Any, autojum
     assert len(recorder.calls) == 3
 
 
-async def test_an_exception_before_the_first_await_is_like_any_other(
+async def test_an_exception_raised_before_the_first_await_is_retried(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
     calls: list[float] = []
@@ -113,7 +113,7 @@ async def test_an_exception_before_the_first_await_is_like_any_other(
 
 
 @pytest.mark.parametrize("where", ["retry_on", "retry_on_result"])
-async def test_what_a_predicate_raises_is_an_error_of_the_element(async_wait: Any, where: str) -> None:
+async def test_an_exception_of_a_predicate_is_a_failure_of_the_element(async_wait: Any, where: str) -> None:
     error = ZeroDivisionError("in the predicate")
 
     def predicate(_: Any) -> bool:
@@ -145,13 +145,13 @@ async def test_two_attempts_of_one_element_never_run_at_once(async_wait: Any, au
     assert [(call.started, call.ended) for call in recorder.calls] == [(0.0, 6.0), (6.0, 12.0), (12.0, 18.0)]
 
 
-async def test_a_retrying_element_keeps_its_slot_while_it_backs_off(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_an_element_holds_its_slot_during_its_backoff(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({"a": fails_first(1, OSError)}))
     await outputs(async_wait("ab", recorder, timeout=60.0, capacity=1, retry=FixedDelay(1, 5.0)))
     assert [(call.value, call.started) for call in recorder.calls] == [("a", 0.0), ("a", 5.0), ("b", 5.0)]
 
 
-async def test_one_strategy_serves_all_elements_without_mixing_them_up(
+async def test_elements_that_share_a_strategy_have_separate_counts_of_attempts(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
     recorder = Recorder(Scripted(default=Step(1.0, error=OSError)))
@@ -161,9 +161,7 @@ async def test_one_strategy_serves_all_elements_without_mixing_them_up(
     assert [recorder.values.count(value) for value in range(10)] == [6] * 10
 
 
-async def test_a_timeout_of_the_function_itself_is_retried_like_any_exception(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
+async def test_a_timeout_raised_by_the_function_is_retried(async_wait: Any, autojump_clock: MockClock) -> None:
     async def slow_at_first(value: str) -> str:
         with trio.fail_after(1.0):
             await trio.sleep(math.inf if len(recorder.calls) == 1 else 0.5)

@@ -18,7 +18,7 @@ NEVER = Step(math.inf)
 # Leaving, and cancellation from outside.
 
 
-async def test_leaving_early_is_no_error_and_leaves_nothing_alive(
+async def test_leaving_early_raises_nothing_and_leaves_no_task(
     async_wait: Any, autojump_clock: MockClock, nothing_left: Any
 ) -> None:
     recorder = Recorder(Scripted({0: Step(1.0)}, default=NEVER))
@@ -31,7 +31,7 @@ async def test_leaving_early_is_no_error_and_leaves_nothing_alive(
     assert [each.element for each in results.snapshot().elements] == list(range(1, 100))
 
 
-async def test_leaving_waits_until_all_have_unwound(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_leaving_waits_until_all_calls_have_unwound(async_wait: Any, autojump_clock: MockClock) -> None:
     async def tidy(value: str) -> None:
         try:
             await trio.sleep_forever()
@@ -44,13 +44,13 @@ async def test_leaving_waits_until_all_have_unwound(async_wait: Any, autojump_cl
     assert trio.current_time() == 4.0
 
 
-async def test_one_may_leave_at_once(async_wait: Any, nothing_left: Any) -> None:
+async def test_the_block_may_be_left_immediately(async_wait: Any, nothing_left: Any) -> None:
     with nothing_left():
         async with async_wait(range(100), Scripted(), timeout=5.0):
             pass
 
 
-async def test_a_function_that_fails_because_the_block_was_left_is_told_by_name(
+async def test_an_exception_raised_because_the_block_was_left_is_named_in_the_log(
     raised_by: Any, async_wait: Any, autojump_clock: MockClock
 ) -> None:
     error = OSError("could not say goodbye")
@@ -70,7 +70,7 @@ async def test_a_function_that_fails_because_the_block_was_left_is_told_by_name(
 
 
 @pytest.mark.parametrize("instant", [0.0, 0.5, 1.0, 2.5, 4.0])
-async def test_cancellation_from_outside_reaches_everything(
+async def test_cancellation_from_outside_cancels_every_call(
     async_wait: Any, autojump_clock: MockClock, nothing_left: Any, instant: float
 ) -> None:
     recorder = Recorder(Scripted(default=Step(1.0)))
@@ -87,7 +87,7 @@ async def test_cancellation_from_outside_reaches_everything(
     assert statistics.completed + statistics.cancelled == len(recorder.calls)
 
 
-async def test_a_failure_is_not_lost_when_a_cancellation_from_outside_comes_too(
+async def test_a_failure_is_raised_despite_a_later_cancellation_from_outside(
     raised_by: Any, async_wait: Any, autojump_clock: MockClock
 ) -> None:
     """The failure was first; the cancellation came while the others were unwinding."""
@@ -109,7 +109,7 @@ async def test_a_failure_is_not_lost_when_a_cancellation_from_outside_comes_too(
     assert trio.current_time() == 5.0
 
 
-async def test_a_failure_at_the_very_instant_of_a_cancellation_is_told_or_in_the_snapshot(
+async def test_a_failure_at_the_instant_of_a_cancellation_is_raised_or_in_the_snapshot(
     make_operator: Any, autojump_clock: MockClock
 ) -> None:
     error = OSError("busy")
@@ -129,7 +129,7 @@ async def test_a_failure_at_the_very_instant_of_a_cancellation_is_told_or_in_the
 # One life.
 
 
-async def test_an_operator_runs_once(make_operator: Any) -> None:
+async def test_an_operator_can_be_entered_once(make_operator: Any) -> None:
     async with make_operator(Scripted(), timeout=5.0) as operator:
         with pytest.raises(RuntimeError, match="an operator runs once"):
             await operator.__aenter__()
@@ -138,7 +138,7 @@ async def test_an_operator_runs_once(make_operator: Any) -> None:
             pass
 
 
-async def test_snapshot_and_statistics_work_before_within_and_after_the_block(make_operator: Any) -> None:
+async def test_snapshot_and_statistics_work_before_inside_and_after_the_block(make_operator: Any) -> None:
     operator = make_operator(Scripted(), timeout=5.0)
     assert len(operator.snapshot()) == 0
     assert operator.statistics().emitted == 0

@@ -18,7 +18,7 @@ from trio_asyncio_io.testing import Recorder, Scripted, Step
 NEVER = Step(math.inf)
 
 
-async def test_the_first_failure_cancels_all_others_and_comes_out_once_they_have_unwound(
+async def test_the_first_failure_cancels_all_calls_and_is_raised_after_they_have_unwound(
     raised_by: Any, async_wait: Any, autojump_clock: MockClock, nothing_left: Any
 ) -> None:
     async def tidy(value: str) -> str:
@@ -54,7 +54,7 @@ async def test_a_failure_cancels_the_body(raised_by: Any, async_wait: Any, autoj
     assert unwound == [2.0]
 
 
-async def test_a_failure_comes_out_with_the_context_and_the_cause_that_it_had(raised_by: Any, async_wait: Any) -> None:
+async def test_a_failure_keeps_its_context_and_cause(raised_by: Any, async_wait: Any) -> None:
     context, cause, error = KeyError("context"), LookupError("cause"), OSError("busy")
     error.__context__, error.__cause__ = context, cause
     function = Scripted(default=Step(error=error))
@@ -62,7 +62,7 @@ async def test_a_failure_comes_out_with_the_context_and_the_cause_that_it_had(ra
     assert (error.__context__, error.__cause__) == (context, cause)
 
 
-async def test_the_traceback_of_a_failure_leads_into_the_function(raised_by: Any, async_wait: Any) -> None:
+async def test_the_traceback_of_a_failure_ends_in_the_function(raised_by: Any, async_wait: Any) -> None:
     async def fail(value: str) -> None:
         raise OSError("busy")
 
@@ -70,7 +70,7 @@ async def test_the_traceback_of_a_failure_leads_into_the_function(raised_by: Any
     assert "fail" in [frame.name for frame in traceback.extract_tb(error.__traceback__)]
 
 
-async def test_a_failure_without_a_context_gets_none(
+async def test_a_failure_without_a_context_has_none_afterwards(
     raised_by: Any, async_wait: Any, autojump_clock: MockClock
 ) -> None:
     async def body(results: Any) -> None:
@@ -85,19 +85,19 @@ async def test_a_failure_without_a_context_gets_none(
     assert error.__cause__ is None
 
 
-async def test_a_group_that_the_function_raises_comes_out_as_that_group(raised_by: Any, async_wait: Any) -> None:
+async def test_a_group_raised_by_the_function_is_raised_unchanged(raised_by: Any, async_wait: Any) -> None:
     group = ExceptionGroup("two at once", [OSError("one"), ValueError("two")])
     assert await raised_by(async_wait("a", Scripted(default=Step(error=group)), timeout=5.0)) is group
 
 
-async def test_any_exception_comes_out_as_itself(raised_by: Any, async_wait: Any) -> None:
+async def test_any_exception_is_raised_unchanged(raised_by: Any, async_wait: Any) -> None:
     """Those with a meaning in generators and coroutines too, and those that are not errors."""
     for kind in (StopAsyncIteration, RuntimeError, trio.EndOfChannel, trio.BrokenResourceError, SystemExit):
         error = kind("mine")
         assert await raised_by(async_wait("a", Scripted(default=Step(error=error)), timeout=5.0)) is error
 
 
-async def test_two_failures_at_once_are_one_with_a_note_of_the_other_and_both_count(
+async def test_of_two_failures_one_is_raised_with_a_note_of_the_other_and_both_count(
     raised_by: Any, async_wait: Any
 ) -> None:
     async def fail(value: str) -> None:
@@ -121,7 +121,7 @@ async def test_two_failures_at_once_are_one_with_a_note_of_the_other_and_both_co
     assert (results.statistics().failed, results.statistics().cancelled) == (2, 0)
 
 
-async def test_one_exception_that_strikes_twice_is_still_one(raised_by: Any, async_wait: Any) -> None:
+async def test_an_exception_object_raised_by_two_calls_is_raised_once(raised_by: Any, async_wait: Any) -> None:
     async def fail(value: str) -> None:
         await signal.wait()
         raise error
@@ -137,7 +137,7 @@ async def test_one_exception_that_strikes_twice_is_still_one(raised_by: Any, asy
     assert sorted(error.__notes__) == ["element 0, 'a', attempt 1", "element 1, 'b', attempt 1"]
 
 
-async def test_after_a_failure_nothing_more_is_delivered_and_everything_is_in_the_snapshot(
+async def test_after_a_failure_unreceived_elements_are_in_the_snapshot(
     raised_by: Any, async_wait: Any, autojump_clock: MockClock
 ) -> None:
     function = Scripted({"a": Step(1.0), "b": Step(2.0, error=OSError), "c": Step(1.0), "d": NEVER})
@@ -160,7 +160,7 @@ async def test_after_a_failure_nothing_more_is_delivered_and_everything_is_in_th
     assert (statistics.running, statistics.emitted, statistics.buffered) == (0, 1, 3)
 
 
-async def test_a_body_that_puts_when_the_failure_comes_gets_the_failure_only(
+async def test_a_failure_during_put_in_the_body_is_raised_alone(
     raised_by: Any, make_operator: Any, autojump_clock: MockClock
 ) -> None:
     """It does not get a BrokenResourceError beside it, wherever it just was."""
@@ -198,7 +198,7 @@ async def test_a_body_that_puts_when_the_failure_comes_gets_the_failure_only(
 # The body and the source.
 
 
-async def test_what_the_body_raises_comes_out_as_itself(
+async def test_an_exception_of_the_body_is_raised_unchanged(
     raised_by: Any, async_wait: Any, autojump_clock: MockClock
 ) -> None:
     context = KeyError("context")
@@ -222,7 +222,7 @@ async def test_what_the_body_raises_comes_out_as_itself(
         assert (recorder.running, recorder.cancelled) == (0, 3)
 
 
-async def test_a_failure_and_an_error_of_the_body_come_out_together(
+async def test_a_failure_and_an_exception_of_the_body_are_raised_as_a_group(
     raised_by: Any, async_wait: Any, autojump_clock: MockClock
 ) -> None:
     failure, mine = OSError("busy"), ValueError("while cleaning up")
@@ -239,7 +239,7 @@ async def test_a_failure_and_an_error_of_the_body_come_out_together(
 
 
 @pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt])
-async def test_a_failure_is_not_lost_if_a_task_of_the_body_fails_while_it_is_cancelled(
+async def test_a_failure_is_not_lost_if_a_cancelled_task_of_the_body_fails(
     raised_by: Any, async_wait: Any, autojump_clock: MockClock, kind: type[BaseException]
 ) -> None:
     failure, mine = OSError("busy"), kind("while cleaning up")
@@ -267,7 +267,7 @@ async def test_a_failure_is_not_lost_if_a_task_of_the_body_fails_while_it_is_can
     assert sorted(leaves, key=repr) == sorted([failure, mine], key=repr)
 
 
-async def test_the_sources_exception_comes_out_as_itself_and_stops_everything(
+async def test_an_exception_of_the_source_is_raised_unchanged_and_cancels_all_calls(
     raised_by: Any, async_wait: Any, autojump_clock: MockClock, nothing_left: Any
 ) -> None:
     error = OSError("no more")
@@ -285,7 +285,7 @@ async def test_the_sources_exception_comes_out_as_itself_and_stops_everything(
 
 
 @pytest.mark.parametrize("exits", [(SystemExit(3), SystemExit(3)), (KeyboardInterrupt(), KeyboardInterrupt())])
-async def test_an_exit_that_several_tasks_raise_alike_comes_out_once(
+async def test_equal_exits_of_several_tasks_are_raised_once(
     raised_by: Any, async_wait: Any, exits: tuple[BaseException, ...]
 ) -> None:
     """In a group, a SystemExit would lose its status."""
@@ -301,7 +301,7 @@ async def test_an_exit_that_several_tasks_raise_alike_comes_out_once(
     assert await raised_by(async_wait(range(2), function, timeout=5.0)) in exits
 
 
-async def test_two_different_exits_come_out_together(raised_by: Any, async_wait: Any) -> None:
+async def test_different_exits_are_raised_as_a_group(raised_by: Any, async_wait: Any) -> None:
     async def function(value: int) -> None:
         waiting.append(value)
         with trio.CancelScope(shield=True):
@@ -315,7 +315,7 @@ async def test_two_different_exits_come_out_together(raised_by: Any, async_wait:
     assert sorted(each.code for each in group.exceptions) == [0, 1]
 
 
-def test_an_operator_outside_of_trio_says_what_it_needs(async_wait: Any) -> None:
+def test_entering_an_operator_outside_trio_raises_a_clear_error(async_wait: Any) -> None:
     async def function(value: int) -> int:
         return value
 

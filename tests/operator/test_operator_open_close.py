@@ -38,7 +38,7 @@ class Diary:
         self._write("close")
 
 
-async def test_open_comes_before_the_first_invocation_and_close_after_the_last(
+async def test_open_runs_before_the_first_invocation_and_close_after_the_last(
     raised_by: Any, async_wait: Any, autojump_clock: MockClock
 ) -> None:
     diary = Diary()
@@ -46,7 +46,7 @@ async def test_open_comes_before_the_first_invocation_and_close_after_the_last(
     assert diary.lines == [("open", 1.0), ("a", 3.0), ("close", 3.5)]
 
 
-async def test_close_comes_after_the_last_invocation_has_unwound(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_close_runs_after_the_last_invocation_has_unwound(async_wait: Any, autojump_clock: MockClock) -> None:
     class Tidy(Diary):
         async def invoke(self, value: str) -> str:
             try:
@@ -63,7 +63,7 @@ async def test_close_comes_after_the_last_invocation_has_unwound(async_wait: Any
     assert diary.lines == [("open", 1.0), ("unwound", 5.0), ("close", 5.5)]
 
 
-async def test_what_open_raises_comes_out_as_itself_and_close_is_not_called(
+async def test_an_exception_of_open_is_raised_unchanged_and_close_is_not_called(
     raised_by: Any, async_wait: Any, autojump_clock: MockClock
 ) -> None:
     error = OSError("no connection")
@@ -72,7 +72,7 @@ async def test_what_open_raises_comes_out_as_itself_and_close_is_not_called(
     assert diary.lines == [("open", 1.0)]
 
 
-async def test_an_open_that_was_cancelled_needs_no_close(
+async def test_close_is_not_called_after_a_cancelled_open(
     raised_by: Any, async_wait: Any, autojump_clock: MockClock
 ) -> None:
     diary = Diary()
@@ -81,7 +81,7 @@ async def test_an_open_that_was_cancelled_needs_no_close(
     assert diary.lines == []
 
 
-async def test_what_close_raises_comes_out_as_itself(
+async def test_an_exception_of_close_is_raised_unchanged(
     raised_by: Any, async_wait: Any, autojump_clock: MockClock
 ) -> None:
     error = OSError("connection lost")
@@ -89,7 +89,7 @@ async def test_what_close_raises_comes_out_as_itself(
 
 
 @pytest.mark.parametrize("where", ["a", "body"])
-async def test_after_a_failure_close_is_called_and_what_it_raises_is_a_note(
+async def test_after_a_failure_an_exception_of_close_becomes_a_note(
     raised_by: Any, async_wait: Any, autojump_clock: MockClock, where: str
 ) -> None:
     error = ValueError("first")
@@ -115,7 +115,7 @@ async def test_close_runs_when_the_operator_is_cancelled(async_wait: Any, autoju
     assert diary.lines == [("open", 1.0), ("close", 2.5)]
 
 
-async def test_close_runs_when_the_operator_is_cancelled_before_its_block_begins(
+async def test_close_runs_if_the_operator_is_cancelled_before_its_body_starts(
     raised_by: Any, async_wait: Any, autojump_clock: MockClock, nothing_left: Any
 ) -> None:
     class Quick(Diary):
@@ -130,7 +130,7 @@ async def test_close_runs_when_the_operator_is_cancelled_before_its_block_begins
     assert [line for line, _ in diary.lines] == ["open", "close"]
 
 
-async def test_what_close_raises_after_a_cancellation_is_not_lost(
+async def test_an_exception_of_close_after_a_cancellation_is_raised(
     raised_by: Any, async_wait: Any, autojump_clock: MockClock
 ) -> None:
     error = OSError("connection lost")
@@ -139,7 +139,7 @@ async def test_what_close_raises_after_a_cancellation_is_not_lost(
 
 
 @pytest.mark.parametrize("cancelled", [True, False])
-async def test_close_is_bounded_and_not_by_the_timeout(
+async def test_close_has_a_time_limit_of_its_own(
     raised_by: Any, async_wait: Any, autojump_clock: MockClock, cancelled: bool
 ) -> None:
     class Hanging(Diary):
@@ -154,7 +154,7 @@ async def test_close_is_bounded_and_not_by_the_timeout(
 
 
 @pytest.mark.parametrize("name", ["open", "close"])
-async def test_an_open_or_close_that_is_not_async_is_told(
+async def test_an_open_or_close_that_is_not_async_raises_not_async_error(
     raised_by: Any, async_wait: Any, autojump_clock: MockClock, name: str
 ) -> None:
     class Half(Diary):
@@ -167,7 +167,7 @@ async def test_an_open_or_close_that_is_not_async_is_told(
     assert "async" in str(error)
 
 
-async def test_an_object_with_nothing_but_invoke_will_do(raised_by: Any, async_wait: Any) -> None:
+async def test_an_object_with_only_invoke_is_accepted(raised_by: Any, async_wait: Any) -> None:
     class Bare:
         async def invoke(self, value: str) -> str:
             return value

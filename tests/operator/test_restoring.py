@@ -59,7 +59,7 @@ LATENCIES = {"a": Step(2.0), "b": Step(1.0), "c": Step(2.0), "d": Step(3.0), "e"
 
 @pytest.mark.parametrize("received", range(len(SOURCE) + 1))
 @pytest.mark.parametrize("limits", [{"capacity": 4}, {"capacity": 1, "buffer": 1}])
-async def test_what_was_received_and_what_a_restored_run_gives_are_the_output_of_an_undisturbed_run(
+async def test_received_and_restored_outputs_equal_those_of_an_undisturbed_run(
     autojump_clock: MockClock, received: int, limits: dict[str, int]
 ) -> None:
     def make(source: Any, **options: Any) -> Any:
@@ -72,7 +72,7 @@ async def test_what_was_received_and_what_a_restored_run_gives_are_the_output_of
 
 
 @pytest.mark.parametrize("received", range(len(SOURCE) + 1))
-async def test_the_same_holds_in_unordered_mode_within_the_segments(autojump_clock: MockClock, received: int) -> None:
+async def test_in_unordered_mode_they_are_equal_within_segments(autojump_clock: MockClock, received: int) -> None:
     def make(source: Any, **options: Any) -> Any:
         return unordered_wait(source, Scripted(LATENCIES), timeout=5.0, **options)
 
@@ -86,7 +86,9 @@ async def test_the_same_holds_in_unordered_mode_within_the_segments(autojump_clo
 
 
 @pytest.mark.parametrize("received", range(10))
-async def test_in_keyed_mode_each_key_keeps_its_order(autojump_clock: MockClock, received: int) -> None:
+async def test_in_keyed_mode_a_restored_run_keeps_the_order_of_each_key(
+    autojump_clock: MockClock, received: int
+) -> None:
     values = ["a0", "a1", "b0", "a2", "b1", "c0", "a3", "b2", "c1"]
     function = Scripted({value: Step((number * 5 % 7) / 2) for number, value in enumerate(values)})
 
@@ -101,7 +103,7 @@ async def test_in_keyed_mode_each_key_keeps_its_order(autojump_clock: MockClock,
 
 
 @pytest.mark.parametrize("received", range(9))
-async def test_a_flattened_element_is_resumed_in_the_middle(
+async def test_a_partly_received_flattened_element_is_resumed(
     async_wait: Any, autojump_clock: MockClock, received: int
 ) -> None:
     recorder = Recorder(Scripted({value: Step(1.0, result=[(value, row) for row in range(3)]) for value in range(3)}))
@@ -115,7 +117,7 @@ async def test_a_flattened_element_is_resumed_in_the_middle(
     assert first + rest == [(value, row) for value in range(3) for row in range(3)]
 
 
-async def test_a_snapshot_holds_the_results_that_are_there_so_that_no_call_is_paid_for_twice(
+async def test_a_snapshot_has_completed_results_so_no_call_is_repeated(
     autojump_clock: MockClock,
 ) -> None:
     recorder = Recorder(Scripted({"a": Step(3.0)}, default=Step(1.0)))
@@ -127,7 +129,7 @@ async def test_a_snapshot_holds_the_results_that_are_there_so_that_no_call_is_pa
     assert recorder.values == ["a", "b", "c", "d", "a", "d"]
 
 
-async def test_a_snapshot_holds_the_element_in_the_feeders_hand(async_wait: Any) -> None:
+async def test_a_snapshot_has_the_element_that_waits_for_room(async_wait: Any) -> None:
     source = iter("abcd")
     async with async_wait(source, NEVER, timeout=5.0, capacity=1, buffer=2) as results:
         await wait_all_tasks_blocked()
@@ -137,7 +139,7 @@ async def test_a_snapshot_holds_the_element_in_the_feeders_hand(async_wait: Any)
     assert sorted(await outputs(async_wait(source, AT_ONCE, timeout=5.0, restore=snapshot))) == list("abcd")
 
 
-async def test_a_snapshot_holds_the_watermark_in_the_feeders_hand(async_wait: Any) -> None:
+async def test_a_snapshot_has_the_watermark_that_waits_for_room(async_wait: Any) -> None:
     source = iter([Watermark(number) for number in range(9)])
     async with async_wait(source, NEVER, timeout=5.0, capacity=1, buffer=2) as results:
         await wait_all_tasks_blocked()
@@ -147,7 +149,7 @@ async def test_a_snapshot_holds_the_watermark_in_the_feeders_hand(async_wait: An
     assert out == [Watermark(number) for number in range(9)]
 
 
-async def test_a_snapshot_is_taken_at_once_and_stops_nothing(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_a_snapshot_is_synchronous_and_stops_nothing(async_wait: Any, autojump_clock: MockClock) -> None:
     async with async_wait(range(20), Scripted(default=Step(1.0)), timeout=5.0, capacity=2) as results:
         out = []
         async for result in results:
@@ -158,9 +160,7 @@ async def test_a_snapshot_is_taken_at_once_and_stops_nothing(async_wait: Any, au
     assert len(out) == 20
 
 
-async def test_a_snapshot_can_be_taken_while_the_last_one_is_still_being_restored(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
+async def test_a_snapshot_can_be_taken_during_a_restore(async_wait: Any, autojump_clock: MockClock) -> None:
     first = Snapshot(tuple(SnapshotElement(number, number) for number in range(10)))
     source = iter([10, 11])
     options = {"timeout": 5.0, "capacity": 1, "buffer": 2}
@@ -173,7 +173,7 @@ async def test_a_snapshot_can_be_taken_while_the_last_one_is_still_being_restore
     assert await outputs(async_wait(source, AT_ONCE, restore=second, **options)) == list(range(1, 12))
 
 
-async def test_restored_records_come_before_those_of_the_source(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_restored_records_precede_those_of_the_source(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(1.0)))
     snapshot = Snapshot((SnapshotElement(5, "x"), SnapshotElement(9, Watermark(1)), SnapshotElement(11, "y")))
     out = await outputs(async_wait("ab", recorder, timeout=5.0, capacity=1, restore=snapshot))
@@ -181,7 +181,7 @@ async def test_restored_records_come_before_those_of_the_source(async_wait: Any,
     assert recorder.values == ["x", "y", "a", "b"]
 
 
-async def test_restored_records_come_before_those_that_are_put(make_operator: Any, autojump_clock: MockClock) -> None:
+async def test_restored_records_precede_those_that_are_put(make_operator: Any, autojump_clock: MockClock) -> None:
     snapshot = Snapshot(tuple(SnapshotElement(number, f"old {number}") for number in range(5)))
     operator = make_operator(AT_ONCE, timeout=5.0, capacity=1, buffer=2, restore=snapshot)
     async with operator, trio.open_nursery() as nursery:
@@ -192,14 +192,14 @@ async def test_restored_records_come_before_those_that_are_put(make_operator: An
     assert out == [f"old {number}" for number in range(5)] + ["new"]
 
 
-async def test_without_new_input_the_restored_records_come_out_and_the_output_ends(make_operator: Any) -> None:
+async def test_without_new_input_the_output_ends_after_the_restored_records(make_operator: Any) -> None:
     snapshot = Snapshot(tuple(SnapshotElement(number, number) for number in range(5)))
     async with make_operator(AT_ONCE, timeout=5.0, capacity=1, buffer=1, restore=snapshot) as operator:
         operator.end_input()
         assert [result async for result in operator.output] == list(range(5))
 
 
-async def test_a_restored_result_goes_out_with_its_timestamp_and_without_a_call(async_wait: Any) -> None:
+async def test_a_restored_result_is_emitted_with_its_timestamp_and_without_a_call(async_wait: Any) -> None:
     snapshot = Snapshot((SnapshotElement(0, StreamRecord("a", 7), ["A", "AA"]), SnapshotElement(1, "b", [])))
     recorder = Recorder(AT_ONCE)
     out = await outputs(async_wait([], recorder, timeout=5.0, restore=snapshot))
@@ -207,7 +207,7 @@ async def test_a_restored_result_goes_out_with_its_timestamp_and_without_a_call(
     assert recorder.calls == []
 
 
-async def test_results_of_nothing_are_restored_through_the_smallest_buffer(
+async def test_restored_elements_without_outputs_fit_the_smallest_buffer(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
     snapshot = Snapshot(tuple(SnapshotElement(number, number, []) for number in range(5)))
@@ -216,7 +216,7 @@ async def test_results_of_nothing_are_restored_through_the_smallest_buffer(
     assert out == ["a"]
 
 
-async def test_a_restored_record_has_a_fresh_deadline_and_begins_at_attempt_one(
+async def test_a_restored_record_has_a_new_deadline_and_starts_at_attempt_one(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
     function = Scripted({"a": [Step(1.0, error=OSError), Step(math.inf)]})
@@ -232,7 +232,7 @@ async def test_a_restored_record_has_a_fresh_deadline_and_begins_at_attempt_one(
     assert trio.current_time() == began + 3.5
 
 
-async def test_the_snapshot_of_a_failed_run_is_where_a_repaired_one_begins(
+async def test_a_repaired_run_resumes_from_the_snapshot_of_a_failed_one(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
     async def receive_all() -> None:
@@ -265,9 +265,7 @@ async def test_the_snapshot_of_a_cancelled_run_is_complete(async_wait: Any, auto
     assert sorted(received) == list(range(20))
 
 
-async def test_a_snapshot_taken_with_several_consumers_lacks_nothing(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
+async def test_a_snapshot_with_several_consumers_is_complete(async_wait: Any, autojump_clock: MockClock) -> None:
     received: list[int] = []
 
     async def consume(results: Any) -> None:
@@ -287,7 +285,7 @@ async def test_a_snapshot_taken_with_several_consumers_lacks_nothing(
     assert sorted(received) == list(range(30))
 
 
-async def test_an_operator_that_was_not_entered_yet_gives_back_what_it_is_to_restore() -> None:
+async def test_the_snapshot_of_an_operator_not_yet_entered_is_the_restored_one() -> None:
     snapshot = Snapshot((SnapshotElement(0, "a", ["A"]), SnapshotElement(1, "b")))
     assert AsyncWaitOperator(NEVER, timeout=5.0, restore=snapshot).snapshot() == snapshot
 
@@ -296,7 +294,7 @@ async def test_an_empty_snapshot_restores_nothing(async_wait: Any) -> None:
     assert await outputs(async_wait("a", AT_ONCE, timeout=5.0, restore=Snapshot())) == ["a"]
 
 
-async def test_a_key_that_raises_for_a_restored_record_comes_out_as_itself() -> None:
+async def test_an_exception_of_the_key_function_for_a_restored_record_is_raised_unchanged() -> None:
     snapshot = Snapshot((SnapshotElement(0, "a"), SnapshotElement(1, 5), SnapshotElement(2, "b")))
     operator = AsyncWaitOperator(NEVER, mode="keyed", key=len, timeout=5.0, restore=snapshot)
     with pytest.raises(TypeError, match="has no len"):
@@ -334,7 +332,7 @@ async def closed_at_the_end(source: Any) -> AsyncIterator[Any]:
 
 @pytest.mark.parametrize("source_of", [list, _Numbers], ids=["sync", "async"])
 @pytest.mark.parametrize("buffer", [1, 2, 5])
-async def test_skipping_what_was_taken_repeats_and_loses_no_record_of_a_source_with_assigned_watermarks(
+async def test_skipping_taken_elements_loses_and_repeats_no_record_with_assigned_watermarks(
     async_wait: Any, autojump_clock: MockClock, source_of: Any, buffer: int
 ) -> None:
     """Three runs, each of which reads the source again."""

@@ -24,7 +24,7 @@ async def test_the_results_are_a_receive_channel(async_wait: Any) -> None:
         assert isinstance(results, trio.abc.ReceiveChannel)
 
 
-async def test_one_can_iterate_or_receive(async_wait: Any) -> None:
+async def test_results_can_be_iterated_or_received(async_wait: Any) -> None:
     async with async_wait("abcd", AT_ONCE, timeout=5.0, capacity=1) as results:
         out = [await results.receive()]
         async for result in results:
@@ -35,7 +35,7 @@ async def test_one_can_iterate_or_receive(async_wait: Any) -> None:
     assert out == ["a", "b", "c", "d"]
 
 
-async def test_a_snapshot_holds_what_neither_of_two_consumers_has(make_operator: Any) -> None:
+async def test_a_snapshot_has_the_outputs_that_no_consumer_has_received(make_operator: Any) -> None:
     """Also between the moment when an output was given to one that waits, and the moment when that one goes on."""
     for _ in range(20):  # in which order tasks run that are ready together is the scheduler's throw
         received: list[int] = []
@@ -58,7 +58,7 @@ async def test_a_snapshot_holds_what_neither_of_two_consumers_has(make_operator:
                         assert sorted(received + held.results) == [1, 2, 3]
 
 
-async def test_after_the_end_every_receive_says_so(async_wait: Any) -> None:
+async def test_every_receive_after_the_end_raises_end_of_channel(async_wait: Any) -> None:
     async with async_wait("a", AT_ONCE, timeout=5.0) as results:
         await results.receive()
         for _ in range(2):
@@ -69,7 +69,7 @@ async def test_after_the_end_every_receive_says_so(async_wait: Any) -> None:
             results.receive_nowait()
 
 
-async def test_receive_nowait_gives_what_is_there(async_wait: Any) -> None:
+async def test_receive_nowait_returns_an_available_output(async_wait: Any) -> None:
     async with async_wait("a", AT_ONCE, timeout=5.0) as results:
         with pytest.raises(trio.WouldBlock):
             results.receive_nowait()
@@ -86,7 +86,7 @@ async def test_after_the_block_the_channel_is_closed(async_wait: Any) -> None:
         results.receive_nowait()
 
 
-async def test_receiving_is_a_cancellation_point_even_if_an_output_is_there(async_wait: Any) -> None:
+async def test_receive_is_a_cancellation_point_even_if_an_output_is_available(async_wait: Any) -> None:
     async with async_wait("ab", AT_ONCE, timeout=5.0) as results:
         await wait_all_tasks_blocked()
         for receive in (results.receive, results.__anext__):
@@ -97,7 +97,7 @@ async def test_receiving_is_a_cancellation_point_even_if_an_output_is_there(asyn
         assert len([result async for result in results]) == 2
 
 
-async def test_a_receive_that_was_cancelled_received_nothing(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_a_cancelled_receive_receives_nothing(async_wait: Any, autojump_clock: MockClock) -> None:
     async with async_wait("ab", Scripted(default=Step(2.0)), timeout=5.0) as results:
         with trio.move_on_after(1.0) as scope:
             await results.receive()
@@ -105,7 +105,7 @@ async def test_a_receive_that_was_cancelled_received_nothing(async_wait: Any, au
         assert sorted([result async for result in results]) == ["a", "b"]
 
 
-async def test_a_consumer_lets_others_run(async_wait: Any) -> None:
+async def test_a_fast_consumer_lets_other_tasks_run(async_wait: Any) -> None:
     """It waits at least once in so many outputs, however fast they come."""
     turns = 0
 
@@ -140,7 +140,9 @@ async def test_each_output_goes_to_one_of_several_consumers(async_wait: Any, aut
     assert sorted(chain.from_iterable(shares)) == list(range(90))
 
 
-async def test_closing_stops_the_source_and_what_has_not_started(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_closing_stops_the_source_and_starts_no_more_invocations(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
     recorder = Recorder(Scripted(default=Step(1.0)))
     read: list[int] = []
 
@@ -164,7 +166,7 @@ async def test_closing_stops_the_source_and_what_has_not_started(async_wait: Any
         assert unfinished == read[1:]
 
 
-async def test_after_closing_no_record_of_a_running_key_starts(autojump_clock: MockClock) -> None:
+async def test_no_record_that_waits_for_its_key_starts_after_closing(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(1.0)))
     async with keyed_wait("aaab", recorder, key=str, timeout=5.0) as results:
         await trio.sleep(0.5)
@@ -173,7 +175,7 @@ async def test_after_closing_no_record_of_a_running_key_starts(autojump_clock: M
     assert recorder.values == ["a", "b"]
 
 
-async def test_what_runs_when_the_channel_is_closed_is_cancelled_when_the_block_is_left(
+async def test_invocations_that_run_at_closing_are_cancelled_when_the_block_is_left(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
     recorder = Recorder(NEVER)
@@ -187,7 +189,7 @@ async def test_what_runs_when_the_channel_is_closed_is_cancelled_when_the_block_
     assert [each.element for each in results.snapshot().elements] == ["a", "b"]
 
 
-async def test_a_consumer_outside_of_the_block_does_not_take_a_failure_for_the_end(make_operator: Any) -> None:
+async def test_a_consumer_outside_the_block_does_not_mistake_a_failure_for_the_end(make_operator: Any) -> None:
     async def consume(output: Any) -> None:
         with pytest.raises(trio.ClosedResourceError):
             await output.receive()

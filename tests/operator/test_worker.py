@@ -19,9 +19,7 @@ NEVER = Step(math.inf)
 
 
 @pytest.mark.parametrize("capacity", [1, 2, 7])
-async def test_so_many_invocations_start_as_the_capacity_says_and_not_one_more(
-    async_wait: Any, autojump_clock: MockClock, capacity: int
-) -> None:
+async def test_exactly_capacity_invocations_start(async_wait: Any, autojump_clock: MockClock, capacity: int) -> None:
     recorder = Recorder(Scripted(default=NEVER))
     async with async_wait(range(100), recorder, timeout=math.inf, capacity=capacity) as results:
         await wait_all_tasks_blocked()
@@ -45,7 +43,7 @@ async def test_the_next_invocation_starts_when_one_ends(async_wait: Any, autojum
 
 
 @pytest.mark.parametrize("capacity", [1, 3, 50, 200])
-async def test_invocations_start_in_the_order_of_arrival_whatever_the_scheduler_does(
+async def test_invocations_start_in_arrival_order_whatever_the_scheduler_does(
     async_wait: Any, autojump_clock: MockClock, capacity: int
 ) -> None:
     """Trio runs the tasks that are ready in random order."""
@@ -55,7 +53,9 @@ async def test_invocations_start_in_the_order_of_arrival_whatever_the_scheduler_
     assert recorder.peak_running == capacity
 
 
-async def test_what_is_put_one_by_one_starts_in_that_order_too(make_operator: Any, autojump_clock: MockClock) -> None:
+async def test_elements_that_are_put_one_by_one_start_in_that_order(
+    make_operator: Any, autojump_clock: MockClock
+) -> None:
     recorder = Recorder(Scripted(default=Step(1.0)))
     async with make_operator(recorder, timeout=5.0, capacity=20) as operator:
         for value in range(20):
@@ -66,7 +66,7 @@ async def test_what_is_put_one_by_one_starts_in_that_order_too(make_operator: An
     assert trio.current_time() == 1.0
 
 
-async def test_of_records_that_wait_for_a_slot_the_oldest_starts_though_it_waited_for_its_key_too(
+async def test_a_free_slot_goes_to_the_oldest_record_even_if_it_waited_for_its_key(
     autojump_clock: MockClock,
 ) -> None:
     recorder = Recorder(Scripted(default=Step(1.0)))
@@ -75,7 +75,7 @@ async def test_of_records_that_wait_for_a_slot_the_oldest_starts_though_it_waite
     assert recorder.values == source
 
 
-async def test_no_task_is_started_that_has_nothing_to_do(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_no_more_workers_start_than_there_are_records(async_wait: Any, autojump_clock: MockClock) -> None:
     before = trio.lowlevel.current_statistics().tasks_living
     async with async_wait(range(3), Scripted(default=NEVER), timeout=math.inf, capacity=100):
         await wait_all_tasks_blocked()
@@ -83,7 +83,7 @@ async def test_no_task_is_started_that_has_nothing_to_do(async_wait: Any, autoju
         assert trio.lowlevel.current_statistics().tasks_living - before == three_workers_and_the_emitter
 
 
-async def test_a_few_workers_serve_a_long_stream(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_a_long_stream_needs_no_more_tasks_than_the_capacity(async_wait: Any, autojump_clock: MockClock) -> None:
     before = trio.lowlevel.current_statistics().tasks_living
     peak = 0
 
@@ -97,7 +97,7 @@ async def test_a_few_workers_serve_a_long_stream(async_wait: Any, autojump_clock
     assert peak <= 5 + 2  # the workers, the feeder and the emitter
 
 
-async def test_each_invocation_has_its_whole_timeout(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_each_invocation_has_the_whole_timeout(async_wait: Any, autojump_clock: MockClock) -> None:
     """Although its worker's scope served another one before, and was cancelled in between."""
     function = Scripted({"a": Step(1.5), "b": NEVER, "c": Step(1.5), "d": NEVER, "e": Step(1.5)})
     async with async_wait("abcde", function, timeout=2.0, capacity=1, on_error="skip") as results:
@@ -105,7 +105,7 @@ async def test_each_invocation_has_its_whole_timeout(async_wait: Any, autojump_c
     assert out == [("a", 1.5), ("c", 5.0), ("e", 8.5)]
 
 
-async def test_a_worker_that_was_idle_for_longer_than_the_timeout_still_works(
+async def test_a_worker_works_after_being_idle_for_longer_than_the_timeout(
     make_operator: Any, autojump_clock: MockClock
 ) -> None:
     async with make_operator(Scripted(default=Step(1.0)), timeout=2.0) as operator:
@@ -116,7 +116,7 @@ async def test_a_worker_that_was_idle_for_longer_than_the_timeout_still_works(
             assert trio.current_time() == began + 1.0
 
 
-async def test_an_idle_worker_is_woken_for_each_record(make_operator: Any, autojump_clock: MockClock) -> None:
+async def test_each_record_wakes_an_idle_worker(make_operator: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(1.0)))
     async with make_operator(recorder, timeout=2.0, capacity=4) as operator:
         for round_number in range(3):
@@ -127,7 +127,7 @@ async def test_an_idle_worker_is_woken_for_each_record(make_operator: Any, autoj
     assert [call.started for call in recorder.calls] == [0.0] * 4 + [1.0] * 4 + [2.0] * 4
 
 
-async def test_records_that_come_while_workers_are_busy_are_not_forgotten(
+async def test_records_that_arrive_while_all_workers_are_busy_are_processed(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
     async def source() -> AsyncIterator[int]:
@@ -147,9 +147,7 @@ async def shielded(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("why", ["failure", "leaving", "cancellation"])
-async def test_an_operator_that_stops_starts_nothing_any_more(
-    async_wait: Any, autojump_clock: MockClock, why: str
-) -> None:
+async def test_a_stopping_operator_starts_no_invocation(async_wait: Any, autojump_clock: MockClock, why: str) -> None:
     """Not even from a worker whose function does not notice that it is being cancelled."""
 
     async def one_fails(value: Any) -> Any:
@@ -175,7 +173,7 @@ async def test_an_operator_that_stops_starts_nothing_any_more(
     assert done == ([1, 2] if why == "failure" else [0, 1, 2])
 
 
-async def test_a_cancelled_operator_starts_nothing_while_its_body_still_unwinds(
+async def test_a_cancelled_operator_starts_no_invocation_while_its_body_unwinds(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
     recorder = Recorder(shielded)
@@ -191,9 +189,7 @@ async def test_a_cancelled_operator_starts_nothing_while_its_body_still_unwinds(
 
 
 @pytest.mark.parametrize("attempt", range(10))
-async def test_not_even_in_the_very_turn_of_the_failure_is_another_invocation_started(
-    make_operator: Any, attempt: int
-) -> None:
+async def test_no_invocation_starts_in_the_scheduler_pass_of_a_failure(make_operator: Any, attempt: int) -> None:
     """Trio runs what is woken together in random order, hence several attempts."""
 
     async def woken_together(value: int) -> int:
@@ -221,7 +217,7 @@ async def test_not_even_in_the_very_turn_of_the_failure_is_another_invocation_st
     assert lines[-1] == "failed"
 
 
-async def test_two_deadlines_at_one_instant_both_strike(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_two_deadlines_of_one_instant_both_expire(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=NEVER))
     async with async_wait(range(4), recorder, timeout=2.0, capacity=2, on_error="skip") as results:
         assert [result async for result in results] == []
@@ -230,7 +226,7 @@ async def test_two_deadlines_at_one_instant_both_strike(async_wait: Any, autojum
 
 
 @pytest.mark.parametrize("seconds", [5.0, math.inf])
-async def test_no_deadline_is_kept_of_an_invocation_that_has_ended(
+async def test_the_deadline_of_a_finished_invocation_is_released(
     make_operator: Any, autojump_clock: MockClock, seconds: float
 ) -> None:
     """However it ended: memory is bounded."""
@@ -243,9 +239,7 @@ async def test_no_deadline_is_kept_of_an_invocation_that_has_ended(
         assert len(operator._workers._deadlines._by_scope) == 0
 
 
-async def test_a_deadline_ends_one_invocation_and_not_its_neighbours(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
+async def test_a_deadline_ends_only_its_own_invocation(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({"a": NEVER, "b": Step(1.5)}, default=Step(1.0)))
     async with async_wait("abcd", recorder, timeout=2.0, capacity=2, on_error="skip") as results:
         assert [result async for result in results] == ["b", "c", "d"]
@@ -276,7 +270,7 @@ async def test_a_function_that_never_suspends_lets_other_tasks_run(nursery: trio
     assert longest <= 250
 
 
-async def test_a_function_runs_in_the_context_of_the_block_and_not_of_who_put_the_first_element(
+async def test_the_function_runs_in_the_context_of_the_block_and_not_of_the_first_put(
     make_operator: Any,
 ) -> None:
     request = ContextVar("request", default="none")

@@ -49,7 +49,7 @@ def fails(scenario: Scenario) -> set[int]:
 
 
 @given(scenarios())
-def test_the_outputs_are_those_that_the_model_foretells(scenario: Scenario) -> None:
+def test_outputs_match_the_model(scenario: Scenario) -> None:
     async def body() -> None:
         done = await run(scenario)
         failing = fails(scenario)
@@ -68,7 +68,7 @@ def test_the_outputs_are_those_that_the_model_foretells(scenario: Scenario) -> N
 
 
 @given(scenarios(), st.just(100) | st.integers(0, 12))
-def test_the_numbers_add_up(scenario: Scenario, most: int) -> None:
+def test_statistics_are_consistent(scenario: Scenario, most: int) -> None:
     """At the end, after a failure, and after leaving early."""
 
     async def body() -> None:
@@ -102,9 +102,7 @@ def assert_the_observer_saw_it(done: Run) -> None:
 
 
 @given(scenarios(), st.integers(1, 4), st.integers(0, 6))
-def test_a_run_that_was_left_after_k_outputs_goes_on_from_its_snapshot(
-    scenario: Scenario, capacity: int, more: int
-) -> None:
+def test_a_run_left_after_k_outputs_resumes_from_its_snapshot(scenario: Scenario, capacity: int, more: int) -> None:
     """For every k, pickled, into other and perhaps smaller limits."""
     if fails(scenario):
         scenario = replace(scenario, on_error="skip")
@@ -126,7 +124,7 @@ def test_a_run_that_was_left_after_k_outputs_goes_on_from_its_snapshot(
 
 
 @given(scenarios(on_error="raise", has_on_timeout=False))
-def test_a_run_that_failed_goes_on_from_its_snapshot_once_the_function_is_repaired(scenario: Scenario) -> None:
+def test_a_failed_run_resumes_from_its_snapshot_with_a_repaired_function(scenario: Scenario) -> None:
     async def body() -> None:
         source = Source(scenario)
         failed = await run(scenario, source)
@@ -149,7 +147,7 @@ def test_a_run_that_failed_goes_on_from_its_snapshot_once_the_function_is_repair
 
 
 @given(scenarios(), QUARTERS)
-def test_a_run_that_was_cancelled_goes_on_from_its_snapshot(scenario: Scenario, instant: float) -> None:
+def test_a_cancelled_run_resumes_from_its_snapshot(scenario: Scenario, instant: float) -> None:
     if fails(scenario):
         scenario = replace(scenario, on_error="skip")
 
@@ -177,7 +175,7 @@ SIZES, AGES = st.integers(1, 5), st.sampled_from([0.0, 0.25, 1.0])
 
 
 @given(GROUPED, SIZES, AGES)
-def test_grouped_calls_give_what_single_calls_give_and_no_group_is_larger_than_its_size(
+def test_grouped_and_single_calls_have_equal_outputs_and_no_group_exceeds_its_size(
     scenario: Scenario, size: int, age: float
 ) -> None:
     async def body() -> None:
@@ -195,7 +193,7 @@ def test_grouped_calls_give_what_single_calls_give_and_no_group_is_larger_than_i
 
 
 @given(GROUPED, SIZES, AGES, st.integers(0, 12))
-def test_a_run_of_grouped_calls_that_was_left_goes_on_from_its_snapshot(
+def test_a_left_run_of_grouped_calls_resumes_from_its_snapshot(
     scenario: Scenario, size: int, age: float, k: int
 ) -> None:
     if fails(scenario):
@@ -214,7 +212,7 @@ def test_a_run_of_grouped_calls_that_was_left_goes_on_from_its_snapshot(
 
 
 @given(scenarios(gaps=(), pauses=(0.0,), timeout=math.inf, retry=None, on_error="skip", buffer=100))
-def test_every_slot_is_taken_again_as_soon_as_it_is_free(scenario: Scenario) -> None:
+def test_a_free_slot_is_used_immediately(scenario: Scenario) -> None:
     """The instants at which invocations start and end are those of a greedy schedule."""
     latencies = [element.attempts[0][0] for element in scenario.elements if element is not None]
     free = [0.0] * scenario.capacity
@@ -249,11 +247,11 @@ def test_two_records_of_one_key_never_run_at_once(scenario: Scenario) -> None:
 @pytest.mark.soak
 @settings(max_examples=10_000)
 @given(scenarios(), st.integers(1, 4), st.integers(0, 6), QUARTERS)
-def test_all_of_it_for_minutes(scenario: Scenario, capacity: int, more: int, instant: float) -> None:
-    test_the_outputs_are_those_that_the_model_foretells.hypothesis.inner_test(scenario)
-    test_the_numbers_add_up.hypothesis.inner_test(scenario, int(4 * instant))
-    test_a_run_that_was_left_after_k_outputs_goes_on_from_its_snapshot.hypothesis.inner_test(scenario, capacity, more)
-    test_a_run_that_was_cancelled_goes_on_from_its_snapshot.hypothesis.inner_test(scenario, instant)
+def test_all_properties_with_many_examples(scenario: Scenario, capacity: int, more: int, instant: float) -> None:
+    test_outputs_match_the_model.hypothesis.inner_test(scenario)
+    test_statistics_are_consistent.hypothesis.inner_test(scenario, int(4 * instant))
+    test_a_run_left_after_k_outputs_resumes_from_its_snapshot.hypothesis.inner_test(scenario, capacity, more)
+    test_a_cancelled_run_resumes_from_its_snapshot.hypothesis.inner_test(scenario, instant)
     failing = replace(scenario, on_error="raise", has_on_timeout=False)
-    test_a_run_that_failed_goes_on_from_its_snapshot_once_the_function_is_repaired.hypothesis.inner_test(failing)
+    test_a_failed_run_resumes_from_its_snapshot_with_a_repaired_function.hypothesis.inner_test(failing)
     test_two_records_of_one_key_never_run_at_once.hypothesis.inner_test(replace(scenario, mode="keyed"))
