@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from copy import copy
-from dataclasses import FrozenInstanceError, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -135,9 +135,3 @@ async def test_an_exception_whose_properties_raise_is_raised_unchanged(
     error: Exception, async_wait: Any, raised_by: Any
 ) -> None:
     assert await raised_by(async_wait("a", Scripted(default=Step(error=error)), timeout=5.0)) is error
-
-
-def test_a_frozen_exception_is_frozen() -> None:
-    error = FrozenError(503)
-    with pytest.raises(FrozenInstanceError):
-        error.add_note("refused")

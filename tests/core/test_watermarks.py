@@ -42,12 +42,7 @@ def test_a_late_record_is_passed_on_and_causes_no_watermark() -> None:
     assert assign([10, 3, 10], 2) == [10, ("W", 8), 3, 10]
 
 
-def test_records_without_a_timestamp_are_passed_on_and_move_nothing() -> None:
-    assert assign([None, 5, None], 1) == [None, 5, ("W", 4), None]
-    assert assign([None], 1) == [None]
-
-
-@pytest.mark.parametrize("null", [math.nan, Decimal("NaN")], ids=repr)
+@pytest.mark.parametrize("null", [None, math.nan, Decimal("NaN")], ids=repr)
 @pytest.mark.parametrize("bound", [0, 1])
 def test_a_null_timestamp_causes_no_watermark_at_any_position(null: Any, bound: int) -> None:
     values = [1, 2, 3]

@@ -166,3 +166,14 @@ async def test_an_idle_emitter_is_not_scheduled(async_wait: Any, autojump_clock:
     async with async_wait(["a"], Scripted(default=NEVER), timeout=math.inf):
         await wait_all_tasks_blocked()
         assert trio.lowlevel.current_statistics().tasks_runnable == 0
+
+
+async def test_ordered_output_reaches_the_throughput_of_littles_law_despite_stragglers(
+    autojump_clock: MockClock,
+) -> None:
+    """One call in a hundred takes fifty times as long as the others."""
+    function = Scripted({number: Step(50.0) for number in range(0, 2_000, 100)}, default=Step(1.0))
+    out = await timed_outputs(ordered_wait(range(2_000), function, timeout=60.0, capacity=10))
+    assert [result for result, _ in out] == list(range(2_000))
+    work = 20 * 50.0 + 1_980 * 1.0
+    assert work / 10 <= trio.current_time() < 1.2 * work / 10

@@ -187,3 +187,16 @@ async def test_an_exception_raised_at_the_deadline_is_not_retried(async_wait: An
         assert [result async for result in results] == []
     assert len(recorder.calls) == 1
     assert results.statistics().timed_out == 1
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.5, 1.0, 2.0])
+async def test_each_element_times_out_once_in_an_attempt_in_a_backoff_and_between_them(
+    async_wait: Any, autojump_clock: MockClock, delay: float
+) -> None:
+    recorder = Recorder(Scripted(default=Step(1.0, error=OSError)))
+    on_timeout = Recorder(Scripted(default=Step(result="late")))
+    operator = async_wait(range(40), recorder, timeout=4.0, retry=FixedDelay(100, delay), on_timeout=on_timeout)
+    async with operator as results:
+        assert [result async for result in results] == ["late"] * 40
+    assert len(on_timeout.calls) == results.statistics().timed_out == 40
+    assert all(call.ended is not None and call.ended <= 4.0 for call in recorder.calls)

@@ -284,3 +284,18 @@ async def test_the_function_runs_in_the_context_of_the_block_and_not_of_the_firs
             request.set(value)
             await operator.put(value)
             assert await operator.output.receive() == "the block's"
+
+
+async def test_a_slot_does_not_wait_for_slower_calls_that_started_with_it(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
+    function = Scripted({number: Step(3.0) for number in range(0, 100, 10)}, default=Step(1.0))
+    await outputs(async_wait(range(100), function, timeout=5.0, capacity=10))
+    assert trio.current_time() == pytest.approx((10 * 3.0 + 90 * 1.0) / 10, abs=3.0)
+
+
+async def test_a_deadline_needs_no_task_of_its_own(async_wait: Any, autojump_clock: MockClock) -> None:
+    before = trio.lowlevel.current_statistics().tasks_living
+    async with async_wait(range(300), Scripted(default=NEVER), timeout=60.0, capacity=10):
+        await wait_all_tasks_blocked()
+        assert trio.lowlevel.current_statistics().tasks_living - before <= 10 + 2
