@@ -1,4 +1,4 @@
-"""The description: short, on one line, and cheap however large the value is."""
+"""`describe` is short, has one line, and is cheap for large values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements, as plain data."""
+"""Records and watermarks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger: both limits, the snapshot and the numbers, driven by hand on an imagined clock."""
+"""The ledger: both limits, the snapshot and the statistics, with instants as plain numbers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def accept(ledger: Ledger, *elements: Any, now: float = 0.0) -> list[Any]:
 
 
 def finish(ledger: Ledger, results: list[Any], now: float = 0.0) -> Any:
-    """Start the next job and finish it in the same instant."""
+    """Start the next job and finish it at the same instant."""
     entry = ledger.start(now)
     ledger.finish(entry, results, now)
     return entry

@@ -1,4 +1,4 @@
-"""Notes: on an exception that is raised once, on one that is raised again and again, and on one that takes none."""
+"""Notes on exceptions that are raised once, raised repeatedly, or cannot have notes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trio_asyncio_io import FixedDelay, RetryBudget, ordered_wait
 from trio_asyncio_io._core.notes import MAX_NOTES, Notes
 from trio_asyncio_io.testing import Scripted, Step
 
-NOT_RETRIED = "it was not retried: the operator's retry budget is used up"
+BUDGET_NOTE = "it was not retried: the operator's retry budget is used up"
 
 
 async def run(operator: Any) -> None:
@@ -28,7 +28,7 @@ async def test_an_exception_raised_for_every_element_has_one_note(async_wait: An
     down = ConnectionError("down")
     retry = FixedDelay(1, 0.0, budget=RetryBudget(ratio=0.0, reserve=1))
     await run(async_wait(range(500), Scripted(default=Step(error=down)), timeout=5.0, retry=retry, on_error="skip"))
-    assert down.__notes__ == [NOT_RETRIED]
+    assert down.__notes__ == [BUDGET_NOTE]
 
 
 async def test_an_exception_raised_in_several_runs_names_the_element_of_the_last_run(
@@ -73,9 +73,9 @@ async def test_the_number_of_notes_is_limited_when_many_elements_raise_one_excep
 def test_a_copy_of_an_exception_does_not_share_the_notes() -> None:
     error = OSError("busy")
     Notes().add(error, "first")
-    twin = copy(error)
+    copied = copy(error)
     Notes().add(error, "second")
-    assert (error.__notes__, twin.__notes__) == (["second"], ["first"])
+    assert (error.__notes__, copied.__notes__) == (["second"], ["first"])
 
 
 def test_a_note_pickles_as_text() -> None:
@@ -123,14 +123,16 @@ class NotesError(Exception):
         raise RuntimeError("no notes")
 
 
-class MuteError(Exception):
+class UnprintableError(Exception):
     def __str__(self) -> str:
         raise RuntimeError("no text")
 
     __repr__ = __str__
 
 
-@pytest.mark.parametrize("error", [NotesError("busy"), MuteError("busy")], ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize(
+    "error", [NotesError("busy"), UnprintableError("busy")], ids=lambda error: type(error).__name__
+)
 async def test_an_exception_whose_properties_raise_is_raised_unchanged(
     error: Exception, async_wait: Any, raised_by: Any
 ) -> None:

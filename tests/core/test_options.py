@@ -1,4 +1,4 @@
-"""The options: what is refused, with which words, and what the defaults are."""
+"""The defaults of the options, and the refusal of invalid values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the three queues have in common, driven by hand."""
+"""Behaviour that the three queues share."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ Queue: TypeAlias = OrderedStreamElementQueue | UnorderedStreamElementQueue
         partial(KeyedStreamElementQueue, key=repr),
         partial(KeyedStreamElementQueue, key=lambda value: None),
     ],
-    ids=["ordered", "unordered", "keyed, a key for each", "keyed, one key for all"],
+    ids=["ordered", "unordered", "keyed, distinct keys", "keyed, one key"],
 )
 def make(request: pytest.FixtureRequest) -> Callable[[int], Queue]:
     return request.param
 
 
 def drain(queue: Queue) -> list[Any]:
-    """All that may go out now."""
+    """Poll all completed entries, and return their results."""
     out = []
     while queue.has_completed():
         out.extend(queue.poll().results or [])

@@ -1,4 +1,4 @@
-"""Retry strategies, as plain arithmetic; how the operator uses them is in test_invocation.py."""
+"""The arithmetic of retry strategies. Tests of their use are in test_invocation_retry.py."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def test_each_delay_is_the_multiplier_times_the_last() -> None:
 
 
 @pytest.mark.parametrize(
-    ("jitter", "random", "wait"),
+    ("jitter", "random", "delay"),
     [(1.0, 0.0, 4.0), (1.0, 0.5, 2.0), (0.5, 0.5, 3.0), (0.0, 0.5, 4.0), (True, 0.5, 2.0), (False, 0.5, 4.0)],
 )
-def test_jitter_is_the_random_share_of_the_delay(jitter: float, random: float, wait: float) -> None:
-    assert ExponentialBackoff(3, 4.0, 4.0, jitter=jitter).backoff(1, random) == wait
+def test_jitter_is_the_random_share_of_the_delay(jitter: float, random: float, delay: float) -> None:
+    assert ExponentialBackoff(3, 4.0, 4.0, jitter=jitter).backoff(1, random) == delay
 
 
 def test_the_delay_does_not_exceed_the_maximum_after_ten_thousand_attempts() -> None:
@@ -107,7 +107,7 @@ def test_a_result_is_retried_if_the_predicate_is_true(kind: type[RetryStrategy])
 
 
 def test_a_strategy_pickles_and_is_immutable(kind: type[RetryStrategy]) -> None:
-    """One object serves every element of every operator, on every machine."""
+    """All elements of all operators share one object, on all machines."""
     strategy = make(kind, retry_on=(OSError, ValueError))
     assert pickle.loads(pickle.dumps(strategy)) == strategy
     with pytest.raises(FrozenInstanceError):

@@ -1,4 +1,4 @@
-"""Retry-After: what an exception says, in every form in which services say it."""
+"""The delay requested by an exception, in all formats that services use."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_two_digit_year_is_at_most_50_years_in_the_future(years: int) -> None:
         Refused(retry_after=Decimal(7)),
         ExceptionGroup("", [Refused(retry_after=7), ExceptionGroup("", [Refused(retry_after=3), ValueError()])]),
     ],
-    ids=["aiohttp", "botocore", "the header if the attribute is bad", "a Decimal", "the longest wait of a group"],
+    ids=["aiohttp", "botocore", "the header if the attribute is bad", "a Decimal", "the longest delay of a group"],
 )
 def test_the_exceptions_of_other_libraries_are_read(exception: Exception) -> None:
     assert retry_after(exception) == 7.0

@@ -1,4 +1,4 @@
-"""The retry budget: an account of calls, without a clock."""
+"""The account behind a retry budget."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_whole_reserve_and_ratio_are_spent_when_all_calls_fail(ratio: float,
         account.deposit()
         while account.withdraw():
             retries += 1
-    assert retries == pytest.approx(reserve + 1_000 * ratio, abs=1.0 + ratio)  # what a full account gets is lost
+    assert retries == pytest.approx(reserve + 1_000 * ratio, abs=1.0 + ratio)  # a deposit into a full account is lost
 
 
 @pytest.mark.parametrize(

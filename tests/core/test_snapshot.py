@@ -1,4 +1,4 @@
-"""The snapshot, as plain data: what pickles, and what is refused and why."""
+"""Pickling of snapshots, and the refusal of invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watermarks made of timestamps, as plain iteration."""
+"""Watermarks assigned from timestamps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trio_asyncio_io import StreamRecord, Watermark, assign_watermarks, unordere
 
 
 def assign(timestamps: Any, bound: Any) -> list[Any]:
-    """The timestamps as themselves and the watermarks as ("W", timestamp)."""
+    """Assign watermarks; return timestamps as they are, and watermarks as ("W", timestamp)."""
     elements = assign_watermarks(timestamps, timestamp=lambda value: value, max_out_of_orderness=bound)
     return [("W", each.timestamp) if isinstance(each, Watermark) else each.value for each in elements]
 
@@ -60,8 +60,8 @@ def test_an_empty_source_has_no_watermark() -> None:
 
 def test_watermarks_are_strictly_increasing() -> None:
     out = assign([5, 1, 9, 2, 8, 30, 29, 31, 31, 0], 3)
-    walls = [each[1] for each in out if isinstance(each, tuple)]
-    assert walls == sorted(set(walls))
+    watermarks = [each[1] for each in out if isinstance(each, tuple)]
+    assert watermarks == sorted(set(watermarks))
 
 
 @pytest.mark.parametrize("bound", [-1, -0.5, timedelta(seconds=-1), math.nan])
@@ -83,7 +83,7 @@ def test_any_type_that_supports_subtraction_is_a_timestamp(start: Any, step: Any
 
 
 def test_a_bound_whose_type_needs_arguments_is_accepted() -> None:
-    """As a pandas `Timedelta` has none."""
+    """Such as a pandas `Timedelta`."""
 
     class Span(timedelta):
         def __new__(cls, *, days: int) -> Self:

@@ -1,4 +1,4 @@
-"""What is optional is imported only where it is used, and whoever lacks it is told what to install."""
+"""Optional packages are imported on first use, and an error names the extra to install."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-# Makes an import of the named packages fail, as where they are not installed
+# Makes imports of the named packages fail, as if they were not installed
 WITHOUT = """
 import sys
 for name in {names}:
@@ -16,7 +16,7 @@ for name in {names}:
 
 
 def python(code: str) -> str:
-    """What a fresh interpreter prints; the last line of its traceback if it fails."""
+    """The output of a new interpreter; the last line of its traceback if it fails."""
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     return (ran.stdout or ran.stderr).strip().splitlines()[-1]
 

@@ -1,4 +1,4 @@
-"""OpenTelemetry: one span per invocation, current while the function runs, and metrics that add up; nothing is left."""
+"""OpenTelemetry: one span per invocation, consistent metrics, and no span left open."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OUTCOME = "trio_asyncio_io.outcome"
 OPERATOR = {"trio_asyncio_io.operator": "lookup"}
 
 
-# Run in another process, with the pickled observer on standard input
+# Runs in another process, with the pickled observer on standard input
 ELSEWHERE = """
 import pickle, sys, trio
 from opentelemetry import metrics, trace
@@ -59,7 +59,7 @@ print(numbers["trio_asyncio_io.invocations"].value, spans)
 
 
 class Unended(SpanProcessor):
-    """How many spans have been started and not ended."""
+    """Counts spans that have started and not ended."""
 
     count = 0
 
@@ -71,7 +71,7 @@ class Unended(SpanProcessor):
 
 
 class Backend:
-    """Where spans and metrics arrive."""
+    """Collects spans and metrics in memory."""
 
     def __init__(self) -> None:
         self._exporter = InMemorySpanExporter()
@@ -94,7 +94,7 @@ class Backend:
         return span
 
     def points(self, metric: str) -> dict[str, Any]:
-        """The data points of a metric by outcome, or by "" where it has none."""
+        """The data points of a metric by outcome; "" for a metric without one."""
         data = self._reader.get_metrics_data()
         for each in data.resource_metrics[0].scope_metrics[0].metrics if data else ():
             if each.name == f"trio_asyncio_io.{metric}":
@@ -180,7 +180,7 @@ async def test_each_failed_attempt_is_an_event(async_wait: Any, backend: Backend
     span = backend.span()
     assert attributes_of(span)["attempts"] == 3
     assert span.status.status_code is trace.StatusCode.UNSET
-    # It is one and the same exception, raised twice
+    # The same exception object is raised twice
     events = [(event.name, event.attributes["trio_asyncio_io.attempt"]) for event in span.events]
     assert events == [("exception", 1), ("exception", 2)]
     assert {event.attributes["exception.message"] for event in span.events} == {"busy"}
@@ -311,7 +311,7 @@ async def test_a_dead_letter_leaves_no_span(async_wait: Any, backend: Backend, a
         "ab", Scripted({"a": Step(error=OSError)}), timeout=1.0, on_error="dead_letter", observer=observer
     ) as results:
         assert [result async for result in results] == ["b"]
-        assert [letter.element async for letter in results.dead_letters] == ["a"]
+        assert [dead_letter.element async for dead_letter in results.dead_letters] == ["a"]
     assert backend.numbers("invocations") == {"failed": 1, "completed": 1}
     assert_nothing_left(backend, observer)
 
@@ -416,7 +416,7 @@ async def test_after_a_span_processor_raises_no_span_is_current_and_no_invocatio
     assert backend.numbers("active_invocations") == {"": 0}
 
 
-class MuteError(Exception):
+class UnprintableError(Exception):
     def __str__(self) -> str:
         raise RuntimeError("no text")
 
@@ -425,11 +425,13 @@ async def test_an_exception_whose_str_raises_is_an_event_and_the_observer_contin
     async_wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:
     observer = backend.observer()
-    await run(async_wait("ab", Scripted({"a": Step(error=MuteError)}), timeout=5.0, on_error="skip", observer=observer))
+    await run(
+        async_wait("ab", Scripted({"a": Step(error=UnprintableError)}), timeout=5.0, on_error="skip", observer=observer)
+    )
     [event] = [event for span in backend.spans() for event in span.events]
     assert event.attributes is not None
-    assert event.attributes["exception.message"] == "<MuteError whose str raised RuntimeError>"
-    assert event.attributes["exception.type"] == f"{__name__}.MuteError"
+    assert event.attributes["exception.message"] == "<UnprintableError whose str raised RuntimeError>"
+    assert event.attributes["exception.type"] == f"{__name__}.UnprintableError"
     assert event.attributes["trio_asyncio_io.attempt"] == 1
     assert backend.numbers("invocations") == {"failed": 1, "completed": 1}
     assert_nothing_left(backend, observer)

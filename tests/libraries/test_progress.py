@@ -1,4 +1,4 @@
-"""The progress: one line that changes in a terminal, few lines in a file, and nothing between you and the results."""
+"""The progress line: updated in place in a terminal, appended to a log, and harmless to the results."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def written(console: Console) -> str:
 
 
 def frames(console: Console) -> list[str]:
-    """The lines that stood in a terminal one after the other, each once."""
+    """The successive lines of a terminal, without repetitions."""
     found: list[str] = []
     for part in re.split(r"\r|\n", CONTROL.sub("", written(console))):
         line = part.rstrip(" ━╸╺")
@@ -100,7 +100,7 @@ async def test_the_line_is_updated_at_most_four_times_a_second(async_wait: Any, 
     console = terminal()
     await shown(console, async_wait(range(1000), Scripted(default=Step(0.01)), timeout=5.0, capacity=1))
     changes = written(console).count(" running")
-    assert 38 <= changes <= 41  # in 10 seconds; the last one is drawn once more when it is taken away
+    assert 38 <= changes <= 41  # in 10 seconds; the last one is drawn again when it is erased
 
 
 async def test_a_wide_terminal_shows_a_bar(autojump_clock: MockClock) -> None:
@@ -124,7 +124,7 @@ async def test_the_terminal_is_restored(async_wait: Any, autojump_clock: MockClo
     assert (sys.stdout, sys.stderr) == streams
     assert written(console).startswith(HIDE)
     assert written(console).count(HIDE) == written(console).count(SHOW) == 1
-    # The line has been erased, and the summary stands in its place
+    # The line has been erased, and the summary replaces it
     assert written(console).rpartition(ERASE)[2].count("\n") == 1
 
 
@@ -248,7 +248,7 @@ async def test_progress_does_not_receive_dead_letters(async_wait: Any, autojump_
     async with async_wait("ab", function, timeout=5.0, on_error="dead_letter") as results:
         with progress(results, total=2, console=console) as rows:
             assert [row async for row in rows] == ["b"]
-        assert [letter.element async for letter in results.dead_letters] == ["a"]
+        assert [dead_letter.element async for dead_letter in results.dead_letters] == ["a"]
     assert written(console) == "1 output in 2.0 s (0.5/s), 0 retried, 1 failed, 0 timed out\n"
 
 
@@ -293,7 +293,7 @@ def test_the_summary_is_one_line(statistics: Statistics, seconds: float, line: s
 
 
 async def test_results_pass_through_without_a_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a daemon, or under pythonw."""
+    """As in a daemon or under pythonw."""
     monkeypatch.setattr(sys, "stderr", None)
     async with ordered_wait(range(3), Scripted(), timeout=5.0) as results:
         with progress(results) as rows:

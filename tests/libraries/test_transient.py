@@ -1,4 +1,4 @@
-"""Transient errors: which failures are worth another attempt."""
+"""`transient`: errors that a retry may avoid."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def caused(error: Exception, cause: BaseException) -> Exception:
 
 
 def of_package(package: str, *names: str) -> Exception:
-    """An exception of a class by the last of these names, derived from the others, as the package defines it."""
+    """An exception with the class hierarchy of the named package; the last name is its class."""
     kind: type[Exception] = Exception
     for name in names:
         kind = type(name, (kind,), {"__module__": f"{package}.exceptions"})
@@ -100,7 +100,7 @@ def test_connection_errors_are_transient(error: Exception) -> None:
 
 
 async def test_an_address_that_refuses_connections_is_transient() -> None:
-    with socket.socket() as unused:  # bound and not listening
+    with socket.socket() as unused:  # bound but not listening
         unused.bind(("127.0.0.1", 0))
         with pytest.raises(OSError, match="all attempts to connect") as caught:
             await trio.open_tcp_stream("127.0.0.1", unused.getsockname()[1])
@@ -200,7 +200,7 @@ def test_a_group_is_transient_if_all_its_exceptions_are() -> None:
 
 
 class HostileError(ConnectionError):
-    """Each of its properties raises; as an exception it is transient."""
+    """Its properties raise; its type is transient."""
 
     @property
     def response(self) -> Any:

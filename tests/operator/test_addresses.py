@@ -1,4 +1,4 @@
-"""Public classes and functions pickle under the module that exports them."""
+"""Public classes and functions are pickled by the name of the module that exports them."""
 
 from __future__ import annotations
 

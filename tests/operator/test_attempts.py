@@ -1,4 +1,4 @@
-"""The attempts: their own timeout, what a service asks for, and what the budget allows, at exact instants."""
+"""Attempts: timeout, Retry-After, retry budget and flush, at exact instants."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from trio_asyncio_io import (
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 
 
-class Busy(Exception):  # noqa: N818 - reads as what it is
-    """Says when to come again."""
+class BusyError(Exception):
+    """Requests a delay before the next call."""
 
     def __init__(self, retry_after: float | None) -> None:
         super().__init__("busy")
@@ -38,7 +38,7 @@ def spans(recorder: Recorder[Any, Any]) -> list[tuple[float, float | None]]:
 async def test_an_attempt_that_exceeds_its_timeout_is_cancelled_and_retried(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
-    """Whatever `retry_on` says: who gives attempts a timeout wants another one."""
+    """Even if `retry_on` does not match."""
     recorder = Recorder(Scripted({"a": [Step(math.inf), Step(math.inf), Step(0.5)]}))
     retry = FixedDelay(3, 1.0, retry_on=KeyError, attempt_timeout=2.0)
     assert await outputs(async_wait("a", recorder, timeout=60.0, retry=retry)) == ["a"]
@@ -51,11 +51,11 @@ async def test_the_element_fails_with_the_timeout_of_its_last_attempt(
     async with async_wait(
         "a", Scripted(default=Step(9.0)), timeout=60.0, on_error="dead_letter", retry=late(1)
     ) as results:
-        [letter] = [letter async for letter in results.dead_letters]
-    assert isinstance(letter.error, AttemptTimeoutError)
-    assert isinstance(letter.error, trio.TooSlowError)
-    assert str(letter.error) == "attempt 2 gave no result for 'a' within its attempt_timeout of 2 s"
-    assert letter.error.timeout == 2.0
+        [dead_letter] = [dead_letter async for dead_letter in results.dead_letters]
+    assert isinstance(dead_letter.error, AttemptTimeoutError)
+    assert isinstance(dead_letter.error, trio.TooSlowError)
+    assert str(dead_letter.error) == "attempt 2 gave no result for 'a' within its attempt_timeout of 2 s"
+    assert dead_letter.error.timeout == 2.0
     statistics = results.statistics()
     assert (statistics.failed, statistics.timed_out, statistics.retried) == (1, 0, 1)
 
@@ -106,11 +106,11 @@ async def test_a_delay_list_sets_the_delays(async_wait: Any, autojump_clock: Moc
     assert [call.started for call in recorder.calls] == [0.0, 1.0, 6.0, 6.0]
 
 
-@pytest.mark.parametrize(("asked", "instants"), [(7.0, [0.0, 7.0]), (0.5, [0.0, 2.0]), (None, [0.0, 2.0])])
+@pytest.mark.parametrize(("requested", "instants"), [(7.0, [0.0, 7.0]), (0.5, [0.0, 2.0]), (None, [0.0, 2.0])])
 async def test_the_next_attempt_starts_after_the_longer_of_backoff_and_retry_after(
-    async_wait: Any, autojump_clock: MockClock, asked: float | None, instants: list[float]
+    async_wait: Any, autojump_clock: MockClock, requested: float | None, instants: list[float]
 ) -> None:
-    recorder = Recorder(Scripted({"a": fails_first(1, Busy(asked))}))
+    recorder = Recorder(Scripted({"a": fails_first(1, BusyError(requested))}))
     assert await outputs(async_wait("a", recorder, timeout=60.0, retry=FixedDelay(3, 2.0))) == ["a"]
     assert [call.started for call in recorder.calls] == instants
 
@@ -118,7 +118,7 @@ async def test_the_next_attempt_starts_after_the_longer_of_backoff_and_retry_aft
 async def test_retry_after_takes_a_custom_function_or_none(async_wait: Any, autojump_clock: MockClock) -> None:
     for read, second in ((lambda _: 3.0, 3.0), (None, 1.0)):
         start = trio.current_time()
-        recorder = Recorder(Scripted({"a": fails_first(1, Busy(50.0))}))
+        recorder = Recorder(Scripted({"a": fails_first(1, BusyError(50.0))}))
         await outputs(async_wait("a", recorder, timeout=60.0, retry=FixedDelay(1, 1.0, retry_after=read)))
         assert recorder.calls[1].started - start == second
 
@@ -126,7 +126,7 @@ async def test_retry_after_takes_a_custom_function_or_none(async_wait: Any, auto
 async def test_a_retry_after_beyond_the_deadline_times_out_at_the_deadline(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
-    function = Scripted(default=Step(error=Busy(3600.0)))
+    function = Scripted(default=Step(error=BusyError(3600.0)))
     with pytest.raises(ElementTimeoutError):
         await outputs(async_wait("a", function, timeout=10.0, retry=FixedDelay(5, 0.0)))
     assert trio.current_time() == 10.0
@@ -135,10 +135,10 @@ async def test_a_retry_after_beyond_the_deadline_times_out_at_the_deadline(
 async def test_a_group_raised_by_a_nursery_is_retried_if_its_exceptions_match(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
-    """With the longest wait that one of the exceptions asks for."""
+    """After the longest delay that its exceptions request."""
 
     async def refuse(seconds: float) -> None:
-        raise Busy(seconds)
+        raise BusyError(seconds)
 
     async def enrich(value: str) -> None:
         async with trio.open_nursery() as nursery:
@@ -147,7 +147,7 @@ async def test_a_group_raised_by_a_nursery_is_retried_if_its_exceptions_match(
 
     recorder = Recorder(enrich)
     async with async_wait(
-        "a", recorder, timeout=60.0, retry=FixedDelay(1, 1.0, retry_on=Busy), on_error=kind_of
+        "a", recorder, timeout=60.0, retry=FixedDelay(1, 1.0, retry_on=BusyError), on_error=kind_of
     ) as results:
         assert [result async for result in results] == ["ExceptionGroup"]
     assert [call.started for call in recorder.calls] == [0.0, 7.0]
@@ -164,17 +164,17 @@ async def test_an_element_fails_with_the_exception_of_its_predicate(
     def broken(_: Any) -> Any:
         raise ZeroDivisionError("broken")
 
-    step = Step() if name == "retry_on_result" else Step(error=Busy(1.0))
+    step = Step() if name == "retry_on_result" else Step(error=BusyError(1.0))
     retry = FixedDelay(3, 1.0, **{name: broken})  # type: ignore[arg-type]
     async with async_wait(
         "ab", Scripted({"a": step}, default=Step(1.0)), timeout=60.0, retry=retry, on_error="dead_letter"
     ) as results:
         async for _ in results:
             pass
-        letters = {letter.element: letter async for letter in results.dead_letters}
-    assert (repr(letters["a"].error), letters["a"].attempts) == ("ZeroDivisionError('broken')", 1)
+        dead_letters = {dead_letter.element: dead_letter async for dead_letter in results.dead_letters}
+    assert (repr(dead_letters["a"].error), dead_letters["a"].attempts) == ("ZeroDivisionError('broken')", 1)
     if name != "retry_on_result":
-        assert isinstance(letters["a"].error.__context__, Busy)
+        assert isinstance(dead_letters["a"].error.__context__, BusyError)
 
 
 async def test_a_budget_limits_the_retries_of_all_elements_together(async_wait: Any, autojump_clock: MockClock) -> None:
@@ -183,12 +183,12 @@ async def test_a_budget_limits_the_retries_of_all_elements_together(async_wait: 
     async with async_wait(
         range(100), recorder, timeout=60.0, capacity=10, retry=retry, on_error="dead_letter"
     ) as results:
-        letters = [letter async for letter in results.dead_letters]
+        dead_letters = [dead_letter async for dead_letter in results.dead_letters]
     statistics = results.statistics()
     assert len(recorder.calls) - 100 == statistics.retried
     assert 3 <= statistics.retried <= 3 + 0.1 * 100
-    assert statistics.retries_denied == statistics.failed == len(letters) == 100
-    assert letters[0].error.__notes__ == ["it was not retried: the operator's retry budget is used up"]
+    assert statistics.retries_denied == statistics.failed == len(dead_letters) == 100
+    assert dead_letters[0].error.__notes__ == ["it was not retried: the operator's retry budget is used up"]
 
 
 async def test_when_the_budget_is_used_up_the_last_result_counts(async_wait: Any, autojump_clock: MockClock) -> None:
@@ -206,8 +206,8 @@ async def test_two_operators_with_one_strategy_have_separate_budgets(autojump_cl
         ]
 
 
-class Waiting(AsyncFunction[str, str]):
-    """Gives all results at the flush, and says when that was."""
+class WaitingFunction(AsyncFunction[str, str]):
+    """Returns all results at the flush, and records its instant."""
 
     def __init__(self) -> None:
         self.waiting = 0
@@ -229,14 +229,14 @@ class Waiting(AsyncFunction[str, str]):
 async def test_the_function_is_flushed_when_no_more_calls_will_follow(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
-    """All three wait when it is told, though the source had ended before the first one was called."""
-    function = Waiting()
+    """All three calls wait at the flush, although the source had ended before the first call."""
+    function = WaitingFunction()
     assert sorted(await outputs(async_wait("abc", function, timeout=60.0))) == ["a", "b", "c"]
     assert function.flushed == [(0.0, 3)]
 
 
 async def test_the_function_is_flushed_again_after_each_later_call(autojump_clock: MockClock) -> None:
-    function = Waiting()
+    function = WaitingFunction()
     assert sorted(await outputs(keyed_wait("aba", function, key=str, timeout=60.0))) == ["a", "a", "b"]
     assert function.flushed == [(0.0, 2), (0.0, 1)]
 
@@ -244,7 +244,7 @@ async def test_the_function_is_flushed_again_after_each_later_call(autojump_cloc
 async def test_the_function_is_not_flushed_while_more_input_may_follow(
     make_operator: Any, autojump_clock: MockClock
 ) -> None:
-    function = Waiting()
+    function = WaitingFunction()
     async with make_operator(function, timeout=60.0) as operator:
         await operator.put("a")
         await trio.sleep(10.0)
@@ -273,7 +273,7 @@ async def test_a_flush_that_raises_is_logged_and_has_no_other_effect(
 async def test_the_elements_deadline_takes_precedence_over_an_attempts(
     async_wait: Any, autojump_clock: MockClock, attempt: int
 ) -> None:
-    """Trio runs what is due at one instant in random order, hence several attempts."""
+    """Repeated, because Trio runs the tasks that are due at one instant in random order."""
 
     async def late(value: str) -> str:
         return "late"

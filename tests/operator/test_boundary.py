@@ -1,4 +1,4 @@
-"""Ctrl-C: it never strikes between two steps of the operator, and it always reaches the user's code."""
+"""Ctrl-C never interrupts the operator between two steps, and always reaches the user's code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def expected(variant: str) -> list[int]:
 def _default_sigint() -> Iterator[None]:
     with default_sigint():
         yield
-        gc.collect()  # what was dropped warns here, and not in the next test
+        gc.collect()  # a dropped coroutine warns here and not in the next test
 
 
 def operator_of(mode: str, variant: str, **options: Any) -> AsyncWaitOperator[int, int]:
@@ -50,7 +50,7 @@ def operator_of(mode: str, variant: str, **options: Any) -> AsyncWaitOperator[in
 
 
 async def outputs_of(operator: AsyncWaitOperator[int, int], out: list[int], elements: Iterator[int] | None) -> None:
-    """Receive everything; the elements that were not given as a source are put."""
+    """Receive all outputs; put the elements if the operator has no source."""
 
     async def put_all() -> None:
         for element in elements or ():
@@ -67,7 +67,7 @@ async def outputs_of(operator: AsyncWaitOperator[int, int], out: list[int], elem
 def interrupted_run(
     interrupt_at: int, operator: AsyncWaitOperator[int, int], elements: Any = None
 ) -> tuple[Any, LineCounter]:
-    """What a run received that SIGINT ended, and the lines that it ran."""
+    """The outputs of a run that SIGINT ended, and its line counter."""
     out: list[int] = []
     lines = LineCounter(interrupt_at)
 
@@ -83,7 +83,7 @@ def interrupted_run(
 
 
 class Source:
-    """Iterators over the same elements. Nothing interrupts them: what they have given is gone from them."""
+    """Iterators that share their elements. They are never interrupted, so a returned element is gone."""
 
     def __init__(self, is_async: bool) -> None:
         self.left = iter(ELEMENTS)
@@ -120,7 +120,7 @@ def test_no_interrupt_loses_or_duplicates_an_element(mode: str, variant: str, is
         restored = operator_of(mode, variant, source=source.read(), restore=operator.snapshot())
         rest: list[int] = []
         trio.run(outputs_of, restored, rest, None)
-        # A failure is scripted for the first call only, which may have been that of the interrupted run
+        # Only the first call fails, and that may have been a call of the interrupted run
         received = [each for each in out + rest if each in expected(variant)]
         assert (received if mode == "ordered" else sorted(received)) == expected(variant), interrupt_at
 
@@ -137,14 +137,14 @@ def test_an_interrupted_put_accepts_its_element_once_or_not_at_all(mode: str) ->
         assert sorted(out + held) in (taken, taken[:-1]), interrupt_at
 
 
-# The user's code.
+# The user's code
 
 
 async def at_once(value: Any) -> Any:
     return value
 
 
-def striking(interrupter: Interrupter) -> Callable[..., Any]:
+def interrupting(interrupter: Interrupter) -> Callable[..., Any]:
     async def call(*arguments: Any) -> Any:
         interrupter.interrupt()
 
@@ -152,7 +152,7 @@ def striking(interrupter: Interrupter) -> Callable[..., Any]:
 
 
 def in_the_function(interrupter: Interrupter) -> dict[str, Any]:
-    return {"function": striking(interrupter)}
+    return {"function": interrupting(interrupter)}
 
 
 def in_a_function_that_returns_an_awaitable(interrupter: Interrupter) -> dict[str, Any]:
@@ -160,7 +160,11 @@ def in_a_function_that_returns_an_awaitable(interrupter: Interrupter) -> dict[st
 
 
 def in_a_retried_function(interrupter: Interrupter) -> dict[str, Any]:
-    return {"function": striking(interrupter), "retry": FixedDelay(1, 0.0, attempt_timeout=1.0), "observer": Observer()}
+    return {
+        "function": interrupting(interrupter),
+        "retry": FixedDelay(1, 0.0, attempt_timeout=1.0),
+        "observer": Observer(),
+    }
 
 
 def in_the_source(interrupter: Interrupter) -> dict[str, Any]:
@@ -185,16 +189,16 @@ def in_the_key(interrupter: Interrupter) -> dict[str, Any]:
 
 
 def in_on_timeout(interrupter: Interrupter) -> dict[str, Any]:
-    return {"function": Scripted(default=Step(math.inf)), "timeout": 0.0, "on_timeout": striking(interrupter)}
+    return {"function": Scripted(default=Step(math.inf)), "timeout": 0.0, "on_timeout": interrupting(interrupter)}
 
 
 def in_on_error(interrupter: Interrupter) -> dict[str, Any]:
-    return {"function": Scripted(default=Step(error=OSError)), "on_error": striking(interrupter)}
+    return {"function": Scripted(default=Step(error=OSError)), "on_error": interrupting(interrupter)}
 
 
 def in_open(interrupter: Interrupter) -> dict[str, Any]:
     class Opened(AsyncFunction[Any, Any]):
-        open = striking(interrupter)
+        open = interrupting(interrupter)
         invoke = at_once
 
     return {"function": Opened()}
@@ -203,7 +207,7 @@ def in_open(interrupter: Interrupter) -> dict[str, Any]:
 def in_close(interrupter: Interrupter) -> dict[str, Any]:
     class Closed(AsyncFunction[Any, Any]):
         invoke = at_once
-        close = striking(interrupter)
+        close = interrupting(interrupter)
 
     return {"function": Closed()}
 

@@ -1,4 +1,4 @@
-"""The context: each invocation begins with the variables of the operator's block, whatever others have set."""
+"""Each invocation starts with the context variables of the operator's block."""
 
 from __future__ import annotations
 

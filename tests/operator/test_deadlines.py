@@ -1,4 +1,4 @@
-"""The deadlines, on virtual time."""
+"""Deadlines on virtual time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trio_asyncio_io._deadlines import Deadlines
 
 
 async def _spend(deadlines: Deadlines, start: float, seconds: float) -> tuple[float, bool]:
-    """Work for so long from `start` on, under a deadline; when the work ended, and whether it was cancelled."""
+    """Sleep under a deadline; return the instant of the end, and whether the sleep was cancelled."""
     await trio.sleep_until(start)
     with trio.CancelScope() as scope:
         deadlines.set(scope, trio.current_time())

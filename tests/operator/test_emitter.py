@@ -1,4 +1,4 @@
-"""The emitter: what goes downstream, and when."""
+"""The emitter: order and instants of the outputs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ async def test_invocations_start_behind_a_straggler_at_the_head(autojump_clock: 
 async def test_with_a_buffer_equal_to_the_capacity_completed_records_hold_slots_as_in_flink(
     autojump_clock: MockClock,
 ) -> None:
-    """What is done but waits for its turn then keeps others from starting."""
     recorder = Recorder(Scripted({0: Step(100.0)}, default=Step(1.0)))
     await timed_outputs(ordered_wait(range(6), recorder, timeout=200.0, capacity=3, buffer=3))
     assert [call.started for call in recorder.calls] == [0.0] * 3 + [100.0] * 3

@@ -1,4 +1,4 @@
-"""The errors that the operator raises of its own accord."""
+"""The exceptions that the operator itself raises."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_timeout_error_has_a_message_and_a_timeout() -> None:
 
 
 def test_a_timeout_error_pickles_with_its_notes() -> None:
-    """Spark carries it from the worker to the driver."""
+    """Spark sends it from the worker to the driver."""
     error = ElementTimeoutError("no result for 'a'", 2.5)
     error.add_note("element 0")
     copy = pickle.loads(pickle.dumps(error))

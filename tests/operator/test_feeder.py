@@ -1,4 +1,4 @@
-"""The feeder: the sources it reads, and the buffer that stops it."""
+"""The feeder reads sources until the buffer is full."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AT_ONCE = Scripted()
 
 
 class CountingSource:
-    """An endless source that counts what was read from it."""
+    """An endless source that counts the elements read from it."""
 
     def __init__(self) -> None:
         self.read = 0
@@ -46,7 +46,7 @@ class AsyncSource(CountingSource):
         return self.read
 
 
-# Sources.
+# Sources
 
 
 async def async_generator(values: Any) -> AsyncIterator[Any]:
@@ -82,7 +82,7 @@ async def test_a_source_that_is_not_iterable_is_refused(async_wait: Any, source:
 
 
 async def test_an_async_generator_is_not_closed(async_wait: Any) -> None:
-    """It may be read on from where the operator stopped."""
+    """The caller may continue to read it."""
 
     async def numbers() -> AsyncIterator[int]:
         for number in range(100):
@@ -151,7 +151,7 @@ async def test_an_endless_synchronous_source_does_not_block_invocations(async_wa
 
 
 async def test_invocations_start_before_a_long_synchronous_source_ends(async_wait: Any) -> None:
-    """Although the buffer would hold all of it."""
+    """Even if the buffer has room for all of it."""
     read_at_the_first_call = []
 
     async def look(value: int) -> int:
@@ -161,10 +161,10 @@ async def test_invocations_start_before_a_long_synchronous_source_ends(async_wai
     source = SyncSource()
     async with async_wait(source, look, timeout=5.0, capacity=1, buffer=1_000_000) as results:
         await results.receive()
-    assert read_at_the_first_call[0] <= 2_000  # two turns, as the scheduler likes
+    assert read_at_the_first_call[0] <= 2_000  # two scheduler passes, depending on the order of tasks
 
 
-# The buffer.
+# The buffer
 
 
 @pytest.mark.parametrize("make", [SyncSource, AsyncSource])
@@ -221,7 +221,7 @@ async def test_watermarks_use_no_room_of_records(async_wait: Any) -> None:
 async def test_an_element_without_outputs_frees_its_room(
     async_wait: Any, autojump_clock: MockClock, nothing: str, source_of: Any
 ) -> None:
-    """Nobody receives anything for it, so nobody but the operator can notice."""
+    """The consumer receives nothing for it, so the operator itself must notice."""
     step = Step(error=OSError) if nothing == "skip" else Step(result=[])
     with trio.fail_after(60.0):
         operator = async_wait(
@@ -243,4 +243,4 @@ async def test_the_buffer_limits_memory_however_long_the_stream_is(async_wait: A
         async for _ in results:
             most = max(most, len(results.snapshot()))
     assert results.statistics().peak_buffered == 10
-    assert most <= 10 + 10 + 1  # records, watermarks, and the one in hand
+    assert most <= 10 + 10 + 1  # records, watermarks, and the one that waits for room

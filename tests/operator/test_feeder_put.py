@@ -1,4 +1,4 @@
-"""The feeder as those who put see it; the sources it reads are in test_feeder.py."""
+"""`put`, `put_nowait` and `end_input`. Tests of sources are in test_feeder.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The function: a callable, or an object with a life of its own."""
+"""The function: a callable, or an object with `open`, `invoke` and `close`."""
 
 from __future__ import annotations
 

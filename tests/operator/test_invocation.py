@@ -1,4 +1,4 @@
-"""The invocation: its deadline, and whatever is awaitable."""
+"""Deadlines of invocations, and the awaitables that a call may return."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trio_asyncio_io.testing import Recorder, Scripted, Step
 NEVER = Step(math.inf)
 
 
-# The deadline.
+# The deadline
 
 
 async def test_the_running_attempt_is_cancelled_at_the_deadline(async_wait: Any, autojump_clock: MockClock) -> None:
@@ -151,7 +151,7 @@ async def test_an_exception_raised_during_cancellation_is_a_failure(async_wait: 
     assert caught.value is error
 
 
-# Whatever is awaitable.
+# Awaitables
 
 
 async def test_a_call_may_return_any_awaitable(async_wait: Any) -> None:

@@ -1,4 +1,4 @@
-"""Flattened results: one element, any number of outputs."""
+"""`flatten=True`: any number of outputs per element."""
 
 from __future__ import annotations
 

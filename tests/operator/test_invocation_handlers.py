@@ -1,4 +1,4 @@
-"""What is made of an element whose call was too slow or raised: `on_timeout` and `on_error`."""
+"""`on_timeout` and `on_error`: results of elements whose call timed out or raised."""
 
 from __future__ import annotations
 
@@ -77,16 +77,16 @@ async def test_on_timeout_has_its_own_timeout(async_wait: Any, autojump_clock: M
 
 async def test_an_exception_of_on_timeout_is_passed_to_on_error(async_wait: Any, autojump_clock: MockClock) -> None:
     error = OSError("no fallback")
-    asked: list[Any] = []
+    received: list[Any] = []
 
     async def on_error(value: str, exception: Exception) -> str:
-        asked.append((value, exception))
+        received.append((value, exception))
         return "rescued"
 
     on_timeout = Scripted(default=Step(error=error))
     operator = async_wait(["a"], Scripted(default=NEVER), timeout=2.0, on_timeout=on_timeout, on_error=on_error)
     assert await outputs(operator) == ["rescued"]
-    assert asked == [("a", error)]
+    assert received == [("a", error)]
 
 
 async def test_an_on_timeout_that_is_not_async_raises_not_async_error(
@@ -96,7 +96,7 @@ async def test_an_on_timeout_that_is_not_async_raises_not_async_error(
         await outputs(async_wait(["a"], Scripted(default=NEVER), timeout=2.0, on_timeout=str.upper, on_error="skip"))
 
 
-# on_error.
+# on_error
 
 
 async def test_an_exception_is_raised_unchanged_with_a_note_of_element_and_attempt(
@@ -144,15 +144,15 @@ async def test_on_error_runs_in_its_elements_slot(async_wait: Any, autojump_cloc
 async def test_on_error_receives_the_timeout_error_and_has_its_own_timeout(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
-    asked: list[Any] = []
+    received: list[Any] = []
 
     async def on_error(value: str, exception: Exception) -> None:
-        asked.append((trio.current_time(), type(exception)))
+        received.append((trio.current_time(), type(exception)))
         await trio.sleep_forever()
 
     with pytest.raises(ElementTimeoutError, match="on_error gave no result for 'a'") as caught:
         await outputs(async_wait(["a"], Scripted(default=NEVER), timeout=2.0, on_error=on_error))
-    assert asked == [(2.0, ElementTimeoutError)]
+    assert received == [(2.0, ElementTimeoutError)]
     assert trio.current_time() == 4.0
     assert caught.value.__notes__ == ["element 0, 'a', attempt 1"]
 

@@ -1,4 +1,4 @@
-"""Retries inside one invocation, on virtual time; the arithmetic of strategies is in test_retry.py."""
+"""Retries in one invocation, on virtual time. The arithmetic of strategies is in tests/core/test_retry.py."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ async def test_an_exception_of_a_predicate_is_a_failure_of_the_element(async_wai
 
 
 async def test_two_attempts_of_one_element_never_run_at_once(async_wait: Any, autojump_clock: MockClock) -> None:
-    """Not even if the first one takes its time to unwind."""
+    """Even if the first one unwinds slowly."""
 
     async def tidy(value: str) -> str:
         try:
@@ -173,7 +173,7 @@ async def test_a_timeout_raised_by_the_function_is_retried(async_wait: Any, auto
 
 
 async def test_an_exception_raised_at_the_deadline_is_not_retried(async_wait: Any, autojump_clock: MockClock) -> None:
-    """The deadline covers all attempts, so there is no time for another one."""
+    """The deadline covers all attempts, so no time remains for another one."""
 
     async def rude(value: str) -> str:
         try:

@@ -1,4 +1,4 @@
-"""The operator's life: leaving early, cancellation from outside, and that nothing is left alive."""
+"""Leaving early and cancellation from outside leave no task behind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trio_asyncio_io.testing import Recorder, Scripted, Step
 NEVER = Step(math.inf)
 
 
-# Leaving, and cancellation from outside.
+# Leaving and cancellation
 
 
 async def test_leaving_early_raises_nothing_and_leaves_no_task(
@@ -90,7 +90,7 @@ async def test_cancellation_from_outside_cancels_every_call(
 async def test_a_failure_is_raised_despite_a_later_cancellation_from_outside(
     raised_by: Any, async_wait: Any, autojump_clock: MockClock
 ) -> None:
-    """The failure was first; the cancellation came while the others were unwinding."""
+    """The cancellation comes while the other calls unwind."""
 
     async def tidy(value: str) -> str:
         if value == "b":
@@ -126,7 +126,7 @@ async def test_a_failure_at_the_instant_of_a_cancellation_is_raised_or_in_the_sn
     assert [each.element for each in operator.snapshot().elements] == ["a"]
 
 
-# One life.
+# Lifetime
 
 
 async def test_an_operator_can_be_entered_once(make_operator: Any) -> None:
@@ -174,7 +174,7 @@ async def test_statistics_add_up_on_virtual_time(autojump_clock: MockClock) -> N
     assert (halfway.running, halfway.buffered, halfway.completed, halfway.retried) == (2, 4, 1, 1)
     assert halfway.slot_wait_seconds == 2.0
     statistics = results.statistics()
-    # a: 0.0 to 3.0; b: 0.0 to 2.0, out at 3.0; c: 2.0 to 6.0; d: 3.0 to 4.0, out at 6.0
+    # a: 0.0 to 3.0; b: 0.0 to 2.0, received at 3.0; c: 2.0 to 6.0; d: 3.0 to 4.0, received at 6.0
     assert (statistics.completed, statistics.failed, statistics.timed_out, statistics.cancelled) == (2, 1, 1, 0)
     assert (statistics.skipped, statistics.retried, statistics.emitted) == (2, 1, 2)
     assert (statistics.running, statistics.buffered, statistics.peak_running, statistics.peak_buffered) == (0, 0, 2, 4)

@@ -1,4 +1,4 @@
-"""Failure: of the function, of the body and of the source; what comes out, and that nothing is lost."""
+"""Failures of the function, the body and the source: the exception raised, and the snapshot."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ async def test_a_group_raised_by_the_function_is_raised_unchanged(raised_by: Any
 
 
 async def test_any_exception_is_raised_unchanged(raised_by: Any, async_wait: Any) -> None:
-    """Those with a meaning in generators and coroutines too, and those that are not errors."""
+    """Including those with a meaning in generators and coroutines, and BaseExceptions."""
     for kind in (StopAsyncIteration, RuntimeError, trio.EndOfChannel, trio.BrokenResourceError, SystemExit):
         error = kind("mine")
         assert await raised_by(async_wait("a", Scripted(default=Step(error=error)), timeout=5.0)) is error
@@ -163,7 +163,7 @@ async def test_after_a_failure_unreceived_elements_are_in_the_snapshot(
 async def test_a_failure_during_put_in_the_body_is_raised_alone(
     raised_by: Any, make_operator: Any, autojump_clock: MockClock
 ) -> None:
-    """It does not get a BrokenResourceError beside it, wherever it just was."""
+    """Without an additional BrokenResourceError, wherever the body is."""
 
     async def waiting(operator: Any) -> None:
         await operator.put("a")
@@ -195,7 +195,7 @@ async def test_a_failure_during_put_in_the_body_is_raised_alone(
             assert await raised_by(operator, body) is error, body
 
 
-# The body and the source.
+# The body and the source
 
 
 async def test_an_exception_of_the_body_is_raised_unchanged(
@@ -288,7 +288,7 @@ async def test_an_exception_of_the_source_is_raised_unchanged_and_cancels_all_ca
 async def test_equal_exits_of_several_tasks_are_raised_once(
     raised_by: Any, async_wait: Any, exits: tuple[BaseException, ...]
 ) -> None:
-    """In a group, a SystemExit would lose its status."""
+    """In a group, a SystemExit would lose its exit status."""
 
     async def function(value: int) -> None:
         waiting.append(value)

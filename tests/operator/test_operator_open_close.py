@@ -1,4 +1,4 @@
-"""`open` and `close`: when they run, for how long, and what becomes of their errors."""
+"""When `open` and `close` run, how long they may take, and how their exceptions are raised."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trio_asyncio_io import Snapshot, SnapshotElement
 
 
 class Diary:
-    """A function that writes down what happens to it."""
+    """A function that records the calls of its methods."""
 
     def __init__(self, **raising: BaseException) -> None:
         self.lines: list[tuple[str, float]] = []

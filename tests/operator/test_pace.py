@@ -1,4 +1,4 @@
-"""The pace: no loop of the operator keeps others waiting, whatever never suspends in it."""
+"""Loops of the operator let other tasks run, even if nothing in them suspends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AT_ONCE = Scripted()
 
 
 async def step(pace: Pace) -> bool:
-    """Count a step; whether it was a checkpoint."""
+    """Count a step; return whether it was a checkpoint."""
     try:
         with assert_checkpoints():
             await pace.step()
@@ -41,7 +41,7 @@ async def test_a_checkpoint_follows_a_span_of_time(mock_clock: MockClock) -> Non
 
 
 class SlowSource:
-    """A source whose elements take time, and which never suspends."""
+    """A source whose elements take time, but which never suspends."""
 
     def __init__(self, clock: MockClock, seconds: float, number: int) -> None:
         self.clock = clock
@@ -74,7 +74,7 @@ class AsyncOnly:
 
 @pytest.mark.parametrize("kind", [iter, AsyncOnly], ids=["sync", "async"])
 async def test_calls_start_while_a_slow_source_is_read(async_wait: Any, mock_clock: MockClock, kind: Any) -> None:
-    """At one second for each element, no two elements share a pass of the scheduler."""
+    """With one second per element, no two elements share a scheduler pass."""
     recorder = Recorder(AT_ONCE)
     async with async_wait(kind(SlowSource(mock_clock, 1.0, 20)), recorder, timeout=100.0) as results:
         assert len([result async for result in results]) == 20
@@ -130,7 +130,7 @@ async def test_other_tasks_run_after_each_call_of_a_blocking_function(
 
 
 async def test_a_function_that_sleeps_needs_no_additional_checkpoint(autojump_clock: MockClock) -> None:
-    """The worker goes on in the same pass of the scheduler, so the next call starts before any other task runs."""
+    """The worker continues in the same scheduler pass, so the next call starts before other tasks run."""
     events: list[Any] = []
 
     async def function(value: int) -> int:
@@ -147,7 +147,7 @@ async def test_a_function_that_sleeps_needs_no_additional_checkpoint(autojump_cl
 
 
 async def test_other_tasks_run_while_elements_are_restored_or_skipped(nursery: trio.Nursery) -> None:
-    """Elements with results need no worker: feeder and emitter have them to themselves."""
+    """Elements with results pass through the feeder and the emitter only."""
     longest = 0
     number = 20_000
     snapshot = Snapshot(tuple(SnapshotElement(each, each, []) for each in range(number)), taken=number)
@@ -165,4 +165,4 @@ async def test_other_tasks_run_while_elements_are_restored_or_skipped(nursery: t
     async with operator:
         operator.end_input()
         assert [output async for output in operator.output] == []
-    assert longest <= 2 * 1_000  # Trio runs the tasks of a pass in random order
+    assert longest <= 2 * 1_000  # Trio runs the tasks of a scheduler pass in random order

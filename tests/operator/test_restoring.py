@@ -1,4 +1,4 @@
-"""Snapshots of a running operator, and runs that begin with one."""
+"""Snapshots of a running operator, and runs that restore them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NEVER = Scripted(default=Step(math.inf))
 
 
 async def interrupted(received: int, make: Callable[..., Any], source: Any) -> tuple[list[Any], Snapshot]:
-    """So many outputs, and the pickled snapshot that was taken after them."""
+    """Receive some outputs; return them and the snapshot taken after them, pickled and unpickled."""
     async with make(source) as results:
         out = [await results.receive() for _ in range(received)]
         return out, pickle.loads(pickle.dumps(results.snapshot()))
@@ -308,7 +308,7 @@ def with_watermarks(values: Any) -> Any:
 
 
 class _Numbers:
-    """An async source without a generator that would have to be closed."""
+    """An async source that is not a generator, so it need not be closed."""
 
     def __init__(self, values: list[int]) -> None:
         self._left = iter(values)
@@ -335,7 +335,7 @@ async def closed_at_the_end(source: Any) -> AsyncIterator[Any]:
 async def test_skipping_taken_elements_loses_and_repeats_no_record_with_assigned_watermarks(
     async_wait: Any, autojump_clock: MockClock, source_of: Any, buffer: int
 ) -> None:
-    """Three runs, each of which reads the source again."""
+    """In three runs, each of which reads the source again."""
     values = list(range(12))
     records: list[int] = []
     snapshot = Snapshot()

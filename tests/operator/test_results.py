@@ -1,4 +1,4 @@
-"""The results: what the consumer's end of the operator promises."""
+"""The consumer's end of the operator."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ async def test_results_can_be_iterated_or_received(async_wait: Any) -> None:
 
 
 async def test_a_snapshot_has_the_outputs_that_no_consumer_has_received(make_operator: Any) -> None:
-    """Also between the moment when an output was given to one that waits, and the moment when that one goes on."""
-    for _ in range(20):  # in which order tasks run that are ready together is the scheduler's throw
+    """Also after a waiting consumer was given an output and before its task continues."""
+    for _ in range(20):  # Trio runs tasks that are ready at the same time in random order
         received: list[int] = []
         async with make_operator(Scripted(default=Step(result=[1, 2, 3])), timeout=5.0, flatten=True) as operator:
 
@@ -106,7 +106,7 @@ async def test_a_cancelled_receive_receives_nothing(async_wait: Any, autojump_cl
 
 
 async def test_a_fast_consumer_lets_other_tasks_run(async_wait: Any) -> None:
-    """It waits at least once in so many outputs, however fast they come."""
+    """It suspends at least once per number of outputs, even if outputs are always available."""
     turns = 0
 
     async def other() -> None:
@@ -193,7 +193,7 @@ async def test_a_consumer_outside_the_block_does_not_mistake_a_failure_for_the_e
     async def consume(output: Any) -> None:
         with pytest.raises(trio.ClosedResourceError):
             await output.receive()
-        told.append(True)
+        reported.append(True)
 
     async def fail(operator: Any, nursery: trio.Nursery) -> None:
         async with operator:
@@ -202,12 +202,12 @@ async def test_a_consumer_outside_the_block_does_not_mistake_a_failure_for_the_e
             await operator.put("a")
             await trio.sleep_forever()
 
-    told: list[bool] = []
+    reported: list[bool] = []
     async with trio.open_nursery() as nursery:
         operator = make_operator(Scripted({"a": Step(error=OSError("busy"))}), timeout=5.0)
         with pytest.raises(OSError, match="busy"):
             await fail(operator, nursery)
-    assert told == [True]
+    assert reported == [True]
 
 
 async def test_snapshot_and_statistics_are_those_of_the_operator(make_operator: Any) -> None:

@@ -1,4 +1,4 @@
-"""The doors: what goes in comes out, in the order that each mode promises."""
+"""`ordered_wait`, `unordered_wait` and `keyed_wait`: values, order and arguments."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def test_unordered_output_is_in_completion_order(autojump_clock: MockClock
     assert out == sorted(out, key=lambda value: ended[value])
 
 
-# Keys.
+# Keys
 
 
 def of_each_key(values: list[tuple[str, int]]) -> dict[str, list[int]]:
@@ -143,7 +143,7 @@ async def test_no_record_of_any_key_crosses_a_watermark(autojump_clock: MockCloc
     assert out == ["a1", "a2", "b1", Watermark(1), "c1", "a3", Watermark(2), "b2"]
 
 
-# The face.
+# Arguments
 
 
 async def test_only_source_and_function_are_positional(async_wait: Any) -> None:

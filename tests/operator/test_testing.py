@@ -1,4 +1,4 @@
-"""The public helpers for people who test their own functions."""
+"""The public helpers for tests of users' functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 async def outcome_of(function: Any, value: Any) -> Any:
     try:
         return await function(value)
-    except Exception as error:  # noqa: BLE001 - that is what is asked
+    except Exception as error:  # noqa: BLE001 - the test inspects it
         return error
 
 
@@ -123,29 +123,29 @@ async def test_a_recorder_counts_a_cancelled_call_after_it_has_unwound(autojump_
 async def test_a_recorder_has_the_optional_methods_of_its_function(
     autojump_clock: MockClock,
 ) -> None:
-    told: list[str] = []
+    events: list[str] = []
 
     class Lookup(AsyncFunction[str, str]):
         async def open(self) -> None:
-            told.append("open")
+            events.append("open")
 
         async def invoke(self, value: str) -> str:
             await trio.sleep(5.0 if value == "late" else 0.5)
             return value.upper()
 
         def flush(self) -> None:
-            told.append("flush")
+            events.append("flush")
 
         async def timeout(self, value: str) -> str:
             return "too late"
 
         async def close(self) -> None:
-            told.append("close")
+            events.append("close")
 
     recorder = Recorder(Lookup())
     async with ordered_wait(["a", "late"], recorder, timeout=1.0) as results:
         assert [result async for result in results] == ["A", "too late"]
-    assert told == ["open", "flush", "close"]
+    assert events == ["open", "flush", "close"]
     assert [(call.value, call.result, call.cancelled) for call in recorder.calls] == [
         ("a", "A", False),
         ("late", None, True),

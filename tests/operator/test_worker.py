@@ -1,4 +1,4 @@
-"""The workers: how many invocations run, in which order they start, and that each has its own deadline."""
+"""Workers: the number of running invocations, the order of their starts, and their deadlines."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_the_next_invocation_starts_when_one_ends(async_wait: Any, autojum
 async def test_invocations_start_in_arrival_order_whatever_the_scheduler_does(
     async_wait: Any, autojump_clock: MockClock, capacity: int
 ) -> None:
-    """Trio runs the tasks that are ready in random order."""
+    """Although Trio runs ready tasks in random order."""
     recorder = Recorder(Scripted({value: Step(value * 7 % 5 / 4) for value in range(200)}))
     await outputs(async_wait(range(200), recorder, timeout=10.0, capacity=capacity))
     assert recorder.values == list(range(200))
@@ -98,7 +98,7 @@ async def test_a_long_stream_needs_no_more_tasks_than_the_capacity(async_wait: A
 
 
 async def test_each_invocation_has_the_whole_timeout(async_wait: Any, autojump_clock: MockClock) -> None:
-    """Although its worker's scope served another one before, and was cancelled in between."""
+    """Even if its worker's cancel scope was used before and has been cancelled."""
     function = Scripted({"a": Step(1.5), "b": NEVER, "c": Step(1.5), "d": NEVER, "e": Step(1.5)})
     async with async_wait("abcde", function, timeout=2.0, capacity=1, on_error="skip") as results:
         out = [(result, trio.current_time()) async for result in results]
@@ -148,7 +148,7 @@ async def shielded(value: Any) -> Any:
 
 @pytest.mark.parametrize("why", ["failure", "leaving", "cancellation"])
 async def test_a_stopping_operator_starts_no_invocation(async_wait: Any, autojump_clock: MockClock, why: str) -> None:
-    """Not even from a worker whose function does not notice that it is being cancelled."""
+    """Even in a worker whose function ignores its cancellation."""
 
     async def one_fails(value: Any) -> Any:
         if value == 0 and why == "failure":
@@ -190,7 +190,7 @@ async def test_a_cancelled_operator_starts_no_invocation_while_its_body_unwinds(
 
 @pytest.mark.parametrize("attempt", range(10))
 async def test_no_invocation_starts_in_the_scheduler_pass_of_a_failure(make_operator: Any, attempt: int) -> None:
-    """Trio runs what is woken together in random order, hence several attempts."""
+    """Repeated, because Trio runs tasks that are woken together in random order."""
 
     async def woken_together(value: int) -> int:
         lines.append(value)
@@ -229,7 +229,7 @@ async def test_two_deadlines_of_one_instant_both_expire(async_wait: Any, autojum
 async def test_the_deadline_of_a_finished_invocation_is_released(
     make_operator: Any, autojump_clock: MockClock, seconds: float
 ) -> None:
-    """However it ended: memory is bounded."""
+    """However the invocation ended, so memory is limited."""
     function = Scripted({value: Step(error=OSError) for value in range(0, 100, 2)}, default=Step(0.5))
     async with make_operator(function, timeout=seconds, capacity=10, on_error="skip") as operator:
         for value in range(100):
@@ -249,7 +249,7 @@ async def test_a_deadline_ends_only_its_own_invocation(async_wait: Any, autojump
 
 
 async def test_a_function_that_never_suspends_lets_other_tasks_run(nursery: trio.Nursery) -> None:
-    """A worker takes a turn of the scheduler after so many calls, whatever the function does."""
+    """A worker has a checkpoint after a number of calls, whatever the function does."""
     calls = longest = 0
 
     async def count_call(value: int) -> int:

@@ -1,4 +1,4 @@
-"""The three queues against a list: whatever is put, completed and polled, in any order."""
+"""Compare the three queues with a list, for random sequences of put, complete and poll."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUEUES = {
 
 @dataclass(eq=False)
 class Held:
-    """What the model knows of one entry."""
+    """The model of one entry."""
 
     entry: Any
     element: Any
@@ -41,7 +41,7 @@ class Held:
 
 
 class Model:
-    """A queue as a list of all that is held, and a list of what is done in the order in which it may overtake."""
+    """A queue as two lists: the entries held, and the completed ones in the order in which they may overtake."""
 
     def __init__(self, mode: str, bound: int) -> None:
         self.mode = mode
@@ -71,7 +71,7 @@ class Model:
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """Drives a queue and its model with the same hands."""
+    """Applies the same operations to a queue and its model."""
 
     mode: str
 
@@ -142,7 +142,7 @@ class QueueMachine(RuleBasedStateMachine):
             assert self.queue.may_start(each.entry) == (self.mode != "keyed" or first is each)
 
     def teardown(self) -> None:
-        """Whatever is left, comes out once it is done."""
+        """Complete the remaining entries; all of them must be emitted."""
         for each in list(self.model.held):
             if not each.is_done:
                 each.entry.complete([each.element])
@@ -155,7 +155,7 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 def machine(queue_mode: str) -> Any:
-    """The test case that drives the queue of this mode."""
+    """The test case for the queue of this mode."""
     case = type(f"{queue_mode}Machine", (QueueMachine,), {"mode": queue_mode}).TestCase
     case.settings = settings(stateful_step_count=40)
     return case
