@@ -41,8 +41,8 @@ def snapshot_of(ledger: Ledger) -> list[tuple[int, Any, Any]]:
 
 def test_an_accepted_record_becomes_a_job_and_a_watermark_does_not() -> None:
     ledger = ordered()
-    a, wall, b = accept(ledger, "a", Watermark(1), "b")
-    assert wall.is_done
+    a, watermark, b = accept(ledger, "a", Watermark(1), "b")
+    assert watermark.is_done
     assert list(ledger.jobs) == [a, b]
 
 

@@ -177,11 +177,11 @@ def test_values_are_in_arrival_order_whatever_is_completed(make: Callable[[int],
 
 def test_sequence_numbers_count_accepted_elements_only(make: Callable[[int], Queue]) -> None:
     queue = make(1)
-    first, wall = queue.try_put("a"), queue.try_put(Watermark(1))
+    first, watermark = queue.try_put("a"), queue.try_put(Watermark(1))
     assert queue.try_put("b") is None
     first.complete([])
     drain(queue)
-    assert [first.sequence, wall.sequence, queue.try_put("c").sequence] == [0, 1, 2]
+    assert [first.sequence, watermark.sequence, queue.try_put("c").sequence] == [0, 1, 2]
 
 
 def test_falsy_and_missing_values_are_values(make: Callable[[int], Queue]) -> None:

@@ -252,7 +252,7 @@ async def test_progress_does_not_receive_dead_letters(async_wait: Any, autojump_
     assert written(console) == "1 output in 2.0 s (0.5/s), 0 retried, 1 failed, 0 timed out\n"
 
 
-async def test_an_empty_source_has_a_line(autojump_clock: MockClock) -> None:
+async def test_the_line_of_an_empty_source_is_shown(autojump_clock: MockClock) -> None:
     console = log()
 
     async def nothing_for_a_minute() -> Any:

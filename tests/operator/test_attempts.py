@@ -90,12 +90,12 @@ async def test_the_elements_deadline_ends_an_attempt_before_its_own_timeout(
 async def test_the_result_of_an_attempt_that_ignores_its_cancellation_counts(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
-    async def stubborn(value: str) -> str:
+    async def ignore_cancellation(value: str) -> str:
         with trio.CancelScope(shield=True):
             await trio.sleep(3.0)
         return value.upper()
 
-    assert await outputs(async_wait("a", stubborn, timeout=60.0, retry=late(1))) == ["A"]
+    assert await outputs(async_wait("a", ignore_cancellation, timeout=60.0, retry=late(1))) == ["A"]
     assert trio.current_time() == 3.0
 
 

@@ -176,12 +176,12 @@ def in_the_source(interrupter: Interrupter) -> dict[str, Any]:
 
 
 def in_an_async_source(interrupter: Interrupter) -> dict[str, Any]:
-    class Striking(_AsyncIterator):
+    class Interrupting(_AsyncIterator):
         async def __anext__(self) -> int:
             interrupter.interrupt()
             return 1
 
-    return {"source": Striking(iter([]))}
+    return {"source": Interrupting(iter([]))}
 
 
 def in_the_key(interrupter: Interrupter) -> dict[str, Any]:

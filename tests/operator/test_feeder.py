@@ -154,12 +154,12 @@ async def test_invocations_start_before_a_long_synchronous_source_ends(async_wai
     """Even if the buffer has room for all of it."""
     read_at_the_first_call = []
 
-    async def look(value: int) -> int:
+    async def count_read(value: int) -> int:
         read_at_the_first_call.append(source.read)
         return value
 
     source = SyncSource()
-    async with async_wait(source, look, timeout=5.0, capacity=1, buffer=1_000_000) as results:
+    async with async_wait(source, count_read, timeout=5.0, capacity=1, buffer=1_000_000) as results:
         await results.receive()
     assert read_at_the_first_call[0] <= 2_000  # two scheduler passes, depending on the order of tasks
 
@@ -193,12 +193,12 @@ async def test_each_received_output_frees_room_for_one_element(async_wait: Any) 
 async def test_more_watermarks_than_the_buffer_stop_the_feeder(async_wait: Any) -> None:
     read = 0
 
-    def walls() -> Iterator[Watermark]:
+    def watermarks() -> Iterator[Watermark]:
         nonlocal read
         for read in count(1):
             yield Watermark(read)
 
-    async with async_wait(walls(), AT_ONCE, timeout=5.0, capacity=1, buffer=7) as results:
+    async with async_wait(watermarks(), AT_ONCE, timeout=5.0, capacity=1, buffer=7) as results:
         await wait_all_tasks_blocked()
         assert read == 7 + 1
         assert results.statistics().buffered == 0
@@ -237,10 +237,10 @@ async def test_an_element_without_outputs_frees_its_room(
 
 
 async def test_the_buffer_limits_memory_however_long_the_stream_is(async_wait: Any, autojump_clock: MockClock) -> None:
-    most = 0
+    largest = 0
     source = [StreamRecord(value, value) if value % 3 else Watermark(value) for value in range(3_000)]
     async with async_wait(source, Scripted(default=Step(0.25)), timeout=5.0, capacity=5, buffer=10) as results:
         async for _ in results:
-            most = max(most, len(results.snapshot()))
+            largest = max(largest, len(results.snapshot()))
     assert results.statistics().peak_buffered == 10
-    assert most <= 10 + 10 + 1  # records, watermarks, and the one that waits for room
+    assert largest <= 10 + 10 + 1  # records, watermarks, and the one that waits for room

@@ -36,7 +36,7 @@ async def test_the_running_attempt_is_cancelled_at_the_deadline(async_wait: Any,
 async def test_on_timeout_runs_after_the_attempt_has_unwound_and_before_the_slot_is_free(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
-    async def tidy(value: str) -> str:
+    async def unwind_slowly(value: str) -> str:
         try:
             await trio.sleep(math.inf if value == "a" else 1.0)
         finally:
@@ -44,7 +44,7 @@ async def test_on_timeout_runs_after_the_attempt_has_unwound_and_before_the_slot
                 await trio.sleep(3.0)
         return value
 
-    recorder = Recorder(tidy)
+    recorder = Recorder(unwind_slowly)
     on_timeout = Recorder(Scripted(default=Step(1.0, result="late")))
     out = await outputs(async_wait("ab", recorder, timeout=2.0, capacity=1, on_timeout=on_timeout))
     assert out == ["late", "b"]
@@ -55,7 +55,7 @@ async def test_on_timeout_runs_after_the_attempt_has_unwound_and_before_the_slot
 async def test_the_result_of_a_function_that_swallows_the_cancellation_counts(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
-    async def stubborn(value: str) -> str:
+    async def ignore_cancellation(value: str) -> str:
         with trio.move_on_after(1000):
             try:
                 await trio.sleep_forever()
@@ -63,7 +63,7 @@ async def test_the_result_of_a_function_that_swallows_the_cancellation_counts(
                 return value.upper()
         raise AssertionError
 
-    async with async_wait("abc", stubborn, timeout=2.0, capacity=1) as results:
+    async with async_wait("abc", ignore_cancellation, timeout=2.0, capacity=1) as results:
         out = [(result, trio.current_time()) async for result in results]
     assert out == [("A", 2.0), ("B", 4.0), ("C", 6.0)]
     assert (results.statistics().completed, results.statistics().timed_out) == (3, 0)
@@ -137,17 +137,17 @@ async def test_a_timeout_is_not_retried(async_wait: Any, autojump_clock: MockClo
 
 
 async def test_an_exception_raised_during_cancellation_is_a_failure(async_wait: Any, autojump_clock: MockClock) -> None:
-    error = OSError("could not say goodbye")
+    error = OSError("cleanup failed")
 
-    async def rude(value: str) -> str:
+    async def raise_when_cancelled(value: str) -> str:
         try:
             await trio.sleep_forever()
         except trio.Cancelled:
             raise error from None
         raise AssertionError
 
-    with pytest.raises(OSError, match="goodbye") as caught:
-        await outputs(async_wait(["a"], rude, timeout=2.0))
+    with pytest.raises(OSError, match="cleanup") as caught:
+        await outputs(async_wait(["a"], raise_when_cancelled, timeout=2.0))
     assert caught.value is error
 
 

@@ -130,7 +130,7 @@ async def test_an_exception_of_a_predicate_is_a_failure_of_the_element(async_wai
 async def test_two_attempts_of_one_element_never_run_at_once(async_wait: Any, autojump_clock: MockClock) -> None:
     """Even if the first one unwinds slowly."""
 
-    async def tidy(value: str) -> str:
+    async def unwind_slowly(value: str) -> str:
         try:
             with trio.fail_after(1.0):
                 await trio.sleep_forever()
@@ -139,7 +139,7 @@ async def test_two_attempts_of_one_element_never_run_at_once(async_wait: Any, au
                 await trio.sleep(5.0)
         raise AssertionError
 
-    recorder = Recorder(tidy)
+    recorder = Recorder(unwind_slowly)
     await outputs(async_wait(["a"], recorder, timeout=14.0, retry=FixedDelay(5, 0.0), on_error="skip"))
     assert recorder.peak_running == 1
     assert [(call.started, call.ended) for call in recorder.calls] == [(0.0, 6.0), (6.0, 12.0), (12.0, 18.0)]
@@ -175,14 +175,14 @@ async def test_a_timeout_raised_by_the_function_is_retried(async_wait: Any, auto
 async def test_an_exception_raised_at_the_deadline_is_not_retried(async_wait: Any, autojump_clock: MockClock) -> None:
     """The deadline covers all attempts, so no time remains for another one."""
 
-    async def rude(value: str) -> str:
+    async def raise_when_cancelled(value: str) -> str:
         try:
             await trio.sleep_forever()
         except trio.Cancelled:
             raise OSError("instead") from None
         raise AssertionError
 
-    recorder = Recorder(rude)
+    recorder = Recorder(raise_when_cancelled)
     async with async_wait(["a"], recorder, timeout=2.0, retry=FixedDelay(3, 0.0), on_error="skip") as results:
         assert [result async for result in results] == []
     assert len(recorder.calls) == 1

@@ -32,14 +32,14 @@ async def test_leaving_early_raises_nothing_and_leaves_no_task(
 
 
 async def test_leaving_waits_until_all_calls_have_unwound(async_wait: Any, autojump_clock: MockClock) -> None:
-    async def tidy(value: str) -> None:
+    async def unwind_slowly(value: str) -> None:
         try:
             await trio.sleep_forever()
         finally:
             with trio.CancelScope(shield=True):
                 await trio.sleep(3.0)
 
-    async with async_wait("abc", tidy, timeout=math.inf):
+    async with async_wait("abc", unwind_slowly, timeout=math.inf):
         await trio.sleep(1.0)
     assert trio.current_time() == 4.0
 
@@ -50,12 +50,12 @@ async def test_the_block_may_be_left_immediately(async_wait: Any, nothing_left: 
             pass
 
 
-async def test_an_exception_raised_because_the_block_was_left_is_named_in_the_log(
+async def test_an_exception_raised_because_the_block_was_left_has_a_note(
     raised_by: Any, async_wait: Any, autojump_clock: MockClock
 ) -> None:
-    error = OSError("could not say goodbye")
+    error = OSError("cleanup failed")
 
-    async def rude(value: str) -> None:
+    async def raise_when_cancelled(value: str) -> None:
         try:
             await trio.sleep_forever()
         except trio.Cancelled:
@@ -64,9 +64,9 @@ async def test_an_exception_raised_because_the_block_was_left_is_named_in_the_lo
     async def body(results: Any) -> None:
         await wait_all_tasks_blocked()
 
-    assert await raised_by(async_wait("a", rude, timeout=5.0), body) is error
+    assert await raised_by(async_wait("a", raise_when_cancelled, timeout=5.0), body) is error
     assert error.__notes__ == ["element 0, 'a', attempt 1"]
-    assert await raised_by(async_wait("a", rude, timeout=5.0, on_error="skip"), body) is None
+    assert await raised_by(async_wait("a", raise_when_cancelled, timeout=5.0, on_error="skip"), body) is None
 
 
 @pytest.mark.parametrize("instant", [0.0, 0.5, 1.0, 2.5, 4.0])
@@ -92,7 +92,7 @@ async def test_a_failure_is_raised_despite_a_later_cancellation_from_outside(
 ) -> None:
     """The cancellation comes while the other calls unwind."""
 
-    async def tidy(value: str) -> str:
+    async def unwind_slowly(value: str) -> str:
         if value == "b":
             await trio.sleep(1.0)
             raise error
@@ -105,7 +105,7 @@ async def test_a_failure_is_raised_despite_a_later_cancellation_from_outside(
 
     error = OSError("busy")
     with trio.move_on_after(2.0):
-        assert await raised_by(async_wait("ab", tidy, timeout=60.0)) is error
+        assert await raised_by(async_wait("ab", unwind_slowly, timeout=60.0)) is error
     assert trio.current_time() == 5.0
 
 

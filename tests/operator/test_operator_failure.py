@@ -21,7 +21,7 @@ NEVER = Step(math.inf)
 async def test_the_first_failure_cancels_all_calls_and_is_raised_after_they_have_unwound(
     raised_by: Any, async_wait: Any, autojump_clock: MockClock, nothing_left: Any
 ) -> None:
-    async def tidy(value: str) -> str:
+    async def unwind_slowly(value: str) -> str:
         if value == "b":
             await trio.sleep(1.0)
             raise error
@@ -33,7 +33,7 @@ async def test_the_first_failure_cancels_all_calls_and_is_raised_after_they_have
         raise AssertionError
 
     error = OSError("busy")
-    recorder = Recorder(tidy)
+    recorder = Recorder(unwind_slowly)
     with nothing_left():
         assert await raised_by(async_wait("abcdef", recorder, timeout=60.0, capacity=3)) is error
         assert trio.current_time() == 5.0

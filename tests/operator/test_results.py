@@ -42,7 +42,7 @@ async def test_a_snapshot_has_the_outputs_that_no_consumer_has_received(make_ope
         async with make_operator(Scripted(default=Step(result=[1, 2, 3])), timeout=5.0, flatten=True) as operator:
 
             async def wait_for_one() -> None:
-                received.append(await operator.output.receive())  # noqa: B023 - ends within this turn of the loop
+                received.append(await operator.output.receive())  # noqa: B023 - ends within this iteration
 
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(wait_for_one)

@@ -106,14 +106,14 @@ async def test_a_recorder_counts_running_calls_and_their_peak(autojump_clock: Mo
 
 
 async def test_a_recorder_counts_a_cancelled_call_after_it_has_unwound(autojump_clock: MockClock) -> None:
-    async def tidy(value: str) -> None:
+    async def unwind_slowly(value: str) -> None:
         try:
             await trio.sleep_forever()
         finally:
             with trio.CancelScope(shield=True):
                 await trio.sleep(3.0)
 
-    recorder = Recorder(tidy)
+    recorder = Recorder(unwind_slowly)
     with trio.move_on_after(1.0):
         await recorder("a")
     assert (recorder.running, recorder.cancelled) == (0, 1)

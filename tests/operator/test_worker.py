@@ -87,13 +87,13 @@ async def test_a_long_stream_needs_no_more_tasks_than_the_capacity(async_wait: A
     before = trio.lowlevel.current_statistics().tasks_living
     peak = 0
 
-    async def look(value: int) -> int:
+    async def count_tasks(value: int) -> int:
         nonlocal peak
         peak = max(peak, trio.lowlevel.current_statistics().tasks_living - before)
         await trio.sleep(1.0)
         return value
 
-    await outputs(async_wait(range(500), look, timeout=5.0, capacity=5))
+    await outputs(async_wait(range(500), count_tasks, timeout=5.0, capacity=5))
     assert peak <= 5 + 2  # the workers, the feeder and the emitter
 
 
@@ -223,20 +223,6 @@ async def test_two_deadlines_of_one_instant_both_expire(async_wait: Any, autojum
         assert [result async for result in results] == []
     assert [(call.started, call.ended) for call in recorder.calls] == [(0.0, 2.0)] * 2 + [(2.0, 4.0)] * 2
     assert results.statistics().timed_out == 4
-
-
-@pytest.mark.parametrize("seconds", [5.0, math.inf])
-async def test_the_deadline_of_a_finished_invocation_is_released(
-    make_operator: Any, autojump_clock: MockClock, seconds: float
-) -> None:
-    """However the invocation ended, so memory is limited."""
-    function = Scripted({value: Step(error=OSError) for value in range(0, 100, 2)}, default=Step(0.5))
-    async with make_operator(function, timeout=seconds, capacity=10, on_error="skip") as operator:
-        for value in range(100):
-            operator.put_nowait(value)
-        operator.end_input()
-        assert len([result async for result in operator.output]) == 50
-        assert len(operator._workers._deadlines._by_scope) == 0
 
 
 async def test_a_deadline_ends_only_its_own_invocation(async_wait: Any, autojump_clock: MockClock) -> None:
