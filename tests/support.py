@@ -15,11 +15,11 @@ __all__ = ["PATIENCE", "outputs", "stable_id", "timed_outputs", "wait_until"]
 PATIENCE = 600.0
 
 
-def wait_until(predicate: Callable[[], object], what: Callable[[], str] | str = "it never happened") -> None:
-    """Poll until the predicate is true; fail with the message `what` after `PATIENCE` seconds."""
+def wait_until(predicate: Callable[[], object], message: Callable[[], str] | str = "the condition never held") -> None:
+    """Poll until the predicate is true; fail with the message after `PATIENCE` seconds."""
     deadline = time.monotonic() + PATIENCE
     while not predicate():
-        assert time.monotonic() < deadline, what if isinstance(what, str) else what()
+        assert time.monotonic() < deadline, message if isinstance(message, str) else message()
         time.sleep(0.02)
 
 

@@ -173,9 +173,6 @@ def test_infinite_and_negative_seconds_are_refused(name: str, kind: Any, keyword
     [
         ({"initial": 2.0}, ValueError, r"maximum must be at least initial \(2.0\), got 1.0"),
         ({"multiplier": 0.5}, ValueError, "multiplier must be at least 1, got 0.5"),
-        ({"multiplier": math.nan}, ValueError, "multiplier must be at least 1, got nan"),
-        ({"multiplier": math.inf}, ValueError, "multiplier must be finite, got inf"),
-        ({"multiplier": "2"}, TypeError, "multiplier must be a number, got '2'"),
         ({"jitter": 1.5}, ValueError, "jitter must be a share from 0.0 to 1.0, got 1.5"),
         ({"jitter": -0.5}, ValueError, "jitter must be"),
         ({"jitter": "full"}, TypeError, "jitter must be"),

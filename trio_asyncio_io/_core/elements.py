@@ -8,7 +8,6 @@ from typing import Any, Generic, TypeVar
 __all__ = ["StreamRecord", "Watermark", "inserted_watermark", "is_inserted", "value_of", "with_value"]
 
 T = TypeVar("T")
-R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,13 +22,9 @@ __all__ = ["DelayList", "ExponentialBackoff", "FixedDelay", "RetryStrategy"]
 RetryOn: TypeAlias = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], bool]
 
 
-def _check_number(name: str, value: object, expected: str = "seconds as a number") -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{name} must be {expected}, got {value!r}")
-
-
-def _check_seconds(name: str, seconds: float) -> None:
-    _check_number(name, seconds)
+def _check_seconds(name: str, seconds: object) -> None:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise TypeError(f"{name} must be seconds as a number, got {seconds!r}")
     if not 0 <= seconds < math.inf:
         raise ValueError(f"{name} must be finite seconds and not negative, got {seconds!r}")
 
@@ -88,7 +84,8 @@ class RetryStrategy(ABC):
         _check_retry_on(self.retry_on)
         if self.retry_on_result is not None and not callable(self.retry_on_result):
             raise TypeError(f"retry_on_result must be a predicate or None, got {self.retry_on_result!r}")
-        _check_number("attempt_timeout", self.attempt_timeout)
+        if isinstance(self.attempt_timeout, bool) or not isinstance(self.attempt_timeout, int | float):
+            raise TypeError(f"attempt_timeout must be seconds as a number, got {self.attempt_timeout!r}")
         if not self.attempt_timeout > 0:
             raise ValueError(f"attempt_timeout must be seconds above 0, got {self.attempt_timeout!r}")
         if self.retry_after is not None and not callable(self.retry_after):
@@ -184,15 +181,13 @@ class ExponentialBackoff(RetryStrategy):
         super().__post_init__()
         _check_seconds("initial", self.initial)
         _check_seconds("maximum", self.maximum)
-        _check_number("multiplier", self.multiplier, "a number")
-        _check_number("jitter", float(self.jitter) if isinstance(self.jitter, bool) else self.jitter, "a number")
+        _check_seconds("multiplier", self.multiplier)
+        _check_seconds("jitter", float(self.jitter) if isinstance(self.jitter, bool) else self.jitter)
         if self.maximum < self.initial:
             raise ValueError(f"maximum must be at least initial ({self.initial}), got {self.maximum}")
-        if not self.multiplier >= 1:
+        if self.multiplier < 1:
             raise ValueError(f"multiplier must be at least 1, got {self.multiplier}")
-        if math.isinf(self.multiplier):
-            raise ValueError(f"multiplier must be finite, got {self.multiplier}")
-        if not 0 <= self.jitter <= 1:
+        if self.jitter > 1:
             raise ValueError(f"jitter must be a share from 0.0 to 1.0, got {self.jitter}")
 
     def backoff(self, attempt: int, random: float) -> float:

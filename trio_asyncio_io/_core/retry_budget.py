@@ -40,9 +40,9 @@ class RetryBudget:
 
     def __post_init__(self) -> None:
         if not 0 <= self.ratio < math.inf:
-            raise ValueError(f"ratio must be a finite number of retries per call, not negative, got {self.ratio!r}")
+            raise ValueError(f"ratio must be retries for each call, not negative, got {self.ratio!r}")
         if not 0 <= self.reserve < math.inf:
-            raise ValueError(f"reserve must be a finite number of retries, not negative, got {self.reserve!r}")
+            raise ValueError(f"reserve must be a number of retries, not negative, got {self.reserve!r}")
 
 
 @dataclass(slots=True)
