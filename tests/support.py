@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import time
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from typing import Any
 
 import trio
 
-__all__ = ["PATIENCE", "outputs", "stable_id", "timed_outputs", "wait_until"]
+__all__ = ["PATIENCE", "outputs", "receive_and_snapshot", "stable_id", "timed_outputs", "wait_until"]
 
 # Seconds after which a test fails because something hangs. Longer than any machine needs, however busy it is.
 PATIENCE = 600.0
@@ -33,6 +34,13 @@ async def timed_outputs(operator: Any) -> list[tuple[Any, float]]:
     """Enter an operator and receive all its outputs, each with its instant on Trio's clock."""
     async with operator as results:
         return [(result, trio.current_time()) async for result in results]
+
+
+async def receive_and_snapshot(number: int, make: Callable[[Any], Any], source: Any) -> tuple[list[Any], Any]:
+    """Receive some outputs of `make(source)`; return them and the operator's snapshot, pickled and unpickled."""
+    async with make(source) as results:
+        received = [await results.receive() for _ in range(number)]
+        return received, pickle.loads(pickle.dumps(results.snapshot()))
 
 
 def stable_id(value: object) -> str:
