@@ -24,7 +24,7 @@ from trio_asyncio_io import AttemptTimeoutError, ElementTimeoutError, FixedDelay
 REQUEST = httpx.Request("GET", "http://service/")
 
 
-class Refused(Exception):  # noqa: N818 - short
+class RefusedError(Exception):
     def __init__(self, **attributes: Any) -> None:
         super().__init__("refused")
         vars(self).update(attributes)
@@ -133,8 +133,8 @@ def test_other_statuses_are_not_transient(status: int) -> None:
     ids=["httpx", "response.status", "botocore", "openai", "aiohttp", "urllib", "a text as code", "no response"],
 )
 def test_the_status_is_read_from_the_exceptions_of_all_libraries(attributes: Any, status: int) -> None:
-    assert transient(Refused(**attributes(status)))
-    assert not transient(Refused(**attributes(404)))
+    assert transient(RefusedError(**attributes(status)))
+    assert not transient(RefusedError(**attributes(404)))
 
 
 def test_the_status_of_a_urllib_error_decides_although_it_is_an_oserror() -> None:
@@ -152,8 +152,8 @@ def test_a_status_of_4xx_is_not_transient_even_as_a_connection_error() -> None:
 
 @pytest.mark.parametrize("seconds", [0, 0.0, 2.5, "3"])
 def test_an_error_with_retry_after_is_transient(seconds: Any) -> None:
-    assert transient(Refused(retry_after=seconds))
-    assert not transient(Refused(retry_after=None))
+    assert transient(RefusedError(retry_after=seconds))
+    assert not transient(RefusedError(retry_after=None))
 
 
 @pytest.mark.parametrize(
@@ -180,9 +180,9 @@ def test_an_error_with_retry_after_is_transient(seconds: Any) -> None:
         redis.exceptions.AuthenticationError("wrong password"),
         of_package("requests", "ConnectionError", "SSLError"),
         of_package("some_library", "ConnectionError"),
-        Refused(status=True),
-        Refused(status="503"),
-        Refused(code=1006),
+        RefusedError(status=True),
+        RefusedError(status="503"),
+        RefusedError(code=1006),
         trio.ClosedResourceError(),
         KeyboardInterrupt(),
     ],
