@@ -1,6 +1,6 @@
-"""Shared by the tests: how long Hypothesis looks, and fixtures for each mode of the operator.
+"""Hypothesis profiles, and fixtures for the three modes of the operator.
 
-`--hypothesis-profile=soak` makes Hypothesis look long.
+With `--hypothesis-profile=soak` Hypothesis runs a hundred times as many examples.
 """
 
 from __future__ import annotations
@@ -16,39 +16,39 @@ from hypothesis import HealthCheck, settings
 
 from trio_asyncio_io import AsyncWaitOperator, keyed_wait, ordered_wait, unordered_wait
 
-# A virtual hour takes a real millisecond or a second, as the machine likes: no deadline.
+# No deadline: the real duration of an example in virtual time depends on the machine
 settings.register_profile("quick", deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("soak", settings.get_profile("quick"), max_examples=10_000)
 settings.load_profile("quick")
 
-DOORS = {
+OPERATORS = {
     "ordered": ordered_wait,
     "unordered": unordered_wait,
     "keyed": partial(keyed_wait, key=repr),
 }
 
 
-@pytest.fixture(params=list(DOORS))
+@pytest.fixture(params=list(OPERATORS))
 def mode(request: pytest.FixtureRequest) -> Any:
-    """Each mode in turn."""
+    """Each mode."""
     return request.param
 
 
 @pytest.fixture
-def wait(mode: str) -> Any:
-    """The door of the mode. In keyed mode equal values have one key."""
-    return DOORS[mode]
+def async_wait(mode: str) -> Any:
+    """`ordered_wait`, `unordered_wait` or `keyed_wait`. Equal values have the same key."""
+    return OPERATORS[mode]
 
 
 @pytest.fixture
-def push(mode: str) -> Any:
-    """The pushing door in the mode. In keyed mode equal values have one key."""
+def make_operator(mode: str) -> Any:
+    """`AsyncWaitOperator` in the mode. Equal values have the same key."""
     return partial(AsyncWaitOperator, mode=mode, key=repr if mode == "keyed" else None)
 
 
 @pytest.fixture(scope="session")
 def raised_by() -> Callable[..., Awaitable[Any]]:
-    """What comes out of an operator's block around a body, which by default receives everything."""
+    """A function that enters an operator, runs a body (by default: receive all outputs) and returns the exception."""
 
     async def raised_by(operator: Any, body: Callable[[Any], Awaitable[None]] | None = None) -> Any:
         try:
@@ -58,7 +58,7 @@ def raised_by() -> Callable[..., Awaitable[Any]]:
                 else:
                     async for _ in results:
                         pass
-        except BaseException as error:  # noqa: BLE001 - that is what is asked
+        except BaseException as error:  # noqa: BLE001 - the test inspects it
             return error
         return None
 
@@ -67,7 +67,7 @@ def raised_by() -> Callable[..., Awaitable[Any]]:
 
 @pytest.fixture
 def nothing_left() -> Callable[[], AbstractContextManager[None]]:
-    """A context manager after whose block no task lives that did not live before."""
+    """A context manager that checks that its block leaves no task behind."""
 
     @contextmanager
     def check() -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""The display: where a line of progress is shown, and how often. Needs rich."""
+"""Shows the progress line in a terminal, a notebook or a log. Needs rich."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ from rich.text import Text
 
 __all__ = ["Display", "display_on"]
 
-_LEAST_BAR, _MOST_BAR = 10, 40
+_MIN_BAR_WIDTH, _MAX_BAR_WIDTH = 10, 40
 
 
 class Display(Protocol):
-    """What shows a line.
+    """Shows one line, which changes.
 
     Attributes:
-        interval: Seconds between two lines.
+        interval: Seconds between two updates.
     """
 
     interval: float
 
     def show(self, line: str, done: int, total: int | None) -> None:
-        """Show the line in place of the last one; `done` of `total` is for a bar."""
+        """Replace the line, and draw a bar for `done` out of `total`."""
 
     def close(self, line: str) -> None:
-        """Take the line away, restore the terminal and leave this one for good."""
+        """Restore the terminal and leave this line there."""
 
 
 def display_on(console: Console | None) -> Display:
-    """A display on the console; None: on standard error."""
+    """Start a display on the console; None: on standard error."""
     if console is None:
-        # A FORCE_COLOR wants colours; it does not make a terminal of a file
+        # Without this, FORCE_COLOR would make rich treat a file as a terminal
         console = Console(stderr=True, force_interactive=None if _is_terminal(sys.stderr) else False)
     is_live = find_spec("ipywidgets") is not None if console.is_jupyter else console.is_interactive
     return _LiveLine(console) if is_live else _Log(console)
 
 
 class _LiveLine:
-    """One line that changes in its place, in a terminal or a notebook."""
+    """A line that is updated in place, in a terminal or a notebook."""
 
     interval = 0.25
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        # What is printed meanwhile goes above the line, but never to another place than without it
+        # A redirected stream is printed above the line. A stream to a file must still go to the file
         self._live = Live(
             console=console,
             auto_refresh=False,
@@ -61,8 +61,8 @@ class _LiveLine:
 
     def show(self, line: str, done: int, total: int | None) -> None:
         grid = Table.grid(padding=(0, 2, 0, 0))
-        width = min(self._console.width - len(line) - 2, _MOST_BAR)
-        if total and width >= _LEAST_BAR:
+        width = min(self._console.width - len(line) - 2, _MAX_BAR_WIDTH)
+        if total and width >= _MIN_BAR_WIDTH:
             grid.add_row(Text(line), ProgressBar(total, done, width=width))
         else:
             grid.add_row(Text(line))
@@ -74,14 +74,14 @@ class _LiveLine:
 
 
 class _Log:
-    """A line now and then, in a file."""
+    """A new line for each update, in a file."""
 
     interval = 30.0
 
     def __init__(self, console: Console) -> None:
         self._console = console
 
-    def show(self, line: str, done: int, total: int | None) -> None:  # noqa: ARG002 - a file has no bar
+    def show(self, line: str, done: int, total: int | None) -> None:  # noqa: ARG002 - a log has no bar
         _print(self._console, line)
 
     def close(self, line: str) -> None:

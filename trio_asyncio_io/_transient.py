@@ -1,4 +1,4 @@
-"""Transient errors: failures that another attempt may not meet again."""
+"""Recognizes errors that a retry may avoid."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ERRNOS = frozenset(
     }
 )
 
-# By name, so that none of these packages has to be installed. The first class of the MRO that is listed decides.
+# By name, because these packages need not be installed. The first class in the MRO that is listed decides.
 _HTTPX = {"TimeoutException": True, "NetworkError": True, "RemoteProtocolError": True}
 _OPENAI = {"APIConnectionError": True}
 _CLASSES: Mapping[str, Mapping[str, bool]] = {
@@ -65,26 +65,29 @@ _CLASSES: Mapping[str, Mapping[str, bool]] = {
 
 
 def transient(error: BaseException) -> bool:
-    """Whether an error may be gone at the next attempt: the predicate to give as `retry_on`.
+    """Whether a retry may avoid this error. Pass it as `retry_on`.
 
-    These are transient:
+    These errors are transient:
 
-    * timeouts: `TimeoutError`, `trio.TooSlowError` and so `AttemptTimeoutError`, and those of httpx;
-    * connection errors: `ConnectionError`, `trio.BrokenResourceError`, an `OSError` of a network or host that cannot be
-      reached or of a name server that does not answer now, and those of httpx, aiohttp, requests, botocore, openai,
-      redis and asyncpg;
+    * timeouts: `TimeoutError`, `trio.TooSlowError` (so `AttemptTimeoutError`, too) and those of httpx;
+    * connection errors: `ConnectionError`, `trio.BrokenResourceError`, `OSError`s for an unreachable network or host
+      and for a temporary failure of name resolution, and those of httpx, aiohttp, requests, botocore, openai, redis and
+      asyncpg;
     * HTTP statuses 408, 429 and 5xx, read from `error.response` (`status_code`, `status`, or botocore's dict) or from
       the `status_code`, `status` or `code` of the error itself;
     * errors with a `retry_after` attribute that is not None;
-    * groups of which every exception is transient.
+    * exception groups whose exceptions are all transient.
 
-    All others are not: a `ValueError`, a status 401 or 404, a certificate that is not valid, an exception of your own.
-    An error with another status of 400 to 499 is not transient even if it is a `ConnectionError`.
+    All other errors are not: a `ValueError`, a status 401 or 404, an invalid certificate, your own exceptions. Any
+    other status from 400 to 499 is not transient even if the error is a `ConnectionError`.
 
-    Never raises, pickles, and imports none of the libraries.
+    Never raises, can be pickled, and imports none of these libraries.
 
     Args:
         error: The exception of an attempt.
+
+    Returns:
+        True if the error is transient.
 
     Example:
         >>> retry = FixedDelay(3, 0.5, retry_on=transient)
@@ -93,7 +96,7 @@ def transient(error: BaseException) -> bool:
     """
     try:
         return all(_is_transient(leaf) for leaf in leaves_of(error))
-    except Exception:  # noqa: BLE001 - an error must not be replaced by one of its own attributes
+    except Exception:  # noqa: BLE001 - an attribute that raises must not replace the error
         return False
 
 
@@ -109,7 +112,7 @@ def _is_transient(error: BaseException) -> bool:
 
 
 def _status_of(error: Exception) -> int | None:
-    """The HTTP status of the error's response if it is one of 400 to 599."""
+    """The HTTP status of the error if it is from 400 to 599, else None."""
     for status in _statuses_of(error):
         if isinstance(status, int) and status in _ERROR_STATUSES:
             return int(status)
@@ -131,23 +134,23 @@ def _statuses_of(error: Exception) -> Iterator[Any]:
 def _is_timeout_or_connection_error(error: Exception) -> bool:
     if isinstance(error, TimeoutError | ConnectionError | trio.TooSlowError | trio.BrokenResourceError):
         return True
-    if isinstance(error, ssl.SSLError):  # its errno is OpenSSL's
+    if isinstance(error, ssl.SSLError):  # its errno comes from OpenSSL
         return isinstance(error, ssl.SSLEOFError)
-    if isinstance(error, socket.gaierror):  # and this one is the resolver's
+    if isinstance(error, socket.gaierror):  # its errno comes from the resolver
         return error.errno == socket.EAI_AGAIN
     return isinstance(error, OSError) and (error.errno in _ERRNOS or _wraps_transient(error))
 
 
 def _wraps_transient(error: OSError) -> bool:
-    """Whether this is an `OSError` without a number that reports others, and those are transient."""
+    """Whether this `OSError` has no errno and reports another error, which is transient."""
     if error.errno is not None:
         return False
-    reason = attribute_of(error, "reason")  # of urllib.error.URLError
+    reason = attribute_of(error, "reason")  # urllib.error.URLError
     if isinstance(reason, Exception):
         return transient(reason)
-    if type(error) is OSError and error.__cause__ is not None:  # of trio.open_tcp_stream
+    if type(error) is OSError and error.__cause__ is not None:  # trio.open_tcp_stream
         return transient(error.__cause__)
-    # asyncio's loop.create_connection, if a name has several addresses and none can be connected
+    # asyncio's loop.create_connection, if it cannot connect to any of several addresses
     return type(error) is OSError and str(error).startswith("Multiple exceptions: [Errno ")
 
 
@@ -160,7 +163,7 @@ def _is_listed(error: Exception) -> bool:
 
 
 def _is_bad_certificate(error: BaseException) -> bool:
-    """Whether the error is, or was directly caused by, a certificate that is not valid."""
+    """Whether an invalid certificate is the error or one of its causes."""
     seen: set[int] = set()
     cause: BaseException | None = error
     while cause is not None and id(cause) not in seen:

@@ -1,19 +1,19 @@
-"""OpenTelemetry: a span and numbers for each invocation, through OpenTelemetry's API (the extra `opentelemetry`).
+"""Spans and metrics of an operator through OpenTelemetry's API. Needs the extra `opentelemetry`.
 
-The spans, named after the operator, and the metrics have these attributes; those marked * the spans only:
+Attributes of spans and metrics; those marked * are on spans only:
 
-    trio_asyncio_io.operator    the operator's name
+    trio_asyncio_io.operator    the operator's name, which is also the spans' name
     trio_asyncio_io.outcome     "completed", "failed", "timed_out" or "cancelled"
     trio_asyncio_io.sequence *  the record's position in the operator's input, from 0
-    trio_asyncio_io.attempts *  calls that were made
-    trio_asyncio_io.element  *  what `describe` says of the element; only if you ask for it
-    error.type                  the exception's class with its module, or "timeout"; only of what failed or timed out
+    trio_asyncio_io.attempts *  the number of attempts
+    trio_asyncio_io.element  *  the result of `describe`; only with `describe=`
+    error.type                  the exception's class with its module, or "timeout"; only if it failed or timed out
 
     metric                                 kind             unit
     trio_asyncio_io.invocations            counter          {invocation}   ended, by outcome
     trio_asyncio_io.invocation.duration    histogram        s              by outcome
-    trio_asyncio_io.attempts               counter          {attempt}      calls of invocations that have ended
-    trio_asyncio_io.retries                counter          {attempt}      those after the first
+    trio_asyncio_io.attempts               counter          {attempt}      of invocations that have ended
+    trio_asyncio_io.retries                counter          {attempt}      attempts after the first
     trio_asyncio_io.active_invocations     up-down counter  {invocation}   running now
 """
 
@@ -34,40 +34,43 @@ try:
     from opentelemetry import context, metrics, trace
     from opentelemetry.util.types import AttributeValue
 except ImportError as error:
-    needs = "trio_asyncio_io.opentelemetry needs OpenTelemetry's API: pip install 'trio-asyncio-io[opentelemetry]'"
-    raise ImportError(needs) from error
+    message = "trio_asyncio_io.opentelemetry needs OpenTelemetry's API: pip install 'trio-asyncio-io[opentelemetry]'"
+    raise ImportError(message) from error
 
 __all__ = ["OpenTelemetryObserver"]
 
 _SCOPE = "trio_asyncio_io"
 
-# Seconds: the semantic conventions' for requests, and on to minutes. OpenTelemetry's defaults are for milliseconds
+# Seconds: the boundaries of the semantic conventions for requests, plus minutes. The SDK's defaults suit milliseconds
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 30.0, 60.0, 300.0)
 
 
 class OpenTelemetryObserver(Observer):
-    """A span for each invocation, and metrics of all of them.
+    """An observer that creates a span for each invocation, and metrics.
 
-    A span lasts from the invocation's start to its end, retries and backoffs included, and is current while the
-    function runs: the spans of an instrumented client become its children. It is of the kind INTERNAL, for what goes
-    out to a service is the client's own span; two of the kind CLIENT, one in the other, would count each request
-    twice. Its parent is the span that was current where the operator's block was entered; an operator into which you
-    put has for parent the span around the `put` for which the worker was started, so enter and put under one span.
-    Each attempt that fails is an event with its exception. A timeout ends the span: what `on_timeout` and `on_error` do
-    comes after it. One observer may serve several operators at once; they share its name. It pickles if it has no
-    providers of its own, and takes the global ones of the process in which it arrives.
+    A span lasts from the start of the invocation to its end, retries and backoffs included. It is current while the
+    function runs, so the spans of an instrumented client become its children. Each failed attempt adds an event with
+    the exception. A timeout ends the span before `on_timeout` and `on_error` run.
 
-    Elements stay out of it unless `describe` is given. The texts of exceptions do not: if a service's errors quote what
-    they were asked, so do the spans' events.
+    Spans have the kind INTERNAL. The client's own span has the kind CLIENT; a second one of that kind would count each
+    request twice. The parent is the span that was current when the operator's block was entered. If you put elements
+    yourself, it is the span that was current at the `put` which started the worker; so enter the block and put under
+    the same span.
+
+    Several operators may share an observer at the same time; they then share its name. An observer without providers
+    of its own can be pickled, and uses the global providers of the process that unpickles it.
+
+    Spans and metrics contain no values of elements, unless `describe` is given. They do contain the messages of
+    exceptions: if a service's errors quote the request, the spans' events do, too.
 
     Args:
-        name: The operator's name: the spans' name, and an attribute of the metrics. Choose few and fixed ones.
-        tracer_provider: Makes the spans. None: the global one.
-        meter_provider: Makes the metrics. None: the global one.
-        attributes: More attributes, for every span and every metric.
-        spans: Whether there are spans; with False, metrics only.
-        describe: element -> attribute value or None, as an attribute of the element's span. What it raises becomes an
-            event of the span.
+        name: The operator's name: the name of the spans, and an attribute of the metrics. Use few, fixed names.
+        tracer_provider: Creates the spans. None: the global provider.
+        meter_provider: Creates the metrics. None: the global provider.
+        attributes: Additional attributes of every span and metric.
+        spans: False: metrics only.
+        describe: element -> attribute value of its span, or None. If it raises, the exception becomes an event of the
+            span.
 
     Example:
         observer = OpenTelemetryObserver("weather lookup")
@@ -86,7 +89,7 @@ class OpenTelemetryObserver(Observer):
         describe: Callable[[Any], AttributeValue | None] | None = None,
     ) -> None:
         self._name = name
-        self._made_of = partial(
+        self._create_copy = partial(
             type(self),
             name,
             tracer_provider=tracer_provider,
@@ -99,12 +102,12 @@ class OpenTelemetryObserver(Observer):
         self._tracer = trace.get_tracer(_SCOPE, tracer_provider=tracer_provider) if spans else None
         self._meters = _Meters(metrics.get_meter(_SCOPE, meter_provider=meter_provider))
         self._describe = describe
-        # By the task, for that is what an invocation has to itself; several operators have equal sequences.
+        # By task: each invocation has one to itself, while the sequences of several operators are equal
         self._running: dict[trio.lowlevel.Task, _Span | None] = {}
 
     def __reduce__(self) -> tuple[Callable[[], OpenTelemetryObserver], tuple[()]]:
-        # Made anew where it arrives: tracers and meters belong to their process
-        return self._made_of, ()
+        # Tracers and meters cannot leave their process
+        return self._create_copy, ()
 
     def started(self, sequence: int, element: Any) -> None:
         self._meters.active.add(1, self._attributes)
@@ -113,7 +116,7 @@ class OpenTelemetryObserver(Observer):
         if self._tracer is not None:
             attributes = {**self._attributes, f"{_SCOPE}.sequence": sequence}
             span = self._running[task] = _Span(self._tracer.start_span(self._name, attributes=attributes))
-            self._put_description(span.span, element)
+            self._set_description(span.span, element)
 
     def attempt_failed(self, sequence: int, element: Any, attempt: int, error: Exception) -> None:
         span = self._running[trio.lowlevel.current_task()]
@@ -140,7 +143,7 @@ class OpenTelemetryObserver(Observer):
     def _end(self, outcome: str, attempts: int, seconds: float, error_type: str | None = None) -> None:
         task = trio.lowlevel.current_task()
         if task not in self._running:
-            return  # it timed out, which was its end, and then counts as failed
+            return  # it timed out before, and `on_error` counts it as failed now
         span = self._running.pop(task)
         ending: dict[str, AttributeValue] = {f"{_SCOPE}.outcome": outcome}
         if error_type is not None:
@@ -152,12 +155,12 @@ class OpenTelemetryObserver(Observer):
             self._meters.active.add(-1, self._attributes)
             self._meters.ended({**self._attributes, **ending}, self._attributes, attempts, seconds)
 
-    def _put_description(self, span: trace.Span, element: Any) -> None:
+    def _set_description(self, span: trace.Span, element: Any) -> None:
         if self._describe is None or not span.is_recording():
             return
         try:
             value = self._describe(element)
-        except Exception as error:  # noqa: BLE001 - the user's; it must not end the observation
+        except Exception as error:  # noqa: BLE001 - an error in the user's function must not end the observation
             span.record_exception(error)
         else:
             if value is not None:
@@ -165,7 +168,7 @@ class OpenTelemetryObserver(Observer):
 
 
 class _Span:
-    """A span that is current in this task from now until its end."""
+    """A span that is current in this task until it ends."""
 
     __slots__ = ("_recorded", "_token", "span")
 
@@ -175,7 +178,7 @@ class _Span:
         self._recorded = 0
 
     def record(self, error: Exception, attempt: int) -> None:
-        """An attempt's exception becomes an event, once; exceptions may be the same for several attempts."""
+        """Add an event for the attempt's exception, once per attempt. Several attempts may raise the same object."""
         if attempt == self._recorded:
             return
         self._recorded = attempt
@@ -198,15 +201,17 @@ class _Span:
 
 
 class _Meters:
-    """The instruments."""
+    """The instruments of the metrics."""
 
     def __init__(self, meter: metrics.Meter) -> None:
         self.active = meter.create_up_down_counter(
             f"{_SCOPE}.active_invocations", "{invocation}", "Invocations running now"
         )
         self._invocations = meter.create_counter(f"{_SCOPE}.invocations", "{invocation}", "Invocations that have ended")
-        self._attempts = meter.create_counter(f"{_SCOPE}.attempts", "{attempt}", "Calls")
-        self._retries = meter.create_counter(f"{_SCOPE}.retries", "{attempt}", "Calls after the first")
+        self._attempts = meter.create_counter(
+            f"{_SCOPE}.attempts", "{attempt}", "Attempts of invocations that have ended"
+        )
+        self._retries = meter.create_counter(f"{_SCOPE}.retries", "{attempt}", "Attempts after the first")
         self._duration = meter.create_histogram(
             f"{_SCOPE}.invocation.duration",
             "s",
@@ -229,13 +234,13 @@ class _Meters:
 
 
 def _type_of(error: Exception) -> str:
-    """The class's name as in `exception.type`: with its module, unless it is built in."""
+    """The class name as in the attribute `exception.type`: with its module, unless that is builtins."""
     kind = type(error)
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _without_element(error: Exception) -> dict[str, str]:
-    """What to say in place of a text of ours that quotes the element."""
+    """Event attributes that replace those of an error whose message we wrote, and which quotes the element."""
     if not isinstance(error, AttemptTimeoutError):
         return {}
     return {

@@ -1,4 +1,4 @@
-"""Progress: the numbers of a running operator, for people in a terminal or a notebook (the extra `progress`)."""
+"""A progress line for a running operator, in a terminal, a notebook or a log. Needs the extra `progress`."""
 
 from __future__ import annotations
 
@@ -24,21 +24,26 @@ R = TypeVar("R")
 def progress(
     results: Results[R], *, total: int | None = None, description: str = "", console: Console | None = None
 ) -> Progress[R]:
-    """The same results, and a line that shows how they come; use it as a context manager and iterate over it.
+    """Show a progress line while you receive the results. A context manager and an async iterator of the results.
 
-    In a terminal and in a notebook (with ipywidgets) the line changes in its place, at most four times a second, also
-    while no results come. Elsewhere, in a file or a CI log, there is a line every 30 seconds. At the end, however it
-    came, one line remains, which is `summary`'s. What is printed meanwhile goes above the line.
+    In a terminal, and in a notebook with ipywidgets, the line is updated in place at most four times a second, also
+    while no results arrive. Elsewhere, as in a file or a CI log, a new line is written every 30 seconds. At the end of
+    the block, even after an exception, the line of `summary` remains. Other output is printed above the line.
 
-    There is no task and no thread behind it: the line changes when a result is asked for or waited for, and stands
-    while the body of your loop does something else. Exceptions and cancellation pass through.
+    This uses no task and no thread: the line is updated while your code requests or awaits a result, and not while the
+    body of your loop runs. Exceptions and cancellation pass through.
 
     Args:
-        results: What `ordered_wait`, `unordered_wait` and `keyed_wait` give, or an `AsyncWaitOperator`'s `output`.
-        total: Elements that the source has, not negative, for the share that is done, whatever came of it, a bar and
-            the time that is left. None: not known. A total that turns out too small is ignored from then on.
-        description: Stands before the numbers.
-        console: A rich console. None: one on standard error, so that standard output stays yours.
+        results: The results of `ordered_wait`, `unordered_wait` or `keyed_wait`, or the `output` of an
+            `AsyncWaitOperator`.
+        total: The number of elements in the source, not negative; adds the percentage of elements that are finished
+            (with or without a result), a bar and the remaining time. None: unknown. Ignored as soon as more elements
+            than that have finished.
+        description: Text before the numbers.
+        console: A rich console. None: a new one on standard error; standard output remains yours.
+
+    Returns:
+        An object to enter and iterate over. It gives the same outputs as `results`.
 
     Raises:
         ImportError: rich is not installed.
@@ -57,30 +62,33 @@ def progress(
 
 
 def display_on(console: Console | None = None) -> Display:
-    """Where `progress` shows its line, for those who have numbers of their own to show.
+    """Start the display that `progress` uses, to show your own numbers.
 
     Args:
-        console: A rich console. None: one on standard error.
+        console: A rich console. None: a new one on standard error.
 
     Returns:
-        A display that is on already: `show(line, done, total)` puts a line in the place of the last one, `interval` is
-        how many seconds should lie between two of them, and `close(line)` leaves a last one for good.
+        A running display. `show(line, done, total)` replaces the line; call it about every `interval` seconds.
+        `close(line)` ends the display and leaves a final line.
 
     Raises:
         ImportError: rich is not installed.
     """
     _check_rich()
-    from ._display import display_on as shown_on  # noqa: PLC0415 - rich is imported only where it is needed
+    from . import _display  # noqa: PLC0415 - rich is optional
 
-    return shown_on(console)
+    return _display.display_on(console)
 
 
 def summary(statistics: Statistics, seconds: float) -> str:
-    """What an operator has done, as a line that one can read. Needs no rich.
+    """Format an operator's statistics as one line. Does not need rich.
 
     Args:
-        statistics: The operator's numbers.
-        seconds: How long it took them, not negative.
+        statistics: The operator's statistics.
+        seconds: The elapsed time, not negative.
+
+    Returns:
+        Outputs, seconds, outputs per second, retries, failures and timeouts.
 
     Example:
         >>> from trio_asyncio_io.progress import summary
@@ -88,12 +96,12 @@ def summary(statistics: Statistics, seconds: float) -> str:
         '12,345 outputs in 12.3 s (1,004/s), 17 retried, 2 failed, 0 timed out'
     """
     rate = f" ({_rate(statistics.emitted, seconds)})" if seconds > 0 else ""
-    troubles = f"{statistics.retried:,} retried, {statistics.failed:,} failed, {statistics.timed_out:,} timed out"
-    return f"{_outputs(statistics.emitted)} in {seconds:,.1f} s{rate}, {troubles}"
+    problems = f"{statistics.retried:,} retried, {statistics.failed:,} failed, {statistics.timed_out:,} timed out"
+    return f"{_outputs(statistics.emitted)} in {seconds:,.1f} s{rate}, {problems}"
 
 
 class Progress(Generic[R]):
-    """An operator's results, shown as they come; `progress` makes it."""
+    """The results of an operator, with a progress line. Created by `progress`."""
 
     def __init__(self, results: Results[R], total: int | None, description: str, console: Console | None) -> None:
         self._results = results
@@ -134,7 +142,7 @@ class Progress(Generic[R]):
         return await self._wait(self._display)
 
     async def _wait(self, display: Display) -> R:
-        """The next output, and a new line whenever one is due before it comes."""
+        """Receive the next output, and update the line whenever that is due."""
         while True:
             with trio.move_on_at(self._due):
                 return await anext(self._results)
@@ -156,8 +164,8 @@ class Progress(Generic[R]):
 
 
 def _line(numbers: Statistics, done: int, total: int | None, seconds: float) -> str:
-    """The numbers while they still change; those of troubles only if there are any."""
-    troubles = {"retried": numbers.retried, "failed": numbers.failed, "timed out": numbers.timed_out}
+    """Format the current numbers; without counts of retries, failures and timeouts that are 0."""
+    problems = {"retried": numbers.retried, "failed": numbers.failed, "timed out": numbers.timed_out}
     share, left = ([], []) if total is None else _share_and_time_left(done, total, seconds)
     parts = [
         _outputs(numbers.emitted),
@@ -167,7 +175,7 @@ def _line(numbers: Statistics, done: int, total: int | None, seconds: float) -> 
         *left,
         f"{numbers.running:,} running",
         f"{numbers.buffered:,} buffered",
-        *(f"{count:,} {what}" for what, count in troubles.items() if count),
+        *(f"{count:,} {problem}" for problem, count in problems.items() if count),
     ]
     return "  ".join(parts)
 
@@ -184,14 +192,17 @@ def _outputs(count: int) -> str:
 
 def _rate(outputs: int, seconds: float) -> str:
     rate = outputs / seconds if seconds > 0 else 0.0
-    return f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s"  # noqa: PLR2004 - two digits are enough
+    return f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s"  # noqa: PLR2004 - two digits
 
 
 def clock(seconds: float) -> str:
-    """Seconds as a clock shows them. Needs no rich.
+    """Format seconds as m:ss or h:mm:ss. Does not need rich.
 
     Args:
-        seconds: Not negative.
+        seconds: Not negative; rounded.
+
+    Returns:
+        The formatted time.
 
     Example:
         >>> from trio_asyncio_io.progress import clock
@@ -205,6 +216,6 @@ def clock(seconds: float) -> str:
 
 def _check_rich() -> None:
     try:
-        import rich  # noqa: F401, PLC0415 - only where it is needed
+        import rich  # noqa: F401, PLC0415 - rich is optional
     except ImportError as error:
         raise ImportError("progress needs rich: pip install 'trio-asyncio-io[progress]'") from error

@@ -1,6 +1,6 @@
-"""Helpers for people who test their own functions: a scripted function, and a recorder around any function.
+"""Helpers for tests of your own functions: a scripted function, and a recorder around any function.
 
-Both live on Trio's clock. Under `trio.testing.MockClock` (pytest-trio's fixture `autojump_clock`) an hour takes no
+Both use Trio's clock. Under `trio.testing.MockClock` (pytest-trio's fixture `autojump_clock`), tests run in virtual
 time, and instants are exact: compare them with `==`.
 """
 
@@ -19,25 +19,25 @@ __all__ = ["Call", "Recorder", "Scripted", "Step", "fails_first"]
 T = TypeVar("T")
 R = TypeVar("R")
 
-_ECHO: Any = object()
+_SAME_VALUE: Any = object()
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one call does: wait, and then raise or return.
+    """The behaviour of one call: wait, then return or raise.
 
     Args:
-        latency: Seconds until the call ends, not negative. 0.0 is one checkpoint; with `math.inf` the call
-            ends only when it is cancelled.
-        result: What the call returns; unless given, the value that it was called with.
-        error: What the call raises instead: an exception, or a type for a new one each time.
+        latency: Seconds until the call ends, not negative. 0.0: after one checkpoint. `math.inf`: only when it is
+            cancelled.
+        result: The call's result. By default, its argument.
+        error: Raise this instead of returning: an exception, or a type, of which each call raises a new instance.
 
     Raises:
         ValueError: `latency` is negative or NaN.
     """
 
     latency: float = 0.0
-    result: Any = _ECHO
+    result: Any = _SAME_VALUE
     error: BaseException | type[BaseException] | None = None
 
     def __post_init__(self) -> None:
@@ -49,29 +49,32 @@ Steps: TypeAlias = Step | Sequence[Step]
 
 
 def fails_first(attempts: int, error: BaseException | type[BaseException], then: Step | None = None) -> list[Step]:
-    """The steps of a call that raises `error` for the first `attempts` times, at once, and then does `then`.
+    """Steps for `Scripted`: raise `error` in the first `attempts` calls, then do `then`.
 
     Args:
-        attempts: Calls that fail, at least 0.
-        error: What they raise.
-        then: What the calls after them do. None: they return their value at once.
+        attempts: The number of calls that raise, at least 0. Each one raises after one checkpoint.
+        error: The exception, or a type, of which each call raises a new instance.
+        then: The step of all later calls. None: they return their argument.
 
     Returns:
-        A list of steps, for `Scripted`.
+        A list of steps.
     """
     return [Step(error=error)] * attempts + [then or Step()]
 
 
 class Scripted(Generic[T]):
-    """An async function that does what its script says.
+    """An async function whose calls follow a script.
+
+    A call takes its step from `calls` while there are any left, then from `values`, then from `default`. A call with
+    several arguments, such as the columns of a UDF, has their tuple as its value.
 
     Args:
-        values: Value -> its step, or a sequence of them: the n-th call with this value does the n-th, and the
-            last one is for all calls after it.
-        calls: The steps of the first calls, whatever their values; after them `values` decides.
-        default: What a call does of which the script says nothing. None: it returns its value at once.
+        values: Value -> a step, or a sequence of steps, not empty. The n-th call with this value takes the n-th step;
+            later calls take the last one.
+        calls: The steps of the first calls, whatever their values.
+        default: The step of all other calls. None: they return their argument after one checkpoint.
 
-    Cancellation: a waiting call ends at once, and its step counts as done.
+    Cancellation: a waiting call ends immediately. Its step is used up.
 
     Example:
         >>> lookup = Scripted({"slow": Step(30.0), "flaky": fails_first(2, OSError("busy"))}, default=Step(0.01))
@@ -89,13 +92,13 @@ class Scripted(Generic[T]):
         self._called_with: dict[T, int] = {}
 
     async def __call__(self, *arguments: T) -> Any:
-        """Do the step whose turn it is. Several arguments, as those of a UDF's columns, are a tuple to the script."""
+        """Do the next step for this value."""
         value: Any = arguments[0] if len(arguments) == 1 else arguments
         step = self._next_step(value)
         await trio.sleep(step.latency)
         if step.error is not None:
             raise step.error
-        return value if step.result is _ECHO else step.result
+        return value if step.result is _SAME_VALUE else step.result
 
     def _next_step(self, value: T) -> Step:
         self._called += 1
@@ -113,15 +116,15 @@ class Scripted(Generic[T]):
 
 @dataclass(slots=True)
 class Call(Generic[T]):
-    """One call that a `Recorder` saw.
+    """One call that a `Recorder` recorded.
 
     Attributes:
-        value: What it was called with.
-        started: When, in seconds on Trio's clock.
-        ended: When it had ended or, if it was cancelled, unwound; None while it runs.
+        value: The argument; a tuple if there were several.
+        started: The start, in seconds on Trio's clock.
+        ended: The end, after the call has unwound; None while it runs.
         cancelled: Whether cancellation ended it.
-        result: What it returned; None if it has not.
-        error: What it raised, or None.
+        result: The result; None if it has not returned.
+        error: The exception; None if it has not raised.
     """
 
     value: T
@@ -133,17 +136,18 @@ class Call(Generic[T]):
 
 
 class Recorder(Wrapper, Generic[T, R]):
-    """An async function that passes its calls on to another one and keeps count of them.
+    """Records the calls of an async function.
+
+    Pass it to an operator in place of the function. Results and exceptions are unchanged.
 
     Args:
-        function: An async callable, or an `AsyncFunction`, which it is then opened and closed with. Called with
-            several arguments, it keeps them as a tuple.
+        function: An async callable, or an `AsyncFunction`; its `open`, `close` and `timeout` are called, too.
 
     Attributes:
-        calls: Every call so far, in the order in which they started.
-        running: Calls running now. 0 after an operator's block, however it ended.
-        peak_running: Most calls that ever ran at once.
-        cancelled: Calls that cancellation has ended.
+        calls: All calls so far, in the order in which they started.
+        running: The number of calls that run now. 0 after an operator's block, however it ended.
+        peak_running: The highest `running` so far.
+        cancelled: The number of calls that cancellation ended.
 
     Example:
         >>> async def main():
@@ -159,7 +163,7 @@ class Recorder(Wrapper, Generic[T, R]):
         self.function = function
         inner = as_function(function)
         self._invoke: Callable[..., Awaitable[R]] = inner.invoke
-        for name in ("open", "close", "timeout", "flush"):  # what an operator looks for, and only what is there
+        for name in ("open", "close", "timeout", "flush"):  # the operator checks which of these exist
             if callable(method := getattr(inner, name, None)):
                 setattr(self, name, method)
         self.calls: list[Call[T]] = []
@@ -169,7 +173,7 @@ class Recorder(Wrapper, Generic[T, R]):
 
     @property
     def values(self) -> list[T]:
-        """What it was called with, in the order of the calls."""
+        """The values of all calls, in the order in which they started."""
         return [call.value for call in self.calls]
 
     async def __call__(self, *arguments: T) -> R:
@@ -177,7 +181,7 @@ class Recorder(Wrapper, Generic[T, R]):
         return await self.invoke(*arguments)
 
     async def invoke(self, *arguments: Any) -> R:
-        """Call the function, as an operator does it."""
+        """Call the function. The operator calls this method."""
         call: Call[Any] = Call(arguments[0] if len(arguments) == 1 else arguments, trio.current_time())
         self.calls.append(call)
         self.running += 1

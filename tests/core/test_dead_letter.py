@@ -1,4 +1,4 @@
-"""A dead letter in a pickle: its error is equal to the one that was pickled, or a `LostError` with the same words."""
+"""Pickled dead letters keep their error, or a `LostError` with its message."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from trio_asyncio_io import AttemptTimeoutError, DeadLetter, ElementTimeoutError
 from trio_asyncio_io._core.notes import Notes
 
 
-class Fussy(Exception):  # noqa: N818 - reads as what it is
-    """Pickles, and does not unpickle, as many exceptions of clients do."""
+class KeywordOnlyError(Exception):
+    """Can be pickled but not unpickled, like many exceptions of client libraries."""
 
     def __init__(self, *, code: int) -> None:
         super().__init__(f"code {code}")
 
 
 class StatusError(Exception):
-    """Unpickles with another message: `__init__` gets the message in place of the code."""
+    """Unpickles with another message, because `__init__` receives the message instead of the code."""
 
     def __init__(self, code: int) -> None:
         super().__init__(f"failed with code {code}")
         self.code = code
 
 
-class ChoosyError(StatusError):
-    """Cannot be made without its `__init__` either."""
+class NewError(StatusError):
+    """Cannot be created without its `__init__` either."""
 
     def __new__(cls, code: Any) -> Self:
         return super().__new__(cls, f"<{code}>")
 
 
-class DefaultError(Exception):
-    """Unpickles with other arguments and the same message."""
+class ChangedArgumentsError(Exception):
+    """Unpickles with other arguments but the same message."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args, "default")
@@ -59,14 +59,14 @@ class ForgetfulError(Exception):
         return type(self), self.args
 
 
-class MuteError(Exception):
+class UnprintableError(Exception):
     def __str__(self) -> str:
         raise RuntimeError("no text")
 
     __repr__ = __str__
 
 
-class RefusingError(Exception):
+class UnpicklableError(Exception):
     def __reduce__(self) -> Any:
         raise RuntimeError("no pickle")
 
@@ -82,15 +82,15 @@ class FrozenError(Exception):
     code: int
 
 
-class Reply:
-    """Without an `__eq__`."""
+class Response:
+    """Has no `__eq__`."""
 
     def __repr__(self) -> str:
-        return "a reply"
+        return "a response"
 
 
 class Rows(list[int]):
-    """Compares as an array does."""
+    """Is compared like an array."""
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -99,31 +99,31 @@ class Rows(list[int]):
 
 
 def through_pickle(error: Exception) -> Any:
-    letter = pickle.loads(pickle.dumps(DeadLetter("a", error, 2, 0.5)))
-    assert (letter.element, letter.attempts, letter.seconds) == ("a", 2, 0.5)
-    return letter.error
+    dead_letter = pickle.loads(pickle.dumps(DeadLetter("a", error, 2, 0.5)))
+    assert (dead_letter.element, dead_letter.attempts, dead_letter.seconds) == ("a", 2, 0.5)
+    return dead_letter.error
 
 
 @pytest.mark.parametrize(
-    ("error", "words"),
+    ("error", "message"),
     [
-        (Fussy(code=503), "Fussy: code 503"),
+        (KeywordOnlyError(code=503), "KeywordOnlyError: code 503"),
         (FrozenError(503), "FrozenError: 503"),
-        (ChoosyError("x"), "ChoosyError: failed with code x"),
-        (RefusingError("x"), "RefusingError: x"),
+        (NewError("x"), "NewError: failed with code x"),
+        (UnpicklableError("x"), "UnpicklableError: x"),
         (ValueError(lambda: None, "x"), r"ValueError: \(<function .*"),
-        (RefusingError("\ud800"), "RefusingError: \ud800"),
-        (MuteError(lambda: None), "MuteError: <MuteError whose str raised RuntimeError>"),
+        (UnpicklableError("\ud800"), "UnpicklableError: \ud800"),
+        (UnprintableError(lambda: None), "UnprintableError: <UnprintableError whose str raised RuntimeError>"),
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_an_error_that_does_not_pickle_is_replaced_by_its_words(error: Exception, words: str) -> None:
-    with pytest.raises(LostError, match=f"^{words}$"):
+def test_an_error_that_cannot_be_pickled_becomes_a_lost_error_with_its_message(error: Exception, message: str) -> None:
+    with pytest.raises(LostError, match=f"^{message}$"):
         raise through_pickle(error)
 
 
-def test_the_replacement_has_the_notes_and_the_cause() -> None:
-    error = Fussy(code=503)
+def test_a_lost_error_keeps_the_notes_and_the_cause() -> None:
+    error = KeywordOnlyError(code=503)
     error.__cause__ = OSError("reset")
     error.add_note("first")
     Notes().add(error, "second")
@@ -142,50 +142,50 @@ def test_the_replacement_has_the_notes_and_the_cause() -> None:
         AttemptTimeoutError("late"),  # its timeout is NaN
         NamedError("busy", 7),
         StatusError(503),
-        DefaultError("x"),
+        ChangedArgumentsError("x"),
         OtherTypeError("x"),
         ForgetfulError("x"),
         LostError("ValueError: x"),
         ValueError(math.nan),
-        ValueError(Reply()),
+        ValueError(Response()),
         ValueError(Rows([1, 2])),
         UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"),
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_any_other_error_has_its_type_message_arguments_attributes_and_notes(error: Exception) -> None:
+def test_other_errors_keep_type_message_arguments_attributes_and_notes(error: Exception) -> None:
     error.__dict__["__notes__"] = ["first"]
     twin = through_pickle(error)
     assert (type(twin), str(twin), repr(twin.args)) == (type(error), str(error), repr(error.args))
     assert repr(vars(twin)) == repr(vars(error))
 
 
-def test_the_causes_are_pickled_one_by_one() -> None:
-    first, second, third = StatusError(503), Fussy(code=404), OSError("reset")
-    first.__cause__, second.__cause__, third.__cause__ = second, third, second  # a circle
+def test_each_cause_is_pickled_separately() -> None:
+    first, second, third = StatusError(503), KeywordOnlyError(code=404), OSError("reset")
+    first.__cause__, second.__cause__, third.__cause__ = second, third, second  # a cycle
     error = through_pickle(first)
     assert repr(error) == "StatusError('failed with code 503')"
-    assert repr(error.__cause__) == "LostError('Fussy: code 404')"
+    assert repr(error.__cause__) == "LostError('KeywordOnlyError: code 404')"
     assert repr(error.__cause__.__cause__) == "OSError('reset')"
     assert error.__cause__.__cause__.__cause__ is None
 
 
-def test_a_group_stays_a_group_and_only_what_does_not_pickle_is_replaced() -> None:
-    inner = ExceptionGroup("inner", [StatusError(503), Fussy(code=404)])
+def test_only_members_of_a_group_that_cannot_be_pickled_are_replaced() -> None:
+    inner = ExceptionGroup("inner", [StatusError(503), KeywordOnlyError(code=404)])
     group = ExceptionGroup("outer", [inner, OSError("reset")])
     group.add_note("first")
     twin = through_pickle(group)
     assert (type(twin), twin.message, twin.__notes__) == (ExceptionGroup, "outer", ["first"])
     assert [repr(each) for each in twin.exceptions[0].exceptions] == [
         "StatusError('failed with code 503')",
-        "LostError('Fussy: code 404')",
+        "LostError('KeywordOnlyError: code 404')",
     ]
     assert repr(twin.exceptions[1]) == "OSError('reset')"
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
-def test_a_copy_leaves_the_error_as_it_is(copied: Callable[[DeadLetter], DeadLetter]) -> None:
+def test_a_copy_has_the_same_error(copied: Callable[[DeadLetter], DeadLetter]) -> None:
     error = KeyError("k")
-    error.__cause__ = cause = Fussy(code=503)
+    error.__cause__ = cause = KeywordOnlyError(code=503)
     twin = copied(DeadLetter("a", error, 1, 0.5))
     assert (type(twin.error), twin.error.args, error.__cause__) == (KeyError, ("k",), cause)

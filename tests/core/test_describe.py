@@ -1,4 +1,4 @@
-"""The description: short, on one line, and cheap however large the value is."""
+"""`describe` is short, has one line, and is cheap for large values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Silent:
         return "Silent"
 
 
-def test_a_description_is_one_line_of_bounded_length() -> None:
+def test_a_description_is_one_line_of_limited_length() -> None:
     assert describe("a") == "'a'"
     assert describe(StreamRecord("two\nlines")) == r"StreamRecord(value='two\nlines', timestamp=None)"
     long = describe("x" * 1000)
@@ -41,7 +41,7 @@ def test_a_description_is_one_line_of_bounded_length() -> None:
     assert long.endswith("…")
 
 
-def test_a_description_joins_lines_of_a_repr() -> None:
+def test_the_lines_of_a_repr_are_joined() -> None:
     class Table:
         def __repr__(self) -> str:
             return "a\n  b"
@@ -49,7 +49,7 @@ def test_a_description_joins_lines_of_a_repr() -> None:
     assert describe(Table()) == "a b"
 
 
-def test_a_broken_repr_does_not_hide_the_error_that_is_being_told() -> None:
+def test_a_repr_that_raises_has_a_placeholder() -> None:
     class Broken:
         def __repr__(self) -> str:
             raise RuntimeError("no")
@@ -88,7 +88,7 @@ SHORT: list[Any] = [
 
 
 @pytest.mark.parametrize("value", SHORT, ids=repr)
-def test_a_short_value_is_described_by_its_repr(value: Any) -> None:
+def test_a_short_value_is_its_repr(value: Any) -> None:
     assert describe(value) == repr(value)
 
 
@@ -97,7 +97,7 @@ def test_a_short_value_is_described_by_its_repr(value: Any) -> None:
     [list(range(99)), {str(each): each for each in range(99)}, [["a" * 99] * 9] * 9, Row(1, "b" * 99)],
     ids=type,
 )
-def test_a_long_value_is_described_by_the_start_of_its_repr(value: Any) -> None:
+def test_a_long_value_is_the_start_of_its_repr(value: Any) -> None:
     assert describe(value) == repr(value)[:79] + "…"
     assert describe(value, 20) == repr(value)[:19] + "…"
 
@@ -111,7 +111,7 @@ class Counted:
 
 
 @pytest.mark.parametrize("wrap", [list, tuple, lambda values: dict(enumerate(values)), lambda values: Row(1, [values])])
-def test_of_a_large_container_only_the_first_items_are_described(wrap: Any) -> None:
+def test_only_the_first_items_of_a_large_container_are_read(wrap: Any) -> None:
     Counted.made = 0
     describe(wrap([Counted() for _ in range(10_000)]))
     assert Counted.made <= 80
@@ -119,7 +119,7 @@ def test_of_a_large_container_only_the_first_items_are_described(wrap: Any) -> N
 
 @pytest.mark.parametrize("value", ["x" * 5_000_000, b"x" * 5_000_000, bytearray(5_000_000)], ids=type)
 @pytest.mark.parametrize("wrap", [lambda value: value, StreamRecord, lambda value: [{"a": value}]])
-def test_a_large_value_is_cut_before_its_repr_is_made(value: Any, wrap: Any) -> None:
+def test_a_large_value_is_shortened_before_its_repr_is_computed(value: Any, wrap: Any) -> None:
     tracemalloc.start()
     try:
         describe(wrap(value))
@@ -135,7 +135,7 @@ def test_a_list_that_contains_itself_has_a_description() -> None:
     assert describe(value).startswith("[[[")
 
 
-def test_a_repr_that_is_not_unicode_is_escaped() -> None:
+def test_lone_surrogates_in_a_repr_are_escaped() -> None:
     class Surrogate:
         def __repr__(self) -> str:
             return "caf\u00e9 \ud800"

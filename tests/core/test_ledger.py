@@ -1,4 +1,4 @@
-"""The ledger: both limits, the snapshot and the numbers, driven by hand on an imagined clock."""
+"""The ledger: both limits, the snapshot and the statistics, with instants as plain numbers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def accept(ledger: Ledger, *elements: Any, now: float = 0.0) -> list[Any]:
 
 
 def finish(ledger: Ledger, results: list[Any], now: float = 0.0) -> Any:
-    """Start the next job and finish it in the same instant."""
+    """Start the next job and finish it at the same instant."""
     entry = ledger.start(now)
     ledger.finish(entry, results, now)
     return entry
@@ -41,12 +41,12 @@ def snapshot_of(ledger: Ledger) -> list[tuple[int, Any, Any]]:
 
 def test_an_accepted_record_becomes_a_job_and_a_watermark_does_not() -> None:
     ledger = ordered()
-    a, wall, b = accept(ledger, "a", Watermark(1), "b")
-    assert wall.is_done
+    a, watermark, b = accept(ledger, "a", Watermark(1), "b")
+    assert watermark.is_done
     assert list(ledger.jobs) == [a, b]
 
 
-def test_a_record_holds_its_place_until_the_consumer_has_received_it() -> None:
+def test_a_record_counts_in_the_buffer_until_the_consumer_has_received_it() -> None:
     ledger = ordered(1)
     accept(ledger, "a")
     assert accept(ledger, "b") == [None]
@@ -58,7 +58,7 @@ def test_a_record_holds_its_place_until_the_consumer_has_received_it() -> None:
     assert accept(ledger, "b") != [None]
 
 
-def test_only_the_last_output_of_an_element_makes_room() -> None:
+def test_only_the_last_output_of_an_element_frees_room_in_the_buffer() -> None:
     ledger = ordered(1)
     accept(ledger, "a")
     finish(ledger, [1, 2, 3])
@@ -66,7 +66,7 @@ def test_only_the_last_output_of_an_element_makes_room() -> None:
     assert [ledger.received(entry) for _ in range(3)] == [False, False, True]
 
 
-def test_an_element_without_outputs_is_gone_when_its_turn_has_come() -> None:
+def test_an_element_without_outputs_is_gone_when_it_is_polled() -> None:
     ledger = ordered(1)
     accept(ledger, "a")
     finish(ledger, [])
@@ -76,7 +76,7 @@ def test_an_element_without_outputs_is_gone_when_its_turn_has_come() -> None:
     assert ledger.statistics().buffered == 0
 
 
-def test_watermarks_wait_beside_the_records_up_to_the_same_number() -> None:
+def test_as_many_watermarks_as_records_may_be_buffered() -> None:
     ledger = ordered(2)
     accept(ledger, "a", "b")
     assert None not in accept(ledger, Watermark(1), Watermark(2))
@@ -88,13 +88,13 @@ def test_watermarks_wait_beside_the_records_up_to_the_same_number() -> None:
     assert accept(ledger, Watermark(3)) != [None]
 
 
-def test_jobs_start_in_the_order_of_arrival() -> None:
+def test_jobs_start_in_arrival_order() -> None:
     ledger = ordered()
     accept(ledger, "a", "b", "c")
     assert [ledger.start(0.0).value for _ in range(3)] == ["a", "b", "c"]
 
 
-def test_a_record_that_waited_for_its_key_starts_before_those_that_arrived_after_it() -> None:
+def test_a_record_that_waited_for_its_key_starts_before_later_records() -> None:
     ledger = Ledger(KeyedStreamElementQueue(8, key=lambda value: value[0]))
     accept(ledger, "a1", "a2", "b1", "c1", "a3")
     assert finish(ledger, []).value == "a1"
@@ -102,7 +102,7 @@ def test_a_record_that_waited_for_its_key_starts_before_those_that_arrived_after
     assert not ledger.jobs
 
 
-def test_after_the_ledger_was_closed_nothing_becomes_a_job() -> None:
+def test_nothing_becomes_a_job_after_close() -> None:
     ledger = Ledger(KeyedStreamElementQueue(8, key=lambda value: value[0]))
     accept(ledger, "a1", "a2", "b1")
     entry = ledger.start(0.0)
@@ -114,7 +114,7 @@ def test_after_the_ledger_was_closed_nothing_becomes_a_job() -> None:
     assert [value for _, value, _ in snapshot_of(ledger)] == ["a1", "a2", "b1", "c1"]
 
 
-def test_a_snapshot_holds_everything_from_the_hand_to_the_channel_in_the_order_of_arrival() -> None:
+def test_a_snapshot_has_all_elements_from_the_backlog_to_the_channel_in_arrival_order() -> None:
     ledger = Ledger(UnorderedStreamElementQueue(4))
     accept(ledger, "a", "b", Watermark(1), "c", "d")
     a, b, c = (ledger.start(0.0) for _ in range(3))
@@ -134,7 +134,7 @@ def test_a_snapshot_holds_everything_from_the_hand_to_the_channel_in_the_order_o
     assert snapshot_of(ledger)[0] == (0, "a", ["A"])
 
 
-def test_a_snapshot_of_a_partly_received_element_holds_only_the_rest() -> None:
+def test_a_snapshot_of_a_partly_received_element_has_the_remaining_outputs_only() -> None:
     ledger = ordered()
     accept(ledger, StreamRecord("a", 7))
     finish(ledger, [1, 2, 3])
@@ -146,14 +146,14 @@ def test_a_snapshot_of_a_partly_received_element_holds_only_the_rest() -> None:
     assert snapshot_of(ledger) == []
 
 
-def test_a_snapshot_does_not_change_afterwards() -> None:
+def test_a_snapshot_is_a_copy() -> None:
     ledger = ordered(3, SnapshotElement(0, "a", ["A"]))
     taken = ledger.snapshot()
     ledger.backlog[0][1].append("more")
     assert taken.elements == (SnapshotElement(0, "a", ["A"]),)
 
 
-def test_a_failed_record_stays_in_the_snapshot_unfinished() -> None:
+def test_an_abandoned_record_is_unfinished_in_the_snapshot() -> None:
     ledger = ordered()
     accept(ledger, "a")
     ledger.start(0.0)
@@ -162,13 +162,13 @@ def test_a_failed_record_stays_in_the_snapshot_unfinished() -> None:
     assert ledger.statistics().running == 0
 
 
-def test_what_is_restored_stands_first_and_is_numbered_anew() -> None:
+def test_restored_elements_come_first_and_get_new_sequence_numbers() -> None:
     ledger = ordered(3, SnapshotElement(17, "a", ["A"]), SnapshotElement(40, "b"))
     assert snapshot_of(ledger) == [(0, "a", ["A"]), (1, "b", None)]
     assert not ledger.is_drained()
 
 
-def test_what_was_taken_is_counted_over_all_runs() -> None:
+def test_taken_counts_the_elements_of_all_runs() -> None:
     ledger = Ledger(OrderedStreamElementQueue(2), Snapshot((SnapshotElement(7, "a"),), taken=10))
     assert ledger.snapshot().taken == 10
     ledger.accept(*ledger.backlog.popleft()[:1], 0.0)
@@ -188,7 +188,7 @@ def test_inserted_watermarks_do_not_count_as_taken() -> None:
 
 
 @pytest.mark.parametrize("through", [lambda snapshot: snapshot, lambda snapshot: pickle.loads(pickle.dumps(snapshot))])
-def test_restored_watermarks_change_nothing_about_what_was_taken(through: Any) -> None:
+def test_restored_watermarks_do_not_change_taken(through: Any) -> None:
     ledger = ordered(3)
     accept(ledger, "a", inserted_watermark(1), Watermark(2))
     restored = Ledger(OrderedStreamElementQueue(3), through(ledger.snapshot()))
@@ -208,7 +208,7 @@ def test_a_restored_result_is_not_a_job() -> None:
     assert ledger.statistics().buffered == 1
 
 
-def test_the_numbers_follow_each_step() -> None:
+def test_the_statistics_follow_each_step() -> None:
     ledger = ordered()
     accept(ledger, "a", "b", "c", now=1.0)
     a, b = ledger.start(1.0), ledger.start(3.0)
@@ -224,7 +224,7 @@ def test_the_numbers_follow_each_step() -> None:
     assert statistics.head_wait_seconds == 3.0  # a from 6.0 to 6.5, b from 4.0 to 6.5
 
 
-def test_a_watermark_counts_in_no_number() -> None:
+def test_watermarks_do_not_count_in_the_statistics() -> None:
     ledger = ordered()
     accept(ledger, Watermark(1))
     assert ledger.received(ledger.poll(5.0))
@@ -232,7 +232,7 @@ def test_a_watermark_counts_in_no_number() -> None:
     assert (statistics.emitted, statistics.peak_buffered, statistics.head_wait_seconds) == (0, 0, 0.0)
 
 
-def test_it_is_drained_when_neither_the_hand_nor_the_queue_holds_anything() -> None:
+def test_the_ledger_is_drained_when_backlog_and_queue_are_empty() -> None:
     ledger = ordered()
     assert ledger.is_drained()
     accept(ledger, "a")
@@ -250,7 +250,7 @@ def test_it_is_drained_when_neither_the_hand_nor_the_queue_holds_anything() -> N
         (StreamRecord("a"), [StreamRecord(1), StreamRecord(2)]),
     ],
 )
-def test_outputs_have_the_timestamp_that_their_element_has(element: Any, outputs: list[Any]) -> None:
+def test_outputs_have_the_timestamp_of_their_element(element: Any, outputs: list[Any]) -> None:
     ledger = ordered()
     accept(ledger, element)
     entry = finish(ledger, [1, 2])

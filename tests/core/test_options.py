@@ -1,4 +1,4 @@
-"""The options: what is refused, with which words, and what the defaults are."""
+"""The defaults of the options, and the refusal of invalid values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ async def never(value: Any, error: Exception | None = None) -> Any:
     raise AssertionError
 
 
-def test_the_defaults_are_finite_and_safe_and_the_timeout_has_none() -> None:
+def test_defaults_are_finite_and_timeout_is_required() -> None:
     options = Options(5.0)
     assert (options.capacity, options.buffer, options.on_error, options.retry) == (100, 10_000, "raise", None)
     with pytest.raises(TypeError, match="timeout"):
@@ -27,12 +27,12 @@ def test_the_defaults_are_finite_and_safe_and_the_timeout_has_none() -> None:
     ("capacity", "buffer"),
     [(1, 1_000), (10, 1_000), (11, 1_100), (1_000, 100_000), (5_000, 100_000), (200_000, 200_000)],
 )
-def test_the_buffer_is_a_hundred_times_the_capacity_within_reason(capacity: int, buffer: int) -> None:
+def test_the_default_buffer_is_a_hundred_times_the_capacity_within_limits(capacity: int, buffer: int) -> None:
     assert Options(1.0, capacity=capacity).buffer == buffer
 
 
 @pytest.mark.parametrize("timeout", [0, 0.0, 5, 0.25, math.inf])
-def test_a_timeout_is_seconds_and_infinity_says_none(timeout: float) -> None:
+def test_a_timeout_is_a_number_of_seconds_or_infinity(timeout: float) -> None:
     assert Options(timeout).timeout == timeout
     assert isinstance(Options(timeout).timeout, float)
 
@@ -49,7 +49,7 @@ def test_a_timeout_is_seconds_and_infinity_says_none(timeout: float) -> None:
         (True, TypeError),
     ],
 )
-def test_a_wrong_timeout_is_refused(timeout: Any, error: type[Exception]) -> None:
+def test_an_invalid_timeout_is_refused(timeout: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match=f"timeout must be seconds.*math.inf for none.*got '?{timeout}"):
         Options(timeout)
 
@@ -83,7 +83,7 @@ def test_a_wrong_timeout_is_refused(timeout: Any, error: type[Exception]) -> Non
         ({"mode": "ordered", "key": repr}, TypeError, 'mode "keyed" takes key=.* and no other mode does'),
     ],
 )
-def test_what_is_out_of_its_range_is_refused_with_its_name_and_value(
+def test_an_invalid_option_is_refused_with_its_name_and_value(
     keywords: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -94,7 +94,7 @@ def test_buffer_and_capacity_may_be_equal() -> None:
     assert Options(1.0, capacity=7, buffer=7).bound == 7
 
 
-def test_whole_numbers_of_other_libraries_will_do() -> None:
+def test_integers_of_other_libraries_are_accepted() -> None:
     class Int64:
         def __init__(self, number: int) -> None:
             self.number = number
@@ -107,7 +107,7 @@ def test_whole_numbers_of_other_libraries_will_do() -> None:
     assert (type(options.capacity), type(options.buffer)) == (int, int)
 
 
-def test_options_pickle_and_cannot_be_changed() -> None:
+def test_options_pickle_and_are_immutable() -> None:
     snapshot = Snapshot((SnapshotElement(0, "a", ["A"]),))
     options = Options(
         2.0, capacity=3, retry=FixedDelay(2, 0.5), on_timeout=never, on_error=never, flatten=True, restore=snapshot

@@ -1,4 +1,4 @@
-"""What the three queues have in common, driven by hand."""
+"""Behaviour that the three queues share."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ Queue: TypeAlias = OrderedStreamElementQueue | UnorderedStreamElementQueue
         partial(KeyedStreamElementQueue, key=repr),
         partial(KeyedStreamElementQueue, key=lambda value: None),
     ],
-    ids=["ordered", "unordered", "keyed, a key for each", "keyed, one key for all"],
+    ids=["ordered", "unordered", "keyed, distinct keys", "keyed, one key"],
 )
 def make(request: pytest.FixtureRequest) -> Callable[[int], Queue]:
     return request.param
 
 
 def drain(queue: Queue) -> list[Any]:
-    """All that may go out now."""
+    """Poll all completed entries, and return their results."""
     out = []
     while queue.has_completed():
         out.extend(queue.poll().results or [])
@@ -46,7 +46,7 @@ def test_a_bound_below_one_is_refused(make: Callable[[int], Queue], bound: int) 
         make(bound)
 
 
-def test_a_new_queue_is_empty_and_gives_nothing(make: Callable[[int], Queue]) -> None:
+def test_a_new_queue_is_empty(make: Callable[[int], Queue]) -> None:
     queue = make(1)
     assert queue.is_empty()
     assert len(queue) == 0
@@ -56,7 +56,7 @@ def test_a_new_queue_is_empty_and_gives_nothing(make: Callable[[int], Queue]) ->
         queue.poll()
 
 
-def test_an_entry_holds_its_element_and_is_done_with_its_results(make: Callable[[int], Queue]) -> None:
+def test_an_entry_has_its_element_and_once_completed_its_results(make: Callable[[int], Queue]) -> None:
     entry = make(1).try_put(StreamRecord("a", 7))
     assert entry is not None
     assert entry.element == StreamRecord("a", 7)
@@ -76,7 +76,7 @@ def test_the_first_completion_wins(make: Callable[[int], Queue]) -> None:
     assert queue.is_empty()
 
 
-def test_an_entry_that_is_not_done_does_not_go_out(make: Callable[[int], Queue]) -> None:
+def test_an_unfinished_entry_cannot_be_polled(make: Callable[[int], Queue]) -> None:
     queue = make(1)
     queue.try_put("a")
     assert not queue.has_completed()
@@ -85,14 +85,14 @@ def test_an_entry_that_is_not_done_does_not_go_out(make: Callable[[int], Queue])
     assert queue.values() == ["a"]
 
 
-def test_no_results_are_results(make: Callable[[int], Queue]) -> None:
+def test_an_empty_list_of_results_completes_an_entry(make: Callable[[int], Queue]) -> None:
     queue = make(1)
     queue.try_put("a").complete([])
     assert queue.poll().results == []
     assert queue.is_empty()
 
 
-def test_a_full_queue_takes_nothing_and_stays_as_it_is(make: Callable[[int], Queue]) -> None:
+def test_a_full_queue_refuses_elements_and_is_unchanged(make: Callable[[int], Queue]) -> None:
     queue = make(2)
     assert queue.try_put("a") is not None
     assert queue.try_put("b") is not None
@@ -101,7 +101,7 @@ def test_a_full_queue_takes_nothing_and_stays_as_it_is(make: Callable[[int], Que
     assert queue.values() == ["a", "b"]
 
 
-def test_a_record_that_is_done_holds_its_place_until_it_is_out(make: Callable[[int], Queue]) -> None:
+def test_a_completed_record_counts_until_it_is_polled(make: Callable[[int], Queue]) -> None:
     queue = make(1)
     queue.try_put("a").complete(["A"])
     assert queue.try_put("b") is None
@@ -118,7 +118,7 @@ def test_watermarks_do_not_count_as_records(make: Callable[[int], Queue]) -> Non
     assert queue.try_put("b") is None
 
 
-def test_as_many_watermarks_may_wait_as_records(make: Callable[[int], Queue]) -> None:
+def test_as_many_watermarks_as_records_fit(make: Callable[[int], Queue]) -> None:
     queue = make(2)
     queue.try_put("a")
     assert queue.try_put(Watermark(1)) is not None
@@ -127,7 +127,7 @@ def test_as_many_watermarks_may_wait_as_records(make: Callable[[int], Queue]) ->
     assert queue.try_put("b") is not None
 
 
-def test_a_watermark_on_an_empty_queue_may_go_out_at_once(make: Callable[[int], Queue]) -> None:
+def test_a_watermark_in_an_empty_queue_can_be_polled_immediately(make: Callable[[int], Queue]) -> None:
     queue = make(1)
     entry = queue.try_put(Watermark(1))
     assert entry.is_done
@@ -136,7 +136,7 @@ def test_a_watermark_on_an_empty_queue_may_go_out_at_once(make: Callable[[int], 
     assert queue.is_empty()
 
 
-def test_consecutive_watermarks_all_come_out(make: Callable[[int], Queue]) -> None:
+def test_consecutive_watermarks_are_all_emitted(make: Callable[[int], Queue]) -> None:
     queue = make(3)
     a = queue.try_put("a")
     for timestamp in (1, 1, 2):
@@ -147,7 +147,7 @@ def test_consecutive_watermarks_all_come_out(make: Callable[[int], Queue]) -> No
     assert queue.is_empty()
 
 
-def test_nothing_crosses_a_watermark(make: Callable[[int], Queue]) -> None:
+def test_no_record_crosses_a_watermark(make: Callable[[int], Queue]) -> None:
     queue = make(3)
     a, _, b, _, c = (queue.try_put(element) for element in ("a", Watermark(1), "b", Watermark(2), "c"))
     c.complete(["C"])
@@ -166,7 +166,7 @@ def test_a_watermark_waits_for_all_records_before_it(make: Callable[[int], Queue
     assert drain(queue) == ["B", Watermark(1)]
 
 
-def test_the_values_stand_in_the_order_of_arrival_whatever_is_done(make: Callable[[int], Queue]) -> None:
+def test_values_are_in_arrival_order_whatever_is_completed(make: Callable[[int], Queue]) -> None:
     elements = ["a", "b", Watermark(1), Watermark(2), "c", "d"]
     queue = make(4)
     entries = [queue.try_put(element) for element in elements]
@@ -175,13 +175,13 @@ def test_the_values_stand_in_the_order_of_arrival_whatever_is_done(make: Callabl
     assert queue.values() == elements
 
 
-def test_sequence_numbers_count_all_elements_and_no_refusal(make: Callable[[int], Queue]) -> None:
+def test_sequence_numbers_count_accepted_elements_only(make: Callable[[int], Queue]) -> None:
     queue = make(1)
-    first, wall = queue.try_put("a"), queue.try_put(Watermark(1))
+    first, watermark = queue.try_put("a"), queue.try_put(Watermark(1))
     assert queue.try_put("b") is None
     first.complete([])
     drain(queue)
-    assert [first.sequence, wall.sequence, queue.try_put("c").sequence] == [0, 1, 2]
+    assert [first.sequence, watermark.sequence, queue.try_put("c").sequence] == [0, 1, 2]
 
 
 def test_falsy_and_missing_values_are_values(make: Callable[[int], Queue]) -> None:

@@ -1,4 +1,4 @@
-"""Retry strategies, as plain arithmetic; how the operator uses them is in test_invocation.py."""
+"""The arithmetic of retry strategies. Tests of their use are in test_invocation_retry.py."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def is_busy(error: Exception) -> bool:
 
 @pytest.mark.parametrize("attempt", [1, 2, 100])
 @pytest.mark.parametrize("random", [0.0, 0.75])
-def test_a_fixed_delay_is_always_the_same(attempt: int, random: float) -> None:
+def test_a_fixed_delay_is_the_same_for_every_attempt(attempt: int, random: float) -> None:
     assert FixedDelay(3, 0.5).backoff(attempt, random) == 0.5
 
 
@@ -38,24 +38,24 @@ def test_an_exponential_backoff_doubles_up_to_its_maximum() -> None:
     assert [strategy.backoff(attempt, 0.0) for attempt in range(1, 7)] == [0.25, 0.5, 1.0, 2.0, 3.0, 3.0]
 
 
-def test_the_multiplier_is_the_growth_from_one_wait_to_the_next() -> None:
+def test_each_delay_is_the_multiplier_times_the_last() -> None:
     strategy = ExponentialBackoff(9, initial=1.0, maximum=100.0, multiplier=3.0)
     assert [strategy.backoff(attempt, 0.0) for attempt in range(1, 6)] == [1.0, 3.0, 9.0, 27.0, 81.0]
 
 
 @pytest.mark.parametrize(
-    ("jitter", "random", "wait"),
+    ("jitter", "random", "delay"),
     [(1.0, 0.0, 4.0), (1.0, 0.5, 2.0), (0.5, 0.5, 3.0), (0.0, 0.5, 4.0), (True, 0.5, 2.0), (False, 0.5, 4.0)],
 )
-def test_jitter_is_the_share_of_the_wait_that_is_random(jitter: float, random: float, wait: float) -> None:
-    assert ExponentialBackoff(3, 4.0, 4.0, jitter=jitter).backoff(1, random) == wait
+def test_jitter_is_the_random_share_of_the_delay(jitter: float, random: float, delay: float) -> None:
+    assert ExponentialBackoff(3, 4.0, 4.0, jitter=jitter).backoff(1, random) == delay
 
 
-def test_a_wait_never_passes_its_maximum_however_often_it_was_tried() -> None:
+def test_the_delay_does_not_exceed_the_maximum_after_ten_thousand_attempts() -> None:
     assert ExponentialBackoff(10_000, 0.1, 60.0).backoff(10_000, 0.0) == 60.0
 
 
-def test_a_wait_that_begins_with_nothing_stays_nothing_however_often_it_was_tried() -> None:
+def test_an_initial_delay_of_zero_stays_zero_after_ten_thousand_attempts() -> None:
     assert ExponentialBackoff(10_000, 0.0, 60.0).backoff(10_000, 0.0) == 0.0
 
 
@@ -71,15 +71,13 @@ def test_a_wait_that_begins_with_nothing_stays_nothing_however_often_it_was_trie
     ],
     ids=["a type", "a tuple", "no type", "all", "a predicate", "a lambda"],
 )
-def test_exceptions_are_told_apart_by_type_tuple_or_predicate(
-    kind: type[RetryStrategy], retry_on: Any, retried: set[str]
-) -> None:
+def test_retry_on_is_a_type_a_tuple_or_a_predicate(kind: type[RetryStrategy], retry_on: Any, retried: set[str]) -> None:
     strategy = make(kind, retry_on=retry_on)
     errors: list[Exception] = [OSError("gone"), ConnectionError("reset"), ValueError("busy")]
     assert {type(error).__name__ for error in errors if strategy.retries_exception(error)} == retried
 
 
-def test_types_match_a_group_if_they_match_each_exception_in_it(kind: type[RetryStrategy]) -> None:
+def test_a_type_matches_a_group_if_it_matches_each_exception_in_it(kind: type[RetryStrategy]) -> None:
     inner = ExceptionGroup("inner", [ConnectionError("reset"), TimeoutError("late")])
     mixed = ExceptionGroup("outer", [inner, ValueError("bad")])
     assert make(kind, retry_on=OSError).retries_exception(ExceptionGroup("outer", [inner]))
@@ -91,32 +89,32 @@ def test_types_match_a_group_if_they_match_each_exception_in_it(kind: type[Retry
     assert not make(kind, retry_on=()).retries_exception(inner)
 
 
-def test_a_predicate_gets_the_group_itself(kind: type[RetryStrategy]) -> None:
+def test_a_predicate_receives_the_group_itself(kind: type[RetryStrategy]) -> None:
     group = ExceptionGroup("outer", [ConnectionError("reset")])
     assert make(kind, retry_on=lambda error: error is group).retries_exception(group)
 
 
-def test_every_exception_is_retried_by_default_and_no_result_is(kind: type[RetryStrategy]) -> None:
+def test_by_default_every_exception_and_no_result_is_retried(kind: type[RetryStrategy]) -> None:
     strategy = make(kind)
     assert strategy.retries_exception(Exception("any"))
     assert not strategy.retries_result(None)
 
 
-def test_a_result_is_retried_if_the_predicate_says_so(kind: type[RetryStrategy]) -> None:
+def test_a_result_is_retried_if_the_predicate_is_true(kind: type[RetryStrategy]) -> None:
     strategy = make(kind, retry_on_result=lambda result: result is None)
     assert strategy.retries_result(None)
     assert not strategy.retries_result(0)
 
 
-def test_a_strategy_pickles_and_cannot_be_changed(kind: type[RetryStrategy]) -> None:
-    """One object serves every element of every operator, on every machine."""
+def test_a_strategy_pickles_and_is_immutable(kind: type[RetryStrategy]) -> None:
+    """All elements of all operators share one object, on all machines."""
     strategy = make(kind, retry_on=(OSError, ValueError))
     assert pickle.loads(pickle.dumps(strategy)) == strategy
     with pytest.raises(FrozenInstanceError):
         strategy.max_retries = 7  # type: ignore[misc]
 
 
-def test_a_strategy_of_ones_own_needs_only_a_backoff() -> None:
+def test_a_custom_strategy_needs_only_backoff() -> None:
     class Linear(RetryStrategy):
         def backoff(self, attempt: int, random: float) -> float:
             return float(attempt)
@@ -133,7 +131,7 @@ def test_a_strategy_of_ones_own_needs_only_a_backoff() -> None:
         (None, TypeError, "max_retries must be a whole number"),
     ],
 )
-def test_a_wrong_number_of_retries_is_refused(
+def test_an_invalid_number_of_retries_is_refused(
     kind: type[RetryStrategy], max_retries: Any, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -151,7 +149,7 @@ def test_a_wrong_number_of_retries_is_refused(
         ({"retry_on_result": 3}, "retry_on_result must be a predicate or None, got 3"),
     ],
 )
-def test_what_to_retry_on_is_checked_at_once(kind: type[RetryStrategy], keywords: dict[str, Any], message: str) -> None:
+def test_an_invalid_retry_on_is_refused(kind: type[RetryStrategy], keywords: dict[str, Any], message: str) -> None:
     with pytest.raises(TypeError, match=message):
         make(kind, **keywords)
 
@@ -165,7 +163,7 @@ def test_what_to_retry_on_is_checked_at_once(kind: type[RetryStrategy], keywords
         ("maximum", ExponentialBackoff, {"initial": 0.0}),
     ],
 )
-def test_seconds_are_finite_and_not_negative(name: str, kind: Any, keywords: Any, seconds: float) -> None:
+def test_infinite_and_negative_seconds_are_refused(name: str, kind: Any, keywords: Any, seconds: float) -> None:
     with pytest.raises(ValueError, match=f"{name} must be finite seconds and not negative, got {seconds}"):
         kind(3, **{name: seconds}, **keywords)
 
@@ -183,7 +181,7 @@ def test_seconds_are_finite_and_not_negative(name: str, kind: Any, keywords: Any
         ({"maximum": True}, TypeError, "maximum must be seconds as a number, got True"),
     ],
 )
-def test_an_exponential_backoff_checks_its_shape(
+def test_invalid_arguments_of_an_exponential_backoff_are_refused(
     keywords: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):

@@ -1,4 +1,4 @@
-"""Retry-After: what an exception says, in every form in which services say it."""
+"""The delay requested by an exception, in all formats that services use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Response:
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
 
-class Refused(Exception):  # noqa: N818 - reads as what it is
+class RefusedError(Exception):
     def __init__(self, **attributes: Any) -> None:
         super().__init__("refused")
         vars(self).update(attributes)
@@ -29,14 +29,14 @@ class Refused(Exception):  # noqa: N818 - reads as what it is
 @pytest.mark.parametrize(
     ("exception", "seconds"),
     [
-        (Refused(retry_after=1.5), 1.5),
-        (Refused(retry_after=2), 2.0),
-        (Refused(retry_after="3"), 3.0),
-        (Refused(response=Response(Retry_After="7")), 7.0),
-        (Refused(response=Response(retry_after=" 7 ")), 7.0),
-        (Refused(retry_after=1.0, response=Response(Retry_After="7")), 1.0),
+        (RefusedError(retry_after=1.5), 1.5),
+        (RefusedError(retry_after=2), 2.0),
+        (RefusedError(retry_after="3"), 3.0),
+        (RefusedError(response=Response(Retry_After="7")), 7.0),
+        (RefusedError(response=Response(retry_after=" 7 ")), 7.0),
+        (RefusedError(retry_after=1.0, response=Response(Retry_After="7")), 1.0),
         (
-            Refused(
+            RefusedError(
                 response=Response(
                     Retry_After="Sat, 21 Nov 2026 07:28:30 GMT",
                     Date="Sat, 21 Nov 2026 07:28:00 GMT",
@@ -44,30 +44,30 @@ class Refused(Exception):  # noqa: N818 - reads as what it is
             ),
             30.0,
         ),
-        (Refused(response=Response(Retry_After="Sat, 21 Nov 1998 07:28:30 GMT")), 0.0),
+        (RefusedError(response=Response(Retry_After="Sat, 21 Nov 1998 07:28:30 GMT")), 0.0),
     ],
 )
-def test_it_is_read_from_the_attribute_or_the_response(exception: Exception, seconds: float) -> None:
+def test_the_delay_is_read_from_the_attribute_or_the_response(exception: Exception, seconds: float) -> None:
     assert retry_after(exception) == seconds
 
 
 @pytest.mark.parametrize(
     "exception",
     [
-        Refused(),
-        Refused(retry_after=None),
-        Refused(retry_after="soon"),
-        Refused(retry_after=-1),
-        Refused(retry_after=math.inf),
-        Refused(retry_after=math.nan),
-        Refused(response=None),
-        Refused(response=Response()),
-        Refused(response=Response(Retry_After="soon")),
-        Refused(response=Response(Retry_After="-5")),
-        Refused(response=Response(Retry_After="Sat, 21 Nov 2026 07:28:30 GMT", Date="yesterday")),
+        RefusedError(),
+        RefusedError(retry_after=None),
+        RefusedError(retry_after="soon"),
+        RefusedError(retry_after=-1),
+        RefusedError(retry_after=math.inf),
+        RefusedError(retry_after=math.nan),
+        RefusedError(response=None),
+        RefusedError(response=Response()),
+        RefusedError(response=Response(Retry_After="soon")),
+        RefusedError(response=Response(Retry_After="-5")),
+        RefusedError(response=Response(Retry_After="Sat, 21 Nov 2026 07:28:30 GMT", Date="yesterday")),
     ],
 )
-def test_what_says_nothing_that_can_be_read_says_nothing(exception: Exception) -> None:
+def test_without_a_valid_delay_the_result_is_none(exception: Exception) -> None:
     assert retry_after(exception) is None
 
 
@@ -85,37 +85,39 @@ DATE = "Sun, 06 Nov 1994 08:49:07 GMT"
     ],
     ids=["RFC 5322", "RFC 850", "asctime", "asctime, two digits", "an offset"],
 )
-def test_dates_are_read_in_all_forms_of_http(date: str, seconds: float) -> None:
-    assert retry_after(Refused(response=Response(Retry_After=date, Date=DATE))) == seconds
-    assert retry_after(Refused(response=Response(Retry_After="Sun Nov  6 08:49:37 1994", Date=date))) is not None
+def test_all_date_formats_of_http_are_read(date: str, seconds: float) -> None:
+    assert retry_after(RefusedError(response=Response(Retry_After=date, Date=DATE))) == seconds
+    assert retry_after(RefusedError(response=Response(Retry_After="Sun Nov  6 08:49:37 1994", Date=date))) is not None
 
 
 @pytest.mark.parametrize("years", [-49, -1, 1, 49])
-def test_a_year_of_two_digits_is_at_most_50_years_in_the_future(years: int) -> None:
+def test_a_two_digit_year_is_at_most_50_years_in_the_future(years: int) -> None:
     """RFC 9110, section 5.6.7."""
     year = datetime.now(UTC).year + years
     date = f"Monday, 01-Jan-{year % 100:02d} 00:00:00 GMT"
     long_ago = format_datetime(datetime(1800, 1, 1, tzinfo=UTC), usegmt=True)
-    seconds = retry_after(Refused(response=Response(Retry_After=date, Date=long_ago)))
+    seconds = retry_after(RefusedError(response=Response(Retry_After=date, Date=long_ago)))
     assert seconds == (datetime(year, 1, 1, tzinfo=UTC) - datetime(1800, 1, 1, tzinfo=UTC)) / timedelta(seconds=1)
 
 
 @pytest.mark.parametrize(
     "exception",
     [
-        Refused(headers={"Retry-After": "7"}),
-        Refused(response={"ResponseMetadata": {"HTTPHeaders": {"retry-after": "7"}}}),
-        Refused(retry_after="soon", response=Response(Retry_After="7")),
-        Refused(retry_after=Decimal(7)),
-        ExceptionGroup("", [Refused(retry_after=7), ExceptionGroup("", [Refused(retry_after=3), ValueError()])]),
+        RefusedError(headers={"Retry-After": "7"}),
+        RefusedError(response={"ResponseMetadata": {"HTTPHeaders": {"retry-after": "7"}}}),
+        RefusedError(retry_after="soon", response=Response(Retry_After="7")),
+        RefusedError(retry_after=Decimal(7)),
+        ExceptionGroup(
+            "", [RefusedError(retry_after=7), ExceptionGroup("", [RefusedError(retry_after=3), ValueError()])]
+        ),
     ],
-    ids=["aiohttp", "botocore", "the header if the attribute is bad", "a Decimal", "the longest wait of a group"],
+    ids=["aiohttp", "botocore", "the header if the attribute is bad", "a Decimal", "the longest delay of a group"],
 )
-def test_it_is_also_read_from(exception: Exception) -> None:
+def test_the_exceptions_of_other_libraries_are_read(exception: Exception) -> None:
     assert retry_after(exception) == 7.0
 
 
-def test_the_headers_of_urllib_are_read() -> None:
+def test_a_header_of_urllib_is_read() -> None:
     headers = Message()
     headers["Retry-After"] = "7"
     assert retry_after(urllib.error.HTTPError("http://service/", 503, "busy", headers, None)) == 7.0
@@ -154,7 +156,7 @@ class PropertyError(Exception):
     ),
 )
 def test_an_attribute_that_is_not_a_number_of_seconds_is_ignored(value: Any) -> None:
-    assert retry_after(Refused(retry_after=value)) is None
+    assert retry_after(RefusedError(retry_after=value)) is None
 
 
 @pytest.mark.parametrize(
@@ -181,10 +183,10 @@ def test_an_attribute_that_is_not_a_number_of_seconds_is_ignored(value: Any) -> 
     ],
     ids=lambda value: str(value)[:50] if isinstance(value, str) else type(value).__name__,
 )
-def test_a_header_that_is_not_of_rfc_9110_is_ignored(value: Any) -> None:
+def test_a_header_that_violates_rfc_9110_is_ignored(value: Any) -> None:
     response = Response(Date=DATE)
     response.headers["Retry-After"] = value
-    assert retry_after(Refused(response=response)) is None
+    assert retry_after(RefusedError(response=response)) is None
 
 
 @pytest.mark.parametrize(
@@ -193,7 +195,7 @@ def test_a_header_that_is_not_of_rfc_9110_is_ignored(value: Any) -> None:
 def test_headers_that_are_not_a_mapping_are_ignored(headers: Any) -> None:
     response = Response()
     response.headers = headers
-    assert retry_after(Refused(response=response)) is None
+    assert retry_after(RefusedError(response=response)) is None
 
 
 class OpaqueError(Exception):
@@ -202,12 +204,14 @@ class OpaqueError(Exception):
 
 
 @pytest.mark.parametrize("kind", [PropertyError, OpaqueError])
-def test_properties_that_raise_count_as_absent(kind: type[Exception]) -> None:
+def test_properties_that_raise_are_ignored(kind: type[Exception]) -> None:
     assert retry_after(kind()) is None
 
 
-@pytest.mark.parametrize("error", [Refused(retry_after=10**400), PropertyError("gone")], ids=["a number", "a property"])
-async def test_a_bad_retry_after_does_not_replace_the_services_own_error(error: Exception, autojump_clock: Any) -> None:
+@pytest.mark.parametrize(
+    "error", [RefusedError(retry_after=10**400), PropertyError("gone")], ids=["a number", "a property"]
+)
+async def test_an_invalid_retry_after_does_not_hide_the_services_error(error: Exception, autojump_clock: Any) -> None:
     calls = 0
 
     async def refuse(value: int) -> None:

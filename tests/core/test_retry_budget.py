@@ -1,4 +1,4 @@
-"""The retry budget: an account of calls, without a clock."""
+"""The account behind a retry budget."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trio_asyncio_io._core.retry_budget import BudgetAccount
 
 
 @given(st.lists(st.booleans()), st.floats(0, 2), st.integers(0, 5))
-def test_there_are_never_more_retries_than_the_reserve_and_the_ratio_of_the_calls(
+def test_retries_never_exceed_the_reserve_plus_the_ratio_of_the_calls(
     steps: list[bool], ratio: float, reserve: int
 ) -> None:
     account = BudgetAccount(RetryBudget(ratio, reserve))
@@ -27,38 +27,29 @@ def test_there_are_never_more_retries_than_the_reserve_and_the_ratio_of_the_call
         assert retries <= reserve + ratio * calls + 1e-9
 
 
-def test_what_is_not_used_is_not_saved_up_beyond_the_reserve() -> None:
-    account = BudgetAccount(RetryBudget(ratio=1.0, reserve=2))
-    for _ in range(100):
-        account.deposit()
-    assert [account.withdraw() for _ in range(4)] == [True, True, False, False]
-
-
 @pytest.mark.parametrize("reserve", [0, 0.5, 0.99, 1, 3])
 @pytest.mark.parametrize("ratio", [0.0, 0.1, 0.2, 0.7, 1.0, 1.5, 2.0])
-def test_when_all_calls_fail_the_reserve_and_the_whole_ratio_are_spent(ratio: float, reserve: float) -> None:
+def test_the_whole_reserve_and_ratio_are_spent_when_all_calls_fail(ratio: float, reserve: float) -> None:
     account = BudgetAccount(RetryBudget(ratio, reserve))
     retries = 0
     for _ in range(1_000):
         account.deposit()
         while account.withdraw():
             retries += 1
-    assert retries == pytest.approx(reserve + 1_000 * ratio, abs=1.0 + ratio)  # what a full account gets is lost
+    assert retries == pytest.approx(reserve + 1_000 * ratio, abs=1.0 + ratio)  # a deposit into a full account is lost
 
 
 @pytest.mark.parametrize(
     ("ratio", "reserve", "saved"), [(0.2, 0, 1), (1.0, 0, 1), (1.0, 1, 1), (2.5, 0, 3), (0.9, 5, 5)]
 )
-def test_in_a_long_time_without_failures_no_more_than_the_reserve_or_one_calls_share_is_saved_up(
-    ratio: float, reserve: float, saved: int
-) -> None:
+def test_without_failures_the_balance_is_limited(ratio: float, reserve: float, saved: int) -> None:
     account = BudgetAccount(RetryBudget(ratio, reserve))
     for _ in range(1_000):
         account.deposit()
     assert [account.withdraw() for _ in range(saved + 1)] == [True] * saved + [False]
 
 
-def test_without_a_budget_there_is_always_enough() -> None:
+def test_retries_are_unlimited_without_a_budget() -> None:
     account = BudgetAccount(None)
     account.deposit()
     assert all(account.withdraw() for _ in range(1_000))
@@ -73,6 +64,6 @@ def test_without_a_budget_there_is_always_enough() -> None:
         ({"reserve": math.inf}, "reserve must be .* got inf"),
     ],
 )
-def test_what_is_out_of_its_range_is_named(arguments: dict[str, float], message: str) -> None:
+def test_an_invalid_argument_is_refused_with_its_name_and_value(arguments: dict[str, float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         RetryBudget(**arguments)

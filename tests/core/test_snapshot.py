@@ -1,4 +1,4 @@
-"""The snapshot, as plain data: what pickles, and what is refused and why."""
+"""Pickling of snapshots, and the refusal of invalid ones."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ SNAPSHOT = Snapshot(
 )
 
 
-def test_a_snapshot_pickles_and_is_equal_to_its_copy() -> None:
+def test_an_unpickled_snapshot_equals_the_original() -> None:
     assert pickle.loads(pickle.dumps(SNAPSHOT)) == SNAPSHOT
 
 
-def test_a_snapshot_carries_its_version_and_knows_its_length() -> None:
+def test_a_snapshot_has_a_version_and_a_length() -> None:
     assert SNAPSHOT.version == VERSION == 1
     assert len(SNAPSHOT) == 3
 
 
 @pytest.mark.parametrize("good", [SNAPSHOT, Snapshot(), replace(SNAPSHOT, elements=list(SNAPSHOT.elements))])
-def test_there_is_no_problem_with_a_good_snapshot(good: Snapshot) -> None:
+def test_a_valid_snapshot_has_no_problem(good: Snapshot) -> None:
     assert problem_of(good) is None
 
 
@@ -43,7 +43,7 @@ PICKLED = (
 )
 
 
-def test_a_snapshot_of_the_first_release_still_loads() -> None:
+def test_a_snapshot_pickled_by_the_first_release_loads() -> None:
     elements = (
         SnapshotElement(3, StreamRecord("a", 1), ["A"]),
         SnapshotElement(4, Watermark(1)),
@@ -70,7 +70,7 @@ BAD: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("bad", "why"), BAD, ids=[why for _, why in BAD])
-def test_a_bad_snapshot_is_refused_with_the_reason_before_anything_runs(bad: Any, why: str) -> None:
+def test_an_invalid_snapshot_is_refused_with_the_reason_before_anything_runs(bad: Any, why: str) -> None:
     async def never(value: str) -> str:
         raise AssertionError
 

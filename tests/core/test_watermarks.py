@@ -1,4 +1,4 @@
-"""Watermarks made of timestamps, as plain iteration."""
+"""Watermarks assigned from timestamps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trio_asyncio_io import StreamRecord, Watermark, assign_watermarks, unordere
 
 
 def assign(timestamps: Any, bound: Any) -> list[Any]:
-    """The timestamps as themselves and the watermarks as ("W", timestamp)."""
+    """Assign watermarks; return timestamps as they are, and watermarks as ("W", timestamp)."""
     elements = assign_watermarks(timestamps, timestamp=lambda value: value, max_out_of_orderness=bound)
     return [("W", each.timestamp) if isinstance(each, Watermark) else each.value for each in elements]
 
@@ -25,31 +25,26 @@ def test_a_value_becomes_a_record_with_its_timestamp() -> None:
     assert first == StreamRecord("abc", 3)
 
 
-def test_a_watermark_follows_when_time_has_come_another_bound_further() -> None:
+def test_a_watermark_follows_whenever_time_has_advanced_by_the_bound() -> None:
     assert assign([10, 11, 12, 13, 14], 2) == [10, ("W", 8), 11, 12, ("W", 10), 13, 14, ("W", 12)]
 
 
-def test_with_no_bound_a_watermark_follows_whenever_time_has_moved() -> None:
+def test_with_a_bound_of_zero_a_watermark_follows_whenever_time_has_advanced() -> None:
     assert assign([1, 1, 2, 1, 3], 0) == [1, ("W", 1), 1, 2, ("W", 2), 1, 3, ("W", 3)]
 
 
-def test_the_end_of_the_source_brings_the_last_watermark_once() -> None:
+def test_the_last_watermark_is_emitted_once_at_the_end_of_the_source() -> None:
     assert assign([10, 11], 2) == [10, ("W", 8), 11, ("W", 9)]
     assert assign([10, 12], 2) == [10, ("W", 8), 12, ("W", 10)]
 
 
-def test_a_late_record_is_passed_on_and_moves_nothing() -> None:
+def test_a_late_record_is_passed_on_and_causes_no_watermark() -> None:
     assert assign([10, 3, 10], 2) == [10, ("W", 8), 3, 10]
 
 
-def test_records_without_a_timestamp_are_passed_on_and_move_nothing() -> None:
-    assert assign([None, 5, None], 1) == [None, 5, ("W", 4), None]
-    assert assign([None], 1) == [None]
-
-
-@pytest.mark.parametrize("null", [math.nan, Decimal("NaN")], ids=repr)
+@pytest.mark.parametrize("null", [None, math.nan, Decimal("NaN")], ids=repr)
 @pytest.mark.parametrize("bound", [0, 1])
-def test_a_null_timestamp_is_none_for_watermarks_wherever_it_stands(null: Any, bound: int) -> None:
+def test_a_null_timestamp_causes_no_watermark_at_any_position(null: Any, bound: int) -> None:
     values = [1, 2, 3]
     expected = [each for each in assign(values, bound) if isinstance(each, tuple)]
     for position in range(4):
@@ -63,10 +58,10 @@ def test_an_empty_source_has_no_watermark() -> None:
     assert assign([], 1) == []
 
 
-def test_watermarks_only_rise() -> None:
+def test_watermarks_are_strictly_increasing() -> None:
     out = assign([5, 1, 9, 2, 8, 30, 29, 31, 31, 0], 3)
-    walls = [each[1] for each in out if isinstance(each, tuple)]
-    assert walls == sorted(set(walls))
+    watermarks = [each[1] for each in out if isinstance(each, tuple)]
+    assert watermarks == sorted(set(watermarks))
 
 
 @pytest.mark.parametrize("bound", [-1, -0.5, timedelta(seconds=-1), math.nan])
@@ -83,12 +78,12 @@ def test_a_negative_bound_is_refused(bound: Any) -> None:
         (1.5, 0.25),
     ],
 )
-def test_a_timestamp_is_anything_that_a_bound_can_be_subtracted_from(start: Any, step: Any) -> None:
+def test_any_type_that_supports_subtraction_is_a_timestamp(start: Any, step: Any) -> None:
     assert assign([start, start + step], step) == [start, ("W", start - step), start + step, ("W", start)]
 
 
-def test_a_bound_needs_no_constructor_without_arguments() -> None:
-    """As a pandas `Timedelta` has none."""
+def test_a_bound_whose_type_needs_arguments_is_accepted() -> None:
+    """Such as a pandas `Timedelta`."""
 
     class Span(timedelta):
         def __new__(cls, *, days: int) -> Self:
@@ -103,7 +98,7 @@ def test_the_source_is_read_lazily() -> None:
     assert [type(each) for each in islice(elements, 3)] == [StreamRecord, Watermark, StreamRecord]
 
 
-async def test_an_async_source_gives_an_async_iterator_of_the_same() -> None:
+async def test_an_async_source_has_the_same_elements() -> None:
     async def source() -> AsyncIterator[int]:
         for value in (10, 11, 12, 13):
             yield value
@@ -114,7 +109,7 @@ async def test_an_async_source_gives_an_async_iterator_of_the_same() -> None:
     )
 
 
-async def test_the_operator_takes_them_and_crosses_none() -> None:
+async def test_the_operator_emits_no_record_across_an_assigned_watermark() -> None:
     async def upper(value: str) -> str:
         return value.upper()
 

@@ -1,4 +1,4 @@
-"""The progress: one line that changes in a terminal, few lines in a file, and nothing between you and the results."""
+"""The progress line: updated in place in a terminal, appended to a log, and harmless to the results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import trio
 from rich.console import Console
 from trio.testing import MockClock
 
-from tests.interrupting import Lines, default_sigint
+from tests.interrupting import LineCounter, default_sigint
 from trio_asyncio_io import AsyncWaitOperator, FixedDelay, Statistics, StreamRecord, Watermark, ordered_wait
 from trio_asyncio_io.progress import progress, summary
 from trio_asyncio_io.testing import Scripted, Step, fails_first
@@ -37,7 +37,7 @@ def written(console: Console) -> str:
 
 
 def frames(console: Console) -> list[str]:
-    """The lines that stood in a terminal one after the other, each once."""
+    """The successive lines of a terminal, without repetitions."""
     found: list[str] = []
     for part in re.split(r"\r|\n", CONTROL.sub("", written(console))):
         line = part.rstrip(" ━╸╺")
@@ -52,12 +52,12 @@ async def shown(console: Console, operator: Any, **options: Any) -> list[Any]:
             return [row async for row in rows]
 
 
-async def test_the_results_come_through_as_they_are(wait: Any, autojump_clock: MockClock) -> None:
+async def test_results_pass_through_unchanged(async_wait: Any, autojump_clock: MockClock) -> None:
     elements = [StreamRecord("a", 1), Watermark(1), StreamRecord("b", 2)]
-    assert await shown(log(), wait(elements, Scripted(default=Step(1.0)), timeout=5.0)) == elements
+    assert await shown(log(), async_wait(elements, Scripted(default=Step(1.0)), timeout=5.0)) == elements
 
 
-async def test_in_a_terminal_one_line_follows_the_numbers(autojump_clock: MockClock) -> None:
+async def test_a_terminal_shows_one_line_with_the_current_numbers(autojump_clock: MockClock) -> None:
     console = terminal()
     function = Scripted({1: fails_first(1, OSError("busy"), then=Step(0.2))}, default=Step(0.4))
     await shown(
@@ -74,7 +74,7 @@ async def test_in_a_terminal_one_line_follows_the_numbers(autojump_clock: MockCl
     ]
 
 
-async def test_behind_a_straggler_the_line_still_moves(autojump_clock: MockClock) -> None:
+async def test_the_line_is_updated_while_the_consumer_waits_for_a_straggler(autojump_clock: MockClock) -> None:
     console = terminal()
     await shown(console, ordered_wait(range(3), Scripted({0: Step(0.9)}, default=Step(0.3)), timeout=5.0, capacity=2))
     assert frames(console) == [
@@ -84,7 +84,7 @@ async def test_behind_a_straggler_the_line_still_moves(autojump_clock: MockClock
     ]
 
 
-async def test_the_line_changes_although_there_is_always_an_output_ready(autojump_clock: MockClock) -> None:
+async def test_the_line_is_updated_while_outputs_are_always_available(autojump_clock: MockClock) -> None:
     console = terminal()
     async with ordered_wait(range(4), Scripted(), timeout=5.0) as results:
         with progress(results, console=console) as rows:
@@ -96,41 +96,41 @@ async def test_the_line_changes_although_there_is_always_an_output_ready(autojum
     ]
 
 
-async def test_the_line_changes_at_most_four_times_a_second(wait: Any, autojump_clock: MockClock) -> None:
+async def test_the_line_is_updated_at_most_four_times_a_second(async_wait: Any, autojump_clock: MockClock) -> None:
     console = terminal()
-    await shown(console, wait(range(1000), Scripted(default=Step(0.01)), timeout=5.0, capacity=1))
+    await shown(console, async_wait(range(1000), Scripted(default=Step(0.01)), timeout=5.0, capacity=1))
     changes = written(console).count(" running")
-    assert 38 <= changes <= 41  # in 10 seconds; the last one is drawn once more when it is taken away
+    assert 38 <= changes <= 41  # in 10 seconds; the last one is drawn again when it is erased
 
 
-async def test_beside_the_line_there_is_a_bar_where_there_is_room(autojump_clock: MockClock) -> None:
+async def test_a_wide_terminal_shows_a_bar(autojump_clock: MockClock) -> None:
     wide, narrow, endless = terminal(), terminal(72), terminal()
     for console, total in ((wide, 2), (narrow, 2), (endless, None)):
         await shown(console, ordered_wait("ab", Scripted(default=Step(0.3)), timeout=5.0, capacity=1), total=total)
     assert ["━" in written(console) for console in (wide, narrow, endless)] == [True, False, False]
 
 
-async def test_in_a_narrow_terminal_nothing_is_lost(autojump_clock: MockClock) -> None:
+async def test_a_narrow_terminal_shows_all_numbers(autojump_clock: MockClock) -> None:
     console = terminal(40)
     await shown(console, ordered_wait("ab", Scripted(default=Step(0.3)), timeout=5.0, capacity=1), total=2)
     line = "0 outputs  0% of 2  0.0/s  0:00  eta -:--  1 running  2 buffered"
     assert " ".join(line.split()) in " ".join(CONTROL.sub("", written(console)).split())
 
 
-async def test_the_terminal_is_as_it_was(wait: Any, autojump_clock: MockClock) -> None:
+async def test_the_terminal_is_restored(async_wait: Any, autojump_clock: MockClock) -> None:
     console = terminal()
     streams = sys.stdout, sys.stderr
-    await shown(console, wait("ab", Scripted(default=Step(0.3)), timeout=5.0))
+    await shown(console, async_wait("ab", Scripted(default=Step(0.3)), timeout=5.0))
     assert (sys.stdout, sys.stderr) == streams
     assert written(console).startswith(HIDE)
     assert written(console).count(HIDE) == written(console).count(SHOW) == 1
-    # The line has been erased, and the summary stands in its place
+    # The line has been erased, and the summary replaces it
     assert written(console).rpartition(ERASE)[2].count("\n") == 1
 
 
-async def test_the_terminal_is_as_it_was_after_leaving_early(wait: Any, autojump_clock: MockClock) -> None:
+async def test_the_terminal_is_restored_after_leaving_early(async_wait: Any, autojump_clock: MockClock) -> None:
     console = terminal()
-    async with wait("abc", Scripted(default=Step(0.3)), timeout=5.0, capacity=1) as results:
+    async with async_wait("abc", Scripted(default=Step(0.3)), timeout=5.0, capacity=1) as results:
         with progress(results, console=console) as rows:
             async for _ in rows:
                 break
@@ -139,24 +139,26 @@ async def test_the_terminal_is_as_it_was_after_leaving_early(wait: Any, autojump
 
 
 @pytest.mark.parametrize("console_of", [terminal, log])
-async def test_an_elements_exception_comes_out_as_itself(wait: Any, autojump_clock: MockClock, console_of: Any) -> None:
+async def test_an_exception_of_an_element_is_raised_unchanged(
+    async_wait: Any, autojump_clock: MockClock, console_of: Any
+) -> None:
     console = console_of()
     error = ZeroDivisionError("no")
     with pytest.raises(ZeroDivisionError) as caught:
-        await shown(console, wait("ab", Scripted({"b": Step(1.0, error=error)}, default=Step(0.5)), timeout=5.0))
+        await shown(console, async_wait("ab", Scripted({"b": Step(1.0, error=error)}, default=Step(0.5)), timeout=5.0))
     assert caught.value is error
     assert frames(console)[-1] == "1 output in 1.0 s (1.0/s), 0 retried, 1 failed, 0 timed out"
     assert written(console).count(SHOW) == (console_of is terminal)
 
 
 @pytest.mark.parametrize("console_of", [terminal, log])
-async def test_an_exception_of_the_body_comes_out_as_itself(
-    wait: Any, autojump_clock: MockClock, console_of: Any
+async def test_an_exception_of_the_body_is_raised_unchanged(
+    async_wait: Any, autojump_clock: MockClock, console_of: Any
 ) -> None:
     console = console_of()
 
     async def body() -> None:
-        async with wait("ab", Scripted(default=Step(0.5)), timeout=5.0) as results:
+        async with async_wait("ab", Scripted(default=Step(0.5)), timeout=5.0) as results:
             with progress(results, console=console) as rows:
                 async for _ in rows:
                     raise KeyError("mine")
@@ -167,17 +169,19 @@ async def test_an_exception_of_the_body_comes_out_as_itself(
 
 
 @pytest.mark.parametrize("seconds", [0.1, 1.0])
-async def test_cancellation_passes_through(wait: Any, autojump_clock: MockClock, seconds: float) -> None:
+async def test_cancellation_passes_through(async_wait: Any, autojump_clock: MockClock, seconds: float) -> None:
     console = terminal()
     with trio.move_on_after(seconds) as scope:
-        await shown(console, wait("ab", Scripted(default=Step(math.inf)), timeout=math.inf))
+        await shown(console, async_wait("ab", Scripted(default=Step(math.inf)), timeout=math.inf))
     assert scope.cancelled_caught
     assert trio.current_time() == seconds
     assert frames(console)[-1] == f"0 outputs in {seconds} s (0.0/s), 0 retried, 0 failed, 0 timed out"
 
 
-async def test_cancellation_is_seen_although_there_is_an_output_ready(wait: Any, autojump_clock: MockClock) -> None:
-    async with wait("ab", Scripted(), timeout=5.0) as results:
+async def test_cancellation_is_delivered_while_an_output_is_available(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
+    async with async_wait("ab", Scripted(), timeout=5.0) as results:
         await trio.sleep(1.0)
         with progress(results, console=log()) as rows, trio.CancelScope() as scope:
             scope.cancel()
@@ -186,9 +190,9 @@ async def test_cancellation_is_seen_although_there_is_an_output_ready(wait: Any,
         assert results.statistics().buffered == 2
 
 
-async def test_a_new_line_never_costs_an_output(wait: Any, autojump_clock: MockClock) -> None:
+async def test_an_update_never_loses_an_output(async_wait: Any, autojump_clock: MockClock) -> None:
     console = terminal()
-    rows = await shown(console, wait(range(400), Scripted(default=Step(0.25)), timeout=5.0, capacity=3))
+    rows = await shown(console, async_wait(range(400), Scripted(default=Step(0.25)), timeout=5.0, capacity=3))
     assert sorted(rows) == list(range(400))
 
 
@@ -208,7 +212,7 @@ async def test_a_log_has_a_line_every_thirty_seconds_and_one_at_the_end(autojump
     )
 
 
-async def test_a_log_stays_one_although_colours_are_forced(
+async def test_force_color_does_not_turn_a_log_into_a_terminal(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
@@ -216,7 +220,7 @@ async def test_a_log_stays_one_although_colours_are_forced(
     assert capsys.readouterr() == ("", "2 outputs in 2.0 s (1.0/s), 0 retried, 0 failed, 0 timed out\n")
 
 
-async def test_what_is_printed_to_a_file_stays_there(
+async def test_output_redirected_to_a_file_still_goes_there(
     autojump_clock: MockClock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     console = terminal()
@@ -228,7 +232,7 @@ async def test_what_is_printed_to_a_file_stays_there(
     assert "a\n" not in written(console)
 
 
-async def test_it_works_for_an_operator_that_is_pushed(autojump_clock: MockClock) -> None:
+async def test_progress_accepts_the_output_of_an_operator(autojump_clock: MockClock) -> None:
     console = log()
     async with AsyncWaitOperator(Scripted(default=Step(2.0)), timeout=5.0) as operator:
         await operator.put("a")
@@ -238,17 +242,17 @@ async def test_it_works_for_an_operator_that_is_pushed(autojump_clock: MockClock
     assert written(console) == "1 output in 2.0 s (0.5/s), 0 retried, 0 failed, 0 timed out\n"
 
 
-async def test_dead_letters_are_left_to_whoever_reads_them(wait: Any, autojump_clock: MockClock) -> None:
+async def test_progress_does_not_receive_dead_letters(async_wait: Any, autojump_clock: MockClock) -> None:
     console = log()
     function = Scripted({"a": Step(1.0, error=OSError)}, default=Step(2.0))
-    async with wait("ab", function, timeout=5.0, on_error="dead_letter") as results:
+    async with async_wait("ab", function, timeout=5.0, on_error="dead_letter") as results:
         with progress(results, total=2, console=console) as rows:
             assert [row async for row in rows] == ["b"]
-        assert [letter.element async for letter in results.dead_letters] == ["a"]
+        assert [dead_letter.element async for dead_letter in results.dead_letters] == ["a"]
     assert written(console) == "1 output in 2.0 s (0.5/s), 0 retried, 1 failed, 0 timed out\n"
 
 
-async def test_a_source_without_elements_is_no_division_by_zero(autojump_clock: MockClock) -> None:
+async def test_the_line_of_an_empty_source_is_shown(autojump_clock: MockClock) -> None:
     console = log()
 
     async def nothing_for_a_minute() -> Any:
@@ -260,7 +264,7 @@ async def test_a_source_without_elements_is_no_division_by_zero(autojump_clock: 
     assert written(console).splitlines()[0] == ("0 outputs  100% of 0  0.0/s  0:30  eta -:--  0 running  0 buffered")
 
 
-async def test_it_must_be_entered(autojump_clock: MockClock) -> None:
+async def test_iterating_before_entering_is_refused(autojump_clock: MockClock) -> None:
     async with ordered_wait("ab", Scripted(), timeout=5.0) as results:
         rows = progress(results, console=log())
         with pytest.raises(RuntimeError, match="enter it first"):
@@ -284,19 +288,19 @@ def test_a_negative_total_is_refused() -> None:
         ),
     ],
 )
-def test_the_summary_is_a_sentence(statistics: Statistics, seconds: float, line: str) -> None:
+def test_the_summary_is_one_line(statistics: Statistics, seconds: float, line: str) -> None:
     assert summary(statistics, seconds) == line
 
 
-async def test_without_a_standard_error_the_results_come_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a daemon, or under pythonw."""
+async def test_results_pass_through_without_a_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a daemon or under pythonw."""
     monkeypatch.setattr(sys, "stderr", None)
     async with ordered_wait(range(3), Scripted(), timeout=5.0) as results:
         with progress(results) as rows:
             assert [row async for row in rows] == [0, 1, 2]
 
 
-async def test_a_total_that_was_too_small_is_no_longer_shown(autojump_clock: MockClock) -> None:
+async def test_a_total_that_is_too_small_is_ignored(autojump_clock: MockClock) -> None:
     console = terminal()
     await shown(console, ordered_wait(range(5), Scripted(default=Step(20.0)), capacity=1, timeout=50.0), total=2)
     lines = frames(console)
@@ -306,11 +310,11 @@ async def test_a_total_that_was_too_small_is_no_longer_shown(autojump_clock: Moc
 
 
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
-def test_no_interrupt_loses_an_output_that_the_operator_counts_as_received() -> None:
-    def run(strike_at: int) -> tuple[list[int], list[Any], Lines]:
+def test_no_interrupt_loses_a_received_output() -> None:
+    def run(interrupt_at: int) -> tuple[list[int], list[Any], LineCounter]:
         operator = AsyncWaitOperator(Scripted[int](), source=iter(range(6)), timeout=5.0, capacity=2)
         out: list[int] = []
-        lines = Lines(strike_at)
+        lines = LineCounter(interrupt_at)
 
         async def main() -> None:
             async with operator:
@@ -323,11 +327,11 @@ def test_no_interrupt_loses_an_output_that_the_operator_counts_as_received() -> 
             try:
                 trio.run(main)
             except KeyboardInterrupt:
-                assert strike_at
+                assert interrupt_at
         return out, [each.element for each in operator.snapshot().elements], lines
 
     _, _, lines = run(0)
-    for strike_at in range(1, lines.count, 5):
-        out, held, _ = run(strike_at)
-        assert out + held == list(range(len(out) + len(held))), strike_at
+    for interrupt_at in range(1, lines.count, 5):
+        out, held, _ = run(interrupt_at)
+        assert out + held == list(range(len(out) + len(held))), interrupt_at
     gc.collect()

@@ -1,4 +1,4 @@
-"""Transient errors: which failures are worth another attempt."""
+"""`transient`: errors that a retry may avoid."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from trio_asyncio_io import AttemptTimeoutError, ElementTimeoutError, FixedDelay
 REQUEST = httpx.Request("GET", "http://service/")
 
 
-class Refused(Exception):  # noqa: N818 - short
+class RefusedError(Exception):
     def __init__(self, **attributes: Any) -> None:
         super().__init__("refused")
         vars(self).update(attributes)
@@ -40,7 +40,7 @@ def caused(error: Exception, cause: BaseException) -> Exception:
 
 
 def of_package(package: str, *names: str) -> Exception:
-    """An exception of a class by the last of these names, derived from the others, as the package defines it."""
+    """An exception with the class hierarchy of the named package; the last name is its class."""
     kind: type[Exception] = Exception
     for name in names:
         kind = type(name, (kind,), {"__module__": f"{package}.exceptions"})
@@ -99,8 +99,8 @@ def test_connection_errors_are_transient(error: Exception) -> None:
     assert transient(error)
 
 
-async def test_an_address_to_which_trio_cannot_connect_is_transient() -> None:
-    with socket.socket() as unused:  # bound and not listening
+async def test_an_address_that_refuses_connections_is_transient() -> None:
+    with socket.socket() as unused:  # bound but not listening
         unused.bind(("127.0.0.1", 0))
         with pytest.raises(OSError, match="all attempts to connect") as caught:
             await trio.open_tcp_stream("127.0.0.1", unused.getsockname()[1])
@@ -132,18 +132,18 @@ def test_other_statuses_are_not_transient(status: int) -> None:
     ],
     ids=["httpx", "response.status", "botocore", "openai", "aiohttp", "urllib", "a text as code", "no response"],
 )
-def test_a_status_is_read_wherever_the_libraries_put_it(attributes: Any, status: int) -> None:
-    assert transient(Refused(**attributes(status)))
-    assert not transient(Refused(**attributes(404)))
+def test_the_status_is_read_from_the_exceptions_of_all_libraries(attributes: Any, status: int) -> None:
+    assert transient(RefusedError(**attributes(status)))
+    assert not transient(RefusedError(**attributes(404)))
 
 
-def test_the_status_of_urllib_decides_although_its_error_is_an_oserror() -> None:
+def test_the_status_of_a_urllib_error_decides_although_it_is_an_oserror() -> None:
     codes = [404, 503]
     errors = [urllib.error.HTTPError("http://service/", code, "refused", Message(), None) for code in codes]
     assert [transient(error) for error in errors] == [False, True]
 
 
-def test_a_refusal_is_not_transient_even_as_a_connection_error() -> None:
+def test_a_status_of_4xx_is_not_transient_even_as_a_connection_error() -> None:
     class RefusedConnectionError(ConnectionError):
         status = 401
 
@@ -151,9 +151,9 @@ def test_a_refusal_is_not_transient_even_as_a_connection_error() -> None:
 
 
 @pytest.mark.parametrize("seconds", [0, 0.0, 2.5, "3"])
-def test_an_error_that_carries_retry_after_is_transient(seconds: Any) -> None:
-    assert transient(Refused(retry_after=seconds))
-    assert not transient(Refused(retry_after=None))
+def test_an_error_with_retry_after_is_transient(seconds: Any) -> None:
+    assert transient(RefusedError(retry_after=seconds))
+    assert not transient(RefusedError(retry_after=None))
 
 
 @pytest.mark.parametrize(
@@ -180,9 +180,9 @@ def test_an_error_that_carries_retry_after_is_transient(seconds: Any) -> None:
         redis.exceptions.AuthenticationError("wrong password"),
         of_package("requests", "ConnectionError", "SSLError"),
         of_package("some_library", "ConnectionError"),
-        Refused(status=True),
-        Refused(status="503"),
-        Refused(code=1006),
+        RefusedError(status=True),
+        RefusedError(status="503"),
+        RefusedError(code=1006),
         trio.ClosedResourceError(),
         KeyboardInterrupt(),
     ],
@@ -200,7 +200,7 @@ def test_a_group_is_transient_if_all_its_exceptions_are() -> None:
 
 
 class HostileError(ConnectionError):
-    """Each of its properties raises; as an exception it is transient."""
+    """Its properties raise; its type is transient."""
 
     @property
     def response(self) -> Any:
@@ -231,21 +231,21 @@ def endless() -> OSError:
     return first
 
 
-def test_properties_that_raise_count_as_absent() -> None:
+def test_properties_that_raise_are_ignored() -> None:
     assert transient(HostileError())
 
 
 @pytest.mark.parametrize(
     "error", [HostileNumberError("x"), HostileTextError("x"), OSError([], "x"), endless()], ids=type
 )
-def test_it_never_raises(error: Exception) -> None:
+def test_transient_never_raises(error: Exception) -> None:
     assert not transient(error)
 
 
-def test_it_does_not_raise_even_if_every_attribute_does() -> None:
+def test_transient_does_not_raise_even_if_every_attribute_does() -> None:
     assert not transient(OpaqueError("x"))
 
 
-def test_it_pickles_as_part_of_a_strategy() -> None:
+def test_transient_pickles_as_part_of_a_strategy() -> None:
     strategy = FixedDelay(3, 0.5, retry_on=transient)
     assert pickle.loads(pickle.dumps(strategy)) == strategy

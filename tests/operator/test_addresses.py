@@ -1,4 +1,4 @@
-"""Public classes and functions pickle under the module that exports them."""
+"""Public classes and functions are pickled by the name of the module that exports them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_a_public_name_belongs_to_a_public_module(name: str) -> None:
     assert private == {}
 
 
-def test_a_pickle_names_no_private_module() -> None:
+def test_a_pickle_contains_no_private_module_name() -> None:
     snapshot = Snapshot((SnapshotElement(0, StreamRecord("Oslo", 1.0), ["sun"]),))
     opcodes = pickletools.genops(pickle.dumps(snapshot))
     assert not [argument for _, argument, _ in opcodes if isinstance(argument, str) and "._" in argument]

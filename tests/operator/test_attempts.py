@@ -1,4 +1,4 @@
-"""The attempts: their own timeout, what a service asks for, and what the budget allows, at exact instants."""
+"""Attempts: timeout, Retry-After, retry budget and flush, at exact instants."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.support import outputs
 from trio_asyncio_io import (
-    AsyncFunction,
     AttemptTimeoutError,
     DelayList,
     ElementTimeoutError,
     FixedDelay,
     RetryBudget,
-    keyed_wait,
     ordered_wait,
 )
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 
 
-class Busy(Exception):  # noqa: N818 - reads as what it is
-    """Says when to come again."""
+class BusyError(Exception):
+    """Requests a delay before the next call."""
 
     def __init__(self, retry_after: float | None) -> None:
         super().__init__("busy")
@@ -34,41 +33,42 @@ def spans(recorder: Recorder[Any, Any]) -> list[tuple[float, float | None]]:
     return [(call.started, call.ended) for call in recorder.calls]
 
 
-async def outputs(operator: Any) -> list[Any]:
-    async with operator as results:
-        return [result async for result in results]
-
-
-async def test_an_attempt_that_takes_too_long_is_cancelled_and_made_again(wait: Any, autojump_clock: MockClock) -> None:
-    """Whatever `retry_on` says: who gives attempts a timeout wants another one."""
+async def test_an_attempt_that_exceeds_its_timeout_is_cancelled_and_retried(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
+    """Even if `retry_on` does not match."""
     recorder = Recorder(Scripted({"a": [Step(math.inf), Step(math.inf), Step(0.5)]}))
     retry = FixedDelay(3, 1.0, retry_on=KeyError, attempt_timeout=2.0)
-    assert await outputs(wait("a", recorder, timeout=60.0, retry=retry)) == ["a"]
+    assert await outputs(async_wait("a", recorder, timeout=60.0, retry=retry)) == ["a"]
     assert spans(recorder) == [(0.0, 2.0), (3.0, 5.0), (6.0, 6.5)]
 
 
-async def test_the_last_attempts_timeout_is_the_elements_failure(wait: Any, autojump_clock: MockClock) -> None:
-    async with wait("a", Scripted(default=Step(9.0)), timeout=60.0, on_error="dead_letter", retry=late(1)) as results:
-        [letter] = [letter async for letter in results.dead_letters]
-    assert isinstance(letter.error, AttemptTimeoutError)
-    assert isinstance(letter.error, trio.TooSlowError)
-    assert str(letter.error) == "attempt 2 gave no result for 'a' within its attempt_timeout of 2 s"
-    assert letter.error.timeout == 2.0
+async def test_the_element_fails_with_the_timeout_of_its_last_attempt(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
+    async with async_wait(
+        "a", Scripted(default=Step(9.0)), timeout=60.0, on_error="dead_letter", retry=late(1)
+    ) as results:
+        [dead_letter] = [dead_letter async for dead_letter in results.dead_letters]
+    assert isinstance(dead_letter.error, AttemptTimeoutError)
+    assert isinstance(dead_letter.error, trio.TooSlowError)
+    assert str(dead_letter.error) == "attempt 2 gave no result for 'a' within its attempt_timeout of 2 s"
+    assert dead_letter.error.timeout == 2.0
     statistics = results.statistics()
     assert (statistics.failed, statistics.timed_out, statistics.retried) == (1, 0, 1)
 
 
 @pytest.mark.parametrize("outer_timeout", [math.inf, 20.0])
 @pytest.mark.parametrize(("retry_on", "calls"), [(ConnectionError, 1), (TimeoutError, 1), (AttemptTimeoutError, 3)])
-async def test_the_attempt_timeout_of_an_operator_inside_the_function_is_retried_only_if_retry_on_matches(
-    wait: Any, autojump_clock: MockClock, retry_on: Any, calls: int, outer_timeout: float
+async def test_an_attempt_timeout_raised_by_the_function_is_retried_only_if_retry_on_matches(
+    async_wait: Any, autojump_clock: MockClock, retry_on: Any, calls: int, outer_timeout: float
 ) -> None:
     async def enrich(value: str) -> list[str]:
         return await outputs(ordered_wait(value, Scripted(default=Step(math.inf)), timeout=60.0, retry=late(0)))
 
     recorder = Recorder(enrich)
     retry = FixedDelay(2, 1.0, retry_on=retry_on, attempt_timeout=outer_timeout)
-    assert await outputs(wait("a", recorder, timeout=60.0, retry=retry, on_error="skip")) == []
+    assert await outputs(async_wait("a", recorder, timeout=60.0, retry=retry, on_error="skip")) == []
     assert len(recorder.calls) == calls
 
 
@@ -76,65 +76,67 @@ def late(max_retries: int) -> FixedDelay:
     return FixedDelay(max_retries, 1.0, attempt_timeout=2.0)
 
 
-async def test_the_elements_deadline_ends_an_attempt_before_its_own(wait: Any, autojump_clock: MockClock) -> None:
+async def test_the_elements_deadline_ends_an_attempt_before_its_own_timeout(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
     recorder = Recorder(Scripted(default=Step(math.inf)))
     with pytest.raises(ElementTimeoutError):
-        await outputs(wait("a", recorder, timeout=4.0, retry=late(9)))
+        await outputs(async_wait("a", recorder, timeout=4.0, retry=late(9)))
     assert spans(recorder) == [(0.0, 2.0), (3.0, 4.0)]
 
 
-async def test_an_attempt_that_gives_its_result_while_it_is_cancelled_has_given_it(
-    wait: Any, autojump_clock: MockClock
+async def test_the_result_of_an_attempt_that_ignores_its_cancellation_counts(
+    async_wait: Any, autojump_clock: MockClock
 ) -> None:
-    async def stubborn(value: str) -> str:
+    async def ignore_cancellation(value: str) -> str:
         with trio.CancelScope(shield=True):
             await trio.sleep(3.0)
         return value.upper()
 
-    assert await outputs(wait("a", stubborn, timeout=60.0, retry=late(1))) == ["A"]
+    assert await outputs(async_wait("a", ignore_cancellation, timeout=60.0, retry=late(1))) == ["A"]
     assert trio.current_time() == 3.0
 
 
-async def test_the_waits_are_those_of_the_list(wait: Any, autojump_clock: MockClock) -> None:
+async def test_a_delay_list_sets_the_delays(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(error=ConnectionError)))
     with pytest.raises(ConnectionError):
-        await outputs(wait("a", recorder, timeout=60.0, retry=DelayList([1.0, 5.0, 0.0])))
+        await outputs(async_wait("a", recorder, timeout=60.0, retry=DelayList([1.0, 5.0, 0.0])))
     assert [call.started for call in recorder.calls] == [0.0, 1.0, 6.0, 6.0]
 
 
-@pytest.mark.parametrize(("asked", "instants"), [(7.0, [0.0, 7.0]), (0.5, [0.0, 2.0]), (None, [0.0, 2.0])])
-async def test_the_next_attempt_waits_for_the_longer_of_backoff_and_retry_after(
-    wait: Any, autojump_clock: MockClock, asked: float | None, instants: list[float]
+@pytest.mark.parametrize(("requested", "instants"), [(7.0, [0.0, 7.0]), (0.5, [0.0, 2.0]), (None, [0.0, 2.0])])
+async def test_the_next_attempt_starts_after_the_longer_of_backoff_and_retry_after(
+    async_wait: Any, autojump_clock: MockClock, requested: float | None, instants: list[float]
 ) -> None:
-    recorder = Recorder(Scripted({"a": fails_first(1, Busy(asked))}))
-    assert await outputs(wait("a", recorder, timeout=60.0, retry=FixedDelay(3, 2.0))) == ["a"]
+    recorder = Recorder(Scripted({"a": fails_first(1, BusyError(requested))}))
+    assert await outputs(async_wait("a", recorder, timeout=60.0, retry=FixedDelay(3, 2.0))) == ["a"]
     assert [call.started for call in recorder.calls] == instants
 
 
-async def test_retry_after_can_be_read_by_a_function_of_ones_own_or_not_at_all(
-    wait: Any, autojump_clock: MockClock
-) -> None:
+async def test_retry_after_takes_a_custom_function_or_none(async_wait: Any, autojump_clock: MockClock) -> None:
     for read, second in ((lambda _: 3.0, 3.0), (None, 1.0)):
         start = trio.current_time()
-        recorder = Recorder(Scripted({"a": fails_first(1, Busy(50.0))}))
-        await outputs(wait("a", recorder, timeout=60.0, retry=FixedDelay(1, 1.0, retry_after=read)))
+        recorder = Recorder(Scripted({"a": fails_first(1, BusyError(50.0))}))
+        await outputs(async_wait("a", recorder, timeout=60.0, retry=FixedDelay(1, 1.0, retry_after=read)))
         assert recorder.calls[1].started - start == second
 
 
-async def test_a_retry_after_beyond_the_deadline_ends_at_the_deadline(wait: Any, autojump_clock: MockClock) -> None:
-    function = Scripted(default=Step(error=Busy(3600.0)))
+async def test_a_retry_after_beyond_the_deadline_times_out_at_the_deadline(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
+    function = Scripted(default=Step(error=BusyError(3600.0)))
     with pytest.raises(ElementTimeoutError):
-        await outputs(wait("a", function, timeout=10.0, retry=FixedDelay(5, 0.0)))
+        await outputs(async_wait("a", function, timeout=10.0, retry=FixedDelay(5, 0.0)))
     assert trio.current_time() == 10.0
 
 
-async def test_what_a_nursery_in_the_function_raises_is_retried_by_the_types_in_it(
-    wait: Any, autojump_clock: MockClock
+async def test_a_group_raised_by_a_nursery_is_retried_if_its_exceptions_match(
+    async_wait: Any, autojump_clock: MockClock
 ) -> None:
-    """With the longest wait that one of the exceptions asks for."""
+    """After the longest delay that its exceptions request."""
 
     async def refuse(seconds: float) -> None:
-        raise Busy(seconds)
+        raise BusyError(seconds)
 
     async def enrich(value: str) -> None:
         async with trio.open_nursery() as nursery:
@@ -142,7 +144,9 @@ async def test_what_a_nursery_in_the_function_raises_is_retried_by_the_types_in_
             nursery.start_soon(refuse, 7.0)
 
     recorder = Recorder(enrich)
-    async with wait("a", recorder, timeout=60.0, retry=FixedDelay(1, 1.0, retry_on=Busy), on_error=kind_of) as results:
+    async with async_wait(
+        "a", recorder, timeout=60.0, retry=FixedDelay(1, 1.0, retry_on=BusyError), on_error=kind_of
+    ) as results:
         assert [result async for result in results] == ["ExceptionGroup"]
     assert [call.started for call in recorder.calls] == [0.0, 7.0]
 
@@ -152,45 +156,47 @@ async def kind_of(value: str, error: Exception) -> str:
 
 
 @pytest.mark.parametrize("name", ["retry_on", "retry_on_result", "retry_after"])
-async def test_what_a_predicate_raises_is_the_failure_of_its_element(
-    wait: Any, autojump_clock: MockClock, name: str
+async def test_an_element_fails_with_the_exception_of_its_predicate(
+    async_wait: Any, autojump_clock: MockClock, name: str
 ) -> None:
     def broken(_: Any) -> Any:
         raise ZeroDivisionError("broken")
 
-    step = Step() if name == "retry_on_result" else Step(error=Busy(1.0))
+    step = Step() if name == "retry_on_result" else Step(error=BusyError(1.0))
     retry = FixedDelay(3, 1.0, **{name: broken})  # type: ignore[arg-type]
-    async with wait(
+    async with async_wait(
         "ab", Scripted({"a": step}, default=Step(1.0)), timeout=60.0, retry=retry, on_error="dead_letter"
     ) as results:
         async for _ in results:
             pass
-        letters = {letter.element: letter async for letter in results.dead_letters}
-    assert (repr(letters["a"].error), letters["a"].attempts) == ("ZeroDivisionError('broken')", 1)
+        dead_letters = {dead_letter.element: dead_letter async for dead_letter in results.dead_letters}
+    assert (repr(dead_letters["a"].error), dead_letters["a"].attempts) == ("ZeroDivisionError('broken')", 1)
     if name != "retry_on_result":
-        assert isinstance(letters["a"].error.__context__, Busy)
+        assert isinstance(dead_letters["a"].error.__context__, BusyError)
 
 
-async def test_a_budget_bounds_the_retries_of_all_elements_together(wait: Any, autojump_clock: MockClock) -> None:
+async def test_a_budget_limits_the_retries_of_all_elements_together(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(1.0, error=OSError)))
     retry = FixedDelay(5, 0.0, budget=RetryBudget(ratio=0.1, reserve=3))
-    async with wait(range(100), recorder, timeout=60.0, capacity=10, retry=retry, on_error="dead_letter") as results:
-        letters = [letter async for letter in results.dead_letters]
+    async with async_wait(
+        range(100), recorder, timeout=60.0, capacity=10, retry=retry, on_error="dead_letter"
+    ) as results:
+        dead_letters = [dead_letter async for dead_letter in results.dead_letters]
     statistics = results.statistics()
     assert len(recorder.calls) - 100 == statistics.retried
     assert 3 <= statistics.retried <= 3 + 0.1 * 100
-    assert statistics.retries_denied == statistics.failed == len(letters) == 100
-    assert letters[0].error.__notes__ == ["it was not retried: the operator's retry budget is used up"]
+    assert statistics.retries_denied == statistics.failed == len(dead_letters) == 100
+    assert dead_letters[0].error.__notes__ == ["it was not retried: the operator's retry budget is used up"]
 
 
-async def test_when_the_budget_is_used_up_the_last_result_stands(wait: Any, autojump_clock: MockClock) -> None:
+async def test_when_the_budget_is_used_up_the_last_result_counts(async_wait: Any, autojump_clock: MockClock) -> None:
     retry = FixedDelay(9, 1.0, retry_on_result=lambda _: True, budget=RetryBudget(ratio=0.0, reserve=2))
     recorder = Recorder(Scripted())
-    assert await outputs(wait("a", recorder, timeout=60.0, retry=retry)) == ["a"]
+    assert await outputs(async_wait("a", recorder, timeout=60.0, retry=retry)) == ["a"]
     assert len(recorder.calls) == 3
 
 
-async def test_one_strategy_with_a_budget_serves_two_operators_that_do_not_share_it(autojump_clock: MockClock) -> None:
+async def test_two_operators_with_one_strategy_have_separate_budgets(autojump_clock: MockClock) -> None:
     retry = FixedDelay(1, 0.0, budget=RetryBudget(ratio=0.0, reserve=1))
     for _ in range(2):
         assert await outputs(ordered_wait("a", Scripted({"a": fails_first(1, OSError)}), timeout=1.0, retry=retry)) == [
@@ -198,77 +204,18 @@ async def test_one_strategy_with_a_budget_serves_two_operators_that_do_not_share
         ]
 
 
-class Waiting(AsyncFunction[str, str]):
-    """Gives all results at the flush, and says when that was."""
-
-    def __init__(self) -> None:
-        self.waiting = 0
-        self.flushed: list[tuple[float, int]] = []
-        self._go = trio.Event()
-
-    async def invoke(self, value: str) -> str:
-        self.waiting += 1
-        await self._go.wait()
-        self.waiting -= 1
-        return value
-
-    def flush(self) -> None:
-        self.flushed.append((trio.current_time(), self.waiting))
-        self._go.set()
-        self._go = trio.Event()
-
-
-async def test_a_function_is_told_when_nobody_else_will_come(wait: Any, autojump_clock: MockClock) -> None:
-    """All three wait when it is told, though the source had ended before the first one was called."""
-    function = Waiting()
-    assert sorted(await outputs(wait("abc", function, timeout=60.0))) == ["a", "b", "c"]
-    assert function.flushed == [(0.0, 3)]
-
-
-async def test_it_is_told_again_for_each_that_comes_later(autojump_clock: MockClock) -> None:
-    function = Waiting()
-    assert sorted(await outputs(keyed_wait("aba", function, key=str, timeout=60.0))) == ["a", "a", "b"]
-    assert function.flushed == [(0.0, 2), (0.0, 1)]
-
-
-async def test_it_is_not_told_while_more_may_come(push: Any, autojump_clock: MockClock) -> None:
-    function = Waiting()
-    async with push(function, timeout=60.0) as operator:
-        await operator.put("a")
-        await trio.sleep(10.0)
-        assert function.flushed == []
-        operator.end_input()
-        assert await operator.output.receive() == "a"
-    assert function.flushed == [(10.0, 1)]
-
-
-async def test_a_flush_that_raises_is_logged_and_harms_nobody(
-    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
-) -> None:
-    class Broken(AsyncFunction[str, str]):
-        async def invoke(self, value: str) -> str:
-            await trio.sleep(1.0)
-            return value
-
-        def flush(self) -> None:
-            raise RuntimeError("broken")
-
-    assert await outputs(ordered_wait("ab", Broken(), timeout=60.0)) == ["a", "b"]
-    assert "flush() of the function raised" in caplog.text
-
-
 @pytest.mark.parametrize("attempt", range(10))
-async def test_the_deadline_of_the_element_has_precedence_over_that_of_an_attempt(
-    wait: Any, autojump_clock: MockClock, attempt: int
+async def test_the_elements_deadline_takes_precedence_over_an_attempts(
+    async_wait: Any, autojump_clock: MockClock, attempt: int
 ) -> None:
-    """Trio runs what is due at one instant in random order, hence several attempts."""
+    """Repeated, because Trio runs the tasks that are due at one instant in random order."""
 
     async def late(value: str) -> str:
         return "late"
 
     recorder = Recorder(Scripted(default=Step(math.inf)))
     retry = FixedDelay(2, 0.0, attempt_timeout=1.0)
-    async with wait("abc", recorder, timeout=3.0, retry=retry, on_timeout=late) as results:
+    async with async_wait("abc", recorder, timeout=3.0, retry=retry, on_timeout=late) as results:
         assert [result async for result in results] == ["late"] * 3
     assert trio.current_time() == 3.0
     assert len(recorder.calls) == 9
@@ -277,11 +224,11 @@ async def test_the_deadline_of_the_element_has_precedence_over_that_of_an_attemp
 
 
 @pytest.mark.parametrize("attempt", range(10))
-async def test_no_attempt_starts_at_the_deadline_of_the_element(
-    wait: Any, autojump_clock: MockClock, attempt: int
+async def test_no_attempt_starts_at_the_elements_deadline(
+    async_wait: Any, autojump_clock: MockClock, attempt: int
 ) -> None:
     recorder = Recorder(Scripted(default=Step(error=OSError)))
-    async with wait("abc", recorder, timeout=3.0, retry=FixedDelay(9, 1.0), on_error="skip") as results:
+    async with async_wait("abc", recorder, timeout=3.0, retry=FixedDelay(9, 1.0), on_error="skip") as results:
         assert [result async for result in results] == []
     assert len(recorder.calls) == 9
     assert results.statistics().timed_out == 3

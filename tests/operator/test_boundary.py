@@ -1,4 +1,4 @@
-"""Ctrl-C: it never strikes between two steps of the operator, and it always reaches the user's code."""
+"""Ctrl-C never interrupts the operator between two steps, and always reaches the user's code."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import trio
 
-from tests.interrupting import Lines, Striker, default_sigint
-from tests.naming import told
+from tests.interrupting import Interrupter, LineCounter, default_sigint
+from tests.support import stable_id
 from trio_asyncio_io import AsyncFunction, AsyncWaitOperator, FixedDelay, Observer
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 
@@ -38,7 +38,7 @@ def expected(variant: str) -> list[int]:
 def _default_sigint() -> Iterator[None]:
     with default_sigint():
         yield
-        gc.collect()  # what was dropped warns here, and not in the next test
+        gc.collect()  # a dropped coroutine warns here and not in the next test
 
 
 def operator_of(mode: str, variant: str, **options: Any) -> AsyncWaitOperator[int, int]:
@@ -50,7 +50,7 @@ def operator_of(mode: str, variant: str, **options: Any) -> AsyncWaitOperator[in
 
 
 async def outputs_of(operator: AsyncWaitOperator[int, int], out: list[int], elements: Iterator[int] | None) -> None:
-    """Receive everything; the elements that were not given as a source are put."""
+    """Receive all outputs; put the elements if the operator has no source."""
 
     async def put_all() -> None:
         for element in elements or ():
@@ -64,10 +64,12 @@ async def outputs_of(operator: AsyncWaitOperator[int, int], out: list[int], elem
             out.append(output)  # noqa: PERF401 - what was received before the interrupt counts
 
 
-def interrupted_run(strike_at: int, operator: AsyncWaitOperator[int, int], elements: Any = None) -> tuple[Any, Lines]:
-    """What a run received that SIGINT ended, and the lines that it ran."""
+def interrupted_run(
+    interrupt_at: int, operator: AsyncWaitOperator[int, int], elements: Any = None
+) -> tuple[Any, LineCounter]:
+    """The outputs of a run that SIGINT ended, and its line counter."""
     out: list[int] = []
-    lines = Lines(strike_at)
+    lines = LineCounter(interrupt_at)
 
     async def main() -> None:
         with lines.traced():
@@ -76,12 +78,12 @@ def interrupted_run(strike_at: int, operator: AsyncWaitOperator[int, int], eleme
     try:
         trio.run(main)
     except* KeyboardInterrupt:
-        assert strike_at
+        assert interrupt_at
     return out, lines
 
 
 class Source:
-    """Iterators over the same elements. Nothing interrupts them: what they have given is gone from them."""
+    """Iterators that share their elements. They are never interrupted, so a returned element is gone."""
 
     def __init__(self, is_async: bool) -> None:
         self.left = iter(ELEMENTS)
@@ -106,128 +108,132 @@ class _AsyncIterator:
 
 
 @pytest.mark.parametrize(
-    ("variant", "is_async"), [*((variant, False) for variant in OPTIONS), ("plain", True)], ids=told
+    ("variant", "is_async"), [*((variant, False) for variant in OPTIONS), ("plain", True)], ids=stable_id
 )
-def test_no_interrupt_loses_or_doubles_an_element(mode: str, variant: str, is_async: bool) -> None:
+def test_no_interrupt_loses_or_duplicates_an_element(mode: str, variant: str, is_async: bool) -> None:
     _, lines = interrupted_run(0, operator_of(mode, variant, source=Source(is_async).read()))
-    for strike_at in range(1, lines.count, max(1, lines.count // INJECTIONS)):
+    for interrupt_at in range(1, lines.count, max(1, lines.count // INJECTIONS)):
         source = Source(is_async)
         operator = operator_of(mode, variant, source=source.read())
-        out, _ = interrupted_run(strike_at, operator)
+        out, _ = interrupted_run(interrupt_at, operator)
         assert operator.statistics().running == 0
         restored = operator_of(mode, variant, source=source.read(), restore=operator.snapshot())
         rest: list[int] = []
         trio.run(outputs_of, restored, rest, None)
-        # A failure is scripted for the first call only, which may have been that of the interrupted run
+        # Only the first call fails, and that may have been a call of the interrupted run
         received = [each for each in out + rest if each in expected(variant)]
-        assert (received if mode == "ordered" else sorted(received)) == expected(variant), strike_at
+        assert (received if mode == "ordered" else sorted(received)) == expected(variant), interrupt_at
 
 
-def test_an_interrupted_put_has_accepted_its_element_or_has_not(mode: str) -> None:
+def test_an_interrupted_put_accepts_its_element_once_or_not_at_all(mode: str) -> None:
     _, lines = interrupted_run(0, operator_of(mode, "plain"), iter(ELEMENTS))
-    for strike_at in range(1, lines.count, max(1, lines.count // INJECTIONS)):
+    for interrupt_at in range(1, lines.count, max(1, lines.count // INJECTIONS)):
         operator = operator_of(mode, "plain")
         elements = iter(ELEMENTS)
-        out, _ = interrupted_run(strike_at, operator, elements)
+        out, _ = interrupted_run(interrupt_at, operator, elements)
         held = [each.element for each in operator.snapshot().elements]
         left = list(elements)
         taken = ELEMENTS[: len(ELEMENTS) - len(left)]
-        assert sorted(out + held) in (taken, taken[:-1]), strike_at
+        assert sorted(out + held) in (taken, taken[:-1]), interrupt_at
 
 
-# The user's code.
+# The user's code
 
 
 async def at_once(value: Any) -> Any:
     return value
 
 
-def striking(striker: Striker) -> Callable[..., Any]:
+def interrupting(interrupter: Interrupter) -> Callable[..., Any]:
     async def call(*arguments: Any) -> Any:
-        striker.strike()
+        interrupter.interrupt()
 
     return call
 
 
-def in_the_function(striker: Striker) -> dict[str, Any]:
-    return {"function": striking(striker)}
+def in_the_function(interrupter: Interrupter) -> dict[str, Any]:
+    return {"function": interrupting(interrupter)}
 
 
-def in_a_function_that_returns_an_awaitable(striker: Striker) -> dict[str, Any]:
-    return {"function": lambda value: striker.strike() or at_once(value)}
+def in_a_function_that_returns_an_awaitable(interrupter: Interrupter) -> dict[str, Any]:
+    return {"function": lambda value: interrupter.interrupt() or at_once(value)}
 
 
-def in_a_retried_function(striker: Striker) -> dict[str, Any]:
-    return {"function": striking(striker), "retry": FixedDelay(1, 0.0, attempt_timeout=1.0), "observer": Observer()}
+def in_a_retried_function(interrupter: Interrupter) -> dict[str, Any]:
+    return {
+        "function": interrupting(interrupter),
+        "retry": FixedDelay(1, 0.0, attempt_timeout=1.0),
+        "observer": Observer(),
+    }
 
 
-def in_the_source(striker: Striker) -> dict[str, Any]:
+def in_the_source(interrupter: Interrupter) -> dict[str, Any]:
     def source() -> Iterator[int]:
         yield 1
-        striker.strike()
+        interrupter.interrupt()
 
     return {"source": source()}
 
 
-def in_an_async_source(striker: Striker) -> dict[str, Any]:
-    class Striking(_AsyncIterator):
+def in_an_async_source(interrupter: Interrupter) -> dict[str, Any]:
+    class Interrupting(_AsyncIterator):
         async def __anext__(self) -> int:
-            striker.strike()
+            interrupter.interrupt()
             return 1
 
-    return {"source": Striking(iter([]))}
+    return {"source": Interrupting(iter([]))}
 
 
-def in_the_key(striker: Striker) -> dict[str, Any]:
-    return {"mode": "keyed", "key": lambda value: striker.strike()}
+def in_the_key(interrupter: Interrupter) -> dict[str, Any]:
+    return {"mode": "keyed", "key": lambda value: interrupter.interrupt()}
 
 
-def in_on_timeout(striker: Striker) -> dict[str, Any]:
-    return {"function": Scripted(default=Step(math.inf)), "timeout": 0.0, "on_timeout": striking(striker)}
+def in_on_timeout(interrupter: Interrupter) -> dict[str, Any]:
+    return {"function": Scripted(default=Step(math.inf)), "timeout": 0.0, "on_timeout": interrupting(interrupter)}
 
 
-def in_on_error(striker: Striker) -> dict[str, Any]:
-    return {"function": Scripted(default=Step(error=OSError)), "on_error": striking(striker)}
+def in_on_error(interrupter: Interrupter) -> dict[str, Any]:
+    return {"function": Scripted(default=Step(error=OSError)), "on_error": interrupting(interrupter)}
 
 
-def in_open(striker: Striker) -> dict[str, Any]:
+def in_open(interrupter: Interrupter) -> dict[str, Any]:
     class Opened(AsyncFunction[Any, Any]):
-        open = striking(striker)
+        open = interrupting(interrupter)
         invoke = at_once
 
     return {"function": Opened()}
 
 
-def in_close(striker: Striker) -> dict[str, Any]:
+def in_close(interrupter: Interrupter) -> dict[str, Any]:
     class Closed(AsyncFunction[Any, Any]):
         invoke = at_once
-        close = striking(striker)
+        close = interrupting(interrupter)
 
     return {"function": Closed()}
 
 
-def in_an_iterable_result(striker: Striker) -> dict[str, Any]:
+def in_an_iterable_result(interrupter: Interrupter) -> dict[str, Any]:
     async def rows(value: Any) -> Iterator[int]:
-        return (striker.strike() for _ in range(3))
+        return (interrupter.interrupt() for _ in range(3))
 
     return {"function": rows, "flatten": True}
 
 
-def in_retry_on(striker: Striker) -> dict[str, Any]:
+def in_retry_on(interrupter: Interrupter) -> dict[str, Any]:
     return {
         "function": Scripted(default=Step(error=OSError)),
-        "retry": FixedDelay(1, 0.0, retry_on=lambda error: striker.strike()),
+        "retry": FixedDelay(1, 0.0, retry_on=lambda error: interrupter.interrupt()),
     }
 
 
-def in_retry_on_result(striker: Striker) -> dict[str, Any]:
-    return {"retry": FixedDelay(1, 0.0, retry_on_result=lambda result: striker.strike())}
+def in_retry_on_result(interrupter: Interrupter) -> dict[str, Any]:
+    return {"retry": FixedDelay(1, 0.0, retry_on_result=lambda result: interrupter.interrupt())}
 
 
-def in_retry_after(striker: Striker) -> dict[str, Any]:
+def in_retry_after(interrupter: Interrupter) -> dict[str, Any]:
     return {
         "function": Scripted(default=Step(error=OSError)),
-        "retry": FixedDelay(1, 0.0, retry_after=lambda error: striker.strike()),
+        "retry": FixedDelay(1, 0.0, retry_after=lambda error: interrupter.interrupt()),
     }
 
 
@@ -251,9 +257,9 @@ def in_retry_after(striker: Striker) -> dict[str, Any]:
     ],
     ids=lambda place: place.__name__,
 )
-def test_an_interrupt_reaches_user_code_that_never_comes_to_a_checkpoint(place: Any) -> None:
-    striker = Striker()
-    options = {"function": at_once, "source": iter([1, 2, 3]), "timeout": 5.0, **place(striker)}
+def test_an_interrupt_reaches_user_code_without_checkpoints(place: Any) -> None:
+    interrupter = Interrupter()
+    options = {"function": at_once, "source": iter([1, 2, 3]), "timeout": 5.0, **place(interrupter)}
     recorder = Recorder(options.pop("function"))
 
     async def main() -> None:
@@ -263,16 +269,16 @@ def test_an_interrupt_reaches_user_code_that_never_comes_to_a_checkpoint(place: 
 
     with pytest.raises(KeyboardInterrupt):
         trio.run(main)
-    assert striker.was_interrupted
+    assert interrupter.was_interrupted
     assert recorder.running == 0
 
 
-def test_an_element_whose_key_was_interrupted_is_in_the_snapshot() -> None:
-    striker = Striker()
+def test_an_element_whose_key_function_was_interrupted_is_in_the_snapshot() -> None:
+    interrupter = Interrupter()
 
     def key(value: int) -> int:
         if value == 2:
-            striker.strike()
+            interrupter.interrupt()
         return value
 
     operator = AsyncWaitOperator(at_once, source=iter([1, 2, 3]), mode="keyed", key=key, timeout=5.0)

@@ -1,4 +1,4 @@
-"""The context: each invocation begins with the variables of the operator's block, whatever others have set."""
+"""Each invocation starts with the context variables of the operator's block."""
 
 from __future__ import annotations
 
@@ -13,22 +13,18 @@ import sniffio
 import trio
 from trio.testing import MockClock
 
+from tests.support import outputs
 from trio_asyncio_io import AsyncFunction, FixedDelay, Observer, ordered_wait
 from trio_asyncio_io._context import BlockContext
 
 tenant: ContextVar[Any] = ContextVar("tenant", default="nobody")
 
 
-async def outputs(operator: Any) -> list[Any]:
-    async with operator as results:
-        return [result async for result in results]
-
-
 @pytest.mark.parametrize("suspends", [False, True])
 @pytest.mark.parametrize("of_block", [None, "the block's"])
 @pytest.mark.parametrize("capacity", [1, 3])
-async def test_what_an_invocation_sets_the_next_one_does_not_see(
-    wait: Any, autojump_clock: MockClock, suspends: bool, of_block: str | None, capacity: int
+async def test_a_variable_set_by_one_invocation_is_not_visible_to_the_next(
+    async_wait: Any, autojump_clock: MockClock, suspends: bool, of_block: str | None, capacity: int
 ) -> None:
     async def function(value: int) -> Any:
         found = tenant.get()
@@ -41,10 +37,10 @@ async def test_what_an_invocation_sets_the_next_one_does_not_see(
     if of_block is not None:
         tenant.set(of_block)
     expected = of_block or "nobody"
-    assert await outputs(wait(range(10), function, timeout=5.0, capacity=capacity)) == [expected] * 10
+    assert await outputs(async_wait(range(10), function, timeout=5.0, capacity=capacity)) == [expected] * 10
 
 
-async def test_an_equal_value_is_another_value(autojump_clock: MockClock) -> None:
+async def test_a_variable_set_to_an_equal_value_is_restored(autojump_clock: MockClock) -> None:
     async def function(value: int) -> bool:
         is_of_block = tenant.get() is of_block
         tenant.set([])
@@ -55,7 +51,7 @@ async def test_an_equal_value_is_another_value(autojump_clock: MockClock) -> Non
     assert await outputs(ordered_wait(range(5), function, timeout=5.0, capacity=1)) == [True] * 5
 
 
-async def test_a_failure_and_a_timeout_leave_nothing_either(autojump_clock: MockClock) -> None:
+async def test_variables_are_restored_after_a_failure_and_a_timeout(autojump_clock: MockClock) -> None:
     async def function(value: int) -> Any:
         found = tenant.get()
         tenant.set(value)
@@ -69,7 +65,7 @@ async def test_a_failure_and_a_timeout_leave_nothing_either(autojump_clock: Mock
     assert await outputs(operator) == ["nobody", "nobody"]
 
 
-async def test_all_attempts_of_an_element_and_its_handlers_share_one_context(autojump_clock: MockClock) -> None:
+async def test_all_attempts_and_handlers_of_an_element_share_one_context(autojump_clock: MockClock) -> None:
     async def function(value: int) -> None:
         tenant.set((tenant.get(), value))
         raise OSError
@@ -81,7 +77,7 @@ async def test_all_attempts_of_an_element_and_its_handlers_share_one_context(aut
     assert await outputs(operator) == [(("nobody", 1), 1), (("nobody", 2), 2)]
 
 
-async def test_on_timeout_sees_what_its_invocation_has_set(autojump_clock: MockClock) -> None:
+async def test_on_timeout_sees_the_variables_set_by_its_invocation(autojump_clock: MockClock) -> None:
     async def function(value: int) -> None:
         tenant.set(value)
         await trio.sleep_forever()
@@ -129,7 +125,7 @@ async def test_the_hooks_of_an_observer_share_the_context_of_the_invocation(auto
     assert seen == ["nobody", 0, "nobody", 1]
 
 
-async def test_scopes_nurseries_threads_and_async_generators_work_in_the_function(wait: Any) -> None:
+async def test_the_function_may_use_scopes_nurseries_threads_and_async_generators(async_wait: Any) -> None:
     async def numbers() -> AsyncIterator[Any]:
         yield tenant.get()
         await trio.lowlevel.checkpoint()
@@ -151,10 +147,10 @@ async def test_scopes_nurseries_threads_and_async_generators_work_in_the_functio
         return found
 
     expected = [[value, value, value, "trio"] for value in range(6)]
-    assert sorted(await outputs(wait(range(6), function, timeout=60.0, capacity=2))) == expected
+    assert sorted(await outputs(async_wait(range(6), function, timeout=60.0, capacity=2))) == expected
 
 
-def test_a_context_whose_variable_was_reset_is_not_changed() -> None:
+def test_a_context_whose_variable_was_reset_counts_as_unchanged() -> None:
     def use() -> None:
         token = tenant.set("used")
         assert block.is_changed_in(context)

@@ -1,4 +1,4 @@
-"""The deadlines, on virtual time."""
+"""Deadlines on virtual time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trio_asyncio_io._deadlines import Deadlines
 
 
 async def _spend(deadlines: Deadlines, start: float, seconds: float) -> tuple[float, bool]:
-    """Work for so long from `start` on, under a deadline; when the work ended, and whether it was cancelled."""
+    """Sleep under a deadline; return the instant of the end, and whether the sleep was cancelled."""
     await trio.sleep_until(start)
     with trio.CancelScope() as scope:
         deadlines.set(scope, trio.current_time())
@@ -20,7 +20,7 @@ async def _spend(deadlines: Deadlines, start: float, seconds: float) -> tuple[fl
     return trio.current_time(), scope.cancelled_caught
 
 
-async def test_each_scope_is_cancelled_at_its_own_instant_and_a_finished_one_is_not(
+async def test_each_unfinished_scope_is_cancelled_at_its_own_deadline(
     autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
     deadlines = Deadlines(2.0)
@@ -45,7 +45,7 @@ async def test_each_scope_is_cancelled_at_its_own_instant_and_a_finished_one_is_
     }
 
 
-async def test_all_deadlines_of_one_instant_strike_at_once(autojump_clock: MockClock, nursery: trio.Nursery) -> None:
+async def test_all_deadlines_of_one_instant_expire_at_once(autojump_clock: MockClock, nursery: trio.Nursery) -> None:
     deadlines = Deadlines(1.0)
     nursery.start_soon(deadlines.run)
     began = trio.current_time()
@@ -60,7 +60,9 @@ async def test_all_deadlines_of_one_instant_strike_at_once(autojump_clock: MockC
     assert ends == {(began + 1.0, True)}
 
 
-async def test_meeting_tells_whether_the_deadline_had_struck(autojump_clock: MockClock, nursery: trio.Nursery) -> None:
+async def test_clearing_a_deadline_returns_whether_it_had_expired(
+    autojump_clock: MockClock, nursery: trio.Nursery
+) -> None:
     deadlines = Deadlines(1.0)
     nursery.start_soon(deadlines.run)
     with trio.CancelScope(shield=True) as scope:

@@ -1,4 +1,4 @@
-"""The emitter: what goes downstream, and when."""
+"""The emitter: order and instants of the outputs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from tests.support import timed_outputs
 from trio_asyncio_io import StreamRecord, Watermark, keyed_wait, ordered_wait, unordered_wait
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
@@ -16,40 +17,38 @@ NEVER = Step(math.inf)
 LATENCIES = Scripted({"a": Step(3.0), "b": Step(1.0), "c": Step(2.0)})
 
 
-async def outputs_at(operator: Any) -> list[tuple[Any, float]]:
-    async with operator as results:
-        return [(result, trio.current_time()) async for result in results]
+async def test_ordered_outputs_wait_for_earlier_ones(autojump_clock: MockClock) -> None:
+    assert await timed_outputs(ordered_wait("abc", LATENCIES, timeout=5.0)) == [("a", 3.0), ("b", 3.0), ("c", 3.0)]
 
 
-async def test_ordered_output_waits_for_its_turn(autojump_clock: MockClock) -> None:
-    assert await outputs_at(ordered_wait("abc", LATENCIES, timeout=5.0)) == [("a", 3.0), ("b", 3.0), ("c", 3.0)]
+async def test_unordered_outputs_do_not_wait(autojump_clock: MockClock) -> None:
+    assert await timed_outputs(unordered_wait("abc", LATENCIES, timeout=5.0)) == [("b", 1.0), ("c", 2.0), ("a", 3.0)]
 
 
-async def test_unordered_output_does_not_wait(autojump_clock: MockClock) -> None:
-    assert await outputs_at(unordered_wait("abc", LATENCIES, timeout=5.0)) == [("b", 1.0), ("c", 2.0), ("a", 3.0)]
-
-
-async def test_keyed_output_waits_for_its_key_only(autojump_clock: MockClock) -> None:
+async def test_keyed_outputs_wait_for_their_key_only(autojump_clock: MockClock) -> None:
     operator = keyed_wait("abc", LATENCIES, timeout=5.0, key=lambda value: value in "ab")
-    assert await outputs_at(operator) == [("c", 2.0), ("a", 3.0), ("b", 4.0)]
+    assert await timed_outputs(operator) == [("c", 2.0), ("a", 3.0), ("b", 4.0)]
 
 
-async def test_one_straggler_at_the_head_does_not_stop_the_others_from_starting(autojump_clock: MockClock) -> None:
+async def test_invocations_start_behind_a_straggler_at_the_head(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({0: Step(100.0)}, default=Step(1.0)))
-    out = await outputs_at(ordered_wait(range(50), recorder, timeout=200.0, capacity=2, buffer=50))
+    out = await timed_outputs(ordered_wait(range(50), recorder, timeout=200.0, capacity=2, buffer=50))
     assert out == [(value, 100.0) for value in range(50)]
     assert [call.started for call in recorder.calls] == [0.0, *map(float, range(49))]
 
 
-async def test_a_buffer_as_small_as_the_capacity_behaves_as_flink_does(autojump_clock: MockClock) -> None:
-    """What is done but waits for its turn then keeps others from starting."""
+async def test_with_a_buffer_equal_to_the_capacity_completed_records_hold_slots_as_in_flink(
+    autojump_clock: MockClock,
+) -> None:
     recorder = Recorder(Scripted({0: Step(100.0)}, default=Step(1.0)))
-    await outputs_at(ordered_wait(range(6), recorder, timeout=200.0, capacity=3, buffer=3))
+    await timed_outputs(ordered_wait(range(6), recorder, timeout=200.0, capacity=3, buffer=3))
     assert [call.started for call in recorder.calls] == [0.0] * 3 + [100.0] * 3
 
 
-async def test_a_watermark_on_an_idle_operator_goes_out_at_once(push: Any, autojump_clock: MockClock) -> None:
-    async with push(Scripted(default=Step(1.0)), timeout=5.0) as operator:
+async def test_a_watermark_in_an_idle_operator_is_emitted_immediately(
+    make_operator: Any, autojump_clock: MockClock
+) -> None:
+    async with make_operator(Scripted(default=Step(1.0)), timeout=5.0) as operator:
         for timestamp in (1, 2, 2):
             await operator.put(Watermark(timestamp))
             assert await operator.output.receive() == Watermark(timestamp)
@@ -61,54 +60,58 @@ async def test_a_watermark_on_an_idle_operator_goes_out_at_once(push: Any, autoj
         assert trio.current_time() == 1.0
 
 
-async def test_consecutive_watermarks_all_come_out(wait: Any, autojump_clock: MockClock) -> None:
+async def test_consecutive_watermarks_are_all_emitted(async_wait: Any, autojump_clock: MockClock) -> None:
     source = [Watermark(0), "a", Watermark(1), Watermark(1), Watermark(2), "b", Watermark(3)]
-    out = [result for result, _ in await outputs_at(wait(source, LATENCIES, timeout=5.0))]
+    out = [result for result, _ in await timed_outputs(async_wait(source, LATENCIES, timeout=5.0))]
     assert out == source
 
 
-async def test_a_source_of_watermarks_only_comes_out_as_it_is(wait: Any) -> None:
+async def test_a_source_of_watermarks_only_is_emitted_unchanged(async_wait: Any) -> None:
     source = [Watermark(number) for number in range(5_000)]
-    assert [result for result, _ in await outputs_at(wait(source, LATENCIES, timeout=5.0, buffer=100))] == source
+    assert [
+        result for result, _ in await timed_outputs(async_wait(source, LATENCIES, timeout=5.0, buffer=100))
+    ] == source
 
 
-async def test_no_record_crosses_a_watermark(wait: Any, autojump_clock: MockClock) -> None:
+async def test_no_record_crosses_a_watermark(async_wait: Any, autojump_clock: MockClock) -> None:
     source = ["a", "b", Watermark(1), "d", Watermark(2), "e", "c"]
     function = Scripted({"a": Step(3.0), "b": Step(1.0), "d": Step(0.5), "c": Step(0.25), "e": Step(0.5)})
-    out = [result for result, _ in await outputs_at(wait(source, function, timeout=5.0))]
+    out = [result for result, _ in await timed_outputs(async_wait(source, function, timeout=5.0))]
     assert (out[2], out[4]) == (Watermark(1), Watermark(2))
     assert (set(out[:2]), out[3], set(out[5:])) == ({"a", "b"}, "d", {"e", "c"})
 
 
-async def test_a_watermark_waits_for_a_timeout_too(wait: Any, autojump_clock: MockClock) -> None:
+async def test_a_watermark_waits_for_an_earlier_record_to_time_out(async_wait: Any, autojump_clock: MockClock) -> None:
     source = ["a", Watermark(1), "b"]
-    out = await outputs_at(wait(source, Scripted({"a": NEVER}), timeout=2.0, on_error="skip"))
+    out = await timed_outputs(async_wait(source, Scripted({"a": NEVER}), timeout=2.0, on_error="skip"))
     assert out == [(Watermark(1), 2.0), ("b", 2.0)]
 
 
-async def test_records_behind_a_watermark_run_while_it_waits(wait: Any, autojump_clock: MockClock) -> None:
+async def test_records_behind_a_watermark_run_while_it_waits(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(2.0)))
     source = ["a", Watermark(1), "b", Watermark(2), "c"]
-    out = await outputs_at(wait(source, recorder, timeout=5.0))
+    out = await timed_outputs(async_wait(source, recorder, timeout=5.0))
     assert [call.started for call in recorder.calls] == [0.0] * 3
     assert out == [(element, 2.0) for element in source]
 
 
-async def test_a_slow_consumer_does_not_stop_the_invocations_before_the_buffer_is_full(
-    wait: Any, autojump_clock: MockClock
+async def test_a_slow_consumer_stops_no_invocation_until_the_buffer_is_full(
+    async_wait: Any, autojump_clock: MockClock
 ) -> None:
     recorder = Recorder(Scripted(default=Step(1.0)))
-    async with wait(range(1_000), recorder, timeout=5.0, capacity=4, buffer=40) as results:
+    async with async_wait(range(1_000), recorder, timeout=5.0, capacity=4, buffer=40) as results:
         await trio.sleep(100.0)
         assert (len(recorder.calls), recorder.peak_running) == (40, 4)
         assert recorder.calls[-1].ended == 10.0
         assert results.statistics().buffered == 40
 
 
-async def test_a_consumer_that_waits_between_outputs_gets_them_all(wait: Any, autojump_clock: MockClock) -> None:
+async def test_a_consumer_that_waits_between_outputs_receives_them_all(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
     recorder = Recorder(Scripted(default=Step(1.0)))
     out = []
-    async with wait(range(60), recorder, timeout=5.0, capacity=3, buffer=5) as results:
+    async with async_wait(range(60), recorder, timeout=5.0, capacity=3, buffer=5) as results:
         async for result in results:
             await trio.sleep(0.75)
             out.append(result)
@@ -116,11 +119,11 @@ async def test_a_consumer_that_waits_between_outputs_gets_them_all(wait: Any, au
     assert results.statistics().peak_buffered == 5
 
 
-async def test_the_end_of_the_input_drains_what_is_in_flight_and_ends_the_output(
-    push: Any, autojump_clock: MockClock
+async def test_end_input_drains_running_invocations_and_ends_the_output(
+    make_operator: Any, autojump_clock: MockClock
 ) -> None:
     out: list[tuple[str, float]] = []
-    async with push(LATENCIES, timeout=5.0, capacity=1) as operator:
+    async with make_operator(LATENCIES, timeout=5.0, capacity=1) as operator:
         for value in "abc":
             operator.put_nowait(value)
         operator.end_input()
@@ -130,32 +133,46 @@ async def test_the_end_of_the_input_drains_what_is_in_flight_and_ends_the_output
     assert out == [("a", 3.0), ("b", 4.0), ("c", 6.0)]
 
 
-async def test_at_the_end_of_the_input_each_invocation_still_has_its_own_deadline(
-    wait: Any, autojump_clock: MockClock
+async def test_invocations_have_their_own_deadlines_after_the_end_of_input(
+    async_wait: Any, autojump_clock: MockClock
 ) -> None:
     on_timeout = Scripted(default=Step(1.0, result="late"))
-    operator = wait("ab", Scripted(default=NEVER), timeout=5.0, capacity=1, on_timeout=on_timeout)
-    assert await outputs_at(operator) == [("late", 6.0), ("late", 12.0)]
+    operator = async_wait("ab", Scripted(default=NEVER), timeout=5.0, capacity=1, on_timeout=on_timeout)
+    assert await timed_outputs(operator) == [("late", 6.0), ("late", 12.0)]
 
 
-async def test_the_output_ends_when_the_last_elements_have_no_outputs(wait: Any, autojump_clock: MockClock) -> None:
+async def test_the_output_ends_after_elements_without_outputs(async_wait: Any, autojump_clock: MockClock) -> None:
     function = Scripted(default=Step(1.0, result=[]))
-    assert await outputs_at(wait(range(3), function, timeout=5.0, flatten=True)) == []
+    assert await timed_outputs(async_wait(range(3), function, timeout=5.0, flatten=True)) == []
     assert trio.current_time() == 1.0
 
 
-async def test_the_output_ends_after_a_last_watermark(wait: Any, autojump_clock: MockClock) -> None:
+async def test_the_output_ends_after_a_last_watermark(async_wait: Any, autojump_clock: MockClock) -> None:
     source = [StreamRecord("a", 1), Watermark(1)]
-    assert await outputs_at(wait(source, LATENCIES, timeout=5.0)) == [(StreamRecord("a", 1), 3.0), (Watermark(1), 3.0)]
+    assert await timed_outputs(async_wait(source, LATENCIES, timeout=5.0)) == [
+        (StreamRecord("a", 1), 3.0),
+        (Watermark(1), 3.0),
+    ]
 
 
-async def test_an_element_with_more_outputs_than_any_channel_holds_comes_out(wait: Any) -> None:
+async def test_an_element_may_have_ten_thousand_outputs(async_wait: Any) -> None:
     function = Scripted(default=Step(result=range(10_000)))
-    out = await outputs_at(wait(["a"], function, timeout=5.0, capacity=1, buffer=1, flatten=True))
+    out = await timed_outputs(async_wait(["a"], function, timeout=5.0, capacity=1, buffer=1, flatten=True))
     assert [result for result, _ in out] == list(range(10_000))
 
 
-async def test_the_emitter_sleeps_while_there_is_nothing_to_emit(wait: Any, autojump_clock: MockClock) -> None:
-    async with wait(["a"], Scripted(default=NEVER), timeout=math.inf):
+async def test_an_idle_emitter_is_not_scheduled(async_wait: Any, autojump_clock: MockClock) -> None:
+    async with async_wait(["a"], Scripted(default=NEVER), timeout=math.inf):
         await wait_all_tasks_blocked()
         assert trio.lowlevel.current_statistics().tasks_runnable == 0
+
+
+async def test_ordered_output_reaches_the_throughput_of_littles_law_despite_stragglers(
+    autojump_clock: MockClock,
+) -> None:
+    """One call in a hundred takes fifty times as long as the others."""
+    function = Scripted({number: Step(50.0) for number in range(0, 2_000, 100)}, default=Step(1.0))
+    out = await timed_outputs(ordered_wait(range(2_000), function, timeout=60.0, capacity=10))
+    assert [result for result, _ in out] == list(range(2_000))
+    work = 20 * 50.0 + 1_980 * 1.0
+    assert work / 10 <= trio.current_time() < 1.2 * work / 10

@@ -1,4 +1,4 @@
-"""The errors that the operator raises of its own accord."""
+"""The exceptions that the operator itself raises."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from trio_asyncio_io import ElementTimeoutError, NotAsyncError, SnapshotError
     ("error", "base"),
     [(ElementTimeoutError, trio.TooSlowError), (SnapshotError, ValueError), (NotAsyncError, TypeError)],
 )
-def test_each_error_is_also_what_its_users_would_catch(error: type, base: type) -> None:
+def test_each_error_has_a_standard_base_class(error: type, base: type) -> None:
     assert issubclass(error, base)
 
 
-def test_a_timeout_error_says_its_message_and_keeps_its_timeout() -> None:
+def test_a_timeout_error_has_a_message_and_a_timeout() -> None:
     error = ElementTimeoutError("no result for 'a'", 2.5)
     assert str(error) == "no result for 'a'"
     assert error.timeout == 2.5
 
 
 def test_a_timeout_error_pickles_with_its_notes() -> None:
-    """Spark carries it from the worker to the driver."""
+    """Spark sends it from the worker to the driver."""
     error = ElementTimeoutError("no result for 'a'", 2.5)
     error.add_note("element 0")
     copy = pickle.loads(pickle.dumps(error))
     assert (str(copy), copy.timeout, copy.__notes__) == ("no result for 'a'", 2.5, ["element 0"])
 
 
-def test_a_not_async_error_names_the_function_and_its_result_and_says_how_to_adapt_it() -> None:
+def test_a_not_async_error_names_function_result_and_remedy() -> None:
     message = str(NotAsyncError.for_result(len, 3))
     assert "<built-in function len> returned 3" in message
     assert "async def" in message

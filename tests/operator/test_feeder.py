@@ -1,4 +1,4 @@
-"""The feeder: the sources it reads, and the buffer that stops it."""
+"""The feeder reads sources until the buffer is full."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from tests.naming import told
+from tests.support import outputs, stable_id
 from trio_asyncio_io import AsyncWaitOperator, StreamRecord, Watermark
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
@@ -20,13 +20,8 @@ NEVER = Scripted(default=Step(math.inf))
 AT_ONCE = Scripted()
 
 
-async def outputs(operator: Any) -> list[Any]:
-    async with operator as results:
-        return [result async for result in results]
-
-
 class CountingSource:
-    """An endless source that counts what was read from it."""
+    """An endless source that counts the elements read from it."""
 
     def __init__(self) -> None:
         self.read = 0
@@ -51,7 +46,7 @@ class AsyncSource(CountingSource):
         return self.read
 
 
-# Sources.
+# Sources
 
 
 async def async_generator(values: Any) -> AsyncIterator[Any]:
@@ -74,25 +69,27 @@ def memory_channel(values: Any) -> trio.MemoryReceiveChannel[Any]:
     ids=["list", "tuple", "iterator", "dict", "generator", "async generator", "memory channel"],
 )
 @pytest.mark.parametrize("values", [[], ["a"], ["a", "b", "c"]], ids=["empty", "one", "three"])
-async def test_a_source_is_any_iterable_async_iterable_or_channel(wait: Any, source_of: Any, values: list[str]) -> None:
-    assert sorted(await outputs(wait(source_of(values), AT_ONCE, timeout=5.0))) == values
+async def test_a_source_is_any_iterable_async_iterable_or_channel(
+    async_wait: Any, source_of: Any, values: list[str]
+) -> None:
+    assert sorted(await outputs(async_wait(source_of(values), AT_ONCE, timeout=5.0))) == values
 
 
-@pytest.mark.parametrize("source", [3, None, object(), trio.sleep], ids=told)
-async def test_what_cannot_be_iterated_is_refused_at_once(wait: Any, source: Any) -> None:
+@pytest.mark.parametrize("source", [3, None, object(), trio.sleep], ids=stable_id)
+async def test_a_source_that_is_not_iterable_is_refused(async_wait: Any, source: Any) -> None:
     with pytest.raises(TypeError, match="the source must be an iterable or an async iterable, got"):
-        wait(source, AT_ONCE, timeout=5.0)
+        async_wait(source, AT_ONCE, timeout=5.0)
 
 
-async def test_an_async_generator_is_not_closed(wait: Any) -> None:
-    """It may be read on from where the operator stopped."""
+async def test_an_async_generator_is_not_closed(async_wait: Any) -> None:
+    """The caller may continue to read it."""
 
     async def numbers() -> AsyncIterator[int]:
         for number in range(100):
             yield number
 
     async with aclosing(numbers()) as source:
-        async with wait(source, AT_ONCE, timeout=5.0, capacity=2, buffer=4) as results:
+        async with async_wait(source, AT_ONCE, timeout=5.0, capacity=2, buffer=4) as results:
             assert await results.receive() in range(2)
             await wait_all_tasks_blocked()
             held = [each.element for each in results.snapshot().elements]
@@ -100,23 +97,23 @@ async def test_an_async_generator_is_not_closed(wait: Any) -> None:
         assert await anext(source) == 6
 
 
-async def test_a_generator_is_not_closed(wait: Any) -> None:
+async def test_a_generator_is_not_closed(async_wait: Any) -> None:
     source = (number for number in range(100))
-    async with wait(source, NEVER, timeout=5.0, capacity=2, buffer=4):
+    async with async_wait(source, NEVER, timeout=5.0, capacity=2, buffer=4):
         await wait_all_tasks_blocked()
     assert next(source) == 5
 
 
-async def test_a_channel_is_not_closed(wait: Any) -> None:
+async def test_a_channel_is_not_closed(async_wait: Any) -> None:
     send, receive = trio.open_memory_channel[int](math.inf)
-    async with wait(receive, AT_ONCE, timeout=5.0) as results:
+    async with async_wait(receive, AT_ONCE, timeout=5.0) as results:
         send.send_nowait(1)
         assert await results.receive() == 1
     send.send_nowait(2)
     assert receive.receive_nowait() == 2
 
 
-async def test_what_the_source_raises_comes_out_as_itself(wait: Any) -> None:
+async def test_an_exception_of_the_source_is_raised_unchanged(async_wait: Any) -> None:
     error = OSError("no more flights")
 
     async def source() -> AsyncIterator[int]:
@@ -126,7 +123,7 @@ async def test_what_the_source_raises_comes_out_as_itself(wait: Any) -> None:
     for each in (source(), (1 / 0 for _ in range(1))):
         recorder = Recorder(NEVER)
         with pytest.raises((OSError, ZeroDivisionError)) as caught:
-            await outputs(wait(each, recorder, timeout=5.0))
+            await outputs(async_wait(each, recorder, timeout=5.0))
         assert caught.value is error or type(caught.value) is ZeroDivisionError
         assert recorder.running == 0
 
@@ -135,7 +132,7 @@ async def test_what_the_source_raises_comes_out_as_itself(wait: Any) -> None:
 @pytest.mark.parametrize(
     ("key", "error"), [(lambda value: 1 / value, ZeroDivisionError), (lambda value: [], TypeError)]
 )
-async def test_what_the_key_raises_is_the_sources_failure_and_loses_no_element(
+async def test_a_key_function_that_raises_stops_the_operator_and_loses_no_element(
     source_of: Any, key: Any, error: type[Exception]
 ) -> None:
     source = source_of([0])
@@ -146,62 +143,62 @@ async def test_what_the_key_raises_is_the_sources_failure_and_loses_no_element(
     assert [each.element for each in operator.snapshot().elements] == [0]
 
 
-async def test_an_endless_source_without_awaits_lets_the_others_work(wait: Any) -> None:
+async def test_an_endless_synchronous_source_does_not_block_invocations(async_wait: Any) -> None:
     recorder = Recorder(AT_ONCE)
-    async with wait(count(), recorder, timeout=5.0, capacity=1) as results:
+    async with async_wait(count(), recorder, timeout=5.0, capacity=1) as results:
         out = [await results.receive() for _ in range(5_000)]
     assert sorted(out) == list(range(5_000))
 
 
-async def test_a_long_source_without_awaits_is_not_read_to_its_end_before_anything_starts(wait: Any) -> None:
-    """Although the buffer would hold all of it."""
+async def test_invocations_start_before_a_long_synchronous_source_ends(async_wait: Any) -> None:
+    """Even if the buffer has room for all of it."""
     read_at_the_first_call = []
 
-    async def look(value: int) -> int:
+    async def count_read(value: int) -> int:
         read_at_the_first_call.append(source.read)
         return value
 
     source = SyncSource()
-    async with wait(source, look, timeout=5.0, capacity=1, buffer=1_000_000) as results:
+    async with async_wait(source, count_read, timeout=5.0, capacity=1, buffer=1_000_000) as results:
         await results.receive()
-    assert read_at_the_first_call[0] <= 2_000  # two turns, as the scheduler likes
+    assert read_at_the_first_call[0] <= 2_000  # two scheduler passes, depending on the order of tasks
 
 
-# The buffer.
+# The buffer
 
 
 @pytest.mark.parametrize("make", [SyncSource, AsyncSource])
 @pytest.mark.parametrize(("capacity", "buffer"), [(1, 1), (2, 2), (2, 5), (4, 64)])
 @pytest.mark.parametrize("function", [NEVER, AT_ONCE], ids=["never done", "done at once"])
-async def test_without_a_reader_the_source_is_read_one_element_beyond_the_buffer(
-    wait: Any, make: Any, capacity: int, buffer: int, function: Any
+async def test_without_a_consumer_the_source_is_read_one_element_beyond_the_buffer(
+    async_wait: Any, make: Any, capacity: int, buffer: int, function: Any
 ) -> None:
     source = make()
-    async with wait(source, function, timeout=math.inf, capacity=capacity, buffer=buffer) as results:
+    async with async_wait(source, function, timeout=math.inf, capacity=capacity, buffer=buffer) as results:
         await wait_all_tasks_blocked()
         assert source.read == buffer + 1
         assert results.statistics().buffered == buffer
         assert [each.element for each in results.snapshot().elements] == list(range(1, buffer + 2))
 
 
-async def test_each_output_that_is_received_makes_room_for_one_element(wait: Any) -> None:
+async def test_each_received_output_frees_room_for_one_element(async_wait: Any) -> None:
     source = SyncSource()
-    async with wait(source, AT_ONCE, timeout=5.0, capacity=2, buffer=3) as results:
+    async with async_wait(source, AT_ONCE, timeout=5.0, capacity=2, buffer=3) as results:
         for received in range(20):
             await wait_all_tasks_blocked()
             assert source.read == received + 4
             await results.receive()
 
 
-async def test_more_watermarks_than_the_buffer_stop_the_feeder(wait: Any) -> None:
+async def test_more_watermarks_than_the_buffer_stop_the_feeder(async_wait: Any) -> None:
     read = 0
 
-    def walls() -> Iterator[Watermark]:
+    def watermarks() -> Iterator[Watermark]:
         nonlocal read
         for read in count(1):
             yield Watermark(read)
 
-    async with wait(walls(), AT_ONCE, timeout=5.0, capacity=1, buffer=7) as results:
+    async with async_wait(watermarks(), AT_ONCE, timeout=5.0, capacity=1, buffer=7) as results:
         await wait_all_tasks_blocked()
         assert read == 7 + 1
         assert results.statistics().buffered == 0
@@ -210,9 +207,9 @@ async def test_more_watermarks_than_the_buffer_stop_the_feeder(wait: Any) -> Non
         assert read == 7 + 2
 
 
-async def test_watermarks_take_no_place_of_records(wait: Any) -> None:
+async def test_watermarks_use_no_room_of_records(async_wait: Any) -> None:
     source = iter([1, Watermark(1), 2, Watermark(2), 3, Watermark(3), 4])
-    async with wait(source, NEVER, timeout=math.inf, capacity=3, buffer=3) as results:
+    async with async_wait(source, NEVER, timeout=math.inf, capacity=3, buffer=3) as results:
         await wait_all_tasks_blocked()
         assert results.statistics().buffered == 3
         assert len(results.snapshot()) == 7
@@ -221,13 +218,13 @@ async def test_watermarks_take_no_place_of_records(wait: Any) -> None:
 
 @pytest.mark.parametrize("nothing", ["skip", "flatten"])
 @pytest.mark.parametrize("source_of", [list, async_generator], ids=["sync", "async"])
-async def test_an_element_without_outputs_makes_room_too(
-    wait: Any, autojump_clock: MockClock, nothing: str, source_of: Any
+async def test_an_element_without_outputs_frees_its_room(
+    async_wait: Any, autojump_clock: MockClock, nothing: str, source_of: Any
 ) -> None:
-    """Nobody receives anything for it, so nobody but the operator can notice."""
+    """The consumer receives nothing for it, so the operator itself must notice."""
     step = Step(error=OSError) if nothing == "skip" else Step(result=[])
     with trio.fail_after(60.0):
-        operator = wait(
+        operator = async_wait(
             source_of(range(20)),
             Scripted(default=step),
             timeout=5.0,
@@ -239,11 +236,11 @@ async def test_an_element_without_outputs_makes_room_too(
         assert await outputs(operator) == []
 
 
-async def test_memory_is_bounded_by_the_buffer_however_long_the_stream_is(wait: Any, autojump_clock: MockClock) -> None:
-    most = 0
+async def test_the_buffer_limits_memory_however_long_the_stream_is(async_wait: Any, autojump_clock: MockClock) -> None:
+    largest = 0
     source = [StreamRecord(value, value) if value % 3 else Watermark(value) for value in range(3_000)]
-    async with wait(source, Scripted(default=Step(0.25)), timeout=5.0, capacity=5, buffer=10) as results:
+    async with async_wait(source, Scripted(default=Step(0.25)), timeout=5.0, capacity=5, buffer=10) as results:
         async for _ in results:
-            most = max(most, len(results.snapshot()))
+            largest = max(largest, len(results.snapshot()))
     assert results.statistics().peak_buffered == 10
-    assert most <= 10 + 10 + 1  # records, watermarks, and the one in hand
+    assert largest <= 10 + 10 + 1  # records, watermarks, and the one that waits for room

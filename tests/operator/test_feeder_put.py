@@ -1,4 +1,4 @@
-"""The feeder as those who put see it; the sources it reads are in test_feeder.py."""
+"""`put`, `put_nowait` and `end_input`. Tests of sources are in test_feeder.py."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from tests.support import outputs
 from trio_asyncio_io import AsyncWaitOperator, StreamRecord, Watermark, keyed_wait
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
@@ -17,13 +18,8 @@ NEVER = Scripted(default=Step(math.inf))
 AT_ONCE = Scripted()
 
 
-async def outputs(operator: Any) -> list[Any]:
-    async with operator as results:
-        return [result async for result in results]
-
-
-async def test_put_waits_while_the_buffer_is_full(push: Any, autojump_clock: MockClock) -> None:
-    async with push(AT_ONCE, timeout=5.0, capacity=1, buffer=2) as operator, trio.open_nursery() as nursery:
+async def test_put_waits_while_the_buffer_is_full(make_operator: Any, autojump_clock: MockClock) -> None:
+    async with make_operator(AT_ONCE, timeout=5.0, capacity=1, buffer=2) as operator, trio.open_nursery() as nursery:
         await operator.put("a")
         await operator.put("b")
         nursery.start_soon(operator.put, "c")
@@ -34,11 +30,9 @@ async def test_put_waits_while_the_buffer_is_full(push: Any, autojump_clock: Moc
         assert [each.element for each in operator.snapshot().elements] == ["b", "c"]
 
 
-async def test_several_putters_get_their_turn_in_the_order_in_which_they_came(
-    push: Any, autojump_clock: MockClock
-) -> None:
+async def test_waiting_puts_are_accepted_in_order(make_operator: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(AT_ONCE)
-    async with push(recorder, timeout=5.0, capacity=1, buffer=1) as operator, trio.open_nursery() as nursery:
+    async with make_operator(recorder, timeout=5.0, capacity=1, buffer=1) as operator, trio.open_nursery() as nursery:
         await operator.put(0)
         for value in range(1, 30):
             nursery.start_soon(operator.put, value)
@@ -48,14 +42,14 @@ async def test_several_putters_get_their_turn_in_the_order_in_which_they_came(
     assert recorder.values == list(range(30))
 
 
-async def test_put_is_a_checkpoint_whether_it_waits_or_not(push: Any) -> None:
-    async with push(AT_ONCE, timeout=5.0) as operator:
+async def test_put_is_always_a_checkpoint(make_operator: Any) -> None:
+    async with make_operator(AT_ONCE, timeout=5.0) as operator:
         with trio.testing.assert_checkpoints():
             await operator.put("a")
 
 
-async def test_put_takes_records_and_watermarks(push: Any) -> None:
-    async with push(AT_ONCE, timeout=5.0) as operator:
+async def test_put_accepts_records_and_watermarks(make_operator: Any) -> None:
+    async with make_operator(AT_ONCE, timeout=5.0) as operator:
         for element in (StreamRecord("a", 1), Watermark(1), "b"):
             await operator.put(element)
         operator.end_input()
@@ -63,8 +57,8 @@ async def test_put_takes_records_and_watermarks(push: Any) -> None:
     assert out == [StreamRecord("a", 1), Watermark(1), "b"]
 
 
-async def test_put_nowait_would_block_when_the_buffer_is_full(push: Any) -> None:
-    async with push(NEVER, timeout=5.0, capacity=1, buffer=2) as operator:
+async def test_put_nowait_raises_would_block_when_the_buffer_is_full(make_operator: Any) -> None:
+    async with make_operator(NEVER, timeout=5.0, capacity=1, buffer=2) as operator:
         operator.put_nowait("a")
         operator.put_nowait("b")
         with pytest.raises(trio.WouldBlock):
@@ -72,9 +66,9 @@ async def test_put_nowait_would_block_when_the_buffer_is_full(push: Any) -> None
         assert [each.element for each in operator.snapshot().elements] == ["a", "b"]
 
 
-async def test_put_nowait_does_not_go_before_those_who_wait(push: Any) -> None:
+async def test_put_nowait_raises_would_block_while_a_put_waits(make_operator: Any) -> None:
     recorder = Recorder(AT_ONCE)
-    async with push(recorder, timeout=5.0, capacity=1, buffer=1) as operator, trio.open_nursery() as nursery:
+    async with make_operator(recorder, timeout=5.0, capacity=1, buffer=1) as operator, trio.open_nursery() as nursery:
         operator.put_nowait("a")
         nursery.start_soon(operator.put, "b")
         nursery.start_soon(operator.put, "c")
@@ -87,8 +81,8 @@ async def test_put_nowait_does_not_go_before_those_who_wait(push: Any) -> None:
     assert sorted(recorder.values) == ["a", "b", "c"]
 
 
-async def test_a_put_that_was_cancelled_was_not_accepted(push: Any, autojump_clock: MockClock) -> None:
-    async with push(NEVER, timeout=math.inf, capacity=1, buffer=1) as operator:
+async def test_a_cancelled_put_accepts_nothing(make_operator: Any, autojump_clock: MockClock) -> None:
+    async with make_operator(NEVER, timeout=math.inf, capacity=1, buffer=1) as operator:
         await operator.put("a")
         with trio.move_on_after(1.0) as scope:
             await operator.put("b")
@@ -100,8 +94,8 @@ async def test_a_put_that_was_cancelled_was_not_accepted(push: Any, autojump_clo
         assert [each.element for each in operator.snapshot().elements] == ["a"]
 
 
-async def test_after_the_end_of_the_input_to_put_is_your_own_mistake(push: Any) -> None:
-    async with push(AT_ONCE, timeout=5.0) as operator:
+async def test_put_after_end_input_raises_closed_resource_error(make_operator: Any) -> None:
+    async with make_operator(AT_ONCE, timeout=5.0) as operator:
         operator.end_input()
         operator.end_input()
         with pytest.raises(trio.ClosedResourceError, match="the input has ended"):
@@ -110,14 +104,14 @@ async def test_after_the_end_of_the_input_to_put_is_your_own_mistake(push: Any) 
             operator.put_nowait("a")
 
 
-async def test_the_end_of_the_input_reaches_those_who_wait_to_put(push: Any) -> None:
+async def test_end_input_wakes_waiting_puts_with_closed_resource_error(make_operator: Any) -> None:
     async def put(operator: AsyncWaitOperator[Any, Any]) -> None:
         with pytest.raises(trio.ClosedResourceError, match="the input has ended"):
             await operator.put("x")
         refused.append("x")
 
     refused: list[str] = []
-    async with push(AT_ONCE, timeout=5.0, capacity=1, buffer=1) as operator, trio.open_nursery() as nursery:
+    async with make_operator(AT_ONCE, timeout=5.0, capacity=1, buffer=1) as operator, trio.open_nursery() as nursery:
         operator.put_nowait("a")
         for _ in range(3):
             nursery.start_soon(put, operator)
@@ -128,8 +122,8 @@ async def test_the_end_of_the_input_reaches_those_who_wait_to_put(push: Any) -> 
         assert [result async for result in operator.output] == ["a"]
 
 
-async def test_after_the_block_to_put_is_your_own_mistake(push: Any) -> None:
-    async with push(AT_ONCE, timeout=5.0) as operator:
+async def test_put_after_the_block_raises_closed_resource_error(make_operator: Any) -> None:
+    async with make_operator(AT_ONCE, timeout=5.0) as operator:
         pass
     with pytest.raises(trio.ClosedResourceError, match="block has been left"):
         await operator.put("a")
@@ -137,7 +131,7 @@ async def test_after_the_block_to_put_is_your_own_mistake(push: Any) -> None:
         operator.put_nowait("a")
 
 
-async def test_after_a_failure_putting_is_broken_and_the_cause_is_told(push: Any) -> None:
+async def test_put_after_a_failure_raises_broken_resource_error_with_the_cause(make_operator: Any) -> None:
     error = OSError("busy")
     refused: list[BaseException] = []
 
@@ -154,7 +148,7 @@ async def test_after_a_failure_putting_is_broken_and_the_cause_is_told(push: Any
 
     function = Scripted({"a": Step(error=error)}, default=Step(math.inf))
     async with trio.open_nursery() as nursery:
-        operator = push(function, timeout=5.0, capacity=1, buffer=1)
+        operator = make_operator(function, timeout=5.0, capacity=1, buffer=1)
         with pytest.raises(OSError, match="busy"):
             await put_and_wait(operator, nursery)
     with pytest.raises(trio.BrokenResourceError) as caught:
@@ -162,8 +156,8 @@ async def test_after_a_failure_putting_is_broken_and_the_cause_is_told(push: Any
     assert [each.__cause__ for each in (*refused, caught.value)] == [error, error]
 
 
-async def test_after_the_output_was_closed_putting_is_broken(push: Any) -> None:
-    async with push(AT_ONCE, timeout=5.0) as operator:
+async def test_put_after_closing_the_output_raises_broken_resource_error(make_operator: Any) -> None:
+    async with make_operator(AT_ONCE, timeout=5.0) as operator:
         await operator.output.aclose()
         with pytest.raises(trio.BrokenResourceError, match="output was closed"):
             await operator.put("a")
@@ -171,8 +165,8 @@ async def test_after_the_output_was_closed_putting_is_broken(push: Any) -> None:
             operator.put_nowait("a")
 
 
-async def test_before_the_block_to_put_is_refused_with_a_hint(push: Any) -> None:
-    operator = push(AT_ONCE, timeout=5.0)
+async def test_put_before_the_block_is_refused_with_a_hint(make_operator: Any) -> None:
+    operator = make_operator(AT_ONCE, timeout=5.0)
     with pytest.raises(RuntimeError, match="enter the operator first: `async with"):
         await operator.put("a")
     with pytest.raises(RuntimeError, match="enter the operator first: `async with"):
@@ -180,7 +174,7 @@ async def test_before_the_block_to_put_is_refused_with_a_hint(push: Any) -> None
     assert len(operator.snapshot()) == 0
 
 
-async def test_while_the_function_still_opens_nothing_is_accepted(push: Any, autojump_clock: MockClock) -> None:
+async def test_nothing_is_accepted_while_the_function_opens(make_operator: Any, autojump_clock: MockClock) -> None:
     class Slow:
         async def open(self) -> None:
             await trio.sleep(5.0)
@@ -188,7 +182,7 @@ async def test_while_the_function_still_opens_nothing_is_accepted(push: Any, aut
         async def invoke(self, value: str) -> str:
             return value
 
-    operator = push(Slow(), timeout=5.0)
+    operator = make_operator(Slow(), timeout=5.0)
 
     async def put() -> None:
         await trio.sleep(1.0)
@@ -202,7 +196,7 @@ async def test_while_the_function_still_opens_nothing_is_accepted(push: Any, aut
             assert await operator.output.receive() == "b"
 
 
-async def test_while_a_source_is_read_nobody_else_gets_a_turn(autojump_clock: MockClock) -> None:
+async def test_put_is_refused_while_a_source_is_read(autojump_clock: MockClock) -> None:
     async def source() -> AsyncIterator[str]:
         await trio.sleep(5.0)
         yield "a"
@@ -217,7 +211,7 @@ async def test_while_a_source_is_read_nobody_else_gets_a_turn(autojump_clock: Mo
         assert [result async for result in operator.output] == ["a"]
 
 
-async def test_key_errors_of_what_is_put_reach_the_putter_and_nobody_else() -> None:
+async def test_an_exception_of_the_key_function_is_raised_by_put_only() -> None:
     async with AsyncWaitOperator(AT_ONCE, mode="keyed", key=len, timeout=5.0) as operator:
         with pytest.raises(TypeError):
             await operator.put(3)

@@ -1,4 +1,4 @@
-"""What is made of an element whose call was too slow or raised: `on_timeout` and `on_error`."""
+"""`on_timeout` and `on_error`: results of elements whose call timed out or raised."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.support import outputs, timed_outputs
 from trio_asyncio_io import (
     AsyncFunction,
     ElementTimeoutError,
@@ -22,18 +23,7 @@ from trio_asyncio_io.testing import Recorder, Scripted, Step
 NEVER = Step(math.inf)
 
 
-async def outputs(operator: Any) -> list[Any]:
-    async with operator as results:
-        return [result async for result in results]
-
-
-async def outputs_at(operator: Any) -> list[tuple[Any, float]]:
-    """Each output with the instant at which it was received."""
-    async with operator as results:
-        return [(result, trio.current_time()) async for result in results]
-
-
-async def test_on_timeout_gives_the_result_in_place_with_its_timestamp(autojump_clock: MockClock) -> None:
+async def test_the_result_of_on_timeout_has_the_place_and_timestamp_of_its_record(autojump_clock: MockClock) -> None:
     source = [StreamRecord("a", 1), StreamRecord("b", 2), StreamRecord("c", 3)]
     on_timeout = Scripted(default=Step(result="late"))
     async with ordered_wait(source, Scripted({"b": NEVER}), timeout=2.0, on_timeout=on_timeout) as results:
@@ -52,17 +42,19 @@ class Slow(AsyncFunction[str, str]):
         return f"late {value}"
 
 
-async def test_the_timeout_method_of_an_object_is_its_on_timeout(wait: Any, autojump_clock: MockClock) -> None:
-    assert await outputs(wait(["a"], Slow(), timeout=2.0)) == ["late a"]
+async def test_the_timeout_method_of_the_function_is_its_on_timeout(async_wait: Any, autojump_clock: MockClock) -> None:
+    assert await outputs(async_wait(["a"], Slow(), timeout=2.0)) == ["late a"]
 
 
-async def test_the_option_goes_before_the_method(wait: Any, autojump_clock: MockClock) -> None:
+async def test_the_option_on_timeout_takes_precedence_over_the_method(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
     on_timeout = Scripted(default=Step(result="option"))
-    assert await outputs(wait(["a"], Slow(), timeout=2.0, on_timeout=on_timeout)) == ["option"]
+    assert await outputs(async_wait(["a"], Slow(), timeout=2.0, on_timeout=on_timeout)) == ["option"]
 
 
-async def test_an_attribute_named_timeout_that_cannot_be_called_is_not_asked(
-    wait: Any, autojump_clock: MockClock
+async def test_an_attribute_named_timeout_that_is_not_callable_is_ignored(
+    async_wait: Any, autojump_clock: MockClock
 ) -> None:
     class Client:
         timeout = 5.0
@@ -72,59 +64,61 @@ async def test_an_attribute_named_timeout_that_cannot_be_called_is_not_asked(
             raise AssertionError
 
     with pytest.raises(ElementTimeoutError):
-        await outputs(wait(["a"], Client(), timeout=2.0))
+        await outputs(async_wait(["a"], Client(), timeout=2.0))
 
 
-async def test_on_timeout_has_one_timeout_of_its_own(wait: Any, autojump_clock: MockClock) -> None:
+async def test_on_timeout_has_its_own_timeout(async_wait: Any, autojump_clock: MockClock) -> None:
     on_timeout = Recorder(Scripted(default=NEVER))
     with pytest.raises(ElementTimeoutError, match="on_timeout gave no result for 'a' within its timeout of 2 s"):
-        await outputs(wait(["a"], Scripted(default=NEVER), timeout=2.0, on_timeout=on_timeout))
+        await outputs(async_wait(["a"], Scripted(default=NEVER), timeout=2.0, on_timeout=on_timeout))
     assert trio.current_time() == 4.0
     assert on_timeout.cancelled == 1
 
 
-async def test_what_on_timeout_raises_goes_to_on_error(wait: Any, autojump_clock: MockClock) -> None:
+async def test_an_exception_of_on_timeout_is_passed_to_on_error(async_wait: Any, autojump_clock: MockClock) -> None:
     error = OSError("no fallback")
-    asked: list[Any] = []
+    received: list[Any] = []
 
     async def on_error(value: str, exception: Exception) -> str:
-        asked.append((value, exception))
+        received.append((value, exception))
         return "rescued"
 
     on_timeout = Scripted(default=Step(error=error))
-    operator = wait(["a"], Scripted(default=NEVER), timeout=2.0, on_timeout=on_timeout, on_error=on_error)
+    operator = async_wait(["a"], Scripted(default=NEVER), timeout=2.0, on_timeout=on_timeout, on_error=on_error)
     assert await outputs(operator) == ["rescued"]
-    assert asked == [("a", error)]
+    assert received == [("a", error)]
 
 
-async def test_an_on_timeout_that_is_not_async_is_told(wait: Any, autojump_clock: MockClock) -> None:
+async def test_an_on_timeout_that_is_not_async_raises_not_async_error(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
     with pytest.raises(NotAsyncError, match="returned 'A'"):
-        await outputs(wait(["a"], Scripted(default=NEVER), timeout=2.0, on_timeout=str.upper, on_error="skip"))
+        await outputs(async_wait(["a"], Scripted(default=NEVER), timeout=2.0, on_timeout=str.upper, on_error="skip"))
 
 
-# on_error.
+# on_error
 
 
-async def test_an_error_goes_out_as_itself_with_a_note_of_element_and_attempt(
-    wait: Any, autojump_clock: MockClock
+async def test_an_exception_is_raised_unchanged_with_a_note_of_element_and_attempt(
+    async_wait: Any, autojump_clock: MockClock
 ) -> None:
     error = OSError("busy")
     with pytest.raises(OSError, match="busy") as caught:
-        await outputs(wait("ab", Scripted({"b": Step(error=error)}), timeout=2.0))
+        await outputs(async_wait("ab", Scripted({"b": Step(error=error)}), timeout=2.0))
     assert caught.value is error
     assert error.__notes__ == ["element 1, 'b', attempt 1"]
 
 
-async def test_skip_leaves_the_element_out_and_counts_it(wait: Any, autojump_clock: MockClock) -> None:
+async def test_skip_drops_the_element_and_counts_it(async_wait: Any, autojump_clock: MockClock) -> None:
     function = Scripted({"b": Step(error=OSError), "c": NEVER})
-    async with wait("abcd", function, timeout=2.0, on_error="skip") as results:
+    async with async_wait("abcd", function, timeout=2.0, on_error="skip") as results:
         assert sorted([result async for result in results]) == ["a", "d"]
     statistics = results.statistics()
     assert (statistics.completed, statistics.failed, statistics.timed_out) == (2, 1, 1)
     assert (statistics.skipped, statistics.emitted, statistics.buffered) == (2, 2, 0)
 
 
-async def test_on_error_gives_the_result_in_place_and_gets_the_value_and_the_exception(
+async def test_on_error_receives_value_and_exception_and_its_result_takes_the_elements_place(
     autojump_clock: MockClock,
 ) -> None:
     async def on_error(value: str, exception: Exception) -> str:
@@ -137,42 +131,46 @@ async def test_on_error_gives_the_result_in_place_and_gets_the_value_and_the_exc
     assert out == [StreamRecord("a: busy", 1), StreamRecord("b", 2)]
 
 
-async def test_on_error_runs_in_the_slot_of_its_element(wait: Any, autojump_clock: MockClock) -> None:
+async def test_on_error_runs_in_its_elements_slot(async_wait: Any, autojump_clock: MockClock) -> None:
     async def on_error(value: str, exception: Exception) -> str:
         await trio.sleep(1.5)
         return value
 
     recorder = Recorder(Scripted({"a": Step(1.0, error=OSError)}))
-    await outputs(wait("ab", recorder, timeout=2.0, capacity=1, on_error=on_error))
+    await outputs(async_wait("ab", recorder, timeout=2.0, capacity=1, on_error=on_error))
     assert [call.started for call in recorder.calls] == [0.0, 2.5]
 
 
-async def test_on_error_gets_the_timeout_error_and_one_timeout_of_its_own(wait: Any, autojump_clock: MockClock) -> None:
-    asked: list[Any] = []
+async def test_on_error_receives_the_timeout_error_and_has_its_own_timeout(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
+    received: list[Any] = []
 
     async def on_error(value: str, exception: Exception) -> None:
-        asked.append((trio.current_time(), type(exception)))
+        received.append((trio.current_time(), type(exception)))
         await trio.sleep_forever()
 
     with pytest.raises(ElementTimeoutError, match="on_error gave no result for 'a'") as caught:
-        await outputs(wait(["a"], Scripted(default=NEVER), timeout=2.0, on_error=on_error))
-    assert asked == [(2.0, ElementTimeoutError)]
+        await outputs(async_wait(["a"], Scripted(default=NEVER), timeout=2.0, on_error=on_error))
+    assert received == [(2.0, ElementTimeoutError)]
     assert trio.current_time() == 4.0
     assert caught.value.__notes__ == ["element 0, 'a', attempt 1"]
 
 
-async def test_on_timeout_and_on_error_have_a_timeout_each(wait: Any, autojump_clock: MockClock) -> None:
+async def test_on_timeout_and_on_error_have_separate_timeouts(async_wait: Any, autojump_clock: MockClock) -> None:
     async def on_error(value: str, exception: Exception) -> str:
         await trio.sleep(1.5)
         return "rescued"
 
-    operator = wait(["a"], Scripted(default=NEVER), timeout=2.0, on_timeout=Scripted(default=NEVER), on_error=on_error)
-    assert await outputs_at(operator) == [("rescued", 5.5)]
+    operator = async_wait(
+        ["a"], Scripted(default=NEVER), timeout=2.0, on_timeout=Scripted(default=NEVER), on_error=on_error
+    )
+    assert await timed_outputs(operator) == [("rescued", 5.5)]
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["the one it got", "another one"])
-async def test_what_on_error_raises_goes_out_as_itself_with_the_note(
-    wait: Any, autojump_clock: MockClock, same: bool
+async def test_an_exception_of_on_error_is_raised_unchanged_with_the_note(
+    async_wait: Any, autojump_clock: MockClock, same: bool
 ) -> None:
     first, second = OSError("busy"), ValueError("worse")
     expected = first if same else second
@@ -181,24 +179,24 @@ async def test_what_on_error_raises_goes_out_as_itself_with_the_note(
         raise expected
 
     with pytest.raises(type(expected)) as caught:
-        await outputs(wait(["a"], Scripted(default=Step(error=first)), timeout=2.0, on_error=on_error))
+        await outputs(async_wait(["a"], Scripted(default=Step(error=first)), timeout=2.0, on_error=on_error))
     assert caught.value is expected
     assert expected.__notes__ == ["element 0, 'a', attempt 1"]
 
 
-async def test_a_function_that_is_not_async_is_told_whatever_on_error_says(wait: Any) -> None:
+async def test_a_function_that_is_not_async_raises_not_async_error_with_any_on_error(async_wait: Any) -> None:
     async def on_error(value: str, exception: Exception) -> None:
         raise AssertionError
 
     for option in ("raise", "skip", on_error):
         with pytest.raises(NotAsyncError, match=r"in_thread") as caught:
-            await outputs(wait("a", str.upper, timeout=2.0, on_error=option, retry=FixedDelay(3, 0.0)))
+            await outputs(async_wait("a", str.upper, timeout=2.0, on_error=option, retry=FixedDelay(3, 0.0)))
         assert caught.value.__notes__ == ["element 0, 'a', attempt 1 of 4"]
 
 
-async def test_an_on_error_that_is_not_async_is_told(wait: Any) -> None:
+async def test_an_on_error_that_is_not_async_raises_not_async_error(async_wait: Any) -> None:
     def on_error(value: str, exception: Exception) -> str:
         return value
 
     with pytest.raises(NotAsyncError, match=r"on_error.*returned 'a'"):
-        await outputs(wait("a", Scripted(default=Step(error=OSError)), timeout=2.0, on_error=on_error))
+        await outputs(async_wait("a", Scripted(default=Step(error=OSError)), timeout=2.0, on_error=on_error))

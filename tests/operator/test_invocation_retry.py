@@ -1,4 +1,4 @@
-"""Retries inside one invocation, on virtual time; the arithmetic of strategies is in test_retry.py."""
+"""Retries in one invocation, on virtual time. The arithmetic of strategies is in tests/core/test_retry.py."""
 
 from __future__ import annotations
 
@@ -10,51 +10,47 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.support import outputs
 from trio_asyncio_io import ExponentialBackoff, FixedDelay
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 
 
-async def outputs(operator: Any) -> list[Any]:
-    async with operator as results:
-        return [result async for result in results]
-
-
 @pytest.mark.parametrize("max_retries", [0, 1, 3])
-async def test_there_are_at_most_so_many_calls_after_the_first(
-    wait: Any, autojump_clock: MockClock, max_retries: int
+async def test_at_most_max_retries_calls_follow_the_first(
+    async_wait: Any, autojump_clock: MockClock, max_retries: int
 ) -> None:
     error = OSError("busy")
     recorder = Recorder(Scripted(default=Step(error=error)))
     with pytest.raises(OSError, match="busy") as caught:
-        await outputs(wait(["a"], recorder, timeout=60.0, retry=FixedDelay(max_retries, 1.0)))
+        await outputs(async_wait(["a"], recorder, timeout=60.0, retry=FixedDelay(max_retries, 1.0)))
     assert caught.value is error
     assert error.__notes__ == [f"element 0, 'a', attempt {max_retries + 1} of {max_retries + 1}"]
     assert [call.started for call in recorder.calls] == [float(number) for number in range(max_retries + 1)]
 
 
-async def test_the_first_result_ends_the_retries(wait: Any, autojump_clock: MockClock) -> None:
+async def test_the_first_result_ends_the_retries(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({"a": fails_first(2, OSError)}))
-    async with wait(["a"], recorder, timeout=60.0, retry=FixedDelay(5, 1.0)) as results:
+    async with async_wait(["a"], recorder, timeout=60.0, retry=FixedDelay(5, 1.0)) as results:
         assert [result async for result in results] == ["a"]
     assert len(recorder.calls) == 3
     statistics = results.statistics()
     assert (statistics.completed, statistics.failed, statistics.retried) == (1, 0, 2)
 
 
-async def test_a_backoff_is_waited_after_the_attempt_has_ended(wait: Any, autojump_clock: MockClock) -> None:
+async def test_the_backoff_starts_when_the_attempt_has_ended(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({"a": [Step(1.0, error=OSError)] * 3 + [Step(1.0)]}))
     retry = ExponentialBackoff(5, initial=2.0, maximum=4.0, jitter=0.0)
-    assert await outputs(wait(["a"], recorder, timeout=60.0, retry=retry)) == ["a"]
+    assert await outputs(async_wait(["a"], recorder, timeout=60.0, retry=retry)) == ["a"]
     assert [call.started for call in recorder.calls] == [0.0, 3.0, 8.0, 13.0]
 
 
-async def test_jitter_keeps_the_waits_within_the_backoff(wait: Any, autojump_clock: MockClock) -> None:
+async def test_a_delay_with_jitter_never_exceeds_the_backoff(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(error=OSError)))
-    operator = wait(range(50), recorder, timeout=60.0, retry=ExponentialBackoff(1, 4.0, 4.0), on_error="skip")
+    operator = async_wait(range(50), recorder, timeout=60.0, retry=ExponentialBackoff(1, 4.0, 4.0), on_error="skip")
     assert await outputs(operator) == []
     waits = {call.started for call in recorder.calls[50:]}
     assert len(waits) > 10
-    assert all(0.0 < wait <= 4.0 for wait in waits)
+    assert all(0.0 < seconds <= 4.0 for seconds in waits)
 
 
 @pytest.mark.parametrize(
@@ -62,37 +58,39 @@ async def test_jitter_keeps_the_waits_within_the_backoff(wait: Any, autojump_clo
     [ConnectionError, (ConnectionError, KeyError), lambda error: "busy" in str(error)],
     ids=["a type", "a tuple", "a predicate"],
 )
-async def test_only_the_exceptions_that_were_named_are_retried(
-    wait: Any, autojump_clock: MockClock, retry_on: Any
+async def test_only_exceptions_that_match_retry_on_are_retried(
+    async_wait: Any, autojump_clock: MockClock, retry_on: Any
 ) -> None:
     recorder = Recorder(Scripted({"a": fails_first(1, ConnectionError("busy")), "b": fails_first(1, OSError("gone"))}))
-    operator = wait("ab", recorder, timeout=60.0, retry=FixedDelay(3, 1.0, retry_on=retry_on), on_error="skip")
+    operator = async_wait("ab", recorder, timeout=60.0, retry=FixedDelay(3, 1.0, retry_on=retry_on), on_error="skip")
     assert await outputs(operator) == ["a"]
     assert sorted(recorder.values) == ["a", "a", "b"]
 
 
-async def test_a_result_can_be_worth_another_call(wait: Any, autojump_clock: MockClock) -> None:
+async def test_a_result_that_matches_retry_on_result_is_retried(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({"a": [Step(result=None), Step(result=None), Step(result="done")]}))
     retry = FixedDelay(3, 1.0, retry_on_result=lambda result: result is None)
-    assert await outputs(wait(["a"], recorder, timeout=60.0, retry=retry)) == ["done"]
+    assert await outputs(async_wait(["a"], recorder, timeout=60.0, retry=retry)) == ["done"]
     assert len(recorder.calls) == 3
 
 
-async def test_when_the_retries_are_used_up_the_last_result_stands(wait: Any, autojump_clock: MockClock) -> None:
+async def test_the_last_result_counts_when_the_retries_are_used_up(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({"a": [Step(result=number) for number in range(9)]}))
     retry = FixedDelay(2, 1.0, retry_on_result=lambda result: True)
-    assert await outputs(wait(["a"], recorder, timeout=60.0, retry=retry)) == [2]
+    assert await outputs(async_wait(["a"], recorder, timeout=60.0, retry=retry)) == [2]
 
 
-async def test_exceptions_and_results_share_the_retries(wait: Any, autojump_clock: MockClock) -> None:
+async def test_exceptions_and_results_share_max_retries(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({"a": [Step(error=OSError("first")), Step(result=None), Step(error=OSError("last"))]}))
     retry = FixedDelay(2, 1.0, retry_on_result=lambda result: result is None)
     with pytest.raises(OSError, match="last"):
-        await outputs(wait(["a"], recorder, timeout=60.0, retry=retry))
+        await outputs(async_wait(["a"], recorder, timeout=60.0, retry=retry))
     assert len(recorder.calls) == 3
 
 
-async def test_an_exception_before_the_first_await_is_like_any_other(wait: Any, autojump_clock: MockClock) -> None:
+async def test_an_exception_raised_before_the_first_await_is_retried(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
     calls: list[float] = []
 
     async def at_once(value: str) -> str:
@@ -110,12 +108,12 @@ async def test_an_exception_before_the_first_await_is_like_any_other(wait: Any, 
     for function in (at_once, before_there_is_a_coroutine):
         calls.clear()
         began = trio.current_time()
-        assert await outputs(wait(["a"], function, timeout=60.0, retry=FixedDelay(3, 1.0))) == ["a"]
+        assert await outputs(async_wait(["a"], function, timeout=60.0, retry=FixedDelay(3, 1.0))) == ["a"]
         assert [call - began for call in calls] == [0.0, 1.0, 2.0]
 
 
 @pytest.mark.parametrize("where", ["retry_on", "retry_on_result"])
-async def test_what_a_predicate_raises_is_an_error_of_the_element(wait: Any, where: str) -> None:
+async def test_an_exception_of_a_predicate_is_a_failure_of_the_element(async_wait: Any, where: str) -> None:
     error = ZeroDivisionError("in the predicate")
 
     def predicate(_: Any) -> bool:
@@ -123,14 +121,16 @@ async def test_what_a_predicate_raises_is_an_error_of_the_element(wait: Any, whe
 
     step = Step(error=OSError("busy")) if where == "retry_on" else Step(result="x")
     with pytest.raises(ZeroDivisionError) as caught:
-        await outputs(wait(["a"], Scripted(default=step), timeout=60.0, retry=FixedDelay(3, 1.0, **{where: predicate})))
+        await outputs(
+            async_wait(["a"], Scripted(default=step), timeout=60.0, retry=FixedDelay(3, 1.0, **{where: predicate}))
+        )
     assert caught.value is error
 
 
-async def test_two_attempts_of_one_element_never_run_at_once(wait: Any, autojump_clock: MockClock) -> None:
-    """Not even if the first one takes its time to unwind."""
+async def test_two_attempts_of_one_element_never_run_at_once(async_wait: Any, autojump_clock: MockClock) -> None:
+    """Even if the first one unwinds slowly."""
 
-    async def tidy(value: str) -> str:
+    async def unwind_slowly(value: str) -> str:
         try:
             with trio.fail_after(1.0):
                 await trio.sleep_forever()
@@ -139,51 +139,64 @@ async def test_two_attempts_of_one_element_never_run_at_once(wait: Any, autojump
                 await trio.sleep(5.0)
         raise AssertionError
 
-    recorder = Recorder(tidy)
-    await outputs(wait(["a"], recorder, timeout=14.0, retry=FixedDelay(5, 0.0), on_error="skip"))
+    recorder = Recorder(unwind_slowly)
+    await outputs(async_wait(["a"], recorder, timeout=14.0, retry=FixedDelay(5, 0.0), on_error="skip"))
     assert recorder.peak_running == 1
     assert [(call.started, call.ended) for call in recorder.calls] == [(0.0, 6.0), (6.0, 12.0), (12.0, 18.0)]
 
 
-async def test_a_retrying_element_keeps_its_slot_while_it_backs_off(wait: Any, autojump_clock: MockClock) -> None:
+async def test_an_element_holds_its_slot_during_its_backoff(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({"a": fails_first(1, OSError)}))
-    await outputs(wait("ab", recorder, timeout=60.0, capacity=1, retry=FixedDelay(1, 5.0)))
+    await outputs(async_wait("ab", recorder, timeout=60.0, capacity=1, retry=FixedDelay(1, 5.0)))
     assert [(call.value, call.started) for call in recorder.calls] == [("a", 0.0), ("a", 5.0), ("b", 5.0)]
 
 
-async def test_one_strategy_serves_all_elements_without_mixing_them_up(wait: Any, autojump_clock: MockClock) -> None:
+async def test_elements_that_share_a_strategy_have_separate_counts_of_attempts(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
     recorder = Recorder(Scripted(default=Step(1.0, error=OSError)))
     retry = FixedDelay(2, 1.0)
     for _ in range(2):
-        await outputs(wait(range(10), recorder, timeout=60.0, retry=retry, on_error="skip"))
+        await outputs(async_wait(range(10), recorder, timeout=60.0, retry=retry, on_error="skip"))
     assert [recorder.values.count(value) for value in range(10)] == [6] * 10
 
 
-async def test_a_timeout_of_the_function_itself_is_retried_like_any_exception(
-    wait: Any, autojump_clock: MockClock
-) -> None:
+async def test_a_timeout_raised_by_the_function_is_retried(async_wait: Any, autojump_clock: MockClock) -> None:
     async def slow_at_first(value: str) -> str:
         with trio.fail_after(1.0):
             await trio.sleep(math.inf if len(recorder.calls) == 1 else 0.5)
         return value
 
     recorder = Recorder(slow_at_first)
-    assert await outputs(wait(["a"], recorder, timeout=60.0, retry=FixedDelay(1, 0.0))) == ["a"]
+    assert await outputs(async_wait(["a"], recorder, timeout=60.0, retry=FixedDelay(1, 0.0))) == ["a"]
     assert trio.current_time() == 1.5
 
 
-async def test_an_exception_raised_at_the_deadline_is_not_retried(wait: Any, autojump_clock: MockClock) -> None:
-    """The deadline covers all attempts, so there is no time for another one."""
+async def test_an_exception_raised_at_the_deadline_is_not_retried(async_wait: Any, autojump_clock: MockClock) -> None:
+    """The deadline covers all attempts, so no time remains for another one."""
 
-    async def rude(value: str) -> str:
+    async def raise_when_cancelled(value: str) -> str:
         try:
             await trio.sleep_forever()
         except trio.Cancelled:
             raise OSError("instead") from None
         raise AssertionError
 
-    recorder = Recorder(rude)
-    async with wait(["a"], recorder, timeout=2.0, retry=FixedDelay(3, 0.0), on_error="skip") as results:
+    recorder = Recorder(raise_when_cancelled)
+    async with async_wait(["a"], recorder, timeout=2.0, retry=FixedDelay(3, 0.0), on_error="skip") as results:
         assert [result async for result in results] == []
     assert len(recorder.calls) == 1
     assert results.statistics().timed_out == 1
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.5, 1.0, 2.0])
+async def test_each_element_times_out_once_in_an_attempt_in_a_backoff_and_between_them(
+    async_wait: Any, autojump_clock: MockClock, delay: float
+) -> None:
+    recorder = Recorder(Scripted(default=Step(1.0, error=OSError)))
+    on_timeout = Recorder(Scripted(default=Step(result="late")))
+    operator = async_wait(range(40), recorder, timeout=4.0, retry=FixedDelay(100, delay), on_timeout=on_timeout)
+    async with operator as results:
+        assert [result async for result in results] == ["late"] * 40
+    assert len(on_timeout.calls) == results.statistics().timed_out == 40
+    assert all(call.ended is not None and call.ended <= 4.0 for call in recorder.calls)

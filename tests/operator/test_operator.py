@@ -1,4 +1,4 @@
-"""The operator's life: leaving early, cancellation from outside, and that nothing is left alive."""
+"""Leaving early and cancellation from outside leave no task behind."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from trio_asyncio_io.testing import Recorder, Scripted, Step
 NEVER = Step(math.inf)
 
 
-# Leaving, and cancellation from outside.
+# Leaving and cancellation
 
 
-async def test_leaving_early_is_no_error_and_leaves_nothing_alive(
-    wait: Any, autojump_clock: MockClock, nothing_left: Any
+async def test_leaving_early_raises_nothing_and_leaves_no_task(
+    async_wait: Any, autojump_clock: MockClock, nothing_left: Any
 ) -> None:
     recorder = Recorder(Scripted({0: Step(1.0)}, default=NEVER))
     with nothing_left():
-        async with wait(range(100), recorder, timeout=math.inf, capacity=5) as results:
+        async with async_wait(range(100), recorder, timeout=math.inf, capacity=5) as results:
             async for result in results:
                 assert result == 0
                 break
@@ -31,31 +31,31 @@ async def test_leaving_early_is_no_error_and_leaves_nothing_alive(
     assert [each.element for each in results.snapshot().elements] == list(range(1, 100))
 
 
-async def test_leaving_waits_until_all_have_unwound(wait: Any, autojump_clock: MockClock) -> None:
-    async def tidy(value: str) -> None:
+async def test_leaving_waits_until_all_calls_have_unwound(async_wait: Any, autojump_clock: MockClock) -> None:
+    async def unwind_slowly(value: str) -> None:
         try:
             await trio.sleep_forever()
         finally:
             with trio.CancelScope(shield=True):
                 await trio.sleep(3.0)
 
-    async with wait("abc", tidy, timeout=math.inf):
+    async with async_wait("abc", unwind_slowly, timeout=math.inf):
         await trio.sleep(1.0)
     assert trio.current_time() == 4.0
 
 
-async def test_one_may_leave_at_once(wait: Any, nothing_left: Any) -> None:
+async def test_the_block_may_be_left_immediately(async_wait: Any, nothing_left: Any) -> None:
     with nothing_left():
-        async with wait(range(100), Scripted(), timeout=5.0):
+        async with async_wait(range(100), Scripted(), timeout=5.0):
             pass
 
 
-async def test_a_function_that_fails_because_the_block_was_left_is_told_by_name(
-    raised_by: Any, wait: Any, autojump_clock: MockClock
+async def test_an_exception_raised_because_the_block_was_left_has_a_note(
+    raised_by: Any, async_wait: Any, autojump_clock: MockClock
 ) -> None:
-    error = OSError("could not say goodbye")
+    error = OSError("cleanup failed")
 
-    async def rude(value: str) -> None:
+    async def raise_when_cancelled(value: str) -> None:
         try:
             await trio.sleep_forever()
         except trio.Cancelled:
@@ -64,19 +64,19 @@ async def test_a_function_that_fails_because_the_block_was_left_is_told_by_name(
     async def body(results: Any) -> None:
         await wait_all_tasks_blocked()
 
-    assert await raised_by(wait("a", rude, timeout=5.0), body) is error
+    assert await raised_by(async_wait("a", raise_when_cancelled, timeout=5.0), body) is error
     assert error.__notes__ == ["element 0, 'a', attempt 1"]
-    assert await raised_by(wait("a", rude, timeout=5.0, on_error="skip"), body) is None
+    assert await raised_by(async_wait("a", raise_when_cancelled, timeout=5.0, on_error="skip"), body) is None
 
 
 @pytest.mark.parametrize("instant", [0.0, 0.5, 1.0, 2.5, 4.0])
-async def test_cancellation_from_outside_reaches_everything(
-    wait: Any, autojump_clock: MockClock, nothing_left: Any, instant: float
+async def test_cancellation_from_outside_cancels_every_call(
+    async_wait: Any, autojump_clock: MockClock, nothing_left: Any, instant: float
 ) -> None:
     recorder = Recorder(Scripted(default=Step(1.0)))
     with nothing_left():
         with trio.move_on_after(instant) as scope:
-            async with wait(range(10), recorder, timeout=5.0, capacity=2) as results:
+            async with async_wait(range(10), recorder, timeout=5.0, capacity=2) as results:
                 async for _ in results:
                     pass
         assert scope.cancelled_caught
@@ -87,12 +87,12 @@ async def test_cancellation_from_outside_reaches_everything(
     assert statistics.completed + statistics.cancelled == len(recorder.calls)
 
 
-async def test_a_failure_is_not_lost_when_a_cancellation_from_outside_comes_too(
-    raised_by: Any, wait: Any, autojump_clock: MockClock
+async def test_a_failure_is_raised_despite_a_later_cancellation_from_outside(
+    raised_by: Any, async_wait: Any, autojump_clock: MockClock
 ) -> None:
-    """The failure was first; the cancellation came while the others were unwinding."""
+    """The cancellation comes while the other calls unwind."""
 
-    async def tidy(value: str) -> str:
+    async def unwind_slowly(value: str) -> str:
         if value == "b":
             await trio.sleep(1.0)
             raise error
@@ -105,15 +105,15 @@ async def test_a_failure_is_not_lost_when_a_cancellation_from_outside_comes_too(
 
     error = OSError("busy")
     with trio.move_on_after(2.0):
-        assert await raised_by(wait("ab", tidy, timeout=60.0)) is error
+        assert await raised_by(async_wait("ab", unwind_slowly, timeout=60.0)) is error
     assert trio.current_time() == 5.0
 
 
-async def test_a_failure_at_the_very_instant_of_a_cancellation_is_told_or_in_the_snapshot(
-    push: Any, autojump_clock: MockClock
+async def test_a_failure_at_the_instant_of_a_cancellation_is_raised_or_in_the_snapshot(
+    make_operator: Any, autojump_clock: MockClock
 ) -> None:
     error = OSError("busy")
-    operator = push(Scripted(default=Step(1.0, error=error)), timeout=5.0)
+    operator = make_operator(Scripted(default=Step(1.0, error=error)), timeout=5.0)
     caught = None
     with trio.move_on_after(1.0):
         try:
@@ -126,11 +126,11 @@ async def test_a_failure_at_the_very_instant_of_a_cancellation_is_told_or_in_the
     assert [each.element for each in operator.snapshot().elements] == ["a"]
 
 
-# One life.
+# Lifetime
 
 
-async def test_an_operator_runs_once(push: Any) -> None:
-    async with push(Scripted(), timeout=5.0) as operator:
+async def test_an_operator_can_be_entered_once(make_operator: Any) -> None:
+    async with make_operator(Scripted(), timeout=5.0) as operator:
         with pytest.raises(RuntimeError, match="an operator runs once"):
             await operator.__aenter__()
     with pytest.raises(RuntimeError, match="an operator runs once"):
@@ -138,8 +138,8 @@ async def test_an_operator_runs_once(push: Any) -> None:
             pass
 
 
-async def test_snapshot_and_statistics_work_before_within_and_after_the_block(push: Any) -> None:
-    operator = push(Scripted(), timeout=5.0)
+async def test_snapshot_and_statistics_work_before_inside_and_after_the_block(make_operator: Any) -> None:
+    operator = make_operator(Scripted(), timeout=5.0)
     assert len(operator.snapshot()) == 0
     assert operator.statistics().emitted == 0
     async with operator:
@@ -150,10 +150,13 @@ async def test_snapshot_and_statistics_work_before_within_and_after_the_block(pu
     assert operator.statistics().emitted == 1
 
 
-async def test_several_operators_can_be_chained(wait: Any, autojump_clock: MockClock) -> None:
+async def test_several_operators_can_be_chained(async_wait: Any, autojump_clock: MockClock) -> None:
     double = Scripted({value: Step(1.0, result=value * 2) for value in range(10)})
     add_one = Scripted({value * 2: Step(1.0, result=value * 2 + 1) for value in range(10)})
-    async with wait(range(10), double, timeout=5.0) as doubled, wait(doubled, add_one, timeout=5.0) as results:
+    async with (
+        async_wait(range(10), double, timeout=5.0) as doubled,
+        async_wait(doubled, add_one, timeout=5.0) as results,
+    ):
         out = [result async for result in results]
     assert sorted(out) == [value * 2 + 1 for value in range(10)]
     assert trio.current_time() == 2.0
@@ -171,7 +174,7 @@ async def test_statistics_add_up_on_virtual_time(autojump_clock: MockClock) -> N
     assert (halfway.running, halfway.buffered, halfway.completed, halfway.retried) == (2, 4, 1, 1)
     assert halfway.slot_wait_seconds == 2.0
     statistics = results.statistics()
-    # a: 0.0 to 3.0; b: 0.0 to 2.0, out at 3.0; c: 2.0 to 6.0; d: 3.0 to 4.0, out at 6.0
+    # a: 0.0 to 3.0; b: 0.0 to 2.0, received at 3.0; c: 2.0 to 6.0; d: 3.0 to 4.0, received at 6.0
     assert (statistics.completed, statistics.failed, statistics.timed_out, statistics.cancelled) == (2, 1, 1, 0)
     assert (statistics.skipped, statistics.retried, statistics.emitted) == (2, 1, 2)
     assert (statistics.running, statistics.buffered, statistics.peak_running, statistics.peak_buffered) == (0, 0, 2, 4)
@@ -181,13 +184,13 @@ async def test_statistics_add_up_on_virtual_time(autojump_clock: MockClock) -> N
 
 @pytest.mark.parametrize("when", ["on_timeout", "on_error"])
 async def test_an_invocation_is_counted_once_even_if_its_handler_is_cancelled(
-    wait: Any, autojump_clock: MockClock, when: str
+    async_wait: Any, autojump_clock: MockClock, when: str
 ) -> None:
     async def handler(*arguments: Any) -> None:
         await trio.sleep_forever()
 
     function = Scripted(default=NEVER if when == "on_timeout" else Step(1.0, error=OSError))
-    async with wait("a", function, timeout=5.0, **{when: handler}) as results:
+    async with async_wait("a", function, timeout=5.0, **{when: handler}) as results:
         await trio.sleep(6.0 if when == "on_timeout" else 2.0)
     statistics = results.statistics()
     assert statistics.completed + statistics.failed + statistics.timed_out + statistics.cancelled == 1

@@ -1,4 +1,4 @@
-"""Failure: of the function, of the body and of the source; what comes out, and that nothing is lost."""
+"""Failures of the function, the body and the source: the exception raised, and the snapshot."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from trio_asyncio_io.testing import Recorder, Scripted, Step
 NEVER = Step(math.inf)
 
 
-async def test_the_first_failure_cancels_all_others_and_comes_out_once_they_have_unwound(
-    raised_by: Any, wait: Any, autojump_clock: MockClock, nothing_left: Any
+async def test_the_first_failure_cancels_all_calls_and_is_raised_after_they_have_unwound(
+    raised_by: Any, async_wait: Any, autojump_clock: MockClock, nothing_left: Any
 ) -> None:
-    async def tidy(value: str) -> str:
+    async def unwind_slowly(value: str) -> str:
         if value == "b":
             await trio.sleep(1.0)
             raise error
@@ -33,15 +33,15 @@ async def test_the_first_failure_cancels_all_others_and_comes_out_once_they_have
         raise AssertionError
 
     error = OSError("busy")
-    recorder = Recorder(tidy)
+    recorder = Recorder(unwind_slowly)
     with nothing_left():
-        assert await raised_by(wait("abcdef", recorder, timeout=60.0, capacity=3)) is error
+        assert await raised_by(async_wait("abcdef", recorder, timeout=60.0, capacity=3)) is error
         assert trio.current_time() == 5.0
         assert (recorder.running, recorder.cancelled, recorder.values) == (0, 2, ["a", "b", "c"])
     assert error.__notes__ == ["element 1, 'b', attempt 1"]
 
 
-async def test_a_failure_cancels_the_body(raised_by: Any, wait: Any, autojump_clock: MockClock) -> None:
+async def test_a_failure_cancels_the_body(raised_by: Any, async_wait: Any, autojump_clock: MockClock) -> None:
     async def body(results: Any) -> None:
         try:
             await trio.sleep_forever()
@@ -50,27 +50,29 @@ async def test_a_failure_cancels_the_body(raised_by: Any, wait: Any, autojump_cl
 
     unwound: list[float] = []
     error = OSError("busy")
-    assert await raised_by(wait("a", Scripted(default=Step(2.0, error=error)), timeout=5.0), body) is error
+    assert await raised_by(async_wait("a", Scripted(default=Step(2.0, error=error)), timeout=5.0), body) is error
     assert unwound == [2.0]
 
 
-async def test_a_failure_comes_out_with_the_context_and_the_cause_that_it_had(raised_by: Any, wait: Any) -> None:
+async def test_a_failure_keeps_its_context_and_cause(raised_by: Any, async_wait: Any) -> None:
     context, cause, error = KeyError("context"), LookupError("cause"), OSError("busy")
     error.__context__, error.__cause__ = context, cause
     function = Scripted(default=Step(error=error))
-    assert await raised_by(wait("a", function, timeout=5.0)) is error
+    assert await raised_by(async_wait("a", function, timeout=5.0)) is error
     assert (error.__context__, error.__cause__) == (context, cause)
 
 
-async def test_the_traceback_of_a_failure_leads_into_the_function(raised_by: Any, wait: Any) -> None:
+async def test_the_traceback_of_a_failure_ends_in_the_function(raised_by: Any, async_wait: Any) -> None:
     async def fail(value: str) -> None:
         raise OSError("busy")
 
-    error = await raised_by(wait("a", fail, timeout=5.0))
+    error = await raised_by(async_wait("a", fail, timeout=5.0))
     assert "fail" in [frame.name for frame in traceback.extract_tb(error.__traceback__)]
 
 
-async def test_a_failure_without_a_context_gets_none(raised_by: Any, wait: Any, autojump_clock: MockClock) -> None:
+async def test_a_failure_without_a_context_has_none_afterwards(
+    raised_by: Any, async_wait: Any, autojump_clock: MockClock
+) -> None:
     async def body(results: Any) -> None:
         try:
             await trio.sleep_forever()
@@ -78,24 +80,26 @@ async def test_a_failure_without_a_context_gets_none(raised_by: Any, wait: Any, 
             await trio.lowlevel.cancel_shielded_checkpoint()
 
     error = OSError("busy")
-    await raised_by(wait("ab", Scripted({"b": Step(1.0, error=error)}, default=NEVER), timeout=5.0), body)
+    await raised_by(async_wait("ab", Scripted({"b": Step(1.0, error=error)}, default=NEVER), timeout=5.0), body)
     assert error.__context__ is None
     assert error.__cause__ is None
 
 
-async def test_a_group_that_the_function_raises_comes_out_as_that_group(raised_by: Any, wait: Any) -> None:
+async def test_a_group_raised_by_the_function_is_raised_unchanged(raised_by: Any, async_wait: Any) -> None:
     group = ExceptionGroup("two at once", [OSError("one"), ValueError("two")])
-    assert await raised_by(wait("a", Scripted(default=Step(error=group)), timeout=5.0)) is group
+    assert await raised_by(async_wait("a", Scripted(default=Step(error=group)), timeout=5.0)) is group
 
 
-async def test_any_exception_comes_out_as_itself(raised_by: Any, wait: Any) -> None:
-    """Those with a meaning in generators and coroutines too, and those that are not errors."""
+async def test_any_exception_is_raised_unchanged(raised_by: Any, async_wait: Any) -> None:
+    """Including those with a meaning in generators and coroutines, and BaseExceptions."""
     for kind in (StopAsyncIteration, RuntimeError, trio.EndOfChannel, trio.BrokenResourceError, SystemExit):
         error = kind("mine")
-        assert await raised_by(wait("a", Scripted(default=Step(error=error)), timeout=5.0)) is error
+        assert await raised_by(async_wait("a", Scripted(default=Step(error=error)), timeout=5.0)) is error
 
 
-async def test_two_failures_at_once_are_one_with_a_note_of_the_other_and_both_count(raised_by: Any, wait: Any) -> None:
+async def test_of_two_failures_one_is_raised_with_a_note_of_the_other_and_both_count(
+    raised_by: Any, async_wait: Any
+) -> None:
     async def fail(value: str) -> None:
         await signal.wait()
         raise errors[value]
@@ -110,14 +114,14 @@ async def test_two_failures_at_once_are_one_with_a_note_of_the_other_and_both_co
     results: Any = None
     signal = trio.Event()
     errors = {"a": OSError("one"), "b": ValueError("two")}
-    error = await raised_by(wait("ab", fail, timeout=5.0), body)
+    error = await raised_by(async_wait("ab", fail, timeout=5.0), body)
     other = errors["a" if error is errors["b"] else "b"]
     assert "attempt 1" in error.__notes__[0]
     assert repr(other) in error.__notes__[1]
     assert (results.statistics().failed, results.statistics().cancelled) == (2, 0)
 
 
-async def test_one_exception_that_strikes_twice_is_still_one(raised_by: Any, wait: Any) -> None:
+async def test_an_exception_object_raised_by_two_calls_is_raised_once(raised_by: Any, async_wait: Any) -> None:
     async def fail(value: str) -> None:
         await signal.wait()
         raise error
@@ -129,12 +133,12 @@ async def test_one_exception_that_strikes_twice_is_still_one(raised_by: Any, wai
 
     signal = trio.Event()
     error = OSError("busy")
-    assert await raised_by(wait("ab", fail, timeout=5.0), body) is error
+    assert await raised_by(async_wait("ab", fail, timeout=5.0), body) is error
     assert sorted(error.__notes__) == ["element 0, 'a', attempt 1", "element 1, 'b', attempt 1"]
 
 
-async def test_after_a_failure_nothing_more_is_delivered_and_everything_is_in_the_snapshot(
-    raised_by: Any, wait: Any, autojump_clock: MockClock
+async def test_after_a_failure_unreceived_elements_are_in_the_snapshot(
+    raised_by: Any, async_wait: Any, autojump_clock: MockClock
 ) -> None:
     function = Scripted({"a": Step(1.0), "b": Step(2.0, error=OSError), "c": Step(1.0), "d": NEVER})
     received = []
@@ -156,10 +160,10 @@ async def test_after_a_failure_nothing_more_is_delivered_and_everything_is_in_th
     assert (statistics.running, statistics.emitted, statistics.buffered) == (0, 1, 3)
 
 
-async def test_a_body_that_puts_when_the_failure_comes_gets_the_failure_only(
-    raised_by: Any, push: Any, autojump_clock: MockClock
+async def test_a_failure_during_put_in_the_body_is_raised_alone(
+    raised_by: Any, make_operator: Any, autojump_clock: MockClock
 ) -> None:
-    """It does not get a BrokenResourceError beside it, wherever it just was."""
+    """Without an additional BrokenResourceError, wherever the body is."""
 
     async def waiting(operator: Any) -> None:
         await operator.put("a")
@@ -186,15 +190,17 @@ async def test_a_body_that_puts_when_the_failure_comes_gets_the_failure_only(
         error = OSError("busy")
         function = Scripted(default=Step(1.0, error=error))
         buffer = 1 if body is waiting else 10_000
-        operator = push(function, timeout=5.0, capacity=1, buffer=buffer)
+        operator = make_operator(function, timeout=5.0, capacity=1, buffer=buffer)
         with trio.fail_after(60):
             assert await raised_by(operator, body) is error, body
 
 
-# The body and the source.
+# The body and the source
 
 
-async def test_what_the_body_raises_comes_out_as_itself(raised_by: Any, wait: Any, autojump_clock: MockClock) -> None:
+async def test_an_exception_of_the_body_is_raised_unchanged(
+    raised_by: Any, async_wait: Any, autojump_clock: MockClock
+) -> None:
     context = KeyError("context")
     for error in (
         OSError("mine"),
@@ -211,13 +217,13 @@ async def test_what_the_body_raises_comes_out_as_itself(raised_by: Any, wait: An
             raise error
 
         recorder = Recorder(Scripted(default=NEVER))
-        assert await raised_by(wait("abc", recorder, timeout=math.inf), body) is error
+        assert await raised_by(async_wait("abc", recorder, timeout=math.inf), body) is error
         assert error.__context__ is context
         assert (recorder.running, recorder.cancelled) == (0, 3)
 
 
-async def test_a_failure_and_an_error_of_the_body_come_out_together(
-    raised_by: Any, wait: Any, autojump_clock: MockClock
+async def test_a_failure_and_an_exception_of_the_body_are_raised_as_a_group(
+    raised_by: Any, async_wait: Any, autojump_clock: MockClock
 ) -> None:
     failure, mine = OSError("busy"), ValueError("while cleaning up")
 
@@ -227,14 +233,14 @@ async def test_a_failure_and_an_error_of_the_body_come_out_together(
         except trio.Cancelled:
             raise mine from None
 
-    group = await raised_by(wait("a", Scripted(default=Step(1.0, error=failure)), timeout=5.0), body)
+    group = await raised_by(async_wait("a", Scripted(default=Step(1.0, error=failure)), timeout=5.0), body)
     assert isinstance(group, ExceptionGroup)
     assert group.exceptions == (failure, mine)
 
 
 @pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt])
-async def test_a_failure_is_not_lost_if_a_task_of_the_body_fails_while_it_is_cancelled(
-    raised_by: Any, wait: Any, autojump_clock: MockClock, kind: type[BaseException]
+async def test_a_failure_is_not_lost_if_a_cancelled_task_of_the_body_fails(
+    raised_by: Any, async_wait: Any, autojump_clock: MockClock, kind: type[BaseException]
 ) -> None:
     failure, mine = OSError("busy"), kind("while cleaning up")
 
@@ -249,7 +255,7 @@ async def test_a_failure_is_not_lost_if_a_task_of_the_body_fails_while_it_is_can
             nursery.start_soon(child)
             await trio.sleep_forever()
 
-    group = await raised_by(wait("a", Scripted(default=Step(1.0, error=failure)), timeout=5.0), body)
+    group = await raised_by(async_wait("a", Scripted(default=Step(1.0, error=failure)), timeout=5.0), body)
     leaves = []
     pending = [group]
     while pending:
@@ -261,8 +267,8 @@ async def test_a_failure_is_not_lost_if_a_task_of_the_body_fails_while_it_is_can
     assert sorted(leaves, key=repr) == sorted([failure, mine], key=repr)
 
 
-async def test_the_sources_exception_comes_out_as_itself_and_stops_everything(
-    raised_by: Any, wait: Any, autojump_clock: MockClock, nothing_left: Any
+async def test_an_exception_of_the_source_is_raised_unchanged_and_cancels_all_calls(
+    raised_by: Any, async_wait: Any, autojump_clock: MockClock, nothing_left: Any
 ) -> None:
     error = OSError("no more")
 
@@ -273,16 +279,16 @@ async def test_the_sources_exception_comes_out_as_itself_and_stops_everything(
 
     recorder = Recorder(Scripted(default=NEVER))
     with nothing_left():
-        assert await raised_by(wait(source(), recorder, timeout=math.inf)) is error
+        assert await raised_by(async_wait(source(), recorder, timeout=math.inf)) is error
     assert (recorder.running, recorder.cancelled) == (0, 1)
     assert not hasattr(error, "__notes__")
 
 
 @pytest.mark.parametrize("exits", [(SystemExit(3), SystemExit(3)), (KeyboardInterrupt(), KeyboardInterrupt())])
-async def test_an_exit_that_several_tasks_raise_alike_comes_out_once(
-    raised_by: Any, wait: Any, exits: tuple[BaseException, ...]
+async def test_equal_exits_of_several_tasks_are_raised_once(
+    raised_by: Any, async_wait: Any, exits: tuple[BaseException, ...]
 ) -> None:
-    """In a group, a SystemExit would lose its status."""
+    """In a group, a SystemExit would lose its exit status."""
 
     async def function(value: int) -> None:
         waiting.append(value)
@@ -292,10 +298,10 @@ async def test_an_exit_that_several_tasks_raise_alike_comes_out_once(
         raise exits[value]
 
     waiting: list[int] = []
-    assert await raised_by(wait(range(2), function, timeout=5.0)) in exits
+    assert await raised_by(async_wait(range(2), function, timeout=5.0)) in exits
 
 
-async def test_two_different_exits_come_out_together(raised_by: Any, wait: Any) -> None:
+async def test_different_exits_are_raised_as_a_group(raised_by: Any, async_wait: Any) -> None:
     async def function(value: int) -> None:
         waiting.append(value)
         with trio.CancelScope(shield=True):
@@ -304,17 +310,17 @@ async def test_two_different_exits_come_out_together(raised_by: Any, wait: Any) 
         raise SystemExit(value)
 
     waiting: list[int] = []
-    group = await raised_by(wait(range(2), function, timeout=5.0))
+    group = await raised_by(async_wait(range(2), function, timeout=5.0))
     assert isinstance(group, BaseExceptionGroup)
     assert sorted(each.code for each in group.exceptions) == [0, 1]
 
 
-def test_an_operator_outside_of_trio_says_what_it_needs(wait: Any) -> None:
+def test_entering_an_operator_outside_trio_raises_a_clear_error(async_wait: Any) -> None:
     async def function(value: int) -> int:
         return value
 
     async def main() -> None:
-        async with wait([1], function, timeout=5.0):
+        async with async_wait([1], function, timeout=5.0):
             pass
 
     with pytest.raises(RuntimeError, match="the operator needs Trio"):

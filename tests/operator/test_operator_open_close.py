@@ -1,4 +1,4 @@
-"""`open` and `close`: when they run, for how long, and what becomes of their errors."""
+"""When `open` and `close` run, how long they may take, and how their exceptions are raised."""
 
 from __future__ import annotations
 
@@ -9,84 +9,88 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from trio_asyncio_io import Snapshot, SnapshotElement
+from trio_asyncio_io import NotAsyncError, Snapshot, SnapshotElement
 
 
-class Diary:
-    """A function that writes down what happens to it."""
+class RecordedFunction:
+    """A function that records the calls of its methods, and raises in some of them."""
 
     def __init__(self, **raising: BaseException) -> None:
-        self.lines: list[tuple[str, float]] = []
+        self.events: list[tuple[str, float]] = []
         self._raising = raising
 
-    def _write(self, line: str) -> None:
-        self.lines.append((line, trio.current_time()))
-        if line in self._raising:
-            raise self._raising[line]
+    def _record(self, event: str) -> None:
+        self.events.append((event, trio.current_time()))
+        if event in self._raising:
+            raise self._raising[event]
 
     async def open(self) -> None:
         await trio.sleep(1.0)
-        self._write("open")
+        self._record("open")
 
     async def invoke(self, value: str) -> str:
         await trio.sleep(2.0)
-        self._write(value)
+        self._record(value)
         return value
 
     async def close(self) -> None:
         await trio.sleep(0.5)
-        self._write("close")
+        self._record("close")
 
 
-async def test_open_comes_before_the_first_invocation_and_close_after_the_last(
-    raised_by: Any, wait: Any, autojump_clock: MockClock
+async def test_open_runs_before_the_first_invocation_and_close_after_the_last(
+    raised_by: Any, async_wait: Any, autojump_clock: MockClock
 ) -> None:
-    diary = Diary()
-    assert await raised_by(wait(["a"], diary, timeout=5.0)) is None
-    assert diary.lines == [("open", 1.0), ("a", 3.0), ("close", 3.5)]
+    function = RecordedFunction()
+    assert await raised_by(async_wait(["a"], function, timeout=5.0)) is None
+    assert function.events == [("open", 1.0), ("a", 3.0), ("close", 3.5)]
 
 
-async def test_close_comes_after_the_last_invocation_has_unwound(wait: Any, autojump_clock: MockClock) -> None:
-    class Tidy(Diary):
+async def test_close_runs_after_the_last_invocation_has_unwound(async_wait: Any, autojump_clock: MockClock) -> None:
+    class UnwindsSlowly(RecordedFunction):
         async def invoke(self, value: str) -> str:
             try:
                 await trio.sleep_forever()
             finally:
                 with trio.CancelScope(shield=True):
                     await trio.sleep(3.0)
-                self._write("unwound")
+                self._record("unwound")
             raise AssertionError
 
-    diary = Tidy()
-    async with wait("a", diary, timeout=math.inf):
+    function = UnwindsSlowly()
+    async with async_wait("a", function, timeout=math.inf):
         await trio.sleep(1.0)
-    assert diary.lines == [("open", 1.0), ("unwound", 5.0), ("close", 5.5)]
+    assert function.events == [("open", 1.0), ("unwound", 5.0), ("close", 5.5)]
 
 
-async def test_what_open_raises_comes_out_as_itself_and_close_is_not_called(
-    raised_by: Any, wait: Any, autojump_clock: MockClock
+async def test_an_exception_of_open_is_raised_unchanged_and_close_is_not_called(
+    raised_by: Any, async_wait: Any, autojump_clock: MockClock
 ) -> None:
     error = OSError("no connection")
-    diary = Diary(open=error)
-    assert await raised_by(wait(["a"], diary, timeout=5.0)) is error
-    assert diary.lines == [("open", 1.0)]
+    function = RecordedFunction(open=error)
+    assert await raised_by(async_wait(["a"], function, timeout=5.0)) is error
+    assert function.events == [("open", 1.0)]
 
 
-async def test_an_open_that_was_cancelled_needs_no_close(raised_by: Any, wait: Any, autojump_clock: MockClock) -> None:
-    diary = Diary()
+async def test_close_is_not_called_after_a_cancelled_open(
+    raised_by: Any, async_wait: Any, autojump_clock: MockClock
+) -> None:
+    function = RecordedFunction()
     with trio.move_on_after(0.5):
-        await raised_by(wait(["a"], diary, timeout=5.0))
-    assert diary.lines == []
+        await raised_by(async_wait(["a"], function, timeout=5.0))
+    assert function.events == []
 
 
-async def test_what_close_raises_comes_out_as_itself(raised_by: Any, wait: Any, autojump_clock: MockClock) -> None:
+async def test_an_exception_of_close_is_raised_unchanged(
+    raised_by: Any, async_wait: Any, autojump_clock: MockClock
+) -> None:
     error = OSError("connection lost")
-    assert await raised_by(wait(["a"], Diary(close=error), timeout=5.0)) is error
+    assert await raised_by(async_wait(["a"], RecordedFunction(close=error), timeout=5.0)) is error
 
 
 @pytest.mark.parametrize("where", ["a", "body"])
-async def test_after_a_failure_close_is_called_and_what_it_raises_is_a_note(
-    raised_by: Any, wait: Any, autojump_clock: MockClock, where: str
+async def test_after_a_failure_an_exception_of_close_becomes_a_note(
+    raised_by: Any, async_wait: Any, autojump_clock: MockClock, where: str
 ) -> None:
     error = ValueError("first")
     raising: dict[str, BaseException] = {"close": OSError("connection lost")}
@@ -96,76 +100,74 @@ async def test_after_a_failure_close_is_called_and_what_it_raises_is_a_note(
             raise error
         await trio.sleep_forever()
 
-    diary = Diary(**raising, **({"a": error} if where == "a" else {}))
-    assert await raised_by(wait(["a"], diary, timeout=5.0), body) is error
-    assert diary.lines[-1][0] == "close"
+    function = RecordedFunction(**raising, **({"a": error} if where == "a" else {}))
+    assert await raised_by(async_wait(["a"], function, timeout=5.0), body) is error
+    assert function.events[-1][0] == "close"
     assert error.__notes__[-1] == "the function's close() raised too: OSError('connection lost')"
 
 
-async def test_close_runs_when_the_operator_is_cancelled(wait: Any, autojump_clock: MockClock) -> None:
-    diary = Diary()
+async def test_close_runs_when_the_operator_is_cancelled(async_wait: Any, autojump_clock: MockClock) -> None:
+    function = RecordedFunction()
     with trio.move_on_after(2.0) as scope:
-        async with wait(["a"], diary, timeout=5.0) as results:
+        async with async_wait(["a"], function, timeout=5.0) as results:
             await results.receive()
     assert scope.cancelled_caught
-    assert diary.lines == [("open", 1.0), ("close", 2.5)]
+    assert function.events == [("open", 1.0), ("close", 2.5)]
 
 
-async def test_close_runs_when_the_operator_is_cancelled_before_its_block_begins(
-    raised_by: Any, wait: Any, autojump_clock: MockClock, nothing_left: Any
+async def test_close_runs_if_the_operator_is_cancelled_before_its_body_starts(
+    raised_by: Any, async_wait: Any, autojump_clock: MockClock, nothing_left: Any
 ) -> None:
-    class Quick(Diary):
+    class OpensImmediately(RecordedFunction):
         async def open(self) -> None:
-            self._write("open")
+            self._record("open")
 
-    diary = Quick()
+    function = OpensImmediately()
     snapshot = Snapshot((SnapshotElement(0, "a"),))
     with nothing_left(), trio.CancelScope() as scope:
         scope.cancel()
-        await raised_by(wait(["b"], diary, timeout=5.0, restore=snapshot))
-    assert [line for line, _ in diary.lines] == ["open", "close"]
+        await raised_by(async_wait(["b"], function, timeout=5.0, restore=snapshot))
+    assert [event for event, _ in function.events] == ["open", "close"]
 
 
-async def test_what_close_raises_after_a_cancellation_is_not_lost(
-    raised_by: Any, wait: Any, autojump_clock: MockClock
+async def test_an_exception_of_close_after_a_cancellation_is_raised(
+    raised_by: Any, async_wait: Any, autojump_clock: MockClock
 ) -> None:
     error = OSError("connection lost")
     with trio.move_on_after(2.0):
-        assert await raised_by(wait(["a"], Diary(close=error), timeout=5.0)) is error
+        assert await raised_by(async_wait(["a"], RecordedFunction(close=error), timeout=5.0)) is error
 
 
 @pytest.mark.parametrize("cancelled", [True, False])
-async def test_close_is_bounded_and_not_by_the_timeout(
-    raised_by: Any, wait: Any, autojump_clock: MockClock, cancelled: bool
+async def test_close_has_a_time_limit_of_its_own(
+    raised_by: Any, async_wait: Any, autojump_clock: MockClock, cancelled: bool
 ) -> None:
-    class Hanging(Diary):
+    class Hanging(RecordedFunction):
         async def close(self) -> None:
             await trio.sleep_forever()
 
     with trio.move_on_after(2.0 if cancelled else math.inf):
-        error = await raised_by(wait(["a"], Hanging(), timeout=5.0))
+        error = await raised_by(async_wait(["a"], Hanging(), timeout=5.0))
         assert isinstance(error, trio.TooSlowError)
         assert str(error) == "close() of the function did not end within 30 s"
     assert trio.current_time() == (32.0 if cancelled else 33.0)
 
 
 @pytest.mark.parametrize("name", ["open", "close"])
-async def test_an_open_or_close_that_is_not_async_is_told(
-    raised_by: Any, wait: Any, autojump_clock: MockClock, name: str
+async def test_an_open_or_close_that_is_not_async_raises_not_async_error(
+    raised_by: Any, async_wait: Any, autojump_clock: MockClock, name: str
 ) -> None:
-    class Half(Diary):
+    class Synchronous(RecordedFunction):
         pass
 
-    setattr(Half, name, lambda self: None)
-    error = await raised_by(wait([], Half(), timeout=5.0))
-    assert isinstance(error, TypeError)
-    assert f"Half.{name}" in str(error) or f"{name}" in str(error)
-    assert "async" in str(error)
+    setattr(Synchronous, name, lambda self: None)
+    error = await raised_by(async_wait([], Synchronous(), timeout=5.0))
+    assert isinstance(error, NotAsyncError)
 
 
-async def test_an_object_with_nothing_but_invoke_will_do(raised_by: Any, wait: Any) -> None:
+async def test_an_object_with_only_invoke_is_accepted(raised_by: Any, async_wait: Any) -> None:
     class Bare:
         async def invoke(self, value: str) -> str:
             return value
 
-    assert await raised_by(wait("a", Bare(), timeout=5.0)) is None
+    assert await raised_by(async_wait("a", Bare(), timeout=5.0)) is None

@@ -1,4 +1,4 @@
-"""The pace: no loop of the operator keeps others waiting, whatever never suspends in it."""
+"""Loops of the operator let other tasks run, even if nothing in them suspends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AT_ONCE = Scripted()
 
 
 async def step(pace: Pace) -> bool:
-    """Count a step; whether it was a checkpoint."""
+    """Count a step; return whether it was a checkpoint."""
     try:
         with assert_checkpoints():
             await pace.step()
@@ -26,12 +26,12 @@ async def step(pace: Pace) -> bool:
     return True
 
 
-async def test_a_checkpoint_comes_after_so_many_steps(mock_clock: MockClock) -> None:
+async def test_a_checkpoint_follows_a_number_of_steps(mock_clock: MockClock) -> None:
     pace = Pace(3)
     assert [await step(pace) for _ in range(7)] == [False, False, True, False, False, True, False]
 
 
-async def test_a_checkpoint_comes_after_so_much_time(mock_clock: MockClock) -> None:
+async def test_a_checkpoint_follows_a_span_of_time(mock_clock: MockClock) -> None:
     pace = Pace(100)
     checkpoints = []
     for _ in range(7):
@@ -41,7 +41,7 @@ async def test_a_checkpoint_comes_after_so_much_time(mock_clock: MockClock) -> N
 
 
 class SlowSource:
-    """A source whose elements take time, and which never suspends."""
+    """A source whose elements take time, but which never suspends."""
 
     def __init__(self, clock: MockClock, seconds: float, number: int) -> None:
         self.clock = clock
@@ -73,27 +73,27 @@ class AsyncOnly:
 
 
 @pytest.mark.parametrize("kind", [iter, AsyncOnly], ids=["sync", "async"])
-async def test_calls_start_while_a_slow_source_is_read(wait: Any, mock_clock: MockClock, kind: Any) -> None:
-    """At one second for each element, no two elements share a pass of the scheduler."""
+async def test_calls_start_while_a_slow_source_is_read(async_wait: Any, mock_clock: MockClock, kind: Any) -> None:
+    """With one second per element, no two elements share a scheduler pass."""
     recorder = Recorder(AT_ONCE)
-    async with wait(kind(SlowSource(mock_clock, 1.0, 20)), recorder, timeout=100.0) as results:
+    async with async_wait(kind(SlowSource(mock_clock, 1.0, 20)), recorder, timeout=100.0) as results:
         assert len([result async for result in results]) == 20
     assert max(call.started - call.value for call in recorder.calls) <= 2.0
     assert results.statistics().slot_wait_seconds <= 20.0
 
 
-async def test_calls_meet_their_timeout_beside_a_slow_source(wait: Any, mock_clock: MockClock) -> None:
+async def test_a_slow_source_does_not_delay_calls_beyond_their_timeout(async_wait: Any, mock_clock: MockClock) -> None:
     async def four_round_trips(value: int) -> int:
         for _ in range(4):
             await trio.lowlevel.checkpoint()
         return value
 
     source = iter(SlowSource(mock_clock, 0.001, 500))
-    async with wait(source, four_round_trips, timeout=0.1, on_error="skip") as results:
+    async with async_wait(source, four_round_trips, timeout=0.1, on_error="skip") as results:
         assert len([result async for result in results]) == 500
 
 
-async def test_the_wait_for_a_slot_begins_when_the_record_is_there(mock_clock: MockClock) -> None:
+async def test_slot_wait_starts_when_the_record_arrives(mock_clock: MockClock) -> None:
     recorder = Recorder(AT_ONCE)
     async with ordered_wait(iter(SlowSource(mock_clock, 0.001, 100)), recorder, timeout=5.0) as results:
         assert len([result async for result in results]) == 100
@@ -102,7 +102,7 @@ async def test_the_wait_for_a_slot_begins_when_the_record_is_there(mock_clock: M
 
 
 @pytest.mark.parametrize("fails", [False, True])
-async def test_a_function_that_blocks_lets_other_tasks_run_after_each_call(
+async def test_other_tasks_run_after_each_call_of_a_blocking_function(
     nursery: trio.Nursery, mock_clock: MockClock, fails: bool
 ) -> None:
     calls = longest = 0
@@ -129,8 +129,8 @@ async def test_a_function_that_blocks_lets_other_tasks_run_after_each_call(
     assert longest <= 2
 
 
-async def test_a_function_that_sleeps_costs_no_further_checkpoint(autojump_clock: MockClock) -> None:
-    """The worker goes on in the same pass of the scheduler, so the next call starts before any other task runs."""
+async def test_a_function_that_sleeps_needs_no_additional_checkpoint(autojump_clock: MockClock) -> None:
+    """The worker continues in the same scheduler pass, so the next call starts before other tasks run."""
     events: list[Any] = []
 
     async def function(value: int) -> int:
@@ -146,8 +146,8 @@ async def test_a_function_that_sleeps_costs_no_further_checkpoint(autojump_clock
     assert [events[end + 1] for end in ends] == [("start", 1), ("start", 2)]
 
 
-async def test_restored_elements_and_skipped_ones_let_other_tasks_run(nursery: trio.Nursery) -> None:
-    """Elements with results need no worker: feeder and emitter have them to themselves."""
+async def test_other_tasks_run_while_elements_are_restored_or_skipped(nursery: trio.Nursery) -> None:
+    """Elements with results pass through the feeder and the emitter only."""
     longest = 0
     number = 20_000
     snapshot = Snapshot(tuple(SnapshotElement(each, each, []) for each in range(number)), taken=number)
@@ -165,4 +165,4 @@ async def test_restored_elements_and_skipped_ones_let_other_tasks_run(nursery: t
     async with operator:
         operator.end_input()
         assert [output async for output in operator.output] == []
-    assert longest <= 2 * 1_000  # Trio runs the tasks of a pass in random order
+    assert longest <= 2 * 1_000  # Trio runs the tasks of a scheduler pass in random order

@@ -1,4 +1,4 @@
-"""The results: what the consumer's end of the operator promises."""
+"""The consumer's end of the operator."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ AT_ONCE = Scripted()
 NEVER = Scripted(default=Step(math.inf))
 
 
-async def test_the_results_are_a_receive_channel(wait: Any) -> None:
-    async with wait("a", AT_ONCE, timeout=5.0) as results:
+async def test_the_results_are_a_receive_channel(async_wait: Any) -> None:
+    async with async_wait("a", AT_ONCE, timeout=5.0) as results:
         assert isinstance(results, Results)
         assert isinstance(results, trio.abc.ReceiveChannel)
 
 
-async def test_one_can_iterate_or_receive(wait: Any) -> None:
-    async with wait("abcd", AT_ONCE, timeout=5.0, capacity=1) as results:
+async def test_results_can_be_iterated_or_received(async_wait: Any) -> None:
+    async with async_wait("abcd", AT_ONCE, timeout=5.0, capacity=1) as results:
         out = [await results.receive()]
         async for result in results:
             out.append(result)
@@ -35,14 +35,14 @@ async def test_one_can_iterate_or_receive(wait: Any) -> None:
     assert out == ["a", "b", "c", "d"]
 
 
-async def test_a_snapshot_holds_what_neither_of_two_consumers_has(push: Any) -> None:
-    """Also between the moment when an output was given to one that waits, and the moment when that one goes on."""
-    for _ in range(20):  # in which order tasks run that are ready together is the scheduler's throw
+async def test_a_snapshot_has_the_outputs_that_no_consumer_has_received(make_operator: Any) -> None:
+    """Also after a waiting consumer was given an output and before its task continues."""
+    for _ in range(20):  # Trio runs tasks that are ready at the same time in random order
         received: list[int] = []
-        async with push(Scripted(default=Step(result=[1, 2, 3])), timeout=5.0, flatten=True) as operator:
+        async with make_operator(Scripted(default=Step(result=[1, 2, 3])), timeout=5.0, flatten=True) as operator:
 
             async def wait_for_one() -> None:
-                received.append(await operator.output.receive())  # noqa: B023 - ends within this turn of the loop
+                received.append(await operator.output.receive())  # noqa: B023 - ends within this iteration
 
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(wait_for_one)
@@ -58,8 +58,8 @@ async def test_a_snapshot_holds_what_neither_of_two_consumers_has(push: Any) -> 
                         assert sorted(received + held.results) == [1, 2, 3]
 
 
-async def test_after_the_end_every_receive_says_so(wait: Any) -> None:
-    async with wait("a", AT_ONCE, timeout=5.0) as results:
+async def test_every_receive_after_the_end_raises_end_of_channel(async_wait: Any) -> None:
+    async with async_wait("a", AT_ONCE, timeout=5.0) as results:
         await results.receive()
         for _ in range(2):
             with pytest.raises(trio.EndOfChannel):
@@ -69,16 +69,16 @@ async def test_after_the_end_every_receive_says_so(wait: Any) -> None:
             results.receive_nowait()
 
 
-async def test_receive_nowait_gives_what_is_there(wait: Any) -> None:
-    async with wait("a", AT_ONCE, timeout=5.0) as results:
+async def test_receive_nowait_returns_an_available_output(async_wait: Any) -> None:
+    async with async_wait("a", AT_ONCE, timeout=5.0) as results:
         with pytest.raises(trio.WouldBlock):
             results.receive_nowait()
         await wait_all_tasks_blocked()
         assert results.receive_nowait() == "a"
 
 
-async def test_after_the_block_the_channel_is_closed(wait: Any) -> None:
-    async with wait("abc", AT_ONCE, timeout=5.0) as results:
+async def test_after_the_block_the_channel_is_closed(async_wait: Any) -> None:
+    async with async_wait("abc", AT_ONCE, timeout=5.0) as results:
         await results.receive()
     with pytest.raises(trio.ClosedResourceError):
         await results.receive()
@@ -86,8 +86,8 @@ async def test_after_the_block_the_channel_is_closed(wait: Any) -> None:
         results.receive_nowait()
 
 
-async def test_receiving_is_a_cancellation_point_even_if_an_output_is_there(wait: Any) -> None:
-    async with wait("ab", AT_ONCE, timeout=5.0) as results:
+async def test_receive_is_a_cancellation_point_even_if_an_output_is_available(async_wait: Any) -> None:
+    async with async_wait("ab", AT_ONCE, timeout=5.0) as results:
         await wait_all_tasks_blocked()
         for receive in (results.receive, results.__anext__):
             with trio.CancelScope() as scope:
@@ -97,16 +97,16 @@ async def test_receiving_is_a_cancellation_point_even_if_an_output_is_there(wait
         assert len([result async for result in results]) == 2
 
 
-async def test_a_receive_that_was_cancelled_received_nothing(wait: Any, autojump_clock: MockClock) -> None:
-    async with wait("ab", Scripted(default=Step(2.0)), timeout=5.0) as results:
+async def test_a_cancelled_receive_receives_nothing(async_wait: Any, autojump_clock: MockClock) -> None:
+    async with async_wait("ab", Scripted(default=Step(2.0)), timeout=5.0) as results:
         with trio.move_on_after(1.0) as scope:
             await results.receive()
         assert scope.cancelled_caught
         assert sorted([result async for result in results]) == ["a", "b"]
 
 
-async def test_a_consumer_lets_others_run(wait: Any) -> None:
-    """It waits at least once in so many outputs, however fast they come."""
+async def test_a_fast_consumer_lets_other_tasks_run(async_wait: Any) -> None:
+    """It suspends at least once per number of outputs, even if outputs are always available."""
     turns = 0
 
     async def other() -> None:
@@ -117,14 +117,14 @@ async def test_a_consumer_lets_others_run(wait: Any) -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(other)
-        async with wait(range(10_000), AT_ONCE, timeout=5.0, capacity=10) as results:
+        async with async_wait(range(10_000), AT_ONCE, timeout=5.0, capacity=10) as results:
             async for _ in results:
                 pass
         nursery.cancel_scope.cancel()
     assert turns > 10_000 / 40
 
 
-async def test_each_output_goes_to_one_of_several_consumers(wait: Any, autojump_clock: MockClock) -> None:
+async def test_each_output_goes_to_one_of_several_consumers(async_wait: Any, autojump_clock: MockClock) -> None:
     shares: list[list[int]] = [[], [], []]
 
     async def consume(share: list[int], results: Any) -> None:
@@ -133,14 +133,16 @@ async def test_each_output_goes_to_one_of_several_consumers(wait: Any, autojump_
             await trio.sleep(1.0)
 
     function = Scripted(default=Step(0.25))
-    async with wait(range(90), function, timeout=5.0, capacity=9) as results, trio.open_nursery() as nursery:
+    async with async_wait(range(90), function, timeout=5.0, capacity=9) as results, trio.open_nursery() as nursery:
         for share in shares:
             nursery.start_soon(consume, share, results)
     assert [len(share) for share in shares] == [30, 30, 30]
     assert sorted(chain.from_iterable(shares)) == list(range(90))
 
 
-async def test_closing_stops_the_source_and_what_has_not_started(wait: Any, autojump_clock: MockClock) -> None:
+async def test_closing_stops_the_source_and_starts_no_more_invocations(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
     recorder = Recorder(Scripted(default=Step(1.0)))
     read: list[int] = []
 
@@ -150,7 +152,7 @@ async def test_closing_stops_the_source_and_what_has_not_started(wait: Any, auto
             yield number
             await trio.sleep(0.25)
 
-    async with wait(source(), recorder, timeout=5.0, capacity=2) as results:
+    async with async_wait(source(), recorder, timeout=5.0, capacity=2) as results:
         await results.receive()
         await results.aclose()
         await results.aclose()
@@ -164,7 +166,7 @@ async def test_closing_stops_the_source_and_what_has_not_started(wait: Any, auto
         assert unfinished == read[1:]
 
 
-async def test_after_closing_no_record_of_a_running_key_starts(autojump_clock: MockClock) -> None:
+async def test_no_record_that_waits_for_its_key_starts_after_closing(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(1.0)))
     async with keyed_wait("aaab", recorder, key=str, timeout=5.0) as results:
         await trio.sleep(0.5)
@@ -173,11 +175,11 @@ async def test_after_closing_no_record_of_a_running_key_starts(autojump_clock: M
     assert recorder.values == ["a", "b"]
 
 
-async def test_what_runs_when_the_channel_is_closed_is_cancelled_when_the_block_is_left(
-    wait: Any, autojump_clock: MockClock
+async def test_invocations_that_run_at_closing_are_cancelled_when_the_block_is_left(
+    async_wait: Any, autojump_clock: MockClock
 ) -> None:
     recorder = Recorder(NEVER)
-    async with wait("ab", recorder, timeout=math.inf) as results:
+    async with async_wait("ab", recorder, timeout=math.inf) as results:
         await wait_all_tasks_blocked()
         async with results:
             pass
@@ -187,11 +189,11 @@ async def test_what_runs_when_the_channel_is_closed_is_cancelled_when_the_block_
     assert [each.element for each in results.snapshot().elements] == ["a", "b"]
 
 
-async def test_a_consumer_outside_of_the_block_does_not_take_a_failure_for_the_end(push: Any) -> None:
+async def test_a_consumer_outside_the_block_does_not_mistake_a_failure_for_the_end(make_operator: Any) -> None:
     async def consume(output: Any) -> None:
         with pytest.raises(trio.ClosedResourceError):
             await output.receive()
-        told.append(True)
+        reported.append(True)
 
     async def fail(operator: Any, nursery: trio.Nursery) -> None:
         async with operator:
@@ -200,16 +202,16 @@ async def test_a_consumer_outside_of_the_block_does_not_take_a_failure_for_the_e
             await operator.put("a")
             await trio.sleep_forever()
 
-    told: list[bool] = []
+    reported: list[bool] = []
     async with trio.open_nursery() as nursery:
-        operator = push(Scripted({"a": Step(error=OSError("busy"))}), timeout=5.0)
+        operator = make_operator(Scripted({"a": Step(error=OSError("busy"))}), timeout=5.0)
         with pytest.raises(OSError, match="busy"):
             await fail(operator, nursery)
-    assert told == [True]
+    assert reported == [True]
 
 
-async def test_snapshot_and_statistics_are_those_of_the_operator(push: Any) -> None:
-    async with push(NEVER, timeout=5.0) as operator:
+async def test_snapshot_and_statistics_are_those_of_the_operator(make_operator: Any) -> None:
+    async with make_operator(NEVER, timeout=5.0) as operator:
         await operator.put("a")
         assert operator.output.snapshot() == operator.snapshot()
         assert operator.output.statistics() == operator.statistics()

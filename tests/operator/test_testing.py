@@ -1,4 +1,4 @@
-"""The public helpers for people who test their own functions."""
+"""The public helpers for tests of users' functions."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 async def outcome_of(function: Any, value: Any) -> Any:
     try:
         return await function(value)
-    except Exception as error:  # noqa: BLE001 - that is what is asked
+    except Exception as error:  # noqa: BLE001 - the test inspects it
         return error
 
 
-async def test_without_a_script_a_call_returns_its_value_after_one_checkpoint(autojump_clock: MockClock) -> None:
+async def test_an_unscripted_call_returns_its_argument_after_one_checkpoint(autojump_clock: MockClock) -> None:
     with trio.testing.assert_checkpoints():
         assert await Scripted()("a") == "a"
     assert trio.current_time() == 0.0
 
 
-async def test_a_step_is_a_latency_and_a_result(autojump_clock: MockClock) -> None:
+async def test_a_step_waits_and_returns_its_result(autojump_clock: MockClock) -> None:
     function = Scripted({"a": Step(2.5, result=None)}, default=Step(1.0))
     assert await function("a") is None
     assert trio.current_time() == 2.5
@@ -40,14 +40,14 @@ async def test_a_step_with_an_error_waits_and_raises(autojump_clock: MockClock) 
     assert trio.current_time() == 2.0
 
 
-async def test_a_type_of_error_is_raised_as_a_new_one_each_time() -> None:
+async def test_an_error_type_is_raised_as_a_new_instance_each_time() -> None:
     function = Scripted(default=Step(error=OSError))
     first, second = await outcome_of(function, "a"), await outcome_of(function, "a")
     assert type(first) is type(second) is OSError
     assert first is not second
 
 
-async def test_the_steps_of_a_value_are_done_one_after_the_other_and_the_last_one_stays() -> None:
+async def test_the_steps_of_a_value_run_in_order_and_the_last_one_repeats() -> None:
     function = Scripted({"a": [Step(result=1), Step(result=2)]}, default=Step(result=0))
     assert [await function(value) for value in "abaab"] == [1, 0, 2, 2, 0]
 
@@ -58,25 +58,25 @@ async def test_the_first_calls_can_be_scripted_whatever_their_values() -> None:
 
 
 @pytest.mark.parametrize("attempts", [0, 1, 2])
-async def test_fails_first_fails_so_often_and_no_more(attempts: int) -> None:
+async def test_fails_first_raises_exactly_that_many_times(attempts: int) -> None:
     error = OSError("busy")
     function = Scripted({"a": fails_first(attempts, error, then=Step(result="done"))})
     assert [await outcome_of(function, "a") for _ in range(attempts + 2)] == [error] * attempts + ["done"] * 2
 
 
 @pytest.mark.parametrize("latency", [-1.0, math.nan])
-def test_a_wrong_latency_is_refused(latency: float) -> None:
+def test_an_invalid_latency_is_refused(latency: float) -> None:
     with pytest.raises(ValueError, match=f"latency must be seconds, not negative and not NaN, got {latency}"):
         Step(latency)
 
 
-async def test_an_infinite_latency_ends_with_cancellation_only(autojump_clock: MockClock) -> None:
+async def test_an_infinite_latency_ends_only_by_cancellation(autojump_clock: MockClock) -> None:
     with trio.move_on_after(1e6) as scope:
         await Scripted(default=Step(math.inf))("a")
     assert scope.cancelled_caught
 
 
-async def test_a_recorder_passes_values_results_and_errors_on() -> None:
+async def test_a_recorder_passes_on_values_results_and_errors() -> None:
     error = OSError("busy")
     recorder = Recorder(Scripted({"b": Step(error=error)}, default=Step(result="result")))
     assert await recorder("a") == "result"
@@ -84,7 +84,7 @@ async def test_a_recorder_passes_values_results_and_errors_on() -> None:
     assert recorder.values == ["a", "b"]
 
 
-async def test_a_recorder_keeps_the_instants_of_each_call(autojump_clock: MockClock) -> None:
+async def test_a_recorder_records_the_instants_of_each_call(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({"a": Step(1.0), "b": Step(2.0, error=OSError)}))
     await trio.sleep(0.5)
     await recorder("a")
@@ -92,7 +92,7 @@ async def test_a_recorder_keeps_the_instants_of_each_call(autojump_clock: MockCl
     assert [(call.value, call.started, call.ended) for call in recorder.calls] == [("a", 0.5, 1.5), ("b", 1.5, 3.5)]
 
 
-async def test_a_recorder_counts_what_runs_and_its_peak(autojump_clock: MockClock) -> None:
+async def test_a_recorder_counts_running_calls_and_their_peak(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({"a": Step(1.0), "b": Step(2.0)}))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(recorder, "a")
@@ -105,54 +105,54 @@ async def test_a_recorder_counts_what_runs_and_its_peak(autojump_clock: MockCloc
     assert (recorder.running, recorder.peak_running, recorder.cancelled) == (0, 2, 0)
 
 
-async def test_a_recorder_counts_what_was_cancelled_once_it_has_unwound(autojump_clock: MockClock) -> None:
-    async def tidy(value: str) -> None:
+async def test_a_recorder_counts_a_cancelled_call_after_it_has_unwound(autojump_clock: MockClock) -> None:
+    async def unwind_slowly(value: str) -> None:
         try:
             await trio.sleep_forever()
         finally:
             with trio.CancelScope(shield=True):
                 await trio.sleep(3.0)
 
-    recorder = Recorder(tidy)
+    recorder = Recorder(unwind_slowly)
     with trio.move_on_after(1.0):
         await recorder("a")
     assert (recorder.running, recorder.cancelled) == (0, 1)
     assert [(call.ended, call.cancelled) for call in recorder.calls] == [(4.0, True)]
 
 
-async def test_a_recorder_of_an_object_is_opened_closed_flushed_and_asked_in_its_place(
+async def test_a_recorder_has_the_optional_methods_of_its_function(
     autojump_clock: MockClock,
 ) -> None:
-    told: list[str] = []
+    events: list[str] = []
 
     class Lookup(AsyncFunction[str, str]):
         async def open(self) -> None:
-            told.append("open")
+            events.append("open")
 
         async def invoke(self, value: str) -> str:
             await trio.sleep(5.0 if value == "late" else 0.5)
             return value.upper()
 
         def flush(self) -> None:
-            told.append("flush")
+            events.append("flush")
 
         async def timeout(self, value: str) -> str:
             return "too late"
 
         async def close(self) -> None:
-            told.append("close")
+            events.append("close")
 
     recorder = Recorder(Lookup())
     async with ordered_wait(["a", "late"], recorder, timeout=1.0) as results:
         assert [result async for result in results] == ["A", "too late"]
-    assert told == ["open", "flush", "close"]
+    assert events == ["open", "flush", "close"]
     assert [(call.value, call.result, call.cancelled) for call in recorder.calls] == [
         ("a", "A", False),
         ("late", None, True),
     ]
 
 
-async def test_calls_with_several_arguments_are_tuples(autojump_clock: MockClock) -> None:
+async def test_several_arguments_are_recorded_as_a_tuple(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({("a", 1): Step(error=KeyError("a"))}, default=Step(result="here")))
     assert await recorder("b", 2) == "here"
     with pytest.raises(KeyError):

@@ -1,4 +1,4 @@
-"""The workers: how many invocations run, in which order they start, and that each has its own deadline."""
+"""Workers: the number of running invocations, the order of their starts, and their deadlines."""
 
 from __future__ import annotations
 
@@ -11,23 +11,17 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from tests.support import outputs
 from trio_asyncio_io import ElementTimeoutError, keyed_wait, ordered_wait
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 NEVER = Step(math.inf)
 
 
-async def outputs(operator: Any) -> list[Any]:
-    async with operator as results:
-        return [result async for result in results]
-
-
 @pytest.mark.parametrize("capacity", [1, 2, 7])
-async def test_so_many_invocations_start_as_the_capacity_says_and_not_one_more(
-    wait: Any, autojump_clock: MockClock, capacity: int
-) -> None:
+async def test_exactly_capacity_invocations_start(async_wait: Any, autojump_clock: MockClock, capacity: int) -> None:
     recorder = Recorder(Scripted(default=NEVER))
-    async with wait(range(100), recorder, timeout=math.inf, capacity=capacity) as results:
+    async with async_wait(range(100), recorder, timeout=math.inf, capacity=capacity) as results:
         await wait_all_tasks_blocked()
         assert recorder.running == capacity
         assert recorder.values == list(range(capacity))
@@ -36,9 +30,9 @@ async def test_so_many_invocations_start_as_the_capacity_says_and_not_one_more(
     assert (recorder.peak_running, recorder.running) == (capacity, 0)
 
 
-async def test_the_next_invocation_starts_when_one_ends(wait: Any, autojump_clock: MockClock) -> None:
+async def test_the_next_invocation_starts_when_one_ends(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({"a": Step(3.0), "b": Step(1.0), "c": Step(4.0)}, default=Step(0.5)))
-    await outputs(wait("abcde", recorder, timeout=10.0, capacity=2))
+    await outputs(async_wait("abcde", recorder, timeout=10.0, capacity=2))
     assert [(call.value, call.started) for call in recorder.calls] == [
         ("a", 0.0),
         ("b", 0.0),
@@ -49,19 +43,21 @@ async def test_the_next_invocation_starts_when_one_ends(wait: Any, autojump_cloc
 
 
 @pytest.mark.parametrize("capacity", [1, 3, 50, 200])
-async def test_invocations_start_in_the_order_of_arrival_whatever_the_scheduler_does(
-    wait: Any, autojump_clock: MockClock, capacity: int
+async def test_invocations_start_in_arrival_order_whatever_the_scheduler_does(
+    async_wait: Any, autojump_clock: MockClock, capacity: int
 ) -> None:
-    """Trio runs the tasks that are ready in random order."""
+    """Although Trio runs ready tasks in random order."""
     recorder = Recorder(Scripted({value: Step(value * 7 % 5 / 4) for value in range(200)}))
-    await outputs(wait(range(200), recorder, timeout=10.0, capacity=capacity))
+    await outputs(async_wait(range(200), recorder, timeout=10.0, capacity=capacity))
     assert recorder.values == list(range(200))
     assert recorder.peak_running == capacity
 
 
-async def test_what_is_put_one_by_one_starts_in_that_order_too(push: Any, autojump_clock: MockClock) -> None:
+async def test_elements_that_are_put_one_by_one_start_in_that_order(
+    make_operator: Any, autojump_clock: MockClock
+) -> None:
     recorder = Recorder(Scripted(default=Step(1.0)))
-    async with push(recorder, timeout=5.0, capacity=20) as operator:
+    async with make_operator(recorder, timeout=5.0, capacity=20) as operator:
         for value in range(20):
             operator.put_nowait(value)
         operator.end_input()
@@ -70,7 +66,7 @@ async def test_what_is_put_one_by_one_starts_in_that_order_too(push: Any, autoju
     assert trio.current_time() == 1.0
 
 
-async def test_of_records_that_wait_for_a_slot_the_oldest_starts_though_it_waited_for_its_key_too(
+async def test_a_free_slot_goes_to_the_oldest_record_even_if_it_waited_for_its_key(
     autojump_clock: MockClock,
 ) -> None:
     recorder = Recorder(Scripted(default=Step(1.0)))
@@ -79,40 +75,40 @@ async def test_of_records_that_wait_for_a_slot_the_oldest_starts_though_it_waite
     assert recorder.values == source
 
 
-async def test_no_task_is_started_that_has_nothing_to_do(wait: Any, autojump_clock: MockClock) -> None:
+async def test_no_more_workers_start_than_there_are_records(async_wait: Any, autojump_clock: MockClock) -> None:
     before = trio.lowlevel.current_statistics().tasks_living
-    async with wait(range(3), Scripted(default=NEVER), timeout=math.inf, capacity=100):
+    async with async_wait(range(3), Scripted(default=NEVER), timeout=math.inf, capacity=100):
         await wait_all_tasks_blocked()
         three_workers_and_the_emitter = 4
         assert trio.lowlevel.current_statistics().tasks_living - before == three_workers_and_the_emitter
 
 
-async def test_a_few_workers_serve_a_long_stream(wait: Any, autojump_clock: MockClock) -> None:
+async def test_a_long_stream_needs_no_more_tasks_than_the_capacity(async_wait: Any, autojump_clock: MockClock) -> None:
     before = trio.lowlevel.current_statistics().tasks_living
     peak = 0
 
-    async def look(value: int) -> int:
+    async def count_tasks(value: int) -> int:
         nonlocal peak
         peak = max(peak, trio.lowlevel.current_statistics().tasks_living - before)
         await trio.sleep(1.0)
         return value
 
-    await outputs(wait(range(500), look, timeout=5.0, capacity=5))
+    await outputs(async_wait(range(500), count_tasks, timeout=5.0, capacity=5))
     assert peak <= 5 + 2  # the workers, the feeder and the emitter
 
 
-async def test_each_invocation_has_its_whole_timeout(wait: Any, autojump_clock: MockClock) -> None:
-    """Although its worker's scope served another one before, and was cancelled in between."""
+async def test_each_invocation_has_the_whole_timeout(async_wait: Any, autojump_clock: MockClock) -> None:
+    """Even if its worker's cancel scope was used before and has been cancelled."""
     function = Scripted({"a": Step(1.5), "b": NEVER, "c": Step(1.5), "d": NEVER, "e": Step(1.5)})
-    async with wait("abcde", function, timeout=2.0, capacity=1, on_error="skip") as results:
+    async with async_wait("abcde", function, timeout=2.0, capacity=1, on_error="skip") as results:
         out = [(result, trio.current_time()) async for result in results]
     assert out == [("a", 1.5), ("c", 5.0), ("e", 8.5)]
 
 
-async def test_a_worker_that_was_idle_for_longer_than_the_timeout_still_works(
-    push: Any, autojump_clock: MockClock
+async def test_a_worker_works_after_being_idle_for_longer_than_the_timeout(
+    make_operator: Any, autojump_clock: MockClock
 ) -> None:
-    async with push(Scripted(default=Step(1.0)), timeout=2.0) as operator:
+    async with make_operator(Scripted(default=Step(1.0)), timeout=2.0) as operator:
         for began in (0.0, 100.0, 10_000.0):
             await trio.sleep_until(began)
             await operator.put(began)
@@ -120,9 +116,9 @@ async def test_a_worker_that_was_idle_for_longer_than_the_timeout_still_works(
             assert trio.current_time() == began + 1.0
 
 
-async def test_an_idle_worker_is_woken_for_each_record(push: Any, autojump_clock: MockClock) -> None:
+async def test_each_record_wakes_an_idle_worker(make_operator: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(1.0)))
-    async with push(recorder, timeout=2.0, capacity=4) as operator:
+    async with make_operator(recorder, timeout=2.0, capacity=4) as operator:
         for round_number in range(3):
             for value in range(4):
                 operator.put_nowait((round_number, value))
@@ -131,14 +127,16 @@ async def test_an_idle_worker_is_woken_for_each_record(push: Any, autojump_clock
     assert [call.started for call in recorder.calls] == [0.0] * 4 + [1.0] * 4 + [2.0] * 4
 
 
-async def test_records_that_come_while_workers_are_busy_are_not_forgotten(wait: Any, autojump_clock: MockClock) -> None:
+async def test_records_that_arrive_while_all_workers_are_busy_are_processed(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
     async def source() -> AsyncIterator[int]:
         for value in range(40):
             await trio.sleep(value * 3 % 4 / 4)
             yield value
 
     recorder = Recorder(Scripted({value: Step(value * 5 % 7 / 2) for value in range(40)}))
-    assert sorted(await outputs(wait(source(), recorder, timeout=9.0, capacity=3))) == list(range(40))
+    assert sorted(await outputs(async_wait(source(), recorder, timeout=9.0, capacity=3))) == list(range(40))
     assert recorder.peak_running == 3
 
 
@@ -149,8 +147,8 @@ async def shielded(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("why", ["failure", "leaving", "cancellation"])
-async def test_an_operator_that_stops_starts_nothing_any_more(wait: Any, autojump_clock: MockClock, why: str) -> None:
-    """Not even from a worker whose function does not notice that it is being cancelled."""
+async def test_a_stopping_operator_starts_no_invocation(async_wait: Any, autojump_clock: MockClock, why: str) -> None:
+    """Even in a worker whose function ignores its cancellation."""
 
     async def one_fails(value: Any) -> Any:
         if value == 0 and why == "failure":
@@ -164,7 +162,7 @@ async def test_an_operator_that_stops_starts_nothing_any_more(wait: Any, autojum
         if why == "cancellation":
             scope.deadline = 1.0
         try:
-            async with wait(range(100), recorder, timeout=10.0, capacity=3) as results:
+            async with async_wait(range(100), recorder, timeout=10.0, capacity=3) as results:
                 await trio.sleep(1.0 if why == "leaving" else math.inf)
         except OSError as caught:
             error = caught
@@ -175,12 +173,12 @@ async def test_an_operator_that_stops_starts_nothing_any_more(wait: Any, autojum
     assert done == ([1, 2] if why == "failure" else [0, 1, 2])
 
 
-async def test_a_cancelled_operator_starts_nothing_while_its_body_still_unwinds(
-    wait: Any, autojump_clock: MockClock
+async def test_a_cancelled_operator_starts_no_invocation_while_its_body_unwinds(
+    async_wait: Any, autojump_clock: MockClock
 ) -> None:
     recorder = Recorder(shielded)
     with trio.move_on_after(1.0):
-        async with wait(range(100), recorder, timeout=10.0, capacity=3):
+        async with async_wait(range(100), recorder, timeout=10.0, capacity=3):
             try:
                 await trio.sleep_forever()
             finally:
@@ -191,8 +189,8 @@ async def test_a_cancelled_operator_starts_nothing_while_its_body_still_unwinds(
 
 
 @pytest.mark.parametrize("attempt", range(10))
-async def test_not_even_in_the_very_turn_of_the_failure_is_another_invocation_started(push: Any, attempt: int) -> None:
-    """Trio runs what is woken together in random order, hence several attempts."""
+async def test_no_invocation_starts_in_the_scheduler_pass_of_a_failure(make_operator: Any, attempt: int) -> None:
+    """Repeated, because Trio runs tasks that are woken together in random order."""
 
     async def woken_together(value: int) -> int:
         lines.append(value)
@@ -204,7 +202,7 @@ async def test_not_even_in_the_very_turn_of_the_failure_is_another_invocation_st
 
     lines: list[Any] = []
     signal = trio.Event()
-    operator = push(woken_together, timeout=10.0, capacity=5)
+    operator = make_operator(woken_together, timeout=10.0, capacity=5)
 
     async def body() -> None:
         async with operator:
@@ -219,39 +217,25 @@ async def test_not_even_in_the_very_turn_of_the_failure_is_another_invocation_st
     assert lines[-1] == "failed"
 
 
-async def test_two_deadlines_at_one_instant_both_strike(wait: Any, autojump_clock: MockClock) -> None:
+async def test_two_deadlines_of_one_instant_both_expire(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=NEVER))
-    async with wait(range(4), recorder, timeout=2.0, capacity=2, on_error="skip") as results:
+    async with async_wait(range(4), recorder, timeout=2.0, capacity=2, on_error="skip") as results:
         assert [result async for result in results] == []
     assert [(call.started, call.ended) for call in recorder.calls] == [(0.0, 2.0)] * 2 + [(2.0, 4.0)] * 2
     assert results.statistics().timed_out == 4
 
 
-@pytest.mark.parametrize("seconds", [5.0, math.inf])
-async def test_no_deadline_is_kept_of_an_invocation_that_has_ended(
-    push: Any, autojump_clock: MockClock, seconds: float
-) -> None:
-    """However it ended: memory is bounded."""
-    function = Scripted({value: Step(error=OSError) for value in range(0, 100, 2)}, default=Step(0.5))
-    async with push(function, timeout=seconds, capacity=10, on_error="skip") as operator:
-        for value in range(100):
-            operator.put_nowait(value)
-        operator.end_input()
-        assert len([result async for result in operator.output]) == 50
-        assert len(operator._workers._deadlines._by_scope) == 0
-
-
-async def test_a_deadline_ends_one_invocation_and_not_its_neighbours(wait: Any, autojump_clock: MockClock) -> None:
+async def test_a_deadline_ends_only_its_own_invocation(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({"a": NEVER, "b": Step(1.5)}, default=Step(1.0)))
-    async with wait("abcd", recorder, timeout=2.0, capacity=2, on_error="skip") as results:
+    async with async_wait("abcd", recorder, timeout=2.0, capacity=2, on_error="skip") as results:
         assert [result async for result in results] == ["b", "c", "d"]
     assert [(call.value, call.cancelled) for call in recorder.calls if call.cancelled] == [("a", True)]
     with pytest.raises(ElementTimeoutError):
-        await outputs(wait("abcd", recorder, timeout=2.0, capacity=2))
+        await outputs(async_wait("abcd", recorder, timeout=2.0, capacity=2))
 
 
 async def test_a_function_that_never_suspends_lets_other_tasks_run(nursery: trio.Nursery) -> None:
-    """A worker takes a turn of the scheduler after so many calls, whatever the function does."""
+    """A worker has a checkpoint after a number of calls, whatever the function does."""
     calls = longest = 0
 
     async def count_call(value: int) -> int:
@@ -272,15 +256,32 @@ async def test_a_function_that_never_suspends_lets_other_tasks_run(nursery: trio
     assert longest <= 250
 
 
-async def test_a_function_runs_in_the_context_of_the_block_and_not_of_who_put_the_first_element(push: Any) -> None:
+async def test_the_function_runs_in_the_context_of_the_block_and_not_of_the_first_put(
+    make_operator: Any,
+) -> None:
     request = ContextVar("request", default="none")
 
     async def function(value: str) -> str:
         return request.get()
 
     request.set("the block's")
-    async with push(function, timeout=5.0) as operator:
+    async with make_operator(function, timeout=5.0) as operator:
         for value in "ab":
             request.set(value)
             await operator.put(value)
             assert await operator.output.receive() == "the block's"
+
+
+async def test_a_slot_does_not_wait_for_slower_calls_that_started_with_it(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
+    function = Scripted({number: Step(3.0) for number in range(0, 100, 10)}, default=Step(1.0))
+    await outputs(async_wait(range(100), function, timeout=5.0, capacity=10))
+    assert trio.current_time() == pytest.approx((10 * 3.0 + 90 * 1.0) / 10, abs=3.0)
+
+
+async def test_a_deadline_needs_no_task_of_its_own(async_wait: Any, autojump_clock: MockClock) -> None:
+    before = trio.lowlevel.current_statistics().tasks_living
+    async with async_wait(range(300), Scripted(default=NEVER), timeout=60.0, capacity=10):
+        await wait_all_tasks_blocked()
+        assert trio.lowlevel.current_statistics().tasks_living - before <= 10 + 2

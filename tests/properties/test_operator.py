@@ -1,12 +1,13 @@
-"""The operator against a model: whatever the latencies, limits and failures, the outputs are those that it foretells.
+"""Compare the operator with a model, for random latencies, limits and failures.
 
-In every combination of mode, retry, error policy, flatten and groups, alone and restored.
+In all combinations of mode, retry, error policy, flatten and groups, in one run and across a restore.
 """
 
 from __future__ import annotations
 
 import math
 import pickle
+from collections import Counter
 from dataclasses import replace
 from heapq import heapify, heapreplace
 from itertools import pairwise
@@ -17,48 +18,39 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.properties.scenarios import (
-    KEYS,
-    QUARTERS,
-    FailureOf,
+from tests.properties.model import normalized, predicted, predicted_dead_letters, predicted_outputs, rows_of
+from tests.properties.runs import (
     Run,
-    Scenario,
     Source,
-    as_promised,
-    foretold,
-    foretold_letters,
-    foretold_outputs,
     function_of,
     grouped_function_of,
     on_virtual_time,
     operator_of,
-    reading,
+    receiving_dead_letters,
     result_of,
-    rows_of,
     run,
-    scenarios,
-    without_attempt_timeout,
 )
+from tests.properties.scenarios import KEYS, QUARTERS, FailureOf, Scenario, scenarios, without_attempt_timeout
 from trio_asyncio_io import Watermark
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 
-def fails(scenario: Scenario) -> set[int]:
+def failing_numbers(scenario: Scenario) -> set[int]:
     numbers = range(len(scenario.elements))
-    return {number for number in numbers if scenario.elements[number] and foretold(scenario, number) is None}
+    return {number for number in numbers if scenario.elements[number] and predicted(scenario, number) is None}
 
 
 @given(scenarios())
-def test_the_outputs_are_those_that_the_model_foretells(scenario: Scenario) -> None:
+def test_outputs_match_the_model(scenario: Scenario) -> None:
     async def body() -> None:
         done = await run(scenario)
-        failing = fails(scenario)
+        failing = failing_numbers(scenario)
         assert (done.error is not None) == bool(failing)
         if not failing:
-            assert as_promised(scenario.mode, done.outputs) == as_promised(scenario.mode, foretold_outputs(scenario))
-            assert sorted(done.letters) == foretold_letters(scenario)
+            assert normalized(scenario.mode, done.outputs) == normalized(scenario.mode, predicted_outputs(scenario))
+            assert sorted(done.dead_letters) == predicted_dead_letters(scenario)
             if scenario.mode == "ordered":
-                assert done.letters == foretold_letters(scenario)
+                assert done.dead_letters == predicted_dead_letters(scenario)
             assert len(done.snapshot) == 0
             assert done.snapshot.taken == len(scenario.elements)
         if isinstance(done.error, FailureOf):
@@ -68,55 +60,53 @@ def test_the_outputs_are_those_that_the_model_foretells(scenario: Scenario) -> N
 
 
 @given(scenarios(), st.just(100) | st.integers(0, 12))
-def test_the_numbers_add_up(scenario: Scenario, most: int) -> None:
-    """At the end, after a failure, and after leaving early."""
+def test_statistics_are_consistent(scenario: Scenario, max_outputs: int) -> None:
+    """At the end of input, after a failure, and after leaving early."""
 
     async def body() -> None:
-        done = await run(scenario, most=most)
+        done = await run(scenario, max_outputs=max_outputs)
         numbers = done.statistics
         ended = numbers.completed + numbers.failed + numbers.timed_out + numbers.cancelled
         assert ended + numbers.retried == len(done.recorder.calls)
         assert ended == len(set(done.recorder.values))
         assert numbers.emitted == sum(not isinstance(output, Watermark) for output in done.outputs)
         assert numbers.running == 0
-        assert numbers.dead_lettered >= len(done.letters)
-        assert_the_observer_saw_it(done)
+        assert numbers.dead_lettered >= len(done.dead_letters)
+        check_observer(done)
         assert numbers.skipped <= numbers.failed + numbers.timed_out
         assert min(numbers.slot_wait_seconds, numbers.head_wait_seconds) >= 0
-        if done.error is None and len(done.outputs) < most:
+        if done.error is None and len(done.outputs) < max_outputs:
             assert (numbers.buffered, numbers.cancelled) == (0, 0)
             assert ended == sum(element is not None for element in scenario.elements)
 
     on_virtual_time(body)
 
 
-def assert_the_observer_saw_it(done: Run) -> None:
-    numbers, seen = done.statistics, done.tally.counts
+def check_observer(done: Run) -> None:
+    numbers, seen = done.statistics, Counter(step[0] for step in done.steps)
     assert seen["completed"] == numbers.completed
     assert seen["timed_out"] == numbers.timed_out
     assert seen["cancelled"] == numbers.cancelled
     assert seen["started"] == numbers.completed + numbers.failed + numbers.timed_out + numbers.cancelled
     assert numbers.failed <= seen["failed"] <= numbers.failed + numbers.timed_out
-    assert seen["emitted"] == numbers.emitted + len(done.letters)
+    assert seen["emitted"] == numbers.emitted + len(done.dead_letters)
     assert seen["attempt_failed"] >= numbers.failed
 
 
 @given(scenarios(), st.integers(1, 4), st.integers(0, 6))
-def test_a_run_that_was_left_after_k_outputs_goes_on_from_its_snapshot(
-    scenario: Scenario, capacity: int, more: int
-) -> None:
-    """For every k, pickled, into other and perhaps smaller limits."""
-    if fails(scenario):
+def test_a_run_left_after_k_outputs_resumes_from_its_snapshot(scenario: Scenario, capacity: int, more: int) -> None:
+    """For every k, with a pickled snapshot and other limits, which may be smaller."""
+    if failing_numbers(scenario):
         scenario = replace(scenario, on_error="skip")
-    expected = as_promised(scenario.mode, foretold_outputs(scenario))
+    expected = normalized(scenario.mode, predicted_outputs(scenario))
 
     async def body(k: int) -> int:
         source = Source(scenario)
-        first = await run(scenario, source, most=k)
+        first = await run(scenario, source, max_outputs=k)
         restored = pickle.loads(pickle.dumps(first.snapshot))
         rest = await run(scenario, source, restore=restored, capacity=capacity, buffer=capacity + more)
-        assert as_promised(scenario.mode, first.outputs + rest.outputs) == expected
-        assert sorted(first.letters + rest.letters) == foretold_letters(scenario)
+        assert normalized(scenario.mode, first.outputs + rest.outputs) == expected
+        assert sorted(first.dead_letters + rest.dead_letters) == predicted_dead_letters(scenario)
         assert rest.snapshot.taken == len(scenario.elements)
         return len(first.outputs)
 
@@ -126,7 +116,7 @@ def test_a_run_that_was_left_after_k_outputs_goes_on_from_its_snapshot(
 
 
 @given(scenarios(on_error="raise", has_on_timeout=False))
-def test_a_run_that_failed_goes_on_from_its_snapshot_once_the_function_is_repaired(scenario: Scenario) -> None:
+def test_a_failed_run_resumes_from_its_snapshot_with_a_repaired_function(scenario: Scenario) -> None:
     async def body() -> None:
         source = Source(scenario)
         failed = await run(scenario, source)
@@ -139,8 +129,8 @@ def test_a_run_that_failed_goes_on_from_its_snapshot_once_the_function_is_repair
         )
         rest = await run(scenario, source, good, restore=pickle.loads(pickle.dumps(failed.snapshot)))
         assert rest.error is None
-        expected = foretold_outputs(scenario, lambda scenario, number: rows_of(scenario, number, rows(number)))
-        assert as_promised(scenario.mode, failed.outputs + rest.outputs) == as_promised(scenario.mode, expected)
+        expected = predicted_outputs(scenario, lambda scenario, number: rows_of(scenario, number, rows(number)))
+        assert normalized(scenario.mode, failed.outputs + rest.outputs) == normalized(scenario.mode, expected)
 
     def rows(number: int) -> int:
         return scenario.elements[number].rows
@@ -149,8 +139,8 @@ def test_a_run_that_failed_goes_on_from_its_snapshot_once_the_function_is_repair
 
 
 @given(scenarios(), QUARTERS)
-def test_a_run_that_was_cancelled_goes_on_from_its_snapshot(scenario: Scenario, instant: float) -> None:
-    if fails(scenario):
+def test_a_cancelled_run_resumes_from_its_snapshot(scenario: Scenario, instant: float) -> None:
+    if failing_numbers(scenario):
         scenario = replace(scenario, on_error="skip")
 
     async def body() -> None:
@@ -158,16 +148,16 @@ def test_a_run_that_was_cancelled_goes_on_from_its_snapshot(scenario: Scenario, 
         recorder = Recorder(function_of(scenario))
         operator = operator_of(scenario, source, recorder)
         received: list[Any] = []
-        letters: list[Any] = []
+        dead_letters: list[Any] = []
         with trio.move_on_after(instant):
-            async with operator, reading(operator, letters):
+            async with operator, receiving_dead_letters(operator, dead_letters):
                 async for output in operator.output:
                     received.append(output)  # noqa: PERF401 - what was received before counts
         assert recorder.running == operator.statistics().running == 0
         rest = await run(scenario, source, restore=operator.snapshot())
-        expected = foretold_outputs(scenario)
-        assert as_promised(scenario.mode, received + rest.outputs) == as_promised(scenario.mode, expected)
-        assert sorted(letters + rest.letters) == foretold_letters(scenario)
+        expected = predicted_outputs(scenario)
+        assert normalized(scenario.mode, received + rest.outputs) == normalized(scenario.mode, expected)
+        assert sorted(dead_letters + rest.dead_letters) == predicted_dead_letters(scenario)
 
     on_virtual_time(body)
 
@@ -177,57 +167,57 @@ SIZES, AGES = st.integers(1, 5), st.sampled_from([0.0, 0.25, 1.0])
 
 
 @given(GROUPED, SIZES, AGES)
-def test_grouped_calls_give_what_single_calls_give_and_no_group_is_larger_than_its_size(
+def test_grouped_and_single_calls_have_equal_outputs_and_no_group_exceeds_its_size(
     scenario: Scenario, size: int, age: float
 ) -> None:
     async def body() -> None:
         calls: list[list[int]] = []
         done = await run(scenario, function=grouped_function_of(scenario, size, age, calls))
         assert all(1 <= len(call) <= min(size, scenario.capacity) for call in calls)
-        assert (done.error is not None) == bool(fails(scenario))
-        if not fails(scenario):
-            assert as_promised(scenario.mode, done.outputs) == as_promised(scenario.mode, foretold_outputs(scenario))
-            assert sorted(done.letters) == foretold_letters(scenario)
+        assert (done.error is not None) == bool(failing_numbers(scenario))
+        if not failing_numbers(scenario):
+            assert normalized(scenario.mode, done.outputs) == normalized(scenario.mode, predicted_outputs(scenario))
+            assert sorted(done.dead_letters) == predicted_dead_letters(scenario)
             assert sum(map(len, calls)) == len(done.recorder.calls)
-            assert_the_observer_saw_it(done)
+            check_observer(done)
 
     on_virtual_time(body)
 
 
 @given(GROUPED, SIZES, AGES, st.integers(0, 12))
-def test_a_run_of_grouped_calls_that_was_left_goes_on_from_its_snapshot(
+def test_a_left_run_of_grouped_calls_resumes_from_its_snapshot(
     scenario: Scenario, size: int, age: float, k: int
 ) -> None:
-    if fails(scenario):
+    if failing_numbers(scenario):
         scenario = replace(scenario, on_error="skip")
 
     async def body() -> None:
         source, calls = Source(scenario), list[list[int]]()
-        first = await run(scenario, source, grouped_function_of(scenario, size, age, calls), most=k)
+        first = await run(scenario, source, grouped_function_of(scenario, size, age, calls), max_outputs=k)
         restored = pickle.loads(pickle.dumps(first.snapshot))
         rest = await run(scenario, source, grouped_function_of(scenario, size, age, calls), restore=restored)
-        expected = as_promised(scenario.mode, foretold_outputs(scenario))
-        assert as_promised(scenario.mode, first.outputs + rest.outputs) == expected
-        assert sorted(first.letters + rest.letters) == foretold_letters(scenario)
+        expected = normalized(scenario.mode, predicted_outputs(scenario))
+        assert normalized(scenario.mode, first.outputs + rest.outputs) == expected
+        assert sorted(first.dead_letters + rest.dead_letters) == predicted_dead_letters(scenario)
 
     on_virtual_time(body)
 
 
 @given(scenarios(gaps=(), pauses=(0.0,), timeout=math.inf, retry=None, on_error="skip", buffer=100))
-def test_every_slot_is_taken_again_as_soon_as_it_is_free(scenario: Scenario) -> None:
-    """The instants at which invocations start and end are those of a greedy schedule."""
+def test_a_free_slot_is_used_immediately(scenario: Scenario) -> None:
+    """Invocations start and end at the instants of a greedy schedule."""
     latencies = [element.attempts[0][0] for element in scenario.elements if element is not None]
     free = [0.0] * scenario.capacity
     heapify(free)
-    foretold_calls = []
+    expected_calls = []
     for latency in latencies:
-        foretold_calls.append((free[0], free[0] + latency))
+        expected_calls.append((free[0], free[0] + latency))
         heapreplace(free, free[0] + latency)
 
     async def body() -> None:
         mode = "ordered" if scenario.mode == "keyed" else scenario.mode
         done = await run(replace(scenario, mode=mode))
-        assert [(call.started, call.ended) for call in done.recorder.calls] == foretold_calls
+        assert [(call.started, call.ended) for call in done.recorder.calls] == expected_calls
 
     on_virtual_time(body)
 
@@ -249,11 +239,11 @@ def test_two_records_of_one_key_never_run_at_once(scenario: Scenario) -> None:
 @pytest.mark.soak
 @settings(max_examples=10_000)
 @given(scenarios(), st.integers(1, 4), st.integers(0, 6), QUARTERS)
-def test_all_of_it_for_minutes(scenario: Scenario, capacity: int, more: int, instant: float) -> None:
-    test_the_outputs_are_those_that_the_model_foretells.hypothesis.inner_test(scenario)
-    test_the_numbers_add_up.hypothesis.inner_test(scenario, int(4 * instant))
-    test_a_run_that_was_left_after_k_outputs_goes_on_from_its_snapshot.hypothesis.inner_test(scenario, capacity, more)
-    test_a_run_that_was_cancelled_goes_on_from_its_snapshot.hypothesis.inner_test(scenario, instant)
+def test_all_properties_with_many_examples(scenario: Scenario, capacity: int, more: int, instant: float) -> None:
+    test_outputs_match_the_model.hypothesis.inner_test(scenario)
+    test_statistics_are_consistent.hypothesis.inner_test(scenario, int(4 * instant))
+    test_a_run_left_after_k_outputs_resumes_from_its_snapshot.hypothesis.inner_test(scenario, capacity, more)
+    test_a_cancelled_run_resumes_from_its_snapshot.hypothesis.inner_test(scenario, instant)
     failing = replace(scenario, on_error="raise", has_on_timeout=False)
-    test_a_run_that_failed_goes_on_from_its_snapshot_once_the_function_is_repaired.hypothesis.inner_test(failing)
+    test_a_failed_run_resumes_from_its_snapshot_with_a_repaired_function.hypothesis.inner_test(failing)
     test_two_records_of_one_key_never_run_at_once.hypothesis.inner_test(replace(scenario, mode="keyed"))

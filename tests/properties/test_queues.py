@@ -1,4 +1,4 @@
-"""The three queues against a list: whatever is put, completed and polled, in any order."""
+"""Compare the three queues with a list, for random sequences of put, complete and poll."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ QUEUES = {
 
 
 @dataclass(eq=False)
-class Held:
-    """What the model knows of one entry."""
+class ModelEntry:
+    """The model of one entry."""
 
     entry: Any
     element: Any
@@ -41,26 +41,26 @@ class Held:
 
 
 class Model:
-    """A queue as a list of all that is held, and a list of what is done in the order in which it may overtake."""
+    """A queue as two lists: the entries held, and the completed ones in the order in which they may overtake."""
 
     def __init__(self, mode: str, bound: int) -> None:
         self.mode = mode
         self.bound = bound
-        self.held: list[Held] = []
-        self.done: list[Held] = []
+        self.held: list[ModelEntry] = []
+        self.done: list[ModelEntry] = []
 
     def has_room_for(self, element: Any) -> bool:
-        wanted = isinstance(element, Watermark)
-        return sum(each.is_watermark == wanted for each in self.held) < self.bound
+        is_watermark = isinstance(element, Watermark)
+        return sum(entry.is_watermark == is_watermark for entry in self.held) < self.bound
 
-    def complete(self, one: Held) -> None:
-        one.is_done = True
-        line = [each for each in self.held if each.key == one.key] if self.mode == "keyed" else [one]
+    def complete(self, completed: ModelEntry) -> None:
+        completed.is_done = True
+        line = [each for each in self.held if each.key == completed.key] if self.mode == "keyed" else [completed]
         for each in takewhile(lambda each: each.is_done, line):
             if each not in self.done:
                 self.done.append(each)
 
-    def next_out(self) -> Held | None:
+    def next_out(self) -> ModelEntry | None:
         if not self.held:
             return None
         head = self.held[0]
@@ -71,7 +71,7 @@ class Model:
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """Drives a queue and its model with the same hands."""
+    """Applies the same operations to a queue and its model."""
 
     mode: str
 
@@ -88,7 +88,7 @@ class QueueMachine(RuleBasedStateMachine):
         if entry is not None:
             assert entry.sequence == self.number
             self.number += 1
-            self.model.held.append(Held(entry, element, key, entry.is_done))
+            self.model.held.append(ModelEntry(entry, element, key, entry.is_done))
 
     @rule(key=st.sampled_from("abc"), is_bare=st.booleans())
     def put_a_record(self, key: str, is_bare: bool) -> None:
@@ -102,10 +102,10 @@ class QueueMachine(RuleBasedStateMachine):
     @precondition(lambda self: any(not each.is_done for each in self.model.held))
     @rule(data=st.data())
     def complete_one(self, data: st.DataObject) -> None:
-        one = data.draw(st.sampled_from([each for each in self.model.held if not each.is_done]))
-        self.model.complete(one)
-        one.entry.complete([one.element])
-        one.entry.complete(["too late"])
+        completed = data.draw(st.sampled_from([each for each in self.model.held if not each.is_done]))
+        self.model.complete(completed)
+        completed.entry.complete([completed.element])
+        completed.entry.complete(["too late"])
 
     @rule()
     def poll(self) -> None:
@@ -142,7 +142,7 @@ class QueueMachine(RuleBasedStateMachine):
             assert self.queue.may_start(each.entry) == (self.mode != "keyed" or first is each)
 
     def teardown(self) -> None:
-        """Whatever is left, comes out once it is done."""
+        """Complete the remaining entries; all of them must be emitted."""
         for each in list(self.model.held):
             if not each.is_done:
                 each.entry.complete([each.element])
@@ -154,13 +154,20 @@ class QueueMachine(RuleBasedStateMachine):
         assert self.queue.is_empty()
 
 
-def machine(queue_mode: str) -> Any:
-    """The test case that drives the queue of this mode."""
-    case = type(f"{queue_mode}Machine", (QueueMachine,), {"mode": queue_mode}).TestCase
+class OrderedQueueMachine(QueueMachine):
+    mode = "ordered"
+
+
+class UnorderedQueueMachine(QueueMachine):
+    mode = "unordered"
+
+
+class KeyedQueueMachine(QueueMachine):
+    mode = "keyed"
+
+
+TestOrderedQueue = OrderedQueueMachine.TestCase
+TestUnorderedQueue = UnorderedQueueMachine.TestCase
+TestKeyedQueue = KeyedQueueMachine.TestCase
+for case in (TestOrderedQueue, TestUnorderedQueue, TestKeyedQueue):
     case.settings = settings(stateful_step_count=40)
-    return case
-
-
-TestOrderedQueue = machine("ordered")
-TestUnorderedQueue = machine("unordered")
-TestKeyedQueue = machine("keyed")

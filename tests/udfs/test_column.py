@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
 
-from tests.naming import told
+from tests.support import stable_id
 from udfs._column import AsyncPandasUDF, _Work, async_pandas_udf
 from udfs._task.converters import ResultTypeError
 from udfs._task.zone import Zone
@@ -121,7 +121,7 @@ def test_a_udf_is_not_deterministic_unless_it_says_so() -> None:
         ((fail_on_two,), r'give the return type, such as async_pandas_udf\(function, "string", timeout=5\.0\)'),
         ((len, "long"), "the function must be async, got len"),
     ],
-    ids=told,
+    ids=stable_id,
 )
 def test_a_udf_that_lacks_something_says_what(arguments: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import trio
 
-from tests.naming import told
+from tests.support import stable_id
 from trio_asyncio_io import AsyncFunction
 from trio_asyncio_io.adapters import in_thread
 from trio_asyncio_io.policies import cached
@@ -66,13 +66,13 @@ def test_each_unpacking_is_a_new_instance() -> None:
 @pytest.mark.parametrize(
     ("function", "name"),
     [(look_up, "look_up"), (Lookup(), "Lookup"), (AnyObject(), "AnyObject"), (cached(look_up), "look_up")],
-    ids=told,
+    ids=stable_id,
 )
 def test_a_function_is_called_what_its_author_called_it(function: Any, name: str) -> None:
     assert pack(function).name == name
 
 
-@pytest.mark.parametrize("function", [partial(look_up, "EWR"), in_thread(len), AnyObject()], ids=told)
+@pytest.mark.parametrize("function", [partial(look_up, "EWR"), in_thread(len), AnyObject()], ids=stable_id)
 def test_whatever_is_async_is_accepted(function: Any) -> None:
     assert pack(function).payload
 
@@ -91,7 +91,7 @@ def blocking(value: int) -> int:
         (None, "the function must be async, got NoneType"),
         (Lookup, r"the function must be an instance, got the class Lookup: write Lookup\(\)"),
     ],
-    ids=told,
+    ids=stable_id,
 )
 def test_what_is_not_async_is_refused_and_the_way_out_is_shown(function: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
@@ -166,13 +166,13 @@ async def nothing() -> None: ...
         (partial(look_up, "EWR"), ["hour"]),
         (cached(look_up), ["origin", "hour"]),
     ],
-    ids=told,
+    ids=stable_id,
 )
 def test_the_columns_wanted_are_those_named_like_the_parameters(function: Any, names: list[str]) -> None:
     assert parameter_names(function) == names
 
 
-@pytest.mark.parametrize("function", [any_number, nothing, in_thread(max)], ids=told)
+@pytest.mark.parametrize("function", [any_number, nothing, in_thread(max)], ids=stable_id)
 def test_where_the_columns_cannot_be_told_inputs_is_asked_for(function: Any) -> None:
     with pytest.raises(TypeError, match=r"cannot tell from .* which columns it wants: give inputs=\[\.\.\.\]"):
         parameter_names(function)

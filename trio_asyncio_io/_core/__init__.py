@@ -1,4 +1,4 @@
-"""The synchronous core: queues, counters, retry arithmetic and snapshots, as plain data without an event loop."""
+"""Plain data without an event loop: queues, counters, retry arithmetic and snapshots."""
 
 # The layout. Imports point down only.
 #

@@ -1,4 +1,4 @@
-"""The dead letter: an element that failed for good, and what is known of that."""
+"""An element that failed for good, with its error."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ __all__ = ["DeadLetter", "LostError"]
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """An element for which there is no result, with `on_error="dead_letter"`.
+    """An element without a result, and its error; sent with `on_error="dead_letter"`.
+
+    It always pickles, if its element does. The pickle keeps the error's notes and causes, but no tracebacks. An error
+    that cannot be pickled is replaced by a `LostError` with the same type name and message.
 
     Attributes:
         element: The `StreamRecord` or bare value that was accepted.
-        error: The exception of its last attempt; an `ElementTimeoutError` if its deadline struck. In a pickle it is
-            a `LostError` with the same words if it does not pickle itself. Its notes and causes are in the pickle, too;
-            tracebacks are not.
-        attempts: Calls made for it.
+        error: The exception of its last attempt; an `ElementTimeoutError` if its deadline expired.
+        attempts: The number of calls made for it.
         seconds: From the start of its invocation to its failure, on Trio's clock.
     """
 
@@ -29,7 +30,7 @@ class DeadLetter:
     seconds: float
 
     def __copy__(self) -> DeadLetter:
-        return self  # not by `__reduce__`: the error stays itself
+        return self  # `__reduce__` would replace the error
 
     def __reduce__(self) -> Any:
         return _restored, (self.element, chain_of(self.error), self.attempts, self.seconds)

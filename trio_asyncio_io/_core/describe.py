@@ -1,4 +1,4 @@
-"""The description: a value in an error message, short however large the value is."""
+"""A shortened repr for error messages."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ _BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")"), s
 
 
 def describe(value: object, limit: int = 80) -> str:
-    """A value's repr for an error message, on one line and at most `limit` characters long.
+    """A value's repr on one line, at most `limit` characters long. Never raises.
 
-    Long strings, bytes, containers, dataclasses and named tuples are cut before their repr is made: that of a value of
-    some megabytes would stop the event loop.
+    Long strings, bytes, containers, dataclasses and named tuples are shortened before their repr is computed, because
+    the repr of a value of several megabytes would block the event loop.
     """
     try:
         text = _start_of_repr(value, limit)
-    except Exception as error:  # noqa: BLE001 - a broken repr must not hide the error that is being told
+    except Exception as error:  # noqa: BLE001 - a broken repr must not hide the reported error
         text = f"<{type(value).__name__} whose repr raised {type(error).__name__}>"
     text = " ".join(text.split())[: limit + 1]
-    text = text.encode("utf-8", "backslashreplace").decode()  # a repr may hold lone surrogates
+    text = text.encode("utf-8", "backslashreplace").decode()  # a repr may contain lone surrogates
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def _start_of_repr(value: Any, limit: int) -> str:
-    """The repr if it is at most `limit` long, else more than `limit` characters of its beginning."""
+    """The repr if it has at most `limit` characters; otherwise a prefix with more than that."""
     kind = type(value)
     if kind in {str, bytes, bytearray}:
         return repr(value[: limit + 1])
@@ -50,16 +50,16 @@ def _items(value: Any, limit: int) -> Iterator[str]:
 
 
 def _field_names(value: Any) -> Iterable[str] | None:
-    """The fields of a dataclass with its generated repr, or of a named tuple; else None."""
+    """The fields in the generated repr of a dataclass or named tuple; None for other values."""
     kind = type(value)
     if is_dataclass(kind):
-        return [each.name for each in fields(kind) if each.repr] if hasattr(kind.__repr__, "__wrapped__") else None
+        return [field.name for field in fields(kind) if field.repr] if hasattr(kind.__repr__, "__wrapped__") else None
     names = getattr(kind, "_fields", None)
     return names if isinstance(value, tuple) and isinstance(names, tuple) else None
 
 
 def _joined(parts: Iterator[str], limit: int) -> str:
-    """The parts with commas between them, up to the first one that goes beyond `limit`."""
+    """The parts, joined with commas until the text is longer than `limit`."""
     text = next(parts, "")
     for part in parts:
         if len(text) > limit:

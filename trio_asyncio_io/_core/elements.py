@@ -1,29 +1,25 @@
-"""Elements: what flows through the operator."""
+"""The elements of a stream: records and watermarks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from .describe import describe
-
-__all__ = ["StreamRecord", "Watermark", "describe", "inserted_watermark", "is_inserted", "value_of", "with_value"]
+__all__ = ["StreamRecord", "Watermark", "inserted_watermark", "is_inserted", "value_of", "with_value"]
 
 T = TypeVar("T")
-R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
 class StreamRecord(Generic[T]):
-    """A value with the time at which it happened.
+    """A value with its event time.
 
-    What goes in comes out: the result of a `StreamRecord` comes out as a `StreamRecord` with its
-    input's timestamp. A bare value needs none of this and comes out bare.
+    The operator calls the function with the value, and emits the result as a `StreamRecord` with the same timestamp.
+    The result of a bare value is a bare value.
 
     Args:
-        value: What the function is called with.
-        timestamp: Event time, in whatever unit the source uses (the operator never looks at it); None
-            where there is none.
+        value: The function's argument.
+        timestamp: Event time, in any unit; the operator never reads it. None: the record has no event time.
     """
 
     value: T
@@ -31,17 +27,17 @@ class StreamRecord(Generic[T]):
 
 
 class _Inserted:
-    """Whether a watermark was inserted between the elements of a source. No field: equality and pickles ignore it."""
+    """Holds a flag that is not a dataclass field, so equality and pickles ignore it."""
 
     __slots__ = ("_is_inserted",)
 
 
 @dataclass(frozen=True, slots=True)
 class Watermark(_Inserted):
-    """The promise that no later record is older than `timestamp`.
+    """The promise that no later record is older than `timestamp` (Flink's `Watermark`).
 
-    No record ever crosses a watermark, in any mode: it comes out after every record that went in before
-    it and before every record that went in after it (Flink's `Watermark`).
+    No record crosses a watermark, in any mode: the operator emits it after every record that arrived before it, and
+    before every record that arrived after it.
 
     Args:
         timestamp: Event time, in the unit of the records' timestamps.
@@ -51,22 +47,22 @@ class Watermark(_Inserted):
 
 
 def inserted_watermark(timestamp: Any) -> Watermark:
-    """A watermark that is no element of the user's source: `Snapshot.taken` does not count it."""
+    """A watermark that is not an element of the user's source, so `Snapshot.taken` does not count it."""
     watermark = Watermark(timestamp)
     object.__setattr__(watermark, "_is_inserted", True)
     return watermark
 
 
 def is_inserted(element: object) -> bool:
-    """Whether the element was made by `inserted_watermark`."""
+    """Whether `inserted_watermark` made the element."""
     return isinstance(element, Watermark) and getattr(element, "_is_inserted", False)
 
 
 def value_of(element: Any) -> Any:
-    """What the function is called with for this element."""
+    """The function's argument for this element."""
     return element.value if isinstance(element, StreamRecord) else element
 
 
 def with_value(element: Any, value: Any) -> Any:
-    """What comes out for this element when its result is `value`."""
+    """The output for this element if its result is `value`."""
     return StreamRecord(value, element.timestamp) if isinstance(element, StreamRecord) else value

@@ -1,4 +1,4 @@
-"""Notes: what an operator adds to the exceptions that functions raise."""
+"""Notes that an operator adds to the exceptions of functions: element, attempt."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ _numbers = count()
 class Notes:
     """The notes of one operator.
 
-    A function may raise one exception again and again: for several elements, or in several runs. So an operator adds a
-    text once, adds at most `MAX_NOTES` texts, and removes the notes of earlier operators. Those of an operator inside
-    the function stay, for that one was made later.
+    A function may raise one exception object several times: for several elements, or in several runs. So an operator
+    adds the same text only once, adds at most `MAX_NOTES` texts, and removes the notes of operators that were created
+    before it. Notes of an operator inside the function stay, because that one was created later.
     """
 
     def __init__(self) -> None:
         self._number = next(_numbers)
 
     def add(self, error: BaseException, text: str) -> None:
-        """Add a note to the exception; without effect if the exception does not take notes."""
+        """Add a note to the exception. Does nothing if the exception does not accept notes."""
         notes = attribute_of(error, "__notes__")
         if notes is not None and not isinstance(notes, list):
             return
-        kept = [note for note in notes or () if not self._is_outdated(note)]
-        own = [note for note in kept if isinstance(note, _Note) and note.operator == self._number]
+        current = [note for note in notes or () if not self._is_outdated(note)]
+        own = [note for note in current if isinstance(note, _Note) and note.operator == self._number]
         if text not in own and len(own) < MAX_NOTES:
-            kept.append(_Note.of(self._number, text))
+            current.append(_Note.of(self._number, text))
         try:
             # Not `add_note`: the exception may be a frozen dataclass, and a copy of it may share the list
-            BaseException.__setattr__(error, "__notes__", kept)
+            BaseException.__setattr__(error, "__notes__", current)
         except Exception:  # noqa: BLE001, S110 - a note must not replace the exception that it explains
             pass
 
@@ -45,7 +45,7 @@ class Notes:
 
 
 class _Note(str):
-    """A note that knows its operator's number; a pickle holds the text only."""
+    """A note with its operator's number. It pickles as plain text."""
 
     __slots__ = ("operator",)
     operator: int

@@ -1,4 +1,4 @@
-"""The observer: what an operator tells of each element's life, to whoever wants to know."""
+"""The base class of observers: one hook for each step of a record."""
 
 from __future__ import annotations
 
@@ -8,20 +8,25 @@ __all__ = ["Observer"]
 
 
 class Observer:
-    """Hooks for each step of a record's life; subclass it and write those that you want.
+    """Hooks for each step of a record; subclass it and override those that you need.
 
         accepted ─▶ started ─▶ attempt_failed* ─▶ completed | failed | cancelled ─▶ emitted*
                                                   timed_out ─▶ failed or not
 
-    A hook is called in the task that does the step, at once and without a checkpoint: it must be quick and must not
-    await. `started` up to `completed`, `failed` or `cancelled` are called in one task, that of the call. A hook that
-    raises is logged to the logger "trio_asyncio_io". After that the operator goes on without the observer (as Trio does
-    with its instruments): it calls only `completed`, `timed_out`, `failed` or `cancelled`, once for each record whose
-    `started` was called before, so that nothing of theirs stays open. Ctrl-C does not interrupt a hook. An operator
-    without an observer does not pay for this.
+    The operator calls a hook in the task that takes the step, immediately and without a checkpoint. A hook must be
+    quick and must not await. The hooks from `started` to `completed`, `failed` or `cancelled` run in one task, the one
+    that calls the function. Ctrl-C does not interrupt a hook. An operator without an observer pays nothing for this.
 
-    `sequence` is the record's position in the operator's input, from 0, and `element` the `StreamRecord` or bare value
-    that was accepted. Watermarks are not told of.
+    If a hook raises, the exception is logged to the logger "trio_asyncio_io", and the operator continues without the
+    observer, as Trio does with its instruments. For each record whose `started` was called before, it still calls
+    `completed`, `timed_out`, `failed` or `cancelled`, so that the observer can release what it opened.
+
+    The arguments of the hooks:
+
+    * `sequence`: the record's position in the operator's input, from 0. Watermarks have no hooks.
+    * `element`: the `StreamRecord` or bare value that was accepted.
+    * `attempt`: the number of the call, from 1. `attempts`: the number of calls made.
+    * `seconds`: the time since `started`, on Trio's clock, backoffs included.
 
     Example:
         class Slow(Observer):
@@ -31,25 +36,25 @@ class Observer:
     """
 
     def accepted(self, sequence: int, element: Any) -> None:
-        """The record was taken from upstream, or restored."""
+        """The record was taken from the source, put, or restored."""
 
     def started(self, sequence: int, element: Any) -> None:
-        """It has got its slot; its first call follows."""
+        """The record has a slot; its first call follows."""
 
     def attempt_failed(self, sequence: int, element: Any, attempt: int, error: Exception) -> None:
-        """Call number `attempt`, from 1, has raised; there may be another one."""
+        """A call raised; a retry may follow."""
 
     def timed_out(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
-        """Its deadline has struck and the running attempt has unwound; `on_timeout` is asked next."""
+        """The deadline expired and the running attempt has unwound; `on_timeout` is called next."""
 
     def completed(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
-        """Its function gave a result, `seconds` after `started`."""
+        """The function returned a result."""
 
     def failed(self, sequence: int, element: Any, attempts: int, seconds: float, error: Exception) -> None:
-        """It has no result of its own; `on_error` decides what becomes of it."""
+        """The record has no result from its function; `on_error` is applied next."""
 
     def cancelled(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
-        """The operator stops, and so did its call."""
+        """The call was cancelled because the operator stops."""
 
     def emitted(self, sequence: int, element: Any) -> None:
-        """The consumer has received one of its outputs, or its dead letter."""
+        """The consumer has received one of the record's outputs, or its dead letter."""

@@ -1,4 +1,4 @@
-"""Portable exceptions: what is pickled in place of an exception, so that an equal one comes out."""
+"""Pickling of exceptions whose own pickling fails or loses data."""
 
 from __future__ import annotations
 
@@ -10,58 +10,57 @@ from .probe import attribute_of, text_of
 
 __all__ = ["LostError", "chain_of", "chained", "portable"]
 
-
 _BY_IDENTITY: Any = object.__eq__
 
 
 class LostError(Exception):
-    """Replaces an exception that does not pickle; its message is the type and the message of that one."""
+    """Replaces an exception that cannot be pickled. The message has that exception's type name and message."""
 
 
 def chain_of(error: BaseException) -> list[Any]:
-    """What to pickle in place of the exception, its cause, the cause's cause and so on: a pickle drops causes."""
+    """Picklable replacements for the exception and its chain of causes. A plain pickle drops the causes."""
     chain: list[BaseException] = []
     cause: BaseException | None = error
-    while cause is not None and all(cause is not each for each in chain):
+    while cause is not None and all(cause is not seen for seen in chain):
         chain.append(cause)
         cause = cause.__cause__
-    return [portable(each) for each in chain]
+    return [portable(link) for link in chain]
 
 
 def chained(chain: list[Any]) -> Any:
-    """The first exception of an unpickled chain, with its causes."""
+    """Link an unpickled chain, and return its first exception."""
     for error, cause in pairwise(chain):
-        BaseException.__setattr__(error, "__cause__", cause)  # it may be a frozen dataclass
+        BaseException.__setattr__(error, "__cause__", cause)  # works for a frozen dataclass, too
     return chain[0]
 
 
 def portable(error: BaseException) -> Any:
-    """What to pickle in place of an exception: itself, if its type, message, arguments and notes survive that.
+    """The exception itself, if its type, message, arguments and notes survive pickling; else a replacement.
 
-    If they do not, it is made anew without its `__init__`, which often takes other arguments than those that it hands
-    on. An exception that cannot be pickled or unpickled becomes a `LostError`. In a group, only such members do.
+    The first replacement unpickles without calling `__init__`, which often takes other arguments than `args`. An
+    exception that cannot be pickled or unpickled becomes a `LostError`; in a group, only such members do.
     """
     is_refused = False
     try:
         if _are_equal(error, _through_pickle(error)):
             return error
-    except Exception:  # noqa: BLE001 - whatever a class's own pickling raises
+    except Exception:  # noqa: BLE001 - a class's own pickling may raise anything
         is_refused = not isinstance(error, BaseExceptionGroup)
     try:
         if not is_refused and _are_equal(error, _through_pickle(rebuilt := _Rebuilt(error))):
             return rebuilt
-    except Exception:  # noqa: BLE001, S110 - the same
+    except Exception:  # noqa: BLE001, S110 - as above
         pass
     return _lost(error)
 
 
 class _Rebuilt:
-    """Unpickles as the exception, made without its `__init__`."""
+    """Unpickles as the exception, without calling its `__init__`."""
 
     def __init__(self, error: BaseException) -> None:
         arguments = error.args
         if isinstance(error, BaseExceptionGroup):
-            arguments = error.message, [portable(each) for each in error.exceptions]
+            arguments = error.message, [portable(member) for member in error.exceptions]
         self._parts = type(error), arguments, dict(vars(error))
 
     def __reduce__(self) -> Any:
@@ -84,24 +83,24 @@ def _lost(error: BaseException) -> LostError:
 
 
 def _through_pickle(value: Any) -> Any:
-    return pickle.loads(pickle.dumps(value))  # noqa: S301 - made a moment ago
+    return pickle.loads(pickle.dumps(value))  # noqa: S301 - our own bytes
 
 
-def _are_equal(error: BaseException, twin: Any) -> bool:
-    if type(twin) is not type(error) or text_of(twin) != text_of(error):
+def _are_equal(error: BaseException, copy: Any) -> bool:
+    if type(copy) is not type(error) or text_of(copy) != text_of(error):
         return False
-    if attribute_of(twin, "__notes__") != attribute_of(error, "__notes__"):
+    if attribute_of(copy, "__notes__") != attribute_of(error, "__notes__"):
         return False
-    if isinstance(error, BaseExceptionGroup) and isinstance(twin, BaseExceptionGroup):
+    if isinstance(error, BaseExceptionGroup) and isinstance(copy, BaseExceptionGroup):
         return all(
-            type(there) is LostError or _are_equal(here, there)
-            for here, there in zip(error.exceptions, twin.exceptions, strict=True)
+            type(copied) is LostError or _are_equal(member, copied)
+            for member, copied in zip(error.exceptions, copy.exceptions, strict=True)
         )
-    return len(twin.args) == len(error.args) and all(map(_are_alike, error.args, twin.args))
+    return len(copy.args) == len(error.args) and all(map(_are_alike, error.args, copy.args))
 
 
 def _are_alike(one: Any, other: Any) -> bool:
-    """Whether two arguments are equal, as far as their type can tell."""
+    """Whether two arguments are equal. Where `==` compares identities, the same type is enough."""
     if type(one) is not type(other):
         return False
     if type(one).__eq__ is _BY_IDENTITY:

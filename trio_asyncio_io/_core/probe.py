@@ -1,4 +1,4 @@
-"""Probes: read exceptions of other libraries without raising, whatever their properties do."""
+"""Safe access to exceptions of other libraries, whose properties and methods may raise."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["attribute_of", "leaves_of", "text_of"]
 
 
 def attribute_of(owner: object, name: str) -> Any:
-    """The attribute's value; None if there is no such attribute or reading it raises."""
+    """The attribute's value; None if it is missing or reading it raises."""
     try:
         return getattr(owner, name, None)
     except Exception:  # noqa: BLE001 - a property may raise anything, as httpx's `request` does
@@ -17,18 +17,18 @@ def attribute_of(owner: object, name: str) -> Any:
 
 
 def leaves_of(error: BaseException) -> Iterator[BaseException]:
-    """The exceptions of a group and of the groups inside it; any other exception alone."""
-    rest = [error]
-    while rest:
-        error = rest.pop()
+    """The exceptions of a group and of its nested groups; any other exception alone."""
+    pending = [error]
+    while pending:
+        error = pending.pop()
         if issubclass(type(error), BaseExceptionGroup):  # not `isinstance`, which reads `__class__`
-            rest += reversed(cast(BaseExceptionGroup[BaseException], error).exceptions)
+            pending += reversed(cast(BaseExceptionGroup[BaseException], error).exceptions)
         else:
             yield error
 
 
 def text_of(error: BaseException) -> str:
-    """The exception's message; a description if its `__str__` raises."""
+    """The exception's message; a placeholder if its `__str__` raises."""
     try:
         return str(error)
     except Exception as problem:  # noqa: BLE001 - it must not hide the exception that is being reported

@@ -1,8 +1,8 @@
-"""Retry strategies: whether to call again, and how long to wait before.
+"""Retry strategies: when to call again, and after which delay.
 
-A strategy is frozen, picklable and has no state: one object serves every element of every operator. Attempts
-count from 1, and `max_retries` counts the calls after the first (FLIP-232's `maxAttempts` makes one call more
-than it says; `max_retries=3` makes at most four calls).
+A strategy is frozen, stateless and picklable, so all elements of all operators can share one object. Attempts count
+from 1. `max_retries` counts the calls after the first: with `max_retries=3` there are at most four calls. (In FLIP-232,
+`maxAttempts` does not count the first call either.)
 """
 
 from __future__ import annotations
@@ -43,23 +43,26 @@ def _check_retry_on(retry_on: object) -> None:
 
 @dataclass(frozen=True)
 class RetryStrategy(ABC):
-    """What every strategy has; subclass it and write `backoff` to make one of your own.
+    """The base class of retry strategies; override `backoff` to write your own.
+
+    Retries and backoffs count towards the element's `timeout`. Two attempts of one element never run at once.
 
     Args:
-        max_retries: Most calls after the first, at least 0.
-        retry_on: An exception type, a tuple of them, or a predicate: exception -> bool. `transient` is the predicate
-            for services: with `Exception`, the default, a status 401 or 404 and a bug in the function are retried, too.
-            Types match an exception group, as a nursery in the function raises it, if they match each exception in it.
-            A predicate gets the group itself. What a predicate raises is the element's failure.
-        retry_on_result: A predicate, result -> bool: True calls again. None looks at no result. When the
-            retries are used up, the last result stands.
-        attempt_timeout: Seconds for each attempt, above 0. One that takes longer is cancelled, and when it has unwound
-            counts as having raised an `AttemptTimeoutError`, which is worth another call whatever `retry_on` says. (One
-            that the function raises, from an operator inside it, is retried only if `retry_on` matches it.)
-            `math.inf`, the default: only the element's own deadline ends an attempt.
-        retry_after: exception -> the seconds that its sender asks the caller to wait, or None. The next attempt begins
-            not before that, nor before the backoff; the element's deadline goes on. None asks no exception.
-        budget: A limit on the retries of an operator's elements together, or None.
+        max_retries: The maximum number of calls after the first, at least 0.
+        retry_on: An exception type, a tuple of them, or a predicate, exception -> bool. The default, `Exception`, also
+            retries a status 401 or 404 and a bug in the function; for calls to services use `transient`. A type matches
+            an exception group if it matches each exception in it. A predicate receives the group itself. If a predicate
+            raises, the element fails with that exception.
+        retry_on_result: A predicate, result -> bool; True means call again. After the last retry, the last result
+            counts. None: results are not retried.
+        attempt_timeout: Seconds for each attempt, above 0. An attempt that takes longer is cancelled. After it has
+            unwound, it counts as an `AttemptTimeoutError`, which is always retried. (One that the function itself
+            raises is retried only if `retry_on` matches it.) `math.inf`, the default: attempts have no timeout of their
+            own.
+        retry_after: exception -> the seconds that the service requests to wait, or None. The next attempt starts after
+            this delay and after the backoff, whichever is later. The default reads the `Retry-After` header. None:
+            exceptions are not read.
+        budget: A limit on the retries of all elements of an operator together, or None.
 
     Raises:
         TypeError, ValueError: An argument is out of its range; the message names it.
@@ -92,39 +95,39 @@ class RetryStrategy(ABC):
 
     @abstractmethod
     def backoff(self, attempt: int, random: float) -> float:
-        """Seconds to wait after attempt number `attempt`.
+        """Seconds to wait after attempt number `attempt`. A pure function of its arguments.
 
         Args:
             attempt: The attempt that has just ended, counted from 1.
-            random: A number drawn evenly from [0, 1).
+            random: A uniform random number from [0, 1).
         """
 
     def wait(self, attempt: int, random: float, exception: Exception | None = None) -> float:
-        """Seconds to wait after an attempt: the backoff or, if it is longer, what the exception's sender asks for."""
+        """Seconds to wait after an attempt: the backoff, or the delay that the service requests if that is longer."""
         backoff = self.backoff(attempt, random)
         if exception is None or self.retry_after is None:
             return backoff
         return max(backoff, self.retry_after(exception) or 0.0)
 
     def retries_exception(self, exception: Exception) -> bool:
-        """Whether this exception is worth another call."""
+        """Whether to call again after this exception."""
         types = self.retry_on
         if not isinstance(types, type | tuple):
             return bool(types(exception))
         return isinstance(exception, types) or all(isinstance(leaf, types) for leaf in leaves_of(exception))
 
     def retries_result(self, result: Any) -> bool:
-        """Whether this result is worth another call."""
+        """Whether to call again after this result."""
         return self.retry_on_result is not None and bool(self.retry_on_result(result))
 
 
 @dataclass(frozen=True)
 class FixedDelay(RetryStrategy):
-    """The same wait before every retry (FLIP-232's `FixedDelayRetryStrategy`).
+    """The same delay before every retry (FLIP-232's `FixedDelayRetryStrategy`).
 
     Args:
-        max_retries: Most calls after the first, at least 0.
-        delay: Seconds before each retry, at least 0.
+        max_retries: The maximum number of calls after the first, at least 0.
+        delay: Seconds before each retry, finite and not negative.
         retry_on, retry_on_result, attempt_timeout, retry_after, budget: As in `RetryStrategy`.
 
     Example:
@@ -138,25 +141,28 @@ class FixedDelay(RetryStrategy):
         super().__post_init__()
         _check_seconds("delay", self.delay)
 
-    def backoff(self, attempt: int, random: float) -> float:  # noqa: ARG002 - this strategy is constant
-        """`delay`, whatever the attempt."""
+    def backoff(self, attempt: int, random: float) -> float:  # noqa: ARG002 - the delay is constant
+        """The delay, in seconds."""
         return self.delay
 
 
 @dataclass(frozen=True)
 class ExponentialBackoff(RetryStrategy):
-    """Waits that grow by a factor up to a maximum, spread at random below that.
+    """Exponentially growing delays with random jitter.
 
-    The wait after attempt n is `min(maximum, initial * multiplier ** (n - 1)) * (1 - jitter * random)`, with a
-    random number evenly drawn from [0, 1): `jitter=1.0` is the "full jitter" of the AWS architecture blog,
-    which keeps retries of many elements from arriving together; `jitter=0.0` is the bare exponential.
+    The delay after attempt n, with a uniform random number from [0, 1):
+
+        min(maximum, initial * multiplier ** (n - 1)) * (1 - jitter * random)
+
+    `jitter=1.0` is the "full jitter" of the AWS Architecture Blog; it prevents the retries of many elements from
+    arriving at the same time. `jitter=0.0` has no randomness.
 
     Args:
-        max_retries: Most calls after the first, at least 0.
-        initial: Seconds before the first retry, at least 0.
-        maximum: Most seconds before any retry, at least `initial`.
-        multiplier: Growth from one wait to the next, at least 1.
-        jitter: The share of the wait that is random, from 0.0 to 1.0.
+        max_retries: The maximum number of calls after the first, at least 0.
+        initial: Seconds before the first retry, finite and not negative.
+        maximum: The upper limit of the delay in seconds, finite and at least `initial`.
+        multiplier: The growth factor, at least 1.
+        jitter: The random share of the delay, from 0.0 to 1.0.
         retry_on, retry_on_result, attempt_timeout, retry_after, budget: As in `RetryStrategy`.
 
     Example:
@@ -185,7 +191,7 @@ class ExponentialBackoff(RetryStrategy):
             raise ValueError(f"jitter must be a share from 0.0 to 1.0, got {self.jitter}")
 
     def backoff(self, attempt: int, random: float) -> float:
-        """The wait after attempt number `attempt`, in seconds."""
+        """The delay after attempt number `attempt`, in seconds."""
         try:
             ceiling = min(self.maximum, self.initial * self.multiplier ** (attempt - 1))
         except OverflowError:
@@ -195,7 +201,7 @@ class ExponentialBackoff(RetryStrategy):
 
 @dataclass(frozen=True)
 class DelayList(RetryStrategy):
-    """Waits that stand in a list; there are as many retries as waits.
+    """A list of delays, one for each retry; `max_retries` is its length.
 
     Args:
         delays: Seconds before the first retry, the second one and so on; each finite and not negative.
@@ -219,6 +225,6 @@ class DelayList(RetryStrategy):
         object.__setattr__(self, "max_retries", len(self.delays))
         super().__post_init__()
 
-    def backoff(self, attempt: int, random: float) -> float:  # noqa: ARG002 - the list says it all
-        """The wait that stands at this place."""
+    def backoff(self, attempt: int, random: float) -> float:  # noqa: ARG002 - the delays are fixed
+        """The delay after attempt number `attempt`, in seconds."""
         return self.delays[attempt - 1]

@@ -1,4 +1,4 @@
-"""Retry-After: how long a service asks its caller to wait, as its exception carries it."""
+"""The delay that a service requests with `Retry-After`, read from an exception."""
 
 from __future__ import annotations
 
@@ -22,15 +22,19 @@ _PIVOT_YEARS = 50
 
 
 def retry_after(exception: BaseException) -> float | None:
-    """The seconds to wait before the next call, as the exception's sender asks for; None if it does not ask.
+    """The seconds that a service requests to wait before the next call; None if the exception has no such request.
 
-    They are read from an attribute `retry_after`, in seconds, or from the `Retry-After` header (RFC 9110, section
-    10.2.3) of the exception's `response`, as `httpx.HTTPStatusError` has one, or of the exception itself, as in aiohttp
-    and urllib. A header holds whole seconds or a date in one of the three forms of HTTP. A date is counted from the
-    response's own `Date`, so that the clocks of service and caller may differ; one in the past gives 0. For a group it
-    is the longest wait of its exceptions. There is no upper limit: the element's deadline is the limit.
+    Sources, in this order:
 
-    Never raises: a value that cannot be read is ignored.
+    1. an attribute `retry_after` of the exception, in seconds;
+    2. the `Retry-After` header (RFC 9110, section 10.2.3) of its `response` (httpx, requests, botocore);
+    3. the `Retry-After` header of the exception itself (aiohttp, urllib).
+
+    The header contains whole seconds or a date in one of HTTP's three formats. The delay until a date is relative to
+    the `Date` of the same response, so the two clocks may differ; a date in the past gives 0. A group gives the longest
+    delay of its exceptions. The delay has no upper limit: the element's deadline limits it.
+
+    Never raises. A value that cannot be parsed is ignored.
 
     Returns:
         Finite seconds, not negative, or None.
@@ -49,7 +53,7 @@ def _seconds_of(exception: BaseException) -> float | None:
     for read in (_of_attribute, _of_headers):
         try:
             seconds = read(exception)
-        except Exception:  # noqa: BLE001, S112 - a bad value must not replace the service's own error
+        except Exception:  # noqa: BLE001, S112 - a bad value must not hide the service's own error
             continue
         if seconds is not None and 0 <= seconds < math.inf:
             return seconds
@@ -65,15 +69,15 @@ def _of_attribute(exception: BaseException) -> float | None:
 def _of_headers(exception: BaseException) -> float | None:
     for headers in _headers_of(exception):
         if callable(attribute_of(headers, "items")):
-            named = {str(name).lower(): value for name, value in headers.items()}
-            if (value := named.get("retry-after")) is not None:
-                return _of_header(str(value).strip(), named.get("date"))
+            by_name = {str(name).lower(): value for name, value in headers.items()}
+            if (value := by_name.get("retry-after")) is not None:
+                return _of_header(str(value).strip(), by_name.get("date"))
     return None
 
 
 def _headers_of(exception: BaseException) -> Iterator[Any]:
     response = attribute_of(exception, "response")
-    if isinstance(response, dict):  # botocore's
+    if isinstance(response, dict):  # botocore
         yield attribute_of(response.get("ResponseMetadata"), "get")("HTTPHeaders")
     yield attribute_of(response, "headers")
     yield attribute_of(exception, "headers")
@@ -87,10 +91,10 @@ def _of_header(value: str, date: Any) -> float:
 
 
 def _date_of(text: str) -> datetime:
-    """A date in one of the forms of HTTP: that of RFC 5322, that of RFC 850 with its two-digit year, or asctime's.
+    """Parse a date in one of HTTP's formats: RFC 5322, RFC 850 with its two-digit year, or asctime.
 
     Raises:
-        TypeError, ValueError, OverflowError: It is not a date, or its time zone is unknown.
+        TypeError, ValueError, OverflowError: The text is not a date, or its time zone is unknown.
     """
     date = parsedate_to_datetime(text if _is_plain(text) else "")
     if _ASCTIME.fullmatch(text):
@@ -101,11 +105,11 @@ def _date_of(text: str) -> datetime:
 
 
 def _full_year(two_digits: int, now: int) -> int:
-    """The year of this century, or that of the last one if it would be more than 50 years in the future."""
+    """The year in this century, or in the last one if it would be more than 50 years in the future."""
     year = now - now % 100 + two_digits
     return year - 100 if year > now + _PIVOT_YEARS else year
 
 
 def _is_plain(text: str) -> bool:
-    # `int` and `float` take digits of all scripts, and underscores between them
+    # `int` and `float` accept digits of all scripts, and underscores between them
     return text.isascii() and "_" not in text

@@ -1,4 +1,4 @@
-"""The retry budget: how many retries an operator may make, for all its elements together."""
+"""A limit on the retries of all elements of an operator together."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ __all__ = ["BudgetAccount", "RetryBudget"]
 
 @dataclass(frozen=True, slots=True)
 class RetryBudget:
-    """A limit on an operator's retries, so that a service which is down is not asked several times as often.
+    """Limits an operator's retries, so that an overloaded service does not receive several times the load.
 
-    Each element's first call puts `ratio` of a retry into an account, and each retry takes a whole one out. The account
-    begins with `reserve`. It never holds more than that, or than it takes to spend `ratio` in whole retries: less than
-    1 + `ratio`. So however the service behaves, and at every moment,
+    At every moment, whatever the service does:
 
         retries <= reserve + ratio * first calls
 
-    An element that gets no retry keeps its last exception or result. The account is the operator's own (in Spark: the
-    task's), and counts calls, not time, so that it is the same in every run (Finagle's `RetryBudget` and gRPC's retry
-    throttling, without a clock).
+    The budget is an account. It starts with `reserve`. The first call for an element adds `ratio`; a retry takes 1. The
+    balance is at most `reserve`, or just under `1 + ratio` if that is more. While it is below 1, no element is retried:
+    the last exception or result of each one counts.
+
+    Each operator has its own account (in Spark: each task). It counts calls, not time, so every run is the same. This
+    is Finagle's `RetryBudget` and gRPC's retry throttling, without a clock.
 
     Args:
-        ratio: Retries for each first call, not negative; 0.2 lets a fifth be retried in the long run.
-        reserve: Retries that are there from the start, at least 0; for an operator that has made few calls. 0: only
-            what the calls have put in.
+        ratio: Retries per first call, finite and not negative. 0.2: in the long run, at most one call in five is
+            retried.
+        reserve: Retries available at the start, finite and not negative. 0: only what first calls have added.
 
     Raises:
         ValueError: An argument is out of its range.
@@ -46,25 +47,25 @@ class RetryBudget:
 
 @dataclass(slots=True)
 class BudgetAccount:
-    """What is left of one operator's budget; without a budget there is always enough."""
+    """The balance of one operator's budget; unlimited without a budget."""
 
     budget: RetryBudget | None
-    left: float = field(init=False)
+    balance: float = field(init=False)
     limit: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self.left = math.inf if self.budget is None else self.budget.reserve
-        # What is left after a retry is below 1, and a call adds `ratio` to that: nothing of it may be lost.
-        self.limit = math.inf if self.budget is None else max(self.left, math.nextafter(1 + self.budget.ratio, 0))
+        self.balance = math.inf if self.budget is None else self.budget.reserve
+        # After a retry, the balance may be just below 1. The next call's `ratio` must still fit.
+        self.limit = math.inf if self.budget is None else max(self.balance, math.nextafter(1 + self.budget.ratio, 0))
 
     def deposit(self) -> None:
-        """A first call was made."""
+        """Add the share of one first call."""
         if self.budget is not None:
-            self.left = min(self.limit, self.left + self.budget.ratio)
+            self.balance = min(self.limit, self.balance + self.budget.ratio)
 
     def withdraw(self) -> bool:
-        """Take a retry out of it; whether there was one."""
-        if self.left < 1:
+        """Take one retry; False if the balance is below 1."""
+        if self.balance < 1:
             return False
-        self.left -= 1
+        self.balance -= 1
         return True

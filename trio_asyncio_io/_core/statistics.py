@@ -1,34 +1,35 @@
-"""Statistics: what an operator has done so far, as numbers."""
+"""Counts and times of one operator: frozen for users, mutable for the ledger."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 __all__ = ["Counters", "Statistics"]
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """An operator's numbers at one moment. Counts are of records unless they say otherwise.
+    """The counts and times of an operator at one moment.
 
-    Each invocation that has ended is one of completed, failed, timed_out or cancelled.
+    An invocation that has ended counts once, as completed, failed, timed_out or cancelled. Times are seconds on Trio's
+    clock.
 
     Attributes:
-        running: Invocations running now.
-        buffered: Records accepted and not yet received downstream, now.
-        peak_running: Most invocations that ever ran at once; never above the capacity.
-        peak_buffered: Most records that were ever held at once; never above the buffer.
-        emitted: Outputs that the consumer has received; watermarks do not count.
-        completed: Invocations whose function gave a result.
-        retried: Calls after the first.
-        retries_denied: Calls after the first that the retry budget did not allow.
-        timed_out: Invocations that their deadline ended, whatever `on_timeout` made of them.
-        failed: Invocations whose last call raised, whatever `on_error` made of them.
-        skipped: Elements left out by `on_error="skip"`; each is also failed or timed_out.
-        dead_lettered: Elements that became dead letters; each is also failed or timed_out.
+        running: Invocations that run now.
+        buffered: Records accepted and not yet received by the consumer, now.
+        peak_running: The highest `running` so far; never above the capacity.
+        peak_buffered: The highest `buffered` so far; never above the buffer.
+        emitted: Outputs that the consumer has received, without watermarks.
+        completed: Invocations whose function returned a result.
+        retried: Attempts after the first.
+        timed_out: Invocations that their deadline ended, whatever `on_timeout` did next.
+        failed: Invocations whose last attempt raised, whatever `on_error` did next.
+        skipped: Elements dropped by `on_error="skip"`; each one also counts as failed or timed_out.
         cancelled: Invocations cancelled because the operator stopped.
-        slot_wait_seconds: Time that records waited between acceptance and their invocation's start, summed.
-        head_wait_seconds: Time that done records waited for their turn to go out, summed.
+        slot_wait_seconds: The sum of the waits between acceptance and the start of the invocation.
+        head_wait_seconds: The sum of the waits of completed records for earlier ones in the output order.
+        retries_denied: Retries that the retry budget refused.
+        dead_lettered: Elements that became dead letters; each one also counts as failed or timed_out.
     """
 
     running: int = 0
@@ -48,31 +49,26 @@ class Statistics:
     dead_lettered: int = 0
 
 
+@dataclass(slots=True)
 class Counters:
-    """The numbers while they still change; the names are those of `Statistics`."""
+    """The same fields as `Statistics`, but mutable."""
 
-    __slots__ = tuple(Statistics.__dataclass_fields__)
-
-    def __init__(self) -> None:
-        for name in self.__slots__:
-            setattr(self, name, Statistics.__dataclass_fields__[name].default)
-
-    running: int
-    buffered: int
-    peak_running: int
-    peak_buffered: int
-    emitted: int
-    completed: int
-    retried: int
-    timed_out: int
-    failed: int
-    skipped: int
-    cancelled: int
-    slot_wait_seconds: float
-    head_wait_seconds: float
-    retries_denied: int
-    dead_lettered: int
+    running: int = 0
+    buffered: int = 0
+    peak_running: int = 0
+    peak_buffered: int = 0
+    emitted: int = 0
+    completed: int = 0
+    retried: int = 0
+    timed_out: int = 0
+    failed: int = 0
+    skipped: int = 0
+    cancelled: int = 0
+    slot_wait_seconds: float = 0.0
+    head_wait_seconds: float = 0.0
+    retries_denied: int = 0
+    dead_lettered: int = 0
 
     def freeze(self) -> Statistics:
-        """The numbers as they stand now."""
-        return Statistics(**{name: getattr(self, name) for name in self.__slots__})
+        """The current values."""
+        return Statistics(**asdict(self))

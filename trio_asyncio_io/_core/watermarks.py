@@ -1,4 +1,4 @@
-"""Watermarks: how far event time has come, told from the timestamps themselves."""
+"""Watermarks computed from the timestamps of a source."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ T = TypeVar("T")
 
 
 class WatermarkClock:
-    """Bounded out-of-orderness: no record is expected later than the latest one less a bound.
+    """Computes watermarks: the latest timestamp so far, minus a bound.
 
     Args:
-        max_out_of_orderness: How much older than the latest record a record may still be; not negative.
-            Anything that can be subtracted from a timestamp: a number, a `timedelta`.
+        max_out_of_orderness: The bound, not negative: a number, a `timedelta`, or anything else that can be subtracted
+            from a timestamp.
     """
 
     def __init__(self, max_out_of_orderness: Any) -> None:
@@ -26,38 +26,38 @@ class WatermarkClock:
             raise ValueError(f"max_out_of_orderness must not be negative, got {bound!r}")
         self._bound = bound
         self._latest: Any = None
-        self._told: Any = None
+        self._last_watermark: Any = None
 
     def advance(self, timestamp: Any) -> Watermark | None:
-        """The watermark to send after a record with this timestamp, if time has come far enough for one.
+        """The watermark to emit after a record with this timestamp, or None.
 
-        A watermark is a wall that makes the records before it wait for each other, so one is sent only when
-        time has moved on by another bound since the last: the unordered output stays free in between.
+        The records before a watermark wait for each other. So the next one is due only after event time has advanced
+        by another bound; within a segment, the unordered output stays free.
         """
         if _is_null(timestamp) or (self._latest is not None and not timestamp > self._latest):
             return None
         self._latest = timestamp
-        reached = timestamp - self._bound
-        if self._told is not None and reached < self._told + self._bound:
+        watermark = timestamp - self._bound
+        if self._last_watermark is not None and watermark < self._last_watermark + self._bound:
             return None
-        self._told = reached
-        return inserted_watermark(reached)
+        self._last_watermark = watermark
+        return inserted_watermark(watermark)
 
     def finish(self) -> Watermark | None:
-        """The watermark that the last record still deserves, at the end of the source."""
-        if self._latest is None or self._latest - self._bound == self._told:
+        """The watermark to emit at the end of the source, or None."""
+        if self._latest is None or self._latest - self._bound == self._last_watermark:
             return None
-        self._told = self._latest - self._bound
-        return inserted_watermark(self._told)
+        self._last_watermark = self._latest - self._bound
+        return inserted_watermark(self._last_watermark)
 
 
 def _is_null(timestamp: Any) -> bool:
-    """Whether this is None, NaN, or NaT or NA of pandas: except None, they are not equal to themselves."""
+    """Whether this is None, NaN, or NaT or NA of pandas. All but None differ from themselves."""
     if timestamp is None:
         return True
     try:
         return bool(timestamp != timestamp)  # noqa: PLR0124
-    except TypeError:  # of NA
+    except TypeError:  # pandas.NA
         return True
 
 
@@ -72,23 +72,23 @@ def assign_watermarks(
 def assign_watermarks(
     source: Iterable[T] | AsyncIterable[T], *, timestamp: Callable[[T], Any], max_out_of_orderness: Any
 ) -> Iterator[StreamRecord[T] | Watermark] | AsyncIterator[StreamRecord[T] | Watermark]:
-    """The source's values as records with their timestamps, and watermarks between them.
+    """Turn values into records with timestamps, and insert watermarks between them.
 
-    After a record, the watermark `latest timestamp - max_out_of_orderness` follows whenever event time has
-    come another `max_out_of_orderness` further (with 0: whenever it has moved at all), and the last one
-    at the end of the source (Flink's `BoundedOutOfOrdernessWatermarks`, in steps of event time instead of
-    a timer's, so that it is the same in every run). A record older than the watermark before it is late:
-    it is passed on as it is.
+    A watermark is `latest timestamp - max_out_of_orderness`. One follows the first record, one follows each record by
+    which event time has advanced another `max_out_of_orderness` since the last watermark (with 0: advanced at all),
+    and the final one follows the last record. This is Flink's `BoundedOutOfOrdernessWatermarks` in steps of event time
+    instead of a timer, so every run emits the same watermarks. A record older than the watermark before it is late; it
+    is passed on unchanged.
 
     Args:
-        source: An iterable or an async iterable of bare values. It is read lazily and never closed.
-        timestamp: value -> event time, of any one type that can be compared; None says that the record has
-            none, as do NaN, NaT and NA, and it moves no watermark.
-        max_out_of_orderness: How much older than the latest record a record may still be, in the
-            timestamps' unit or as what one subtracts from them (a `timedelta` for a `datetime`); not negative.
+        source: An iterable or async iterable of bare values. It is read lazily and never closed.
+        timestamp: value -> event time. All timestamps have one type, which can be compared. None, NaN, NaT and NA mean
+            that the record has no event time; such a record never causes a watermark.
+        max_out_of_orderness: How much older than the latest record a record may be: a number in the unit of the
+            timestamps, or a `timedelta` if they are `datetime`s; not negative.
 
     Returns:
-        An iterator, or an async iterator if the source is one. `Snapshot.taken` does not count its watermarks.
+        An iterator, or an async iterator if the source is async. `Snapshot.taken` does not count the watermarks.
 
     Raises:
         ValueError: `max_out_of_orderness` is negative or NaN.

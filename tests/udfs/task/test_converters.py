@@ -18,7 +18,7 @@ import pytest
 from pyspark.sql import Row
 from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
 
-from tests.naming import told
+from tests.support import stable_id
 from udfs._task.converters import NullFieldError, ResultTypeError, arrow_type, converter, plan_type
 from udfs._task.scalars import _time
 
@@ -82,7 +82,7 @@ def back(kind: T.DataType, value: Any, zone: str = ZONE) -> Any:
         (POINT, {"x": 1.5, "y": None}),
         (T.NullType(), None),
     ],
-    ids=told,
+    ids=stable_id,
 )
 def test_a_value_of_the_type_comes_back_as_it_was(kind: T.DataType, value: Any) -> None:
     assert back(kind, value) == value
@@ -120,7 +120,7 @@ def test_nan_stays_nan_and_does_not_become_null() -> None:
         (T.CharType(3), "ab", "ab "),
         (T.ArrayType(T.CharType(2)), ["a", None], ["a ", None]),
     ],
-    ids=told,
+    ids=stable_id,
 )
 def test_near_relatives_of_a_type_are_taken_as_it(kind: T.DataType, value: Any, expected: Any) -> None:
     assert back(kind, value) == expected
@@ -141,7 +141,7 @@ def test_near_relatives_of_a_type_are_taken_as_it(kind: T.DataType, value: Any, 
         Row(y=2, x=1.0),
         (1.0, 2),
     ],
-    ids=told,
+    ids=stable_id,
 )
 def test_a_struct_may_come_in_any_of_these_shapes(value: Any) -> None:
     assert back(POINT, value) == {"x": 1.0, "y": 2}
@@ -167,7 +167,7 @@ def test_structs_arrays_and_maps_nest() -> None:
         datetime(2013, 7, 1, 16, 0, 0, 123456, tzinfo=UTC),
         datetime(2013, 7, 1, 21, 30, 0, 123456, tzinfo=timezone(timedelta(hours=5, minutes=30))),
     ],
-    ids=told,
+    ids=stable_id,
 )
 def test_a_timestamp_is_an_instant_and_a_naive_one_is_in_the_sessions_zone(value: Any) -> None:
     assert back(T.TimestampType(), value) == NOON.replace(tzinfo=NEW_YORK)
@@ -251,7 +251,7 @@ def test_a_summer_time_that_happens_twice_is_told_apart_by_its_fold() -> None:
         (POINT, {"x": 1.0, "y": "2"}),
         (T.StringType(), {"a": 1}),
     ],
-    ids=told,
+    ids=stable_id,
 )
 def test_what_is_of_another_type_is_refused_and_never_bent(kind: T.DataType, value: Any) -> None:
     with pytest.raises(Exception, match=r".+"):
@@ -273,7 +273,7 @@ def test_what_is_of_another_type_is_refused_and_never_bent(kind: T.DataType, val
         ((1.0, 2, 3), "returned 3 values"),
         (Row(x=1.0), "without y"),
     ],
-    ids=told,
+    ids=stable_id,
 )
 def test_a_struct_of_another_shape_is_refused_and_the_difference_named(value: Any, message: str) -> None:
     with pytest.raises(ResultTypeError, match=message):
@@ -300,7 +300,7 @@ REQUIRED = T.StructType([T.StructField("x", T.LongType(), nullable=False)])
         (T.MapType(T.StringType(), T.LongType(), valueContainsNull=False), {"a": None}, "value"),
         (T.MapType(T.StringType(), REQUIRED), {"a": {"x": None}}, "value.x"),
     ],
-    ids=told,
+    ids=stable_id,
 )
 def test_a_none_inside_a_value_where_the_type_is_not_null_is_refused_and_its_place_named(
     kind: T.DataType, value: Any, path: str

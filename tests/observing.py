@@ -1,0 +1,52 @@
+"""An observer that records every call of its hooks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import trio
+
+from trio_asyncio_io import Observer
+
+
+class StepRecorder(Observer):
+    """Records hook, instant, sequence, element and the other arguments, with exceptions as their messages.
+
+    Args:
+        failing_hook: This hook raises a ZeroDivisionError after each recorded call.
+    """
+
+    def __init__(self, failing_hook: str = "") -> None:
+        self.steps: list[tuple[Any, ...]] = []
+        self._failing_hook = failing_hook
+
+    def accepted(self, *arguments: Any) -> None:
+        self._record("accepted", *arguments)
+
+    def started(self, *arguments: Any) -> None:
+        self._record("started", *arguments)
+
+    def attempt_failed(self, *arguments: Any) -> None:
+        self._record("attempt_failed", *arguments)
+
+    def timed_out(self, *arguments: Any) -> None:
+        self._record("timed_out", *arguments)
+
+    def completed(self, *arguments: Any) -> None:
+        self._record("completed", *arguments)
+
+    def failed(self, *arguments: Any) -> None:
+        self._record("failed", *arguments)
+
+    def cancelled(self, *arguments: Any) -> None:
+        self._record("cancelled", *arguments)
+
+    def emitted(self, *arguments: Any) -> None:
+        self._record("emitted", *arguments)
+
+    def _record(self, hook: str, *arguments: Any) -> None:
+        texts = [str(argument) if isinstance(argument, Exception) else argument for argument in arguments]
+        sequence, element, *rest = texts
+        self.steps.append((hook, trio.current_time(), sequence, element, *rest))
+        if hook == self._failing_hook:
+            raise ZeroDivisionError
