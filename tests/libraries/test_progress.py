@@ -268,7 +268,7 @@ async def test_it_must_be_entered(autojump_clock: MockClock) -> None:
 
 
 def test_a_negative_total_is_refused() -> None:
-    with pytest.raises(ValueError, match="total must be None or at least 0, got -1"):
+    with pytest.raises(ValueError, match="total must be at least 0, got -1"):
         progress(None, total=-1)  # type: ignore[arg-type]
 
 

@@ -399,9 +399,9 @@ def test_it_pickles_as_what_it_was_made_of() -> None:
     [
         ({"size": 0}, ValueError, "size must be at least 1, got 0"),
         ({"size": None}, TypeError, "size must be a whole number, got None"),
-        ({"age": -1.0}, ValueError, "age must be seconds, at least 0, got -1.0"),
-        ({"age": math.nan}, ValueError, "age must be seconds, at least 0, got nan"),
-        ({"age": None}, TypeError, "age must be seconds, got None"),
+        ({"age": -1.0}, ValueError, "age must be seconds, not negative and not NaN, got -1.0"),
+        ({"age": math.nan}, ValueError, "age must be seconds, not negative and not NaN, got nan"),
+        ({"age": None}, TypeError, "age must be seconds as a number, got None"),
         ({"split": "yes"}, TypeError, "split must be True or False, got 'yes'"),
     ],
 )

@@ -411,7 +411,7 @@ async def test_it_pickles_as_what_it_was_made_of_even_while_it_is_open(path: Pat
         ({"name": ""}, ValueError, "name must not be empty, got ''"),
         ({"name": "\ud800"}, ValueError, r"name must be text that UTF-8 can encode, got '\\ud800'"),
         ({"ttl": 0}, ValueError, "^ttl must be seconds above 0, got 0"),
-        ({"negative_ttl": -1}, ValueError, "negative_ttl must be seconds, at least 0, got -1"),
+        ({"negative_ttl": -1}, ValueError, "negative_ttl must be seconds, not negative and not NaN, got -1"),
         ({"is_negative": 3}, TypeError, "is_negative must be callable, got 3"),
     ],
 )

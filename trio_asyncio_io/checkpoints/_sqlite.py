@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import trio
 
-from .._core.describe import describe
+from .._core.checks import check_name, check_path
 from ._checkpoint import Checkpoint, CheckpointError
 from ._file import File
 from ._payload import decoded, encoded
@@ -49,7 +49,7 @@ class SQLiteStore(trio.abc.AsyncResource):
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._file = File(_checked_path(path))
+        self._file = File(Path(check_path("path", path)).absolute())
         self._limiter = trio.CapacityLimiter(1)  # of our own: Trio's default one is for others
         self._is_closed = False
 
@@ -63,7 +63,7 @@ class SQLiteStore(trio.abc.AsyncResource):
 
         Cancellation: nothing was loaded, and nothing has changed.
         """
-        payload = await self._in_thread(self._file.load, _checked_name(name))
+        payload = await self._in_thread(self._file.load, check_name("name", name))
         if payload is None:
             return None
         try:
@@ -85,7 +85,7 @@ class SQLiteStore(trio.abc.AsyncResource):
         Cancellation: `Cancelled` means that nothing was committed. A commit that has begun is finished,
         whatever is cancelled meanwhile, and returns: in milliseconds, unless another process holds the file.
         """
-        await self._in_thread(self._file.commit, _checked_name(name), encoded(checkpoint))
+        await self._in_thread(self._file.commit, check_name("name", name), encoded(checkpoint))
 
     async def aclose(self) -> None:
         """Close the file, after the calls that were made before. Does so even when cancelled."""
@@ -100,23 +100,3 @@ class SQLiteStore(trio.abc.AsyncResource):
 
     def __repr__(self) -> str:
         return f"SQLiteStore({str(self._file.path)!r})"
-
-
-def _checked_path(path: Any) -> Path:
-    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
-        raise TypeError(f"path must be a file's path, got {describe(path)}")
-    if os.fspath(path) in {"", ":memory:"}:
-        raise ValueError(f"path must be a file's path, got {os.fspath(path)!r}")
-    return Path(path).absolute()
-
-
-def _checked_name(name: Any) -> str:
-    if not isinstance(name, str):
-        raise TypeError(f"name must be a string, got {describe(name)}")
-    if not name:
-        raise ValueError("name must not be empty, got ''")
-    try:
-        name.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(f"name must be text that UTF-8 can encode, got {name!r}") from error
-    return name

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import trio
 
-from ._checks import checked_count, checked_error_types
+from .._core.checks import check_exception_types, check_int
 from ._fresh import fresh
 from ._lifetime import Lifetime, is_none
 from ._policy import Policy, Wrapped
@@ -82,9 +82,9 @@ class cached(Policy[R]):  # noqa: N801 - used like a function
     ) -> None:
         options = {"size": size, "ttl": ttl, "negative_ttl": negative_ttl, "is_negative": is_negative, "errors": errors}
         super().__init__(function, key=key, **options)
-        self._size = checked_count("size", size)
+        self._size = check_int("size", size, at_least=1)
         self._lifetime = Lifetime(ttl, negative_ttl, is_negative)
-        self._errors = checked_error_types("errors", errors)
+        self._errors = check_exception_types("errors", errors)
         self.hits = 0
         self.misses = 0
         self._kept: OrderedDict[Hashable, _Kept[R]] = OrderedDict()

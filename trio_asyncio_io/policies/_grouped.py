@@ -7,10 +7,10 @@ from typing import Any, TypeAlias, TypeVar
 
 import trio
 
+from .._core.checks import check_flag, check_int, check_seconds
 from .._core.describe import describe
 from .._errors import NotAsyncError
 from .._function import AsyncFunction
-from ._checks import checked_count, checked_flag, checked_seconds
 from ._fresh import fresh
 from ._policy import Policy, soon
 from ._shared import SharedCall
@@ -91,9 +91,9 @@ class grouped(Policy[R]):  # noqa: N801 - used like a function
 
     def __init__(self, function: WrappedMany[R], *, size: int = 100, age: float = 0.01, split: bool = False) -> None:
         super().__init__(function, size=size, age=age, split=split)
-        self._size = checked_count("size", size)
-        self._age = checked_seconds("age", age, or_zero=True)
-        self._split = checked_flag("split", split)
+        self._size = check_int("size", size, at_least=1)
+        self._age = check_seconds("age", age)
+        self._split = check_flag("split", split)
         self._open_group: _Group | None = None
         self.calls = 0
         self.sent = 0

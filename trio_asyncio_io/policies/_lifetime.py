@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ._checks import checked_predicate, checked_seconds
+from .._core.checks import check_callable, check_seconds
 
 __all__ = ["Lifetime", "is_none"]
 
@@ -34,10 +34,10 @@ class Lifetime:
     is_negative: Callable[[Any], bool]
 
     def __post_init__(self) -> None:
-        checked_seconds("ttl", self.ttl)
+        check_seconds("ttl", self.ttl, positive=True)
         if self.negative_ttl is not None:
-            checked_seconds("negative_ttl", self.negative_ttl, or_zero=True)
-        checked_predicate("is_negative", self.is_negative)
+            check_seconds("negative_ttl", self.negative_ttl)
+        check_callable("is_negative", self.is_negative)
 
     @property
     def of_negative(self) -> float:

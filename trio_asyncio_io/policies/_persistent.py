@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import trio
 
+from .._core.checks import check_name, check_path
 from .._core.describe import describe
 from ._lifetime import Lifetime, is_none
 from ._name import default_name
@@ -90,8 +91,8 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
         negative_ttl: float | None = None,
         is_negative: Callable[[R], bool] = is_none,
     ) -> None:
-        path = _checked_path(path)
-        name = _checked_name(name) if name is not None else default_name(function)
+        path = check_path("path", path)
+        name = check_name("name", name) if name is not None else default_name(function)
         options = {"path": path, "name": name, "ttl": ttl, "negative_ttl": negative_ttl, "is_negative": is_negative}
         super().__init__(function, key=key, **options)
         self._lifetime = Lifetime(ttl, negative_ttl, is_negative)
@@ -179,23 +180,3 @@ def _unpickled(payload: bytes) -> tuple[Any] | None:
         return (pickle.loads(payload),)  # noqa: S301 - the docstring says whom to trust
     except Exception:  # noqa: BLE001 - of a class that is gone, or has changed: no answer any more
         return None
-
-
-def _checked_path(path: Any) -> str:
-    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
-        raise TypeError(f"path must be a file's path, got {describe(path)}")
-    if os.fspath(path) in {"", ":memory:"}:
-        raise ValueError(f"path must be a file's path, got {path!r}")
-    return os.fspath(path)
-
-
-def _checked_name(name: Any) -> str:
-    if not isinstance(name, str):
-        raise TypeError(f"name must be a string, got {describe(name)}")
-    if not name:
-        raise ValueError("name must not be empty, got ''")
-    try:
-        name.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(f"name must be text that UTF-8 can encode, got {name!r}") from error
-    return name

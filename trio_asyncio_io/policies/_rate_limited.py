@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 
 import trio
 
-from .._core.describe import describe
-from ._checks import checked_count
+from .._core.checks import check_int, check_number
 from ._policy import Policy, Wrapped
 from ._run import RunChange
 
@@ -50,7 +49,7 @@ class rate_limited(Policy[R]):  # noqa: N801 - used like a function
     def __init__(self, function: Wrapped[R], rate: float, *, burst: int = 1) -> None:
         super().__init__(function, rate=rate, burst=burst)
         self._rate = _calls_per_second(rate)
-        self._burst = checked_count("burst", burst)
+        self._burst = check_int("burst", burst, at_least=1)
         self._arrival = -math.inf  # when the bucket is full again, less one call
         self._until_full = 0.0  # seconds from the last start to `_arrival`
         self._line = trio.StrictFIFOLock()
@@ -76,8 +75,10 @@ class rate_limited(Policy[R]):  # noqa: N801 - used like a function
 
 
 def _calls_per_second(rate: object) -> float:
-    if isinstance(rate, bool) or not isinstance(rate, int | float):
-        raise TypeError(f"rate must be calls per second as a number, got {describe(rate)}")
-    if not 0 < rate < math.inf:
-        raise ValueError(f"rate must be calls per second, above 0 and finite, got {rate}")
-    return float(rate)
+    return check_number(
+        "rate",
+        rate,
+        "calls per second, above 0 and finite",
+        lambda rate: 0 < rate < math.inf,
+        kind="calls per second as a number",
+    )
