@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,7 +23,8 @@ from trio.testing import wait_all_tasks_blocked
 
 import trio_asyncio_io
 from trio_asyncio_io import Snapshot, SnapshotElement, StreamRecord, Watermark, assign_watermarks, ordered_wait
-from trio_asyncio_io.checkpoints import Checkpoint, CheckpointError, CheckpointStore, SQLiteStore, _file
+from trio_asyncio_io._sqlite import Database
+from trio_asyncio_io.checkpoints import Checkpoint, CheckpointError, CheckpointStore, SQLiteStore, _table
 
 SNAPSHOT = Snapshot(
     (
@@ -178,7 +180,7 @@ def test_a_store_is_made_outside_of_trio_and_serves_one_run_after_the_other(path
 
 
 def test_a_checkpoint_takes_a_snapshot_and_nothing_else() -> None:
-    with pytest.raises(TypeError, match=r"takes a Snapshot, got None: give it what `results.snapshot\(\)` returns"):
+    with pytest.raises(TypeError, match=r"takes a Snapshot, got None: give it the result of `results.snapshot\(\)`"):
         Checkpoint(None, 0)  # type: ignore[arg-type]
 
 
@@ -251,10 +253,10 @@ def test_what_does_not_unpickle_is_told_and_kept(path: Path) -> None:
 
 
 def test_another_object_is_no_checkpoint(path: Path) -> None:
-    file = _file.File(path)
+    file = _table.CheckpointTable(path)
     file.commit("job", pickle.dumps(SNAPSHOT))
     file.close()
-    with pytest.raises(CheckpointError, match="it is no durable checkpoint, but a Snapshot"):
+    with pytest.raises(CheckpointError, match="it is not a durable checkpoint, but a Snapshot"):
         load(path)
 
 
@@ -315,7 +317,7 @@ def test_a_file_that_is_missing_or_empty_is_a_new_one(make: Any, path: Path) -> 
 
 def test_garbage_is_told_and_left_as_it_is(path: Path) -> None:
     path.write_bytes(b"these are my holiday notes\n" * 100)
-    with pytest.raises(CheckpointError, match=f"the file {path} is damaged, or not one of durable checkpoints"):
+    with pytest.raises(CheckpointError, match=f"the file {path} is damaged, or not a file of durable checkpoints"):
         commit(path)
     assert path.read_bytes() == b"these are my holiday notes\n" * 100
 
@@ -325,7 +327,9 @@ def test_another_programs_database_is_left_as_it_is(path: Path) -> None:
         connection.execute("CREATE TABLE notes (text)")
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(CheckpointError, match="is a database, but not one of durable checkpoints: give another path"):
+    with pytest.raises(
+        CheckpointError, match="is a database, but not a file of durable checkpoints: give another path"
+    ):
         commit(path)
     assert path.read_bytes() == before
 
@@ -333,7 +337,7 @@ def test_another_programs_database_is_left_as_it_is(path: Path) -> None:
 def test_a_newer_file_is_told_and_left_as_it_is(path: Path) -> None:
     commit(path)
     with sqlite3.connect(path) as connection:
-        connection.execute(f"PRAGMA user_version = {_file.VERSION + 1}")
+        connection.execute(f"PRAGMA user_version = {_table.FORMAT.version + 1}")
     connection.close()
     before = path.read_bytes()
     with pytest.raises(CheckpointError, match=r"is of version 2, and this release reads version 1: .*or upgrade"):
@@ -378,17 +382,18 @@ def test_the_file_does_not_grow_with_the_number_of_commits(path: Path) -> None:
 
 
 def test_a_commit_that_has_returned_is_meant_to_survive_a_power_cut(path: Path) -> None:
-    file = _file.File(path)
+    file = _table.CheckpointTable(path)
     file.commit("job", b"")
-    assert file._connection is not None
-    settings = [file._connection.execute(f"PRAGMA {each}").fetchone()[0] for each in ("journal_mode", "synchronous")]
+    connection = file._database.connection
+    settings = [connection.execute(f"PRAGMA {each}").fetchone()[0] for each in ("journal_mode", "synchronous")]
     file.close()
     assert settings == ["delete", EXTRA]
 
 
 def test_a_file_is_made_as_a_whole_or_not_at_all(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(_file, "_SCHEMA", (_file._SCHEMA[0], "and then it is killed"))
+        schema = (*_table.FORMAT.schema, "and then it is killed")
+        patch.setattr(_table, "FORMAT", replace(_table.FORMAT, schema=schema))
         with pytest.raises(CheckpointError):
             commit(path)
     assert load(path) is None
@@ -400,8 +405,8 @@ def test_a_file_that_another_process_has_made_a_moment_ago_is_used_as_it_is(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit(path, OLD)
-    is_new, seen_before = _file.File._is_new, iter([True])
-    monkeypatch.setattr(_file.File, "_is_new", lambda *arguments: next(seen_before, None) or is_new(*arguments))
+    is_new, seen_before = Database._is_new, iter([True])
+    monkeypatch.setattr(Database, "_is_new", lambda *arguments: next(seen_before, None) or is_new(*arguments))
     assert load(path) == OLD
 
 
@@ -496,7 +501,7 @@ async def test_leaving_the_block_when_cancelled_closes_the_file_all_the_same(pat
         async with SQLiteStore(path) as store:
             await store.commit("job", NEW)
             scope.cancel()
-    assert store._file._connection is None
+    assert not store._table._database.is_open
 
 
 async def test_other_tasks_run_while_a_commit_waits(store: SQLiteStore, path: Path) -> None:
@@ -514,7 +519,7 @@ async def test_other_tasks_run_while_a_commit_waits(store: SQLiteStore, path: Pa
 async def test_a_file_that_stays_locked_is_told_and_the_old_one_stands(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_file, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("trio_asyncio_io._sqlite.BUSY_SECONDS", 0.1)
     async with SQLiteStore(path) as store:
         await store.commit("job", OLD)
         with writing(path):
@@ -530,6 +535,7 @@ async def test_a_file_that_stays_locked_is_told_and_the_old_one_stands(
 PROCESS = f"""
 import sys, trio
 from trio_asyncio_io import Snapshot
+from trio_asyncio_io._sqlite import Database
 from trio_asyncio_io.checkpoints import Checkpoint, SQLiteStore
 
 async def main(path, name):

@@ -18,7 +18,7 @@ from tests.naming import told
 from trio_asyncio_io import AsyncFunction, ordered_wait
 from trio_asyncio_io.adapters import from_asyncio, from_callback, from_future, in_thread
 from trio_asyncio_io.policies import cached, grouped, persistent, rate_limited, single_flight
-from trio_asyncio_io.policies._name import default_name
+from trio_asyncio_io.policies._persistent.name import default_name
 from trio_asyncio_io.testing import Recorder, Scripted
 
 

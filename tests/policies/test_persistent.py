@@ -23,7 +23,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from tests.naming import told
 from trio_asyncio_io import AsyncFunction, ordered_wait, unordered_wait
-from trio_asyncio_io.policies import CacheError, _persistent, cached, grouped, persistent, single_flight
+from trio_asyncio_io.policies import CacheError, cached, grouped, persistent, single_flight
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 NothingLeft = Callable[[], AbstractContextManager[None]]
@@ -142,7 +142,9 @@ async def test_what_makes_no_key_is_refused_with_a_hint(path: Path) -> None:
 
 async def test_what_cannot_be_pickled_is_told(path: Path) -> None:
     async with opened(persistent(Service({"a": lambda: None}), path, name="n")) as function:
-        with pytest.raises(TypeError, match=r"persistent cannot keep <function .*Let the function return plain values"):
+        with pytest.raises(
+            TypeError, match=r"persistent cannot store <function .*Let the function return plain values"
+        ):
             await function("a")
 
 
@@ -271,7 +273,7 @@ async def test_a_file_that_cannot_be_closed_holds_nobody_up_and_has_its_results(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The disk hangs. The function is still closed."""
-    monkeypatch.setattr(_persistent, "CLOSE_SECONDS", 0.05)
+    monkeypatch.setattr("trio_asyncio_io.policies._persistent.policy.CLOSE_SECONDS", 0.05)
     client, hangs = Client(), threading.Event()
     function = persistent(client, path, name="n")
     await function.open()
@@ -380,7 +382,9 @@ def test_its_name_is_the_functions(path: Path, function: Any, name: str) -> None
 
 @pytest.mark.parametrize("function", [lambda value: value, partial(upper), Service(), Service().__call__], ids=told)
 def test_what_has_no_name_of_its_own_needs_one(path: Path, function: Any) -> None:
-    with pytest.raises(TypeError, match=r"name must be given for .*nothing in the file would tell it from others"):
+    with pytest.raises(
+        TypeError, match=r"name must be given for .*nothing in the file would distinguish it from others"
+    ):
         persistent(function, path)
 
 
@@ -439,7 +443,7 @@ async def test_a_flush_waits_for_those_who_are_looking_into_the_file(path: Path)
     async with opened(function), trio.open_nursery() as nursery:
         for value in "ab":
             nursery.start_soon(function, value)
-        while not function._under_way:
+        while not function._pending:
             await trio.lowlevel.checkpoint()
         function.flush()
     assert sorted(service.asked) == ["a", "b"]

@@ -143,7 +143,7 @@ async def test_whoever_comes_while_a_call_unwinds_makes_a_new_one(autojump_clock
         assert trio.current_time() == 3.0
     assert calls == [0.0, 2.0]
     assert trio.current_time() == 9.0
-    assert function._flights == {}
+    assert function._in_flight == {}
 
 
 async def test_each_element_has_its_own_note(autojump_clock: MockClock) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from tests.support import PATIENCE
 from trio_asyncio_io.policies import CacheError
-from trio_asyncio_io.policies._store import VERSION, Find, Keep, Store
+from trio_asyncio_io.policies._persistent.store import FORMAT, Insert, Lookup, Store
 
 FLIPS = 300
 ROUNDS = 80
@@ -41,10 +41,10 @@ class Opened:
         self.store.close()
 
     def find(self, *keys: str) -> list[Any]:
-        return self.store.answer([Find(key.encode()) for key in keys])
+        return self.store.execute([Lookup(key.encode()) for key in keys])
 
     def keep(self, seconds: float = math.inf, **values: str) -> list[Any]:
-        return self.store.answer([Keep(key.encode(), value.encode(), seconds) for key, value in values.items()])
+        return self.store.execute([Insert(key.encode(), value.encode(), seconds) for key, value in values.items()])
 
 
 def test_what_is_kept_is_found_after_reopening(path: Path) -> None:
@@ -57,8 +57,8 @@ def test_what_is_kept_is_found_after_reopening(path: Path) -> None:
 
 def test_orders_and_questions_are_answered_together(path: Path) -> None:
     with Opened(path) as one:
-        assert one.store.answer([Find(b"a"), Keep(b"a", b"1", 9.0), Find(b"b")]) == [b"1", None, None]
-        assert one.store.answer([]) == []
+        assert one.store.execute([Lookup(b"a"), Insert(b"a", b"1", 9.0), Lookup(b"b")]) == [b"1", None, None]
+        assert one.store.execute([]) == []
 
 
 def test_a_value_is_replaced(path: Path) -> None:
@@ -128,21 +128,21 @@ def test_a_directory_is_no_file(tmp_path: Path) -> None:
 
 def test_garbage_is_refused(path: Path) -> None:
     path.write_bytes(random.Random(1).randbytes(10_000))
-    assert "is damaged, or no cache at all (file is not a database): delete it" in refused(path)
+    assert "is damaged, or not a cache of this project (file is not a database): delete it" in refused(path)
 
 
 def test_a_database_of_something_else_is_refused_and_left_alone(path: Path) -> None:
     changed(path, "CREATE TABLE accounts (a)")
     before = path.read_bytes()
-    assert "is a database, but no cache of this project: give another path" in refused(path)
+    assert "is a database, but not a cache of this project: give another path" in refused(path)
     assert path.read_bytes() == before
 
 
 def test_a_newer_version_is_refused(path: Path) -> None:
     with Opened(path):
         pass
-    changed(path, f"PRAGMA user_version = {VERSION + 1}")
-    assert f"is of version {VERSION + 1}, and this release reads version {VERSION}" in refused(path)
+    changed(path, f"PRAGMA user_version = {FORMAT.version + 1}")
+    assert f"is of version {FORMAT.version + 1}, and this release reads version {FORMAT.version}" in refused(path)
 
 
 def test_an_empty_file_becomes_a_cache(path: Path) -> None:
@@ -156,17 +156,17 @@ def test_an_empty_file_becomes_a_cache(path: Path) -> None:
 def test_a_file_of_a_few_bytes_is_refused_and_left_as_it_is(path: Path, content: bytes) -> None:
     """SQLite takes a file of one byte for an empty one."""
     path.write_bytes(content)
-    assert "is damaged, or no cache at all" in refused(path)
+    assert "is damaged, or not a cache of this project" in refused(path)
     assert path.read_bytes() == content
 
 
 def test_a_file_locked_for_long_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trio_asyncio_io.policies._store.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("trio_asyncio_io._sqlite.BUSY_SECONDS", 0.05)
     with Opened(path) as one:
         one.keep(a="1")
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        question, order = one.store.answer([Find(b"a"), Keep(b"b", b"2", 1.0)])
+        question, order = one.store.execute([Lookup(b"a"), Insert(b"b", b"2", 1.0)])
         assert question == b"1"
         assert "was locked by another process" in str(order)
         other.close()
@@ -308,17 +308,17 @@ def test_a_row_of_another_key_is_no_answer(path: Path) -> None:
 
 HAMMER = """
 import sys
-from trio_asyncio_io.policies._store import Find, Keep, Store
+from trio_asyncio_io.policies._persistent.store import Insert, Lookup, Store
 
 path, seed = sys.argv[1], int(sys.argv[2])
 store = Store(path, "n")
 store.open()
 for turn in range(150):
     keys = [b"%d" % ((seed + turn * step) % 50) for step in (1, 3, 7)]
-    for key, value in zip(keys, store.answer([Find(key) for key in keys])):
+    for key, value in zip(keys, store.execute([Lookup(key) for key in keys])):
         assert value in (None, b"value of " + key), (key, value)
-    assert store.answer([Keep(key, b"value of " + key, 1e6) for key in keys]) == [None] * 3
-    assert store.answer([Find(key) for key in keys]) == [b"value of " + key for key in keys]
+    assert store.execute([Insert(key, b"value of " + key, 1e6) for key in keys]) == [None] * 3
+    assert store.execute([Lookup(key) for key in keys]) == [b"value of " + key for key in keys]
 store.close()
 """
 
@@ -326,7 +326,7 @@ store.close()
 MAKE = """
 import sys
 import time
-from trio_asyncio_io.policies._store import Keep, Store
+from trio_asyncio_io.policies._persistent.store import Insert, Store
 
 for number in range(int(sys.argv[2])):
     store = Store(f"{sys.argv[1]}/{number}", "n")
@@ -335,7 +335,7 @@ for number in range(int(sys.argv[2])):
     while time.time() < instant:
         pass
     store.open()
-    assert store.answer([Keep(b"a", b"1", 9.0)]) == [None]
+    assert store.execute([Insert(b"a", b"1", 9.0)]) == [None]
     store.close()
 """
 

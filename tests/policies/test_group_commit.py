@@ -1,4 +1,4 @@
-"""Trips to a thread: one at a time, with all that came meanwhile."""
+"""GroupCommit to a thread: one at a time, with all that came meanwhile."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from trio_asyncio_io.policies._trips import Trips
+from trio_asyncio_io.policies._persistent.group_commit import GroupCommit
 
 NothingLeft = Callable[[], AbstractContextManager[None]]
 
@@ -34,10 +34,10 @@ class Work:
 
 async def test_what_is_asked_for_during_a_trip_goes_together_with_the_next(nothing_left: NothingLeft) -> None:
     work, got = Work(), []
-    trips = Trips[str, str](work)
+    group_commit = GroupCommit[str, str](work)
 
     async def ask(item: str) -> None:
-        got.append(await trips.ask(item))
+        got.append(await group_commit.submit(item))
 
     work.is_open.clear()
     with nothing_left():
@@ -53,36 +53,36 @@ async def test_what_is_asked_for_during_a_trip_goes_together_with_the_next(nothi
 
 
 async def test_an_exception_is_for_who_asked() -> None:
-    trips = Trips[str, str](Work())
+    group_commit = GroupCommit[str, str](Work())
     with pytest.raises(ValueError, match="bad"):
-        await trips.ask("bad")
-    assert await trips.ask("good") == "good!"
+        await group_commit.submit("bad")
+    assert await group_commit.submit("good") == "good!"
 
 
 async def test_an_exception_of_the_work_is_for_all_who_asked() -> None:
     def broken(items: list[str]) -> list[str]:
         raise OSError("broken")
 
-    trips = Trips[str, str](broken)
+    group_commit = GroupCommit[str, str](broken)
     for _ in range(2):
         with pytest.raises(OSError, match="broken"):
-            await trips.ask("a")
+            await group_commit.submit("a")
 
 
 async def test_who_waits_for_a_trip_to_begin_just_leaves(nothing_left: NothingLeft) -> None:
     work = Work()
     work.is_open.clear()
-    trips = Trips[str, str](work)
+    group_commit = GroupCommit[str, str](work)
     with nothing_left():
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(trips.ask, "a")
+            nursery.start_soon(group_commit.submit, "a")
             await work.has_begun.wait()
             with trio.CancelScope() as scope:
                 scope.cancel()
-                await trips.ask("b")
+                await group_commit.submit("b")
             assert scope.cancelled_caught
             work.is_open.set()
-        assert await trips.ask("c") == "c!"
+        assert await group_commit.submit("c") == "c!"
     assert work.trips == [["a"], ["c"]]
 
 
@@ -91,17 +91,17 @@ async def test_nobody_joins_a_trip_that_all_have_left() -> None:
     for _ in range(30):
         work = Work()
         work.is_open.clear()
-        trips = Trips[str, str](work)
+        group_commit = GroupCommit[str, str](work)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(trips.ask, "a")
+            nursery.start_soon(group_commit.submit, "a")
             await work.has_begun.wait()
             async with trio.open_nursery() as leaving:
-                leaving.start_soon(trips.ask, "b")
+                leaving.start_soon(group_commit.submit, "b")
                 await wait_all_tasks_blocked()
                 leaving.cancel_scope.cancel()
                 with trio.CancelScope(shield=True):
                     await trio.lowlevel.checkpoint()
-                    nursery.start_soon(trips.ask, "c")
+                    nursery.start_soon(group_commit.submit, "c")
             await wait_all_tasks_blocked()
             work.is_open.set()
 
@@ -109,14 +109,14 @@ async def test_nobody_joins_a_trip_that_all_have_left() -> None:
 async def test_a_trip_under_way_is_waited_for(nothing_left: NothingLeft) -> None:
     work = Work()
     work.is_open.clear()
-    trips = Trips[str, str](work)
+    group_commit = GroupCommit[str, str](work)
     with nothing_left():
         async with trio.open_nursery() as nursery:
 
             async def ask() -> None:
                 with trio.CancelScope() as scope:
                     nursery.start_soon(leave, scope)
-                    assert await trips.ask("a") == "a!"
+                    assert await group_commit.submit("a") == "a!"
 
             async def leave(scope: trio.CancelScope) -> None:
                 await work.has_begun.wait()

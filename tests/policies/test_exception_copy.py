@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from trio_asyncio_io import ElementTimeoutError
-from trio_asyncio_io.policies._fresh import fresh
+from trio_asyncio_io.policies._exception_copy import copied
 
 
 class Keyword(Exception):  # noqa: N818 - it is one
@@ -61,7 +61,7 @@ ERRORS = [
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 def test_a_copy_says_what_the_exception_says(error: BaseException) -> None:
-    twin = fresh(error)
+    twin = copied(error)
     assert twin is not error
     assert type(twin) is type(error)
     assert twin.args == error.args
@@ -71,7 +71,7 @@ def test_a_copy_says_what_the_exception_says(error: BaseException) -> None:
 
 @pytest.mark.parametrize("error", [Slotted("a"), Unprintable("a")], ids=lambda error: type(error).__name__)
 def test_what_cannot_be_copied_faithfully_is_returned_itself(error: Exception) -> None:
-    assert fresh(error) is error
+    assert copied(error) is error
 
 
 def fail(error: Exception) -> None:
@@ -89,7 +89,7 @@ def raised(error: Exception) -> Any:
 
 def test_a_copy_has_the_past_of_the_exception() -> None:
     error = raised(ValueError("bad"))
-    twin = fresh(error)
+    twin = copied(error)
     assert twin.__cause__ is error.__cause__
     assert twin.__context__ is error.__context__
     assert twin.__suppress_context__
@@ -99,13 +99,13 @@ def test_a_copy_has_the_past_of_the_exception() -> None:
 def test_a_context_is_not_hidden_by_the_copying() -> None:
     error = ValueError("bad")
     error.__context__ = KeyError("a")
-    assert not fresh(error).__suppress_context__
+    assert not copied(error).__suppress_context__
 
 
 def test_what_is_added_to_one_is_not_added_to_the_other() -> None:
     error = ValueError("bad")
     error.add_note("of both")
-    twin = fresh(error)
+    twin = copied(error)
     twin.add_note("of the copy")
     error.add_note("of the original")
     assert (error.__notes__, twin.__notes__) == (["of both", "of the original"], ["of both", "of the copy"])
