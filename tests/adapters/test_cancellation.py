@@ -102,7 +102,7 @@ async def test_it_is_an_error_of_its_element_with_the_original_as_the_cause(func
         assert [result async for result in results] == ["a", "failed", "b"]
     [error] = errors
     assert type(error) is RuntimeError
-    assert str(error).endswith("was cancelled inside asyncio, and not by us")
+    assert str(error).endswith("was cancelled inside asyncio, not by the operator")
     assert isinstance(error.__cause__, asyncio.CancelledError)
 
 

@@ -146,7 +146,7 @@ async def test_a_result_that_is_there_before_the_cancellation_wins(service: Serv
 
 async def test_a_future_that_somebody_else_cancelled_is_an_ordinary_error(service: Service) -> None:
     service("a").cancel()
-    with pytest.raises(RuntimeError, match=r"the future of .*Service.* was cancelled, and not by us") as caught:
+    with pytest.raises(RuntimeError, match=r"the future of .*Service.* was cancelled, not by the operator") as caught:
         await from_future(service)("a")
     assert isinstance(caught.value.__cause__, CancelledError)
 
@@ -177,7 +177,7 @@ async def test_a_future_of_asyncios_is_refused_and_the_way_out_is_shown() -> Non
     class Task(Foreign):
         _asyncio_future_blocking = False
 
-    with pytest.raises(NotAsyncError, match=r"a future of asyncio's.*from_asyncio\(function\)"):
+    with pytest.raises(NotAsyncError, match=r"an asyncio future.*from_asyncio\(function\)"):
         await from_future(Task)()
 
 
