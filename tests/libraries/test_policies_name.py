@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.naming import told
+from tests.support import stable_id
 from trio_asyncio_io import AsyncFunction, ordered_wait
 from trio_asyncio_io.adapters import from_asyncio, from_callback, from_future, in_thread
 from trio_asyncio_io.policies import cached, grouped, persistent, rate_limited, single_flight
@@ -137,7 +137,7 @@ HERE = f"{__name__}."
         (in_thread(len), "builtins.len"),
         (from_asyncio(asyncio.sleep), "asyncio.tasks.sleep"),
     ],
-    ids=told,
+    ids=stable_id,
 )
 def test_the_name_is_that_of_the_users_own_function(function: Any, name: str) -> None:
     assert default_name(function) == name

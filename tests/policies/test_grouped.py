@@ -14,16 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from tests.support import outputs
 from trio_asyncio_io import AsyncFunction, FixedDelay, NotAsyncError, ordered_wait, unordered_wait
 from trio_asyncio_io.policies import cached, grouped, single_flight
 from trio_asyncio_io.testing import Recorder
 
 NothingLeft = Callable[[], AbstractContextManager[None]]
-
-
-async def outputs(operator: Any) -> list[Any]:
-    async with operator as results:
-        return [result async for result in results]
 
 
 class Service:

@@ -21,7 +21,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from tests.naming import told
+from tests.support import outputs, stable_id
 from trio_asyncio_io import AsyncFunction, ordered_wait, unordered_wait
 from trio_asyncio_io.policies import CacheError, cached, grouped, persistent, single_flight
 from trio_asyncio_io.testing import Recorder, Scripted, Step
@@ -32,11 +32,6 @@ NothingLeft = Callable[[], AbstractContextManager[None]]
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "cache.sqlite"
-
-
-async def outputs(operator: Any) -> list[Any]:
-    async with operator as results:
-        return [result async for result in results]
 
 
 @asynccontextmanager
@@ -374,13 +369,15 @@ class Named:
         (Client(), f"{__name__}.Client"),
         (Named(), f"{__name__}.Named"),
     ],
-    ids=told,
+    ids=stable_id,
 )
 def test_its_name_is_the_functions(path: Path, function: Any, name: str) -> None:
     assert persistent(function, path)._options["name"] == name
 
 
-@pytest.mark.parametrize("function", [lambda value: value, partial(upper), Service(), Service().__call__], ids=told)
+@pytest.mark.parametrize(
+    "function", [lambda value: value, partial(upper), Service(), Service().__call__], ids=stable_id
+)
 def test_what_has_no_name_of_its_own_needs_one(path: Path, function: Any) -> None:
     with pytest.raises(
         TypeError, match=r"name must be given for .*nothing in the file would distinguish it from others"

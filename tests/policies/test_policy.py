@@ -10,14 +10,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.support import outputs
 from trio_asyncio_io import AsyncFunction, NotAsyncError, unordered_wait
 from trio_asyncio_io.policies import cached, single_flight
 from trio_asyncio_io.testing import Recorder, Scripted, Step
-
-
-async def outputs(operator: Any) -> list[Any]:
-    async with operator as results:
-        return [result async for result in results]
 
 
 async def upper(value: str) -> str:

@@ -11,16 +11,12 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from tests.support import outputs
 from trio_asyncio_io import FixedDelay, unordered_wait
 from trio_asyncio_io.policies import cached, grouped, single_flight
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 NothingLeft = Callable[[], AbstractContextManager[None]]
-
-
-async def outputs(operator: Any) -> list[Any]:
-    async with operator as results:
-        return [result async for result in results]
 
 
 async def test_concurrent_calls_with_one_key_are_one_call(autojump_clock: MockClock) -> None:

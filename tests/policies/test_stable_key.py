@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.naming import told
+from tests.support import stable_id
 from trio_asyncio_io.policies._persistent.stable_key import stable_key
 
 DAY = datetime(2026, 3, 1, 2, 30)
@@ -100,7 +100,7 @@ class Color(IntEnum):
 @pytest.mark.parametrize(
     "value",
     [["a"], {"a": 1}, {1}, object(), Color.RED, namedtuple("Pair", "a b")(1, 2), ("a", ["b"])],  # noqa: PYI024
-    ids=told,
+    ids=stable_id,
 )
 def test_anything_else_is_refused_with_a_hint(value: Any) -> None:
     with pytest.raises(TypeError, match=r"is not a key that other processes would find again: give persistent key="):

@@ -9,6 +9,7 @@ from typing import Any
 import asyncpg
 import pytest
 
+from tests.support import outputs
 from trio_asyncio_io import ElementTimeoutError, FixedDelay, ordered_wait, unordered_wait
 from trio_asyncio_io.adapters import from_asyncio
 
@@ -62,11 +63,6 @@ class Connection:
 
     async def close(self) -> None:
         await self.connection.close()
-
-
-async def outputs(operator: Any) -> list[Any]:
-    async with operator as results:
-        return [result async for result in results]
 
 
 ACTIVE = "select count(*) from pg_stat_activity where application_name = $1 and state = 'active'"

@@ -10,6 +10,7 @@ from redis import asyncio as redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
+from tests.support import outputs
 from trio_asyncio_io import ElementTimeoutError, ordered_wait, unordered_wait
 from trio_asyncio_io.adapters import from_asyncio
 
@@ -71,11 +72,6 @@ def lines(listed: Any) -> list[str]:
     if isinstance(listed, str):
         return listed.splitlines()
     return [" ".join(f"{key}={value}" for key, value in each.items()) for each in listed]
-
-
-async def outputs(operator: Any) -> list[Any]:
-    async with operator as results:
-        return [result async for result in results]
 
 
 async def test_pipelines_of_gets_fifty_at_a_time_come_out_in_order(redis_server: str, ask: Any) -> None:
