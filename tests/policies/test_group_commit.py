@@ -1,4 +1,4 @@
-"""GroupCommit to a thread: one at a time, with all that came meanwhile."""
+"""GroupCommit: one thread call at a time, for all requests that have arrived."""
 
 from __future__ import annotations
 
@@ -11,90 +11,100 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from tests.support import PATIENCE
 from trio_asyncio_io.policies._persistent.group_commit import GroupCommit
 
 NothingLeft = Callable[[], AbstractContextManager[None]]
 
 
-class Work:
-    """Blocking work that waits, if it is closed, until it is opened."""
+class Executor:
+    """Executes requests in a thread, once its gate is open. Records the groups."""
 
     def __init__(self) -> None:
-        self.trips: list[list[Any]] = []
-        self.is_open = threading.Event()
-        self.is_open.set()
+        self.groups: list[list[Any]] = []
+        self.gate = threading.Event()
+        self.gate.set()
         self.has_begun = trio.Event()
 
-    def __call__(self, items: list[Any]) -> list[Any]:
-        self.trips.append(list(items))
+    def __call__(self, requests: list[Any]) -> list[Any]:
+        self.groups.append(list(requests))
         trio.from_thread.run_sync(self.has_begun.set)
-        assert self.is_open.wait(20)
-        return [ValueError(item) if item == "bad" else f"{item}!" for item in items]
+        assert self.gate.wait(PATIENCE)
+        return [ValueError(request) if request == "bad" else f"{request}!" for request in requests]
 
 
-async def test_what_is_asked_for_during_a_trip_goes_together_with_the_next(nothing_left: NothingLeft) -> None:
-    work, got = Work(), []
-    group_commit = GroupCommit[str, str](work)
+@pytest.fixture
+async def executor() -> Executor:
+    """Its gate is closed."""
+    executor = Executor()
+    executor.gate.clear()
+    return executor
 
-    async def ask(item: str) -> None:
-        got.append(await group_commit.submit(item))
 
-    work.is_open.clear()
+async def test_requests_that_arrive_during_a_call_form_the_next_group(
+    executor: Executor, nothing_left: NothingLeft
+) -> None:
+    outcomes = []
+    group_commit = GroupCommit[str, str](executor)
+
+    async def submit(request: str) -> None:
+        outcomes.append(await group_commit.submit(request))
+
     with nothing_left():
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(ask, "a")
-            await work.has_begun.wait()
-            for item in "bcd":
-                nursery.start_soon(ask, item)
+            nursery.start_soon(submit, "a")
+            await executor.has_begun.wait()
+            for request in "bcd":
+                nursery.start_soon(submit, request)
                 await wait_all_tasks_blocked()
-            work.is_open.set()
-    assert work.trips == [["a"], ["b", "c", "d"]]
-    assert sorted(got) == ["a!", "b!", "c!", "d!"]
+            executor.gate.set()
+    assert executor.groups == [["a"], ["b", "c", "d"]]
+    assert sorted(outcomes) == ["a!", "b!", "c!", "d!"]
 
 
-async def test_an_exception_is_for_who_asked() -> None:
-    group_commit = GroupCommit[str, str](Work())
+async def test_an_outcome_that_is_an_exception_is_raised() -> None:
+    group_commit = GroupCommit[str, str](Executor())
     with pytest.raises(ValueError, match="bad"):
         await group_commit.submit("bad")
     assert await group_commit.submit("good") == "good!"
 
 
-async def test_an_exception_of_the_work_is_for_all_who_asked() -> None:
-    def broken(items: list[str]) -> list[str]:
+async def test_an_exception_of_the_call_is_raised_for_each_request() -> None:
+    def fail(requests: list[str]) -> list[str]:
         raise OSError("broken")
 
-    group_commit = GroupCommit[str, str](broken)
+    group_commit = GroupCommit[str, str](fail)
     for _ in range(2):
         with pytest.raises(OSError, match="broken"):
             await group_commit.submit("a")
 
 
-async def test_who_waits_for_a_trip_to_begin_just_leaves(nothing_left: NothingLeft) -> None:
-    work = Work()
-    work.is_open.clear()
-    group_commit = GroupCommit[str, str](work)
+async def test_a_request_is_withdrawn_if_it_is_cancelled_before_its_group_is_executed(
+    executor: Executor, nothing_left: NothingLeft
+) -> None:
+    group_commit = GroupCommit[str, str](executor)
     with nothing_left():
         async with trio.open_nursery() as nursery:
             nursery.start_soon(group_commit.submit, "a")
-            await work.has_begun.wait()
+            await executor.has_begun.wait()
             with trio.CancelScope() as scope:
                 scope.cancel()
                 await group_commit.submit("b")
             assert scope.cancelled_caught
-            work.is_open.set()
+            executor.gate.set()
         assert await group_commit.submit("c") == "c!"
-    assert work.trips == [["a"], ["c"]]
+    assert executor.groups == [["a"], ["c"]]
 
 
-async def test_nobody_joins_a_trip_that_all_have_left() -> None:
-    """Trio runs what is ready in random order, so this is tried often."""
+async def test_no_request_joins_an_abandoned_group() -> None:
+    """Repeated, because Trio runs ready tasks in random order."""
     for _ in range(30):
-        work = Work()
-        work.is_open.clear()
-        group_commit = GroupCommit[str, str](work)
+        executor = Executor()
+        executor.gate.clear()
+        group_commit = GroupCommit[str, str](executor)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(group_commit.submit, "a")
-            await work.has_begun.wait()
+            await executor.has_begun.wait()
             async with trio.open_nursery() as leaving:
                 leaving.start_soon(group_commit.submit, "b")
                 await wait_all_tasks_blocked()
@@ -103,25 +113,23 @@ async def test_nobody_joins_a_trip_that_all_have_left() -> None:
                     await trio.lowlevel.checkpoint()
                     nursery.start_soon(group_commit.submit, "c")
             await wait_all_tasks_blocked()
-            work.is_open.set()
+            executor.gate.set()
 
 
-async def test_a_trip_under_way_is_waited_for(nothing_left: NothingLeft) -> None:
-    work = Work()
-    work.is_open.clear()
-    group_commit = GroupCommit[str, str](work)
+async def test_a_group_that_is_being_executed_is_waited_for(executor: Executor, nothing_left: NothingLeft) -> None:
+    group_commit = GroupCommit[str, str](executor)
     with nothing_left():
         async with trio.open_nursery() as nursery:
 
-            async def ask() -> None:
+            async def submit() -> None:
                 with trio.CancelScope() as scope:
-                    nursery.start_soon(leave, scope)
+                    nursery.start_soon(cancel, scope)
                     assert await group_commit.submit("a") == "a!"
 
-            async def leave(scope: trio.CancelScope) -> None:
-                await work.has_begun.wait()
+            async def cancel(scope: trio.CancelScope) -> None:
+                await executor.has_begun.wait()
                 scope.cancel()
                 await wait_all_tasks_blocked()
-                work.is_open.set()
+                executor.gate.set()
 
-            nursery.start_soon(ask)
+            nursery.start_soon(submit)
