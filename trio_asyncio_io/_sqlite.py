@@ -1,6 +1,6 @@
-"""SQLite files with an application id, a version and one error type for whatever is wrong with them.
+"""SQLite files of this project, which an application id and a version identify.
 
-Their calls block. Run them in a `FileThread`.
+A `Database` blocks. Call it in a `FileThread`.
 """
 
 from __future__ import annotations

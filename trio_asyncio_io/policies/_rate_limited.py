@@ -57,7 +57,7 @@ class rate_limited(Policy[R]):  # noqa: N801 - used like a function
         )
         self._burst = check_int("burst", burst, at_least=1)
         self._theoretical_arrival = -math.inf
-        self._arrival_after_last_start = 0.0  # seconds
+        self._arrival_after_last_start = 0.0  # seconds from the last start to the theoretical arrival
         self._lock = trio.StrictFIFOLock()
         self._run_change = RunChange()
 
