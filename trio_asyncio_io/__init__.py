@@ -10,6 +10,7 @@
 #     _invocation  _attempts  _deadlines  _dead_letters
 #     _boundary  _context  _pace  _function  _errors  _transient
 #     _core                plain data without await: queues, ledger, options, retry arithmetic, snapshot
+#     _sqlite              an SQLite file of ours, for the persistent cache and durable checkpoints
 #     _addresses           gives public names the address of their public module
 
 import sys

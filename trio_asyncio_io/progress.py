@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 import trio
 from trio.lowlevel import checkpoint_if_cancelled, disable_ki_protection, enable_ki_protection
 
+from ._core.checks import check_int
 from ._core.statistics import Statistics
 from ._results import Results
 
@@ -55,8 +56,8 @@ def progress(
                 async for page in pages:
                     ...
     """
-    if total is not None and total < 0:
-        raise ValueError(f"total must be None or at least 0, got {total}")
+    if total is not None:
+        check_int("total", total, at_least=0)
     _check_rich()
     return Progress(results, total, description, console)
 

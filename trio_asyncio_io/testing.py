@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import trio
 
+from ._core.checks import check_seconds
 from ._function import Function, Wrapper, as_function
 
 __all__ = ["Call", "Recorder", "Scripted", "Step", "fails_first"]
@@ -41,8 +42,7 @@ class Step:
     error: BaseException | type[BaseException] | None = None
 
     def __post_init__(self) -> None:
-        if not self.latency >= 0:
-            raise ValueError(f"latency must be seconds, not negative and not NaN, got {self.latency}")
+        check_seconds("latency", self.latency)
 
 
 Steps: TypeAlias = Step | Sequence[Step]

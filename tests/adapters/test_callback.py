@@ -1,4 +1,4 @@
-"""Callback functions; threads wait for latches, virtual time for nothing."""
+"""from_callback and ResultFuture. Threads are ordered by latches, and Trio runs on virtual time."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ import pytest
 import trio
 import trio.testing
 
+from tests.support import PATIENCE, outputs
 from trio_asyncio_io import ElementTimeoutError, FixedDelay, ordered_wait, unordered_wait
 from trio_asyncio_io.adapters import ResultFuture, from_callback
 
 
 class Service:
-    """A callback function that keeps what it was asked, until somebody answers."""
+    """A callback function that stores its result futures, which the test completes."""
 
     def __init__(self) -> None:
-        self.asked: dict[Any, ResultFuture[Any]] = {}
+        self.pending: dict[Any, ResultFuture[Any]] = {}
 
     def __call__(self, value: Any, result_future: ResultFuture[Any]) -> None:
-        self.asked[value] = result_future
+        self.pending[value] = result_future
 
 
 @pytest.fixture
@@ -32,12 +33,7 @@ def service() -> Service:
     return Service()
 
 
-async def outputs(operator: Any) -> list[Any]:
-    async with operator as results:
-        return [result async for result in results]
-
-
-async def in_a_thread(function: Callable[[], Any]) -> Any:
+async def run_in_thread(function: Callable[[], Any]) -> Any:
     return await trio.to_thread.run_sync(function)
 
 
@@ -50,7 +46,7 @@ def upper_in_a_thread(value: str, result_future: ResultFuture[str]) -> None:
 
 
 @pytest.mark.parametrize("function", [upper, upper_in_a_thread])
-async def test_a_callback_function_becomes_an_async_one(function: Any) -> None:
+async def test_a_callback_function_becomes_an_async_function(function: Any) -> None:
     assert await from_callback(function)("a") == "A"
     assert await outputs(ordered_wait("abc", from_callback(function), timeout=30.0)) == ["A", "B", "C"]
 
@@ -65,7 +61,7 @@ async def test_the_values_come_first_and_the_result_future_last() -> None:
 async def test_none_is_a_result(service: Service) -> None:
     async with ordered_wait(["a"], from_callback(service), timeout=30.0) as results:
         await trio.testing.wait_all_tasks_blocked()
-        service.asked["a"].complete(None)
+        service.pending["a"].complete(None)
         assert [result async for result in results] == [None]
 
 
@@ -73,14 +69,14 @@ async def test_calls_are_completed_in_any_order(service: Service) -> None:
     async with unordered_wait("abc", from_callback(service), timeout=30.0) as results:
         await trio.testing.wait_all_tasks_blocked()
         for value in "cab":
-            service.asked[value].complete(value)
+            service.pending[value].complete(value)
             assert await results.receive() == value
 
 
-async def test_an_exception_handed_over_is_one_of_the_element(service: Service) -> None:
+async def test_complete_exceptionally_fails_the_element(service: Service) -> None:
     async with ordered_wait(["a"], from_callback(service), timeout=30.0, on_error=failed) as results:
         await trio.testing.wait_all_tasks_blocked()
-        assert service.asked["a"].complete_exceptionally(OSError("gone"))
+        assert service.pending["a"].complete_exceptionally(OSError("gone"))
         assert [result async for result in results] == ["a: gone"]
 
 
@@ -88,7 +84,7 @@ async def failed(value: str, error: Exception) -> str:
     return f"{value}: {error}"
 
 
-async def test_an_exception_handed_over_is_retried_like_any_other() -> None:
+async def test_an_exception_from_complete_exceptionally_is_retried_like_any_other() -> None:
     calls = 0
 
     def flaky(value: str, result_future: ResultFuture[str]) -> None:
@@ -103,19 +99,19 @@ async def test_an_exception_handed_over_is_retried_like_any_other() -> None:
     assert calls == 3
 
 
-async def test_what_the_function_itself_raises_is_the_exception_of_the_call() -> None:
-    kept = []
+async def test_an_exception_of_the_function_itself_is_raised_by_the_call() -> None:
+    result_futures = []
 
     def raises(value: str, result_future: ResultFuture[str]) -> None:
-        kept.append(result_future)
+        result_futures.append(result_future)
         raise OSError(value)
 
     with pytest.raises(OSError, match="a"):
         await from_callback(raises)("a")
-    assert kept[0].complete("late") is False
+    assert result_futures[0].complete("late") is False
 
 
-async def test_what_it_raises_counts_though_it_had_completed() -> None:
+async def test_an_exception_of_the_function_wins_over_its_result() -> None:
     def completes_and_raises(value: str, result_future: ResultFuture[str]) -> None:
         result_future.complete(value)
         raise OSError(value)
@@ -125,10 +121,10 @@ async def test_what_it_raises_counts_though_it_had_completed() -> None:
     await trio.testing.wait_all_tasks_blocked()
 
 
-async def test_the_first_call_wins(service: Service) -> None:
+async def test_the_first_completion_wins(service: Service) -> None:
     async with ordered_wait(["a"], from_callback(service), timeout=30.0) as results:
         await trio.testing.wait_all_tasks_blocked()
-        result_future = service.asked["a"]
+        result_future = service.pending["a"]
         assert result_future.complete(1) is True
         assert result_future.complete(2) is False
         assert result_future.complete_exceptionally(OSError()) is False
@@ -136,49 +132,49 @@ async def test_the_first_call_wins(service: Service) -> None:
     assert result_future.complete(3) is False
 
 
-async def test_an_exception_that_is_first_wins(service: Service, raised_by: Any) -> None:
+async def test_an_exception_wins_over_a_later_result(service: Service, raised_by: Any) -> None:
     async def body(results: Any) -> None:
         await trio.testing.wait_all_tasks_blocked()
-        assert service.asked["a"].complete_exceptionally(OSError("first")) is True
-        assert service.asked["a"].complete("second") is False
+        assert service.pending["a"].complete_exceptionally(OSError("first")) is True
+        assert service.pending["a"].complete("second") is False
         await results.receive()
 
     error = await raised_by(ordered_wait(["a"], from_callback(service), timeout=30.0), body)
     assert (type(error), str(error)) == (OSError, "first")
 
 
-async def test_of_many_threads_one_wins(service: Service) -> None:
+async def test_exactly_one_of_many_threads_wins(service: Service) -> None:
     threads = 32
     start = threading.Barrier(threads)
     won: list[int] = []
 
     def race(number: int) -> None:
-        start.wait(30)
-        if service.asked["a"].complete(number):
+        start.wait(PATIENCE)
+        if service.pending["a"].complete(number):
             won.append(number)
 
     async with ordered_wait(["a"], from_callback(service), timeout=30.0) as results, trio.open_nursery() as nursery:
         await trio.testing.wait_all_tasks_blocked()
         for number in range(threads):
-            nursery.start_soon(partial(in_a_thread, partial(race, number)))
+            nursery.start_soon(partial(run_in_thread, partial(race, number)))
         result = await results.receive()
     assert won == [result]
 
 
-async def test_a_callback_that_never_comes_ends_at_its_deadline(service: Service, autojump_clock: Any) -> None:
+async def test_a_call_without_a_callback_ends_at_its_deadline(service: Service, autojump_clock: Any) -> None:
     with pytest.raises(ElementTimeoutError):
         await outputs(ordered_wait(["a"], from_callback(service), timeout=5.0))
     assert trio.current_time() == 5.0
 
 
-async def test_a_call_after_the_deadline_is_ignored(service: Service, autojump_clock: Any) -> None:
+async def test_a_completion_after_the_deadline_is_ignored(service: Service, autojump_clock: Any) -> None:
     async with ordered_wait(["a"], from_callback(service), timeout=5.0, on_error="skip") as results:
         assert [result async for result in results] == []
-        assert service.asked["a"].complete("late") is False
-        assert service.asked["a"].complete_exceptionally(OSError("late")) is False
+        assert service.pending["a"].complete("late") is False
+        assert service.pending["a"].complete_exceptionally(OSError("late")) is False
 
 
-async def test_a_result_that_is_there_before_the_cancellation_wins(service: Service) -> None:
+async def test_a_result_wins_over_a_later_cancellation(service: Service) -> None:
     result = None
 
     async def call() -> None:
@@ -190,31 +186,31 @@ async def test_a_result_that_is_there_before_the_cancellation_wins(service: Serv
     async with trio.open_nursery() as nursery:
         nursery.start_soon(call)
         await trio.testing.wait_all_tasks_blocked()
-        assert service.asked["a"].complete("first")
+        assert service.pending["a"].complete("first")
         scope.cancel()
     assert (result, scope.cancelled_caught) == ("first", False)
 
 
-def test_a_call_after_the_run_has_ended_is_ignored(service: Service) -> None:
+def test_a_completion_after_the_trio_run_is_ignored(service: Service) -> None:
     async def main() -> ResultFuture[str]:
         with trio.move_on_after(0.0):
             await from_callback(service)("a")
         return ResultFuture()
 
-    nobody_waited = trio.run(main)
-    assert service.asked["a"].complete("late") is False
-    assert nobody_waited.complete("late") is False
+    not_awaited = trio.run(main)
+    assert service.pending["a"].complete("late") is False
+    assert not_awaited.complete("late") is False
 
 
 @pytest.mark.parametrize("error", [None, "gone", OSError, KeyboardInterrupt(), trio.Cancelled])
-async def test_only_exceptions_can_be_handed_over(service: Service, error: Any) -> None:
+async def test_complete_exceptionally_takes_only_instances_of_exception(service: Service, error: Any) -> None:
     result_future: ResultFuture[str] = ResultFuture()
     with pytest.raises(TypeError, match="complete_exceptionally takes an instance of Exception, got"):
         result_future.complete_exceptionally(error)
     assert result_future.complete("still open") is True
 
 
-async def test_a_result_may_be_there_long_before_it_is_waited_for() -> None:
+async def test_a_result_future_may_be_completed_before_anybody_waits_for_it() -> None:
     result_future: ResultFuture[str] = ResultFuture()
     result_future.complete("early")
     await trio.testing.wait_all_tasks_blocked()
@@ -222,7 +218,7 @@ async def test_a_result_may_be_there_long_before_it_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize("function", [None, 3, "fetch"])
-def test_what_cannot_be_called_is_refused(function: Any) -> None:
+def test_a_function_that_is_not_callable_is_refused(function: Any) -> None:
     with pytest.raises(TypeError, match=r"from_callback takes a callable, .* got"):
         from_callback(function)
 
@@ -230,17 +226,17 @@ def test_what_cannot_be_called_is_refused(function: Any) -> None:
 async def fetch(value: str, result_future: ResultFuture[str]) -> None: ...
 
 
-def test_what_is_async_already_is_refused() -> None:
+def test_an_async_function_is_refused() -> None:
     with pytest.raises(TypeError, match=r"fetch.* is async already: .*from_asyncio\(function\)"):
         from_callback(fetch)
 
 
-def test_it_pickles_if_its_function_does_and_says_what_it_is() -> None:
+def test_it_pickles_with_its_function_and_has_a_readable_repr() -> None:
     copy = pickle.loads(pickle.dumps(from_callback(max)))
     assert repr(copy) == "from_callback(<built-in function max>)"
 
 
-def test_its_name_and_parameters_are_those_that_a_caller_sees() -> None:
+def test_its_name_is_the_functions_and_its_signature_omits_the_result_future() -> None:
     adapted = from_callback(upper)
     assert adapted.__name__ == "upper"
     assert list(inspect.signature(adapted).parameters) == ["value"]

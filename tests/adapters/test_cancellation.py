@@ -1,4 +1,4 @@
-"""An asyncio cancellation that is not Trio's: an ordinary error of its element."""
+"""An `asyncio.CancelledError` that Trio did not cause is an ordinary error of its element."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 import trio
 
+from tests.support import PATIENCE
 from trio_asyncio_io import FixedDelay, ordered_wait
 from trio_asyncio_io.adapters import ResultFuture, from_asyncio, from_callback, from_future, in_thread
 
 
 def raises(value: str) -> str:
     if value == "bad":
-        raise asyncio.CancelledError("not ours")
+        raise asyncio.CancelledError("cancelled elsewhere")
     return value
 
 
@@ -25,35 +26,35 @@ def runs_asyncio(value: str) -> str:
         if value == "bad":
             task = asyncio.current_task()
             assert task is not None
-            task.cancel("not ours")
+            task.cancel("cancelled elsewhere")
             await asyncio.sleep(0)
         return value
 
     return asyncio.run(main())
 
 
-def future_that_raises(value: str) -> Future[str]:
+def cancelled_future(value: str) -> Future[str]:
     future: Future[str] = Future()
     if value == "bad":
-        future.set_exception(asyncio.CancelledError("not ours"))
+        future.set_exception(asyncio.CancelledError("cancelled elsewhere"))
     else:
         future.set_result(value)
     return future
 
 
-def no_future(value: str) -> Future[str]:
+def raises_before_the_future(value: str) -> Future[str]:
     raises(value)
-    return future_that_raises(value)
+    return cancelled_future(value)
 
 
 def completes(value: str, result_future: ResultFuture[str]) -> None:
     if value == "bad":
-        result_future.complete_exceptionally(asyncio.CancelledError("not ours"))
+        result_future.complete_exceptionally(asyncio.CancelledError("cancelled elsewhere"))
     else:
         result_future.complete(value)
 
 
-def completes_from_a_thread(value: str, result_future: ResultFuture[str]) -> None:
+def completes_in_a_thread(value: str, result_future: ResultFuture[str]) -> None:
     threading.Thread(target=completes, args=(value, result_future)).start()
 
 
@@ -62,36 +63,36 @@ def raises_before_it_completes(value: str, result_future: ResultFuture[str]) -> 
     result_future.complete(value)
 
 
-async def of_asyncio(value: str) -> str:
+async def coroutine_function(value: str) -> str:
     return raises(value)
 
 
-async def of_a_task(value: str) -> str:
-    return await asyncio.create_task(of_asyncio(value))
+async def awaits_a_task(value: str) -> str:
+    return await asyncio.create_task(coroutine_function(value))
 
 
-async def of_a_gathering(value: str) -> str:
-    return (await asyncio.gather(of_asyncio(value), of_asyncio("b")))[0]
+async def awaits_gather(value: str) -> str:
+    return (await asyncio.gather(coroutine_function(value), coroutine_function("b")))[0]
 
 
 FUNCTIONS: dict[str, Any] = {
     "in_thread": in_thread(raises),
-    "in_thread, with asyncio inside": in_thread(runs_asyncio),
-    "from_future": from_future(future_that_raises),
-    "from_future, before the future": from_future(no_future),
+    "in_thread, asyncio.run": in_thread(runs_asyncio),
+    "from_future": from_future(cancelled_future),
+    "from_future, before the future": from_future(raises_before_the_future),
     "from_callback": from_callback(completes),
-    "from_callback, from a thread": from_callback(completes_from_a_thread),
+    "from_callback, in a thread": from_callback(completes_in_a_thread),
     "from_callback, before the callback": from_callback(raises_before_it_completes),
-    "from_asyncio": from_asyncio(of_asyncio),
-    "from_asyncio, of a task": from_asyncio(of_a_task),
-    "from_asyncio, of a gathering": from_asyncio(of_a_gathering),
+    "from_asyncio": from_asyncio(coroutine_function),
+    "from_asyncio, task": from_asyncio(awaits_a_task),
+    "from_asyncio, gather": from_asyncio(awaits_gather),
 }
 
 every_adapter = pytest.mark.parametrize("function", FUNCTIONS.values(), ids=list(FUNCTIONS))
 
 
 @every_adapter
-async def test_it_is_an_error_of_its_element_with_the_original_as_the_cause(function: Any) -> None:
+async def test_it_fails_its_element_with_a_runtime_error_that_it_caused(function: Any) -> None:
     errors: list[Exception] = []
 
     async def on_error(value: str, error: Exception) -> str:
@@ -102,12 +103,12 @@ async def test_it_is_an_error_of_its_element_with_the_original_as_the_cause(func
         assert [result async for result in results] == ["a", "failed", "b"]
     [error] = errors
     assert type(error) is RuntimeError
-    assert str(error).endswith("was cancelled inside asyncio, and not by us")
+    assert str(error).endswith("was cancelled inside asyncio, not by the operator")
     assert isinstance(error.__cause__, asyncio.CancelledError)
 
 
 @every_adapter
-async def test_it_is_skipped_and_retried_as_any_other_error(function: Any) -> None:
+async def test_it_is_retried_and_skipped_like_any_other_error(function: Any) -> None:
     retry = FixedDelay(1, 0.0)
     async with ordered_wait(["bad", "a"], function, timeout=60.0, retry=retry, on_error="skip") as results:
         assert [result async for result in results] == ["a"]
@@ -115,17 +116,17 @@ async def test_it_is_skipped_and_retried_as_any_other_error(function: Any) -> No
     assert (statistics.retried, statistics.skipped) == (1, 1)
 
 
-async def test_a_cancellation_by_trio_remains_one() -> None:
+async def test_a_cancellation_by_trio_is_not_translated() -> None:
     release, entered = threading.Event(), threading.Event()
 
     def waits(value: str) -> None:
         entered.set()
-        release.wait(60.0)
+        release.wait(PATIENCE)
 
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(in_thread(waits), "a")
-            await trio.to_thread.run_sync(entered.wait, 60.0)
+            await trio.to_thread.run_sync(entered.wait, PATIENCE)
             nursery.cancel_scope.cancel()
     finally:
         release.set()

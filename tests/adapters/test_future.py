@@ -1,4 +1,4 @@
-"""Functions that return a future; the futures are completed by hand, or by an executor behind a latch."""
+"""from_future. The test completes the futures, or an executor whose threads wait for a latch."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ import pytest
 import trio
 import trio.testing
 
+from tests.support import PATIENCE, outputs
 from trio_asyncio_io import ElementTimeoutError, FixedDelay, NotAsyncError, ordered_wait, unordered_wait
 from trio_asyncio_io.adapters import from_future
 
 
 class Service:
-    """A function that gives a future, and keeps it until somebody answers."""
+    """A function that returns futures, which the test completes."""
 
     def __init__(self) -> None:
-        self.asked: dict[Any, Future[Any]] = {}
+        self.pending: dict[Any, Future[Any]] = {}
 
     def __call__(self, value: Any) -> Future[Any]:
-        return self.asked.setdefault(value, Future())
+        return self.pending.setdefault(value, Future())
 
 
 @pytest.fixture
@@ -38,12 +39,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
         yield pool
 
 
-async def outputs(operator: Any) -> list[Any]:
-    async with operator as results:
-        return [result async for result in results]
-
-
-async def test_a_function_of_an_executor_becomes_an_async_one(pool: ThreadPoolExecutor) -> None:
+async def test_submitting_to_an_executor_becomes_an_async_function(pool: ThreadPoolExecutor) -> None:
     function = from_future(lambda value: pool.submit(str.upper, value))
     assert await function("a") == "A"
     assert await outputs(ordered_wait("abc", function, timeout=30.0)) == ["A", "B", "C"]
@@ -53,7 +49,7 @@ async def test_it_takes_any_number_of_arguments(pool: ThreadPoolExecutor) -> Non
     assert await from_future(pool.submit)(operator.add, 1, 2) == 3
 
 
-async def test_a_future_that_is_done_already_will_do() -> None:
+async def test_a_future_that_is_done_already_is_accepted() -> None:
     done: Future[str] = Future()
     done.set_result("a")
     assert await from_future(lambda: done)() == "a"
@@ -63,11 +59,11 @@ async def test_futures_are_completed_in_any_order(service: Service) -> None:
     async with unordered_wait("abc", from_future(service), timeout=30.0) as results:
         await trio.testing.wait_all_tasks_blocked()
         for value in "cab":
-            service.asked[value].set_result(value)
+            service.pending[value].set_result(value)
             assert await results.receive() == value
 
 
-async def test_the_exception_of_the_future_is_one_of_the_element(pool: ThreadPoolExecutor) -> None:
+async def test_an_exception_of_the_future_fails_the_element(pool: ThreadPoolExecutor) -> None:
     async def on_error(value: str, error: Exception) -> str:
         return type(error).__name__
 
@@ -75,7 +71,7 @@ async def test_the_exception_of_the_future_is_one_of_the_element(pool: ThreadPoo
     assert await outputs(ordered_wait("x", function, timeout=30.0, on_error=on_error)) == ["ValueError"]
 
 
-async def test_the_exception_of_the_future_is_retried_like_any_other(pool: ThreadPoolExecutor) -> None:
+async def test_an_exception_of_the_future_is_retried_like_any_other(pool: ThreadPoolExecutor) -> None:
     calls = 0
 
     def flaky(value: str) -> str:
@@ -90,44 +86,44 @@ async def test_the_exception_of_the_future_is_retried_like_any_other(pool: Threa
     assert calls == 3
 
 
-async def test_what_the_function_itself_raises_is_the_exception_of_the_call(pool: ThreadPoolExecutor) -> None:
+async def test_an_exception_of_the_function_itself_is_raised_by_the_call(pool: ThreadPoolExecutor) -> None:
     pool.shutdown()
     with pytest.raises(RuntimeError, match="cannot schedule new futures"):
         await from_future(pool.submit)(len, "a")
 
 
-async def test_at_the_deadline_the_future_is_cancelled(service: Service, autojump_clock: Any) -> None:
+async def test_the_future_is_cancelled_at_the_deadline(service: Service, autojump_clock: Any) -> None:
     with pytest.raises(ElementTimeoutError):
         await outputs(ordered_wait("a", from_future(service), timeout=5.0))
     assert trio.current_time() == 5.0
-    assert service.asked["a"].cancelled()
+    assert service.pending["a"].cancelled()
 
 
-async def test_a_future_that_runs_is_not_waited_for_and_its_late_result_is_dropped(
+async def test_the_operator_does_not_wait_for_a_running_future_and_ignores_its_late_result(
     service: Service, autojump_clock: Any
 ) -> None:
     service("a").set_running_or_notify_cancel()
     async with ordered_wait("a", from_future(service), timeout=5.0, on_error="skip") as results:
         assert [result async for result in results] == []
     assert trio.current_time() == 5.0
-    service.asked["a"].set_result("late")
+    service.pending["a"].set_result("late")
     await trio.testing.wait_all_tasks_blocked()
 
 
-async def test_what_has_not_started_in_the_executor_never_does(pool: ThreadPoolExecutor) -> None:
+async def test_leaving_the_block_cancels_work_that_the_executor_has_not_started(pool: ThreadPoolExecutor) -> None:
     is_open = threading.Event()
     ran: list[str] = []
-    blockers = [pool.submit(is_open.wait, 30) for _ in range(4)]
+    blockers = [pool.submit(is_open.wait, PATIENCE) for _ in range(4)]
     async with ordered_wait("ab", from_future(lambda value: pool.submit(ran.append, value)), timeout=30.0):
         await trio.testing.wait_all_tasks_blocked()
     is_open.set()
-    for each in blockers:
-        each.result(30)
+    for blocker in blockers:
+        blocker.result(PATIENCE)
     pool.shutdown()
     assert ran == []
 
 
-async def test_a_result_that_is_there_before_the_cancellation_wins(service: Service) -> None:
+async def test_a_result_wins_over_a_later_cancellation(service: Service) -> None:
     result = None
 
     async def call() -> None:
@@ -139,20 +135,20 @@ async def test_a_result_that_is_there_before_the_cancellation_wins(service: Serv
     async with trio.open_nursery() as nursery:
         nursery.start_soon(call)
         await trio.testing.wait_all_tasks_blocked()
-        service.asked["a"].set_result("first")
+        service.pending["a"].set_result("first")
         scope.cancel()
     assert (result, scope.cancelled_caught) == ("first", False)
 
 
-async def test_a_future_that_somebody_else_cancelled_is_an_ordinary_error(service: Service) -> None:
+async def test_a_future_that_was_cancelled_elsewhere_is_an_ordinary_error(service: Service) -> None:
     service("a").cancel()
-    with pytest.raises(RuntimeError, match=r"the future of .*Service.* was cancelled, and not by us") as caught:
+    with pytest.raises(RuntimeError, match=r"the future of .*Service.* was cancelled, not by the operator") as caught:
         await from_future(service)("a")
     assert isinstance(caught.value.__cause__, CancelledError)
 
 
 class Foreign:
-    """A future of another make, done from the start."""
+    """A future of another library, done from the start."""
 
     def add_done_callback(self, callback: Any) -> None:
         callback(self)
@@ -163,26 +159,26 @@ class Foreign:
         return "foreign"
 
 
-async def test_any_future_with_the_three_methods_will_do() -> None:
+async def test_any_object_with_the_three_methods_is_a_future() -> None:
     assert await from_future(Foreign)() == "foreign"
 
 
 @pytest.mark.parametrize("result", [3, None, "a"])
-async def test_a_result_that_is_no_future_is_refused_and_the_way_out_is_shown(result: Any) -> None:
+async def test_a_result_that_is_not_a_future_is_refused_and_the_error_names_in_thread(result: Any) -> None:
     with pytest.raises(NotAsyncError, match=r"from_future needs a Future, but .* returned .*in_thread\(function\)"):
         await from_future(lambda value: result)("a")
 
 
-async def test_a_future_of_asyncios_is_refused_and_the_way_out_is_shown() -> None:
+async def test_an_asyncio_future_is_refused_and_the_error_names_from_asyncio() -> None:
     class Task(Foreign):
         _asyncio_future_blocking = False
 
-    with pytest.raises(NotAsyncError, match=r"a future of asyncio's.*from_asyncio\(function\)"):
+    with pytest.raises(NotAsyncError, match=r"an asyncio future.*from_asyncio\(function\)"):
         await from_future(Task)()
 
 
 @pytest.mark.parametrize("function", [None, 3, "fetch"])
-def test_what_cannot_be_called_is_refused(function: Any) -> None:
+def test_a_function_that_is_not_callable_is_refused(function: Any) -> None:
     with pytest.raises(TypeError, match="from_future takes a callable that returns a Future, got"):
         from_future(function)
 
@@ -191,12 +187,12 @@ async def fetch(value: str) -> str:
     return value
 
 
-def test_what_is_async_already_is_refused() -> None:
+def test_an_async_function_is_refused() -> None:
     with pytest.raises(TypeError, match=r"fetch.* is async already: .*from_asyncio\(function\)"):
         from_future(fetch)  # type: ignore[arg-type]
 
 
-def test_it_pickles_if_its_function_does_and_says_what_it_is() -> None:
+def test_it_pickles_with_its_function_and_has_a_readable_repr() -> None:
     copy = pickle.loads(pickle.dumps(from_future(Foreign)))
     assert copy.function is Foreign
     assert repr(copy).startswith("from_future(<class")

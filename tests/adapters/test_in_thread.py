@@ -1,4 +1,4 @@
-"""Blocking functions in threads; threads wait for threading's own events, and nobody sleeps."""
+"""in_thread. Threads are ordered by latches, without sleeps."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 import trio
 
+from tests.support import PATIENCE, outputs
 from trio_asyncio_io import ElementTimeoutError, FixedDelay, ordered_wait, unordered_wait
 from trio_asyncio_io.adapters import in_thread
 
 
 class Gate:
-    """A blocking function that waits until it is opened."""
+    """A blocking function that returns once the gate is open."""
 
     def __init__(self) -> None:
         self.is_open = threading.Event()
@@ -26,30 +27,25 @@ class Gate:
     def __call__(self, value: Any) -> Any:
         self.threads.add(threading.get_ident())
         self.entered.release()
-        assert self.is_open.wait(30)
+        assert self.is_open.wait(PATIENCE)
         self.ended.release()
         return value
 
     async def wait_for(self, semaphore: threading.Semaphore, number: int) -> None:
-        """Wait until it was entered, or has ended, so often."""
+        """Wait until as many calls have entered or ended."""
         for _ in range(number):
-            assert await trio.to_thread.run_sync(semaphore.acquire, True, 30)
+            assert await trio.to_thread.run_sync(semaphore.acquire, True, PATIENCE)
 
 
 @pytest.fixture
 def gate() -> Iterator[Gate]:
-    """Opened at the end, so that no thread is left waiting."""
+    """A gate that is opened after the test, so that no thread is left waiting."""
     gate = Gate()
     yield gate
     gate.is_open.set()
 
 
-async def outputs(operator: Any) -> list[Any]:
-    async with operator as results:
-        return [result async for result in results]
-
-
-async def test_a_blocking_function_becomes_an_async_one() -> None:
+async def test_a_blocking_function_becomes_an_async_function() -> None:
     assert await in_thread(str.upper)("a") == "A"
     assert await outputs(ordered_wait("abc", in_thread(str.upper), timeout=30.0)) == ["A", "B", "C"]
 
@@ -58,8 +54,8 @@ async def test_it_takes_any_number_of_arguments() -> None:
     assert await in_thread(max)(1, 3, 2) == 3
 
 
-async def test_calls_run_in_threads_of_their_own_and_at_once(gate: Gate) -> None:
-    """Trio's default limit of 40 threads does not count: the capacity does."""
+async def test_calls_run_concurrently_in_threads_of_their_own(gate: Gate) -> None:
+    """The capacity is the limit, and not Trio's default of 40 threads."""
     async with unordered_wait(range(60), in_thread(gate), timeout=30.0, capacity=50) as results:
         await gate.wait_for(gate.entered, 50)
         assert results.statistics().running == 50
@@ -69,14 +65,14 @@ async def test_calls_run_in_threads_of_their_own_and_at_once(gate: Gate) -> None
     assert len(gate.threads) >= 50
 
 
-async def test_an_exception_of_the_thread_is_one_of_the_element() -> None:
+async def test_an_exception_of_the_function_fails_the_element() -> None:
     async def on_error(value: str, error: Exception) -> str:
         return type(error).__name__
 
     assert await outputs(ordered_wait(["x"], in_thread(int), timeout=30.0, on_error=on_error)) == ["ValueError"]
 
 
-async def test_an_exception_of_the_thread_is_retried_like_any_other() -> None:
+async def test_an_exception_of_the_function_is_retried_like_any_other() -> None:
     calls: list[str] = []
 
     def flaky(value: str) -> str:
@@ -89,7 +85,7 @@ async def test_an_exception_of_the_thread_is_retried_like_any_other() -> None:
     assert len(calls) == 3
 
 
-async def test_at_the_deadline_the_slot_is_free_though_the_thread_runs_on(gate: Gate) -> None:
+async def test_the_slot_is_free_at_the_deadline_although_the_thread_goes_on(gate: Gate) -> None:
     with pytest.raises(ElementTimeoutError):
         await outputs(ordered_wait(["a"], in_thread(gate), timeout=0.0))
     await gate.wait_for(gate.entered, 1)
@@ -104,7 +100,7 @@ async def test_leaving_the_block_does_not_wait_for_the_thread(gate: Gate) -> Non
 
 
 @pytest.mark.parametrize("function", [None, 3, "fetch"])
-def test_what_cannot_be_called_is_refused(function: Any) -> None:
+def test_a_function_that_is_not_callable_is_refused(function: Any) -> None:
     with pytest.raises(TypeError, match="in_thread takes a blocking callable, got"):
         in_thread(function)
 
@@ -113,12 +109,12 @@ async def fetch(value: str) -> str:
     return value
 
 
-def test_what_is_async_already_is_refused() -> None:
+def test_an_async_function_is_refused() -> None:
     with pytest.raises(TypeError, match=r"fetch.* is async already: in_thread takes a blocking callable.*from_asyncio"):
         in_thread(fetch)
 
 
-def test_it_pickles_if_its_function_does_and_says_what_it_is() -> None:
+def test_it_pickles_with_its_function_and_has_a_readable_repr() -> None:
     copy = pickle.loads(pickle.dumps(in_thread(len)))
     assert copy.function is len
     assert repr(copy) == "in_thread(<built-in function len>)"

@@ -1,4 +1,4 @@
-"""Files that releases with another layout of modules have written stay readable."""
+"""Files that earlier releases wrote, with another layout of modules, stay readable."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from trio_asyncio_io import DeadLetter, ElementTimeoutError, LostError, SnapshotElement, StreamRecord, Watermark
+from trio_asyncio_io import ElementTimeoutError, LostError, SnapshotElement, StreamRecord, Watermark
 from trio_asyncio_io.checkpoints import SQLiteStore
 
-# Both hold the same durable checkpoint "job": a snapshot of six elements, and a position with seven dead letters. The
-# first is of the release in which a dead letter pickled as its attributes, the second names functions of two modules
-FILES = sorted(Path(__file__).with_name("flat_layout").glob("*.sqlite"), key=lambda each: each.name)
+# Both hold the same durable checkpoint "job": a snapshot of six elements, and a position with seven dead letters. A
+# dead letter is pickled as its attributes in the first file, and as calls of private functions in the second
+FILES = sorted(Path(__file__).with_name("flat_layout").glob("*.sqlite"), key=lambda file: file.name)
 ELEMENTS = (
     SnapshotElement(0, StreamRecord(0, 1.0), [0]),
     SnapshotElement(1, Watermark(2.0)),
@@ -23,16 +23,16 @@ ELEMENTS = (
 )
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda each: each.stem)
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 async def test_a_durable_checkpoint_of_the_flat_layout_loads(file: Path, tmp_path: Path) -> None:
     async with SQLiteStore(shutil.copy(file, tmp_path)) as store:
         checkpoint = await store.load("job")
     assert checkpoint is not None
     assert checkpoint.snapshot.elements == ELEMENTS
     assert checkpoint.snapshot.taken == 6
-    letters: list[DeadLetter] = checkpoint.position["letters"]
-    assert [each.element.value for each in letters] == [1, 2, 3, 4, 5, 6, 7]
-    refused, late, gone, lost, *_, several = (each.error for each in letters)
+    dead_letters, _ = checkpoint.position.values()
+    assert [dead_letter.element.value for dead_letter in dead_letters] == [1, 2, 3, 4, 5, 6, 7]
+    refused, late, gone, lost, *_, several = (dead_letter.error for dead_letter in dead_letters)
     assert repr(refused) == "ValueError('no such city')"
     assert isinstance(late, ElementTimeoutError)
     assert late.timeout == 0.05
@@ -42,5 +42,5 @@ async def test_a_durable_checkpoint_of_the_flat_layout_loads(file: Path, tmp_pat
     assert isinstance(several, ExceptionGroup)
 
 
-def test_there_is_a_file_of_each_form() -> None:
-    assert [each.name for each in FILES] == ["attributes.sqlite", "reduced.sqlite"]
+def test_both_files_are_tested() -> None:
+    assert [file.name for file in FILES] == ["attributes.sqlite", "reduced.sqlite"]

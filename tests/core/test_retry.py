@@ -125,8 +125,8 @@ def test_a_custom_strategy_needs_only_backoff() -> None:
 @pytest.mark.parametrize(
     ("max_retries", "error", "message"),
     [
-        (-1, ValueError, "max_retries must not be negative, got -1"),
-        (1.5, TypeError, "max_retries must be a whole number of calls, got 1.5"),
+        (-1, ValueError, "max_retries must be at least 0, got -1"),
+        (1.5, TypeError, "max_retries must be a whole number, got 1.5"),
         (True, TypeError, "max_retries must be a whole number"),
         (None, TypeError, "max_retries must be a whole number"),
     ],
@@ -172,7 +172,7 @@ def test_infinite_and_negative_seconds_are_refused(name: str, kind: Any, keyword
     ("keywords", "error", "message"),
     [
         ({"initial": 2.0}, ValueError, r"maximum must be at least initial \(2.0\), got 1.0"),
-        ({"multiplier": 0.5}, ValueError, "multiplier must be at least 1, got 0.5"),
+        ({"multiplier": 0.5}, ValueError, "multiplier must be finite and at least 1, got 0.5"),
         ({"jitter": 1.5}, ValueError, "jitter must be a share from 0.0 to 1.0, got 1.5"),
         ({"jitter": -0.5}, ValueError, "jitter must be"),
         ({"jitter": "full"}, TypeError, "jitter must be"),

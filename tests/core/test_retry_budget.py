@@ -58,9 +58,9 @@ def test_retries_are_unlimited_without_a_budget() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"ratio": -0.1}, "ratio must be retries for each call, not negative, got -0.1"),
+        ({"ratio": -0.1}, "ratio must be retries for each call, finite and not negative, got -0.1"),
         ({"ratio": math.nan}, "ratio must be .* got nan"),
-        ({"reserve": -1}, "reserve must be a number of retries, not negative, got -1"),
+        ({"reserve": -1}, "reserve must be a number of retries, finite and not negative, got -1"),
         ({"reserve": math.inf}, "reserve must be .* got inf"),
     ],
 )

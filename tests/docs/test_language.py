@@ -16,7 +16,7 @@ GLOSSARY = {ROOT / "docs" / "glossary.md", Path(__file__)}  # they name what the
 RETIRED = {
     r"(?<!there )\bis no (?!longer\b|more\b|way\b|need\b)": "is not a ...",
     r"\b(told|telling)\b": "reported, translated, named",
-    r"\b(?:its|their|his|whose|one's|own|a|the|by|take|takes|of|next) turns?\b": "place in the output order, lock, pass",
+    r"\b(?:its|their|his|whose|one's|own|a|the|by|take|takes|of|next) turns?\b": "place in the output order, lock",
     r"\bso many as\b": "as many as, that many",
     r"\ball the same\b": "nevertheless, anyway",
     r"\bof (?:its|their) own accord\b": "itself, unprompted",

@@ -1,4 +1,4 @@
-"""Dead letters with the exceptions of httpx, whose constructors take more than they keep as arguments."""
+"""Dead letters with exceptions of httpx, whose constructors take arguments that are not in `args`."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ REQUEST = httpx.Request("GET", "http://service/")
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_an_error_of_httpx_keeps_its_type_and_its_message_in_a_pickle(error: httpx.HTTPError) -> None:
+def test_a_pickled_httpx_exception_keeps_its_type_and_message(error: httpx.HTTPError) -> None:
     twin = pickle.loads(pickle.dumps(DeadLetter("a", error, attempts=1, seconds=0.0))).error
     assert (type(twin), str(twin)) == (type(error), str(error))

@@ -1,4 +1,4 @@
-"""Watermarks made of the timestamps and nulls of pandas and NumPy."""
+"""Watermarks from timestamps and nulls of pandas and NumPy."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import pytest
 from trio_asyncio_io import Watermark, assign_watermarks
 
 
-def walls(timestamps: list[Any], bound: Any) -> list[Any]:
+def watermarks(timestamps: list[Any], bound: Any) -> list[Any]:
     elements = assign_watermarks(timestamps, timestamp=lambda value: value, max_out_of_orderness=bound)
-    return [each.timestamp for each in elements if isinstance(each, Watermark)]
+    return [element.timestamp for element in elements if isinstance(element, Watermark)]
 
 
 @pytest.mark.parametrize("null", [pd.NaT, np.datetime64("NaT")], ids=repr)
 def test_a_null_timestamp_moves_no_watermark(null: Any) -> None:
     first, second = pd.Timestamp(2024, 1, 1), pd.Timestamp(2024, 1, 2)
-    assert walls([null, first, null, second, null], pd.Timedelta(0)) == [first, second]
+    assert watermarks([null, first, null, second, null], pd.Timedelta(0)) == [first, second]
 
 
 def test_a_null_number_moves_no_watermark() -> None:
-    assert walls([pd.NA, 1, pd.NA, 2, pd.NA], 0) == [1, 2]
+    assert watermarks([pd.NA, 1, pd.NA, 2, pd.NA], 0) == [1, 2]
 
 
 def test_a_null_bound_is_refused() -> None:
     with pytest.raises(ValueError, match="max_out_of_orderness must not be negative, got NaT"):
-        walls([], pd.NaT)
+        watermarks([], pd.NaT)

@@ -1,4 +1,4 @@
-"""The default name: the user's own function below all wrappers, and a refusal where two functions could share it."""
+"""Default names: that of the user's own function, and an error if two functions could share it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support import stable_id
 from trio_asyncio_io import AsyncFunction, ordered_wait
 from trio_asyncio_io.adapters import from_asyncio, from_callback, from_future, in_thread
 from trio_asyncio_io.policies import cached, grouped, persistent, rate_limited, single_flight
-from trio_asyncio_io.policies._name import default_name
+from trio_asyncio_io.policies._persistent.name import default_name
 from trio_asyncio_io.testing import Recorder, Scripted
 
 
@@ -48,7 +48,7 @@ def future(function: Callable[[str], str]) -> Callable[[str], Future[str]]:
 
 
 class Lookup(AsyncFunction[str, str]):
-    """It counts and collects, which makes no other function of it."""
+    """Has attributes that change while it runs, and that do not belong to its name."""
 
     default = "country"
 
@@ -177,7 +177,7 @@ def configured_later(default: str) -> Lookup:
     return lookup
 
 
-def made_class(prefix: str) -> Any:
+def class_made_at_run_time(prefix: str) -> Any:
     async def invoke(self: Any, ip: str) -> str:
         return prefix + ip
 
@@ -193,7 +193,7 @@ FUNCTIONS_OF_ONE_NAME: dict[str, Callable[[str], Any]] = {
     "method of a class": lambda _: Lookup.of_class,
     "named tuple": Pair,
     "object with an attribute that no other process has": lambda prefix: Configured(lambda: prefix),  # type: ignore[arg-type]
-    "object of a class made at run time": lambda prefix: made_class(prefix)(),
+    "object of a class made at run time": lambda prefix: class_made_at_run_time(prefix)(),
     "callable object": lambda _: CallableObject(),
     "scripted function": lambda _: Scripted(),
     "object with the name of another function": lambda prefix: Decorator(with_prefix(prefix)(country)),
@@ -203,7 +203,7 @@ FUNCTIONS_OF_ONE_NAME: dict[str, Callable[[str], Any]] = {
 
 @pytest.mark.parametrize("make", FUNCTIONS_OF_ONE_NAME.values(), ids=list(FUNCTIONS_OF_ONE_NAME))
 @pytest.mark.parametrize("wrap", [cached, Recorder, lambda function: Recorder(cached(function))], ids=range(3))
-def test_a_function_that_another_one_could_be_taken_for_needs_a_name(make: Any, wrap: Any) -> None:
+def test_a_function_that_could_share_its_name_with_another_needs_one(make: Any, wrap: Any) -> None:
     for prefix in ("eu", "us"):
         with pytest.raises(TypeError, match=r"^name must be given for .*Pass name="):
             default_name(wrap(make(prefix)))
@@ -211,7 +211,7 @@ def test_a_function_that_another_one_could_be_taken_for_needs_a_name(make: Any, 
 
 @pytest.mark.parametrize("function", [future(blocking_country), lambda ip: ip], ids=["closure", "lambda"])
 @pytest.mark.parametrize("adapter", [in_thread, from_future, from_callback])
-def test_an_adapter_does_not_lend_its_name(adapter: Any, function: Any) -> None:
+def test_a_function_without_a_name_does_not_get_that_of_its_adapter(adapter: Any, function: Any) -> None:
     with pytest.raises(TypeError, match=r"^name must be given for <function "):
         default_name(adapter(function))
 
@@ -238,16 +238,16 @@ def test_the_name_of_a_configured_object_is_the_same_in_every_process() -> None:
     ],
     ids=["from_asyncio", "Recorder", "in_thread", "cached"],
 )
-async def test_two_functions_share_a_file_and_no_results(wrap: Any, functions: Any, tmp_path: Path) -> None:
+async def test_two_functions_in_one_file_do_not_share_results(wrap: Any, functions: Any, tmp_path: Path) -> None:
     for _ in range(2):
-        for function, answer in zip(functions, ("country of a", "weather of a"), strict=True):
+        for function, result in zip(functions, ("country of a", "weather of a"), strict=True):
             stored = persistent(wrap(function), tmp_path / "cache.sqlite")
             async with ordered_wait(["a"], stored, timeout=float("inf")) as results:
-                assert [result async for result in results] == [answer]
+                assert [output async for output in results] == [result]
     assert stored.hits == 1
 
 
-def test_a_function_of_a_script_is_named_while_its_module_is_still_being_made(tmp_path: Path) -> None:
+def test_a_decorated_function_of_a_script_has_a_name_before_its_module_is_complete(tmp_path: Path) -> None:
     script = tmp_path / "job.py"
     script.write_text(
         "from functools import partial\n"

@@ -272,7 +272,7 @@ async def test_iterating_before_entering_is_refused(autojump_clock: MockClock) -
 
 
 def test_a_negative_total_is_refused() -> None:
-    with pytest.raises(ValueError, match="total must be None or at least 0, got -1"):
+    with pytest.raises(ValueError, match="total must be at least 0, got -1"):
         progress(None, total=-1)  # type: ignore[arg-type]
 
 

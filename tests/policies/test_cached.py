@@ -1,4 +1,4 @@
-"""The cache: what is remembered, for how long, and what never is."""
+"""cached: which results are cached, and for how long."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def upper(value: str) -> str:
     return value.upper()
 
 
-async def test_a_result_is_remembered_for_as_long_as_it_is_good(autojump_clock: MockClock) -> None:
+async def test_a_result_is_cached_for_its_ttl(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(1.0)))
     function = cached(recorder, ttl=10.0)
     for instant, calls in [(0.0, 1), (5.0, 1), (10.75, 1), (11.0, 2), (21.5, 2)]:
@@ -31,27 +31,27 @@ async def test_a_result_is_remembered_for_as_long_as_it_is_good(autojump_clock: 
 
 
 def calls_in_runs(ttl: float, *spans: tuple[float, float]) -> list[int]:
-    """How many calls had been made at both ends of each run, of which the first and last lookup are these instants."""
+    """The number of calls made so far, after lookups at both ends of each Trio run."""
     recorder = Recorder(Scripted())
     function = cached(recorder, ttl=ttl)
     return [
-        made
+        count
         for span in spans
-        for made in trio.run(calls_at, function, recorder, *span, clock=MockClock(autojump_threshold=0))
+        for count in trio.run(calls_at, function, recorder, *span, clock=MockClock(autojump_threshold=0))
     ]
 
 
 @pytest.mark.parametrize("second", [0.0, 20_000.0])
-def test_an_answer_that_expires_does_not_outlive_its_trio_run(second: float) -> None:
-    """The clock of a later run may be behind that of the first for days, or ahead of it."""
+def test_a_result_that_expires_does_not_outlive_its_trio_run(second: float) -> None:
+    """The clock of a later run may be far behind or far ahead of the first one."""
     assert calls_in_runs(10.0, (10_000.0, 10_009.0), (second, second + 9.0)) == [1, 1, 2, 2]
 
 
-def test_an_answer_without_an_expiry_outlives_its_trio_run() -> None:
+def test_a_result_without_an_expiry_outlives_its_trio_run() -> None:
     assert calls_in_runs(math.inf, (0.0, 5.0), (10_000.0, 10_005.0)) == [1, 1, 1, 1]
 
 
-def test_a_call_that_ends_after_another_run_has_begun_expires_in_its_own_run() -> None:
+def test_a_call_that_spans_another_run_expires_on_the_clock_of_its_own() -> None:
     """The other run is in another thread, and its clock is behind."""
 
     async def fetch(value: str) -> str:
@@ -69,7 +69,7 @@ def test_a_call_that_ends_after_another_run_has_begun_expires_in_its_own_run() -
         assert (function.hits, function.misses) == (0, misses)
 
 
-async def test_none_is_a_result_and_an_exception_is_none() -> None:
+async def test_none_is_cached_and_an_exception_is_not() -> None:
     recorder = Recorder(Scripted({"a": Step(result=None), "b": [Step(error=OSError("busy")), Step(result="b")]}))
     function = cached(recorder)
     assert [await function("a") for _ in range(2)] == [None, None]
@@ -79,7 +79,7 @@ async def test_none_is_a_result_and_an_exception_is_none() -> None:
     assert recorder.values == ["a", "b", "b"]
 
 
-async def test_the_one_unused_for_longest_goes_first() -> None:
+async def test_the_least_recently_used_result_is_evicted() -> None:
     recorder = Recorder(Scripted())
     function = cached(recorder, size=2)
     for value in "abacab":
@@ -96,50 +96,50 @@ async def test_the_one_unused_for_longest_goes_first() -> None:
         ({"ttl": 0.0}, ValueError, "ttl must be seconds above 0, got 0.0"),
         ({"ttl": -1.0}, ValueError, "^ttl must be seconds above 0, got -1.0"),
         ({"ttl": math.nan}, ValueError, "^ttl must be seconds above 0, got nan"),
-        ({"ttl": "1 h"}, TypeError, "^ttl must be seconds, got '1 h'"),
-        ({"negative_ttl": -1.0}, ValueError, "negative_ttl must be seconds, at least 0, got -1.0"),
-        ({"negative_ttl": math.nan}, ValueError, "negative_ttl must be seconds, at least 0, got nan"),
+        ({"ttl": "1 h"}, TypeError, "^ttl must be seconds as a number, got '1 h'"),
+        ({"negative_ttl": -1.0}, ValueError, "negative_ttl must be seconds, not negative and not NaN, got -1.0"),
+        ({"negative_ttl": math.nan}, ValueError, "negative_ttl must be seconds, not negative and not NaN, got nan"),
         ({"is_negative": None}, TypeError, "is_negative must be callable, got None"),
         ({"errors": KeyError()}, TypeError, r"errors must be an exception type or a tuple of them, got KeyError\(\)"),
         ({"errors": (KeyError, trio.Cancelled)}, TypeError, "errors must be an exception type or a tuple of them"),
     ],
 )
-def test_wrong_limits_are_refused(keywords: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_an_illegal_option_is_refused(keywords: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         cached(upper, **keywords)
 
 
 async def calls_at(function: Any, recorder: Any, *instants: float) -> list[int]:
-    """How many calls had been made after asking at each of these instants."""
-    made = []
+    """The number of calls made so far, after a lookup at each instant."""
+    counts = []
     for instant in instants:
         await trio.sleep_until(instant)
         try:
             await function("a")
         except LookupError:
             pass
-        made.append(len(recorder.calls))
-    return made
+        counts.append(len(recorder.calls))
+    return counts
 
 
-async def test_a_negative_result_has_a_lifetime_of_its_own(autojump_clock: MockClock) -> None:
+async def test_a_negative_result_expires_after_its_own_ttl(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({"a": [Step(result=None), Step(result="found")]}))
     function = cached(recorder, ttl=10.0, negative_ttl=2.0)
     assert await calls_at(function, recorder, 0.0, 1.5, 2.0, 11.5, 12.0) == [1, 1, 2, 2, 3]
 
 
-async def test_one_may_say_what_is_negative(autojump_clock: MockClock) -> None:
+async def test_is_negative_decides_which_results_are_negative(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(result=404)))
     function = cached(recorder, negative_ttl=2.0, is_negative=lambda result: result == 404)
     assert await calls_at(function, recorder, 0.0, 1.5, 2.0) == [1, 1, 2]
 
 
-async def test_a_negative_lifetime_of_zero_keeps_no_negative_result(autojump_clock: MockClock) -> None:
+async def test_with_a_negative_ttl_of_zero_negative_results_are_not_cached(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(result=None)))
     assert await calls_at(cached(recorder, negative_ttl=0.0), recorder, 0.0, 0.0) == [1, 2]
 
 
-async def test_what_is_not_kept_takes_no_place_of_what_is() -> None:
+async def test_a_result_that_is_not_cached_evicts_nothing() -> None:
     recorder = Recorder(Scripted({"nothing": Step(result=None)}))
     function = cached(recorder, size=1, negative_ttl=0.0)
     for value in ("something", "nothing", "something"):
@@ -148,7 +148,7 @@ async def test_what_is_not_kept_takes_no_place_of_what_is() -> None:
 
 
 @pytest.mark.parametrize(("lifetimes", "calls"), [({"ttl": 3.0}, [1, 1, 1, 2]), ({"negative_ttl": 1.0}, [1, 1, 2, 3])])
-async def test_an_error_that_is_an_answer_is_remembered_as_a_negative_one(
+async def test_an_exception_among_errors_is_cached_like_a_negative_result(
     lifetimes: dict[str, float], calls: list[int], autojump_clock: MockClock
 ) -> None:
     recorder = Recorder(Scripted(default=Step(error=KeyError("no such code"))))
@@ -156,7 +156,7 @@ async def test_an_error_that_is_an_answer_is_remembered_as_a_negative_one(
     assert await calls_at(function, recorder, 0.0, 0.5, 1.5, 3.0) == calls
 
 
-async def test_other_errors_are_not_remembered() -> None:
+async def test_other_exceptions_are_not_cached() -> None:
     recorder = Recorder(Scripted(default=Step(error=OSError("busy"))))
     function = cached(recorder, errors=LookupError)
     for calls in (1, 2):
@@ -165,7 +165,7 @@ async def test_other_errors_are_not_remembered() -> None:
         assert len(recorder.calls) == calls
 
 
-async def test_each_raises_a_fresh_copy_of_a_remembered_error() -> None:
+async def test_each_hit_raises_a_copy_of_the_cached_exception() -> None:
     function = cached(Scripted(default=Step(error=KeyError("no such code"))), errors=(KeyError,))
     raised = []
     for number in range(3):
@@ -176,7 +176,7 @@ async def test_each_raises_a_fresh_copy_of_a_remembered_error() -> None:
     assert [error.__notes__ for error in raised] == [["element 0"], ["element 1"], ["element 2"]]
 
 
-async def test_a_remembered_error_keeps_nothing_of_its_call_alive() -> None:
+async def test_a_cached_exception_does_not_retain_the_variables_of_its_call() -> None:
     class Page:
         pass
 

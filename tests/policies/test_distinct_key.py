@@ -1,4 +1,4 @@
-"""The distinct key: equal only for values of one type, as far as `persistent` tells them apart."""
+"""Distinct keys: equal only if the types are equal, as with the stable keys of `persistent`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from trio.testing import MockClock
 
 from trio_asyncio_io.policies import cached, persistent, single_flight
 from trio_asyncio_io.policies._distinct_key import distinct_key
-from trio_asyncio_io.policies._stable_key import stable_key
+from trio_asyncio_io.policies._persistent.stable_key import stable_key
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 
@@ -75,7 +75,7 @@ EQUAL_IN_PYTHON = [
 
 
 @pytest.mark.parametrize("values", EQUAL_IN_PYTHON, ids=repr)
-def test_values_that_python_takes_for_equal_have_different_keys(values: list[Any]) -> None:
+def test_values_of_different_types_that_are_equal_in_python_have_different_keys(values: list[Any]) -> None:
     for one, other in combinations(values, 2):
         assert one == other
         assert distinct_key(one) != distinct_key(other)
@@ -93,12 +93,12 @@ KEYS = st.recursive(PLAIN, lambda inner: st.lists(inner, max_size=2).map(tuple),
 
 
 @given(KEYS, KEYS)
-def test_it_tells_apart_what_the_persistent_cache_tells_apart(one: Any, other: Any) -> None:
+def test_distinct_keys_are_equal_exactly_if_the_stable_keys_are(one: Any, other: Any) -> None:
     assert (distinct_key(one) == distinct_key(other)) == (stable_key(one) == stable_key(other))
     assert hash(distinct_key(one)) == hash(distinct_key(one))
 
 
-def test_objects_of_one_class_are_equal_if_their_class_says_so() -> None:
+def test_objects_are_equal_if_their_class_defines_them_so() -> None:
     assert distinct_key((Point(1), "a")) == distinct_key((Point(1), "a"))
     assert distinct_key(Point(1)) != distinct_key(Point(2))
 
@@ -108,7 +108,7 @@ KINDS = [1, True, 1.0, (1, ("a", True)), (1, ("a", 1)), 0.0, -0.0, math.nan]
 
 @pytest.mark.parametrize("policy", ["cached", "persistent"])
 @pytest.mark.parametrize("key", [None, lambda value: value], ids=["arguments", "key"])
-async def test_the_caches_agree_on_what_is_another_call(policy: str, key: Any, tmp_path: Path) -> None:
+async def test_both_caches_agree_on_which_calls_differ(policy: str, key: Any, tmp_path: Path) -> None:
     recorder = Recorder(Scripted())
     if policy == "cached":
         function: Any = cached(recorder, key=key)
@@ -123,7 +123,7 @@ async def test_the_caches_agree_on_what_is_another_call(policy: str, key: Any, t
     assert function.hits == len(KINDS)
 
 
-async def test_calls_of_different_type_share_no_flight(autojump_clock: MockClock) -> None:
+async def test_calls_with_arguments_of_different_types_share_no_request(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(1.0)))
     function = single_flight(recorder)
     results: dict[int, Any] = {}

@@ -1,4 +1,4 @@
-"""Grouping: what goes out together and when, and that it changes nothing else."""
+"""grouped: when a group is sent, and that the outputs are those of single calls."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from tests.support import outputs
 from trio_asyncio_io import AsyncFunction, FixedDelay, NotAsyncError, ordered_wait, unordered_wait
 from trio_asyncio_io.policies import cached, grouped, single_flight
 from trio_asyncio_io.testing import Recorder
@@ -21,15 +22,10 @@ from trio_asyncio_io.testing import Recorder
 NothingLeft = Callable[[], AbstractContextManager[None]]
 
 
-async def outputs(operator: Any) -> list[Any]:
-    async with operator as results:
-        return [result async for result in results]
-
-
 class Service:
-    """A function of many: upper-cases strings, and does as its calls' values say.
+    """A function of many that returns its values in upper case.
 
-    A value in `errors` has that error; a call with a value in `poison` fails as a whole.
+    The result of a value in `errors` is its exception. A call with a value in `poison` raises its exception.
     """
 
     def __init__(self, latency: float = 0.0, errors: Any = (), poison: Any = ()) -> None:
@@ -60,17 +56,17 @@ async def arriving(instants: dict[str, float]) -> Any:
         yield value
 
 
-# When a group goes out.
+# When a group is sent.
 
 
-async def test_a_group_goes_out_when_it_is_full(autojump_clock: MockClock) -> None:
+async def test_a_full_group_is_sent(autojump_clock: MockClock) -> None:
     service = Service(latency=1.0)
     assert await outputs(ordered_wait("abcdefgh", grouped(service, size=4, age=math.inf), timeout=5.0)) == [*"ABCDEFGH"]
     assert sorted(map(len, service.groups)) == [4, 4]
     assert trio.current_time() == 1.0
 
 
-async def test_a_group_goes_out_when_its_first_element_has_waited_for_its_age(autojump_clock: MockClock) -> None:
+async def test_a_group_is_sent_when_its_first_element_has_waited_for_age_seconds(autojump_clock: MockClock) -> None:
     service = Service()
     source = arriving({"a": 0.0, "b": 1.5, "c": 2.5, "d": 4.0, "e": 9.0})
     await outputs(ordered_wait(source, grouped(service, age=2.0), timeout=5.0))
@@ -78,7 +74,7 @@ async def test_a_group_goes_out_when_its_first_element_has_waited_for_its_age(au
     assert service.instants == [2.0, 4.5, 9.0]  # the last one at the end of the input
 
 
-async def test_without_an_age_a_group_is_who_is_there(autojump_clock: MockClock) -> None:
+async def test_with_an_age_of_zero_a_group_has_the_elements_that_are_ready(autojump_clock: MockClock) -> None:
     service = Service(latency=1.0)
     source = arriving({"a": 0.0, "b": 0.0, "c": 0.0, "d": 3.0})
     await outputs(ordered_wait(source, grouped(service, age=0), timeout=5.0))
@@ -86,13 +82,13 @@ async def test_without_an_age_a_group_is_who_is_there(autojump_clock: MockClock)
     assert service.instants == [0.0, 3.0]
 
 
-async def test_without_an_age_a_full_group_goes_out_too(autojump_clock: MockClock) -> None:
+async def test_with_an_age_of_zero_a_full_group_is_sent(autojump_clock: MockClock) -> None:
     service = Service(latency=1.0)
     await outputs(ordered_wait("abcdefg", grouped(service, size=3, age=0), timeout=5.0))
     assert sorted(map(len, service.groups)) == [1, 3, 3]
 
 
-async def test_a_flush_sends_the_open_group_out(autojump_clock: MockClock) -> None:
+async def test_a_flush_sends_the_open_group(autojump_clock: MockClock) -> None:
     service = Service()
     function = grouped(service, age=math.inf)
     async with trio.open_nursery() as nursery:
@@ -104,8 +100,10 @@ async def test_a_flush_sends_the_open_group_out(autojump_clock: MockClock) -> No
     assert sorted(service.groups[0]) == ["a", "b"]
 
 
-@pytest.mark.parametrize("wrap", [lambda function: function, single_flight, cached], ids=["bare", "shared", "cached"])
-async def test_the_end_of_the_input_sends_the_open_group_out(wrap: Any, autojump_clock: MockClock) -> None:
+@pytest.mark.parametrize(
+    "wrap", [lambda function: function, single_flight, cached], ids=["grouped", "single_flight", "cached"]
+)
+async def test_the_end_of_the_input_sends_the_open_group(wrap: Any, autojump_clock: MockClock) -> None:
     service = Service(latency=1.0)
     source = arriving({"a": 0.0, "b": 2.0, "c": 3.0})
     function = wrap(grouped(service, size=2, age=math.inf))
@@ -113,7 +111,7 @@ async def test_the_end_of_the_input_sends_the_open_group_out(wrap: Any, autojump
     assert (service.groups, service.instants) == ([["a", "b"], ["c"]], [2.0, 3.0])
 
 
-async def test_what_is_retried_after_the_end_of_the_input_waits_for_nobody(autojump_clock: MockClock) -> None:
+async def test_a_retry_after_the_end_of_the_input_is_sent_at_once(autojump_clock: MockClock) -> None:
     service = Service(poison={"a": OSError("busy")})
     function = grouped(service, age=math.inf)
     with pytest.raises(OSError, match="busy"):
@@ -141,19 +139,19 @@ async def test_a_flush_reaches_a_group_inside_a_group(autojump_clock: MockClock)
     assert (function.calls, function.sent) == (1, 1)
 
 
-# What comes of it.
+# Results and exceptions.
 
 
-async def test_each_element_gets_its_own_result_or_error(autojump_clock: MockClock) -> None:
+async def test_each_element_gets_its_own_result_or_exception(autojump_clock: MockClock) -> None:
     failed = []
 
-    async def keep(value: str, error: Exception) -> None:
+    async def on_error(value: str, error: Exception) -> None:
         failed.append((value, error, error.__notes__ if hasattr(error, "__notes__") else []))
 
     missing = KeyError("missing")
     function = grouped(Service(latency=1.0, errors={"b": missing, "d": missing}))
-    assert await outputs(ordered_wait("abcd", function, timeout=5.0, on_error=keep)) == ["A", None, "C", None]
-    failed.sort(key=lambda each: each[0])
+    assert await outputs(ordered_wait("abcd", function, timeout=5.0, on_error=on_error)) == ["A", None, "C", None]
+    failed.sort(key=lambda failure: failure[0])
     assert [(value, repr(error), notes) for value, error, notes in failed] == [
         ("b", "KeyError('missing')", []),
         ("d", "KeyError('missing')", []),
@@ -177,12 +175,12 @@ async def test_only_the_failed_elements_are_retried(autojump_clock: MockClock) -
 async def test_a_call_that_raises_fails_every_element_of_its_group(autojump_clock: MockClock) -> None:
     errors = []
 
-    async def keep(value: str, error: Exception) -> None:
+    async def on_error(value: str, error: Exception) -> None:
         error.add_note(value)
         errors.append(error)
 
     function = grouped(Service(latency=1.0, poison={"b": OSError("busy")}), size=3)
-    assert await outputs(ordered_wait("abcdef", function, timeout=5.0, on_error=keep)) == [None, None, None, *"DEF"]
+    assert await outputs(ordered_wait("abcdef", function, timeout=5.0, on_error=on_error)) == [None, None, None, *"DEF"]
     assert sorted((str(error), *error.__notes__) for error in errors) == [("busy", "a"), ("busy", "b"), ("busy", "c")]
 
 
@@ -196,7 +194,7 @@ async def test_a_call_that_raises_fails_every_element_of_its_group(autojump_cloc
     ],
 )
 @pytest.mark.parametrize("split", [False, True])
-async def test_a_result_that_does_not_fit_is_every_elements_error(
+async def test_a_result_of_the_wrong_type_or_length_fails_every_element(
     result: Any, error: type[Exception], message: str, split: bool
 ) -> None:
     async def many(values: list[str]) -> Any:
@@ -220,14 +218,14 @@ async def test_a_function_of_several_columns_gets_tuples() -> None:
     assert await grouped(products, age=0)(3, 4) == 12
 
 
-async def test_a_tuple_is_a_result_too() -> None:
+async def test_the_function_may_return_a_tuple() -> None:
     async def many(values: list[str]) -> tuple[str, ...]:
         return tuple(values)
 
     assert await grouped(many, age=0)("a") == "a"
 
 
-async def test_a_function_that_is_not_async_is_told_so() -> None:
+async def test_a_function_that_is_not_async_is_refused() -> None:
     with pytest.raises(NotAsyncError, match="must be async"):
         await grouped(sorted, age=0, split=True)("a")
 
@@ -241,33 +239,33 @@ async def test_calls_and_their_elements_are_counted(autojump_clock: MockClock) -
 # Splitting.
 
 
-async def test_halves_are_called_one_after_the_other_until_the_culprit_is_found(autojump_clock: MockClock) -> None:
+async def test_halves_are_called_one_after_the_other_down_to_the_element_that_fails(autojump_clock: MockClock) -> None:
     service = Service(latency=1.0, poison={"c": OSError("bad c")})
     failed = []
 
-    async def keep(value: str, error: Exception) -> str:
+    async def on_error(value: str, error: Exception) -> str:
         failed.append((value, str(error)))
         return "-"
 
     function = grouped(service, size=4, age=math.inf, split=True)
     source = arriving({"a": 0.0, "b": 0.0, "c": 0.0, "d": 0.0})
-    assert await outputs(ordered_wait(source, function, timeout=9.0, on_error=keep)) == ["A", "B", "-", "D"]
+    assert await outputs(ordered_wait(source, function, timeout=9.0, on_error=on_error)) == ["A", "B", "-", "D"]
     assert ["".join(group) for group in service.groups] == ["abcd", "ab", "cd", "c", "d"]
     assert service.instants == [0.0, 1.0, 2.0, 3.0, 4.0]
     assert failed == [("c", "bad c")]
     assert (function.calls, function.sent) == (5, 10)
 
 
-async def test_the_elements_own_errors_split_nothing(autojump_clock: MockClock) -> None:
+async def test_an_exception_among_the_results_splits_no_group(autojump_clock: MockClock) -> None:
     service = Service(errors={"b": OSError("bad b")})
     await outputs(ordered_wait("abc", grouped(service, split=True), timeout=5.0, on_error="skip"))
     assert len(service.groups) == 1
 
 
-# Who leaves.
+# Cancellation.
 
 
-async def test_an_element_whose_deadline_strikes_just_leaves(autojump_clock: MockClock) -> None:
+async def test_an_element_whose_deadline_expires_leaves_alone(autojump_clock: MockClock) -> None:
     service = Service(latency=1.5)
     source = arriving({"a": 0.0, "b": 1.0})
     function = grouped(service, size=2, age=math.inf)
@@ -275,7 +273,7 @@ async def test_an_element_whose_deadline_strikes_just_leaves(autojump_clock: Moc
     assert (service.groups, service.running) == ([["a", "b"]], 0)
 
 
-async def test_who_leaves_before_the_group_goes_out_takes_the_value_along(autojump_clock: MockClock) -> None:
+async def test_the_value_of_an_element_that_leaves_early_is_not_sent(autojump_clock: MockClock) -> None:
     service = Service()
     function = grouped(service, age=3.0)
     source = arriving({"a": 0.0, "b": 2.0, "c": 9.0})
@@ -284,7 +282,7 @@ async def test_who_leaves_before_the_group_goes_out_takes_the_value_along(autoju
     assert (function.calls, function.sent) == (2, 2)
 
 
-async def test_a_group_that_all_have_left_makes_no_call(autojump_clock: MockClock, nothing_left: NothingLeft) -> None:
+async def test_a_group_without_members_makes_no_call(autojump_clock: MockClock, nothing_left: NothingLeft) -> None:
     service = Service()
     function = grouped(service, age=3.0)
     with nothing_left():
@@ -296,7 +294,7 @@ async def test_a_group_that_all_have_left_makes_no_call(autojump_clock: MockCloc
     assert (service.groups, trio.current_time()) == ([["b"]], 5.0)
 
 
-async def test_a_call_that_all_have_left_is_cancelled(autojump_clock: MockClock, nothing_left: NothingLeft) -> None:
+async def test_a_call_that_nobody_waits_for_is_cancelled(autojump_clock: MockClock, nothing_left: NothingLeft) -> None:
     service = Service(latency=60.0)
     with nothing_left():
         await outputs(unordered_wait("abc", grouped(service), timeout=2.0, on_error="skip"))
@@ -304,15 +302,15 @@ async def test_a_call_that_all_have_left_is_cancelled(autojump_clock: MockClock,
     assert trio.current_time() == 2.0
 
 
-async def test_nothing_is_left_when_the_operator_stops(autojump_clock: MockClock, nothing_left: NothingLeft) -> None:
+async def test_no_task_is_left_when_the_operator_stops(autojump_clock: MockClock, nothing_left: NothingLeft) -> None:
     service = Service(latency=1.0, errors={"a": OSError("busy")})
     with nothing_left(), pytest.raises(OSError, match="busy"):
         await outputs(unordered_wait("abcdefg", grouped(service, size=3, age=math.inf), timeout=math.inf))
     assert service.running == 0
 
 
-async def test_nobody_joins_a_group_that_all_have_left(autojump_clock: MockClock) -> None:
-    """Trio runs what is ready in random order, so this is tried often."""
+async def test_no_element_joins_an_abandoned_group(autojump_clock: MockClock) -> None:
+    """Repeated, because Trio runs ready tasks in random order."""
     function = grouped(Service(), age=1.0)
     for _ in range(30):
         async with trio.open_nursery() as nursery:
@@ -324,8 +322,8 @@ async def test_nobody_joins_a_group_that_all_have_left(autojump_clock: MockClock
                 assert await function("a") == "A"
 
 
-async def test_a_group_that_all_leave_when_it_goes_out_is_not_called_in_vain(nothing_left: NothingLeft) -> None:
-    """As above, tried often."""
+async def test_a_group_whose_members_leave_as_it_is_sent_makes_no_call(nothing_left: NothingLeft) -> None:
+    """Repeated, because Trio runs ready tasks in random order."""
     was_cancelled = []
 
     async def many(values: list[str]) -> list[str]:
@@ -344,7 +342,7 @@ async def test_a_group_that_all_leave_when_it_goes_out_is_not_called_in_vain(not
     assert not any(was_cancelled)
 
 
-# Its life, and in company.
+# Opening, closing and composition.
 
 
 class Client(AsyncFunction[Any, list[str]]):
@@ -367,17 +365,17 @@ class Client(AsyncFunction[Any, list[str]]):
         self.lines.append("close")
 
 
-async def test_the_function_is_opened_and_closed_with_it(autojump_clock: MockClock) -> None:
+async def test_the_function_is_opened_and_closed_with_the_policy(autojump_clock: MockClock) -> None:
     client = Client()
     assert await outputs(ordered_wait(["a"], grouped(client), timeout=5.0)) == ["A"]
     assert client.lines == ["open", "a", "close"]
 
 
-async def test_the_functions_timeout_is_asked_for_the_one_element(autojump_clock: MockClock) -> None:
+async def test_the_timeout_method_of_the_function_is_called_for_one_element(autojump_clock: MockClock) -> None:
     assert await outputs(ordered_wait(["slow"], grouped(Client()), timeout=2.0)) == ["late slow"]
 
 
-async def test_a_cache_around_shared_flights_around_groups_asks_once_for_each_key(autojump_clock: MockClock) -> None:
+async def test_cached_around_single_flight_around_grouped_sends_each_key_once(autojump_clock: MockClock) -> None:
     service = Service(latency=1.0)
     function = cached(single_flight(grouped(service, size=3, age=0.5)))
     assert await outputs(ordered_wait("abac" * 5, function, timeout=9.0, capacity=7)) == [*"ABAC"] * 5
@@ -389,7 +387,7 @@ async def many(values: list[str]) -> list[str]:
     return values
 
 
-def test_it_pickles_as_what_it_was_made_of() -> None:
+def test_it_pickles_with_its_options() -> None:
     copy = pickle.loads(pickle.dumps(grouped(many, size=3, age=1.0, split=True)))
     assert (copy.function, copy._size, copy._age, copy._split) == (many, 3, 1.0, True)
 
@@ -399,18 +397,18 @@ def test_it_pickles_as_what_it_was_made_of() -> None:
     [
         ({"size": 0}, ValueError, "size must be at least 1, got 0"),
         ({"size": None}, TypeError, "size must be a whole number, got None"),
-        ({"age": -1.0}, ValueError, "age must be seconds, at least 0, got -1.0"),
-        ({"age": math.nan}, ValueError, "age must be seconds, at least 0, got nan"),
-        ({"age": None}, TypeError, "age must be seconds, got None"),
+        ({"age": -1.0}, ValueError, "age must be seconds, not negative and not NaN, got -1.0"),
+        ({"age": math.nan}, ValueError, "age must be seconds, not negative and not NaN, got nan"),
+        ({"age": None}, TypeError, "age must be seconds as a number, got None"),
         ({"split": "yes"}, TypeError, "split must be True or False, got 'yes'"),
     ],
 )
-def test_wrong_limits_are_refused(keywords: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_an_illegal_option_is_refused(keywords: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         grouped(many, **keywords)
 
 
-# Against single calls.
+# Compared with single calls.
 
 
 ELEMENTS = st.lists(
@@ -459,7 +457,7 @@ def test_the_outputs_are_those_of_single_calls(
                 raise OSError(*value)
         return [OSError(*value) if value[1] == "error" else value[0] for value in values]
 
-    async def told(value: tuple[int, str], error: Exception) -> str:
+    async def on_error(value: tuple[int, str], error: Exception) -> str:
         assert error.args == value
         assert not hasattr(error, "__notes__")
         return repr(error)
@@ -467,7 +465,9 @@ def test_the_outputs_are_those_of_single_calls(
     async def main() -> None:
         before = trio.lowlevel.current_statistics().tasks_living
         expected, got = [
-            await outputs(ordered_wait(source(), function, timeout=1e6, capacity=capacity, on_error=told, retry=retry))
+            await outputs(
+                ordered_wait(source(), function, timeout=1e6, capacity=capacity, on_error=on_error, retry=retry)
+            )
             for function in (single, grouped(many, size=size, age=age, split=True))
         ]
         assert got == expected
@@ -478,7 +478,7 @@ def test_the_outputs_are_those_of_single_calls(
 
 @given(elements=ELEMENTS, size=st.integers(1, 6), age=st.sampled_from([0.0, 0.125, 1.5]))
 @settings(deadline=None)
-def test_without_splitting_a_failed_call_fails_its_group_and_no_other(
+def test_without_split_a_failed_call_fails_exactly_its_group(
     elements: list[tuple[float, str]], size: int, age: float
 ) -> None:
     groups: list[list[Any]] = []
@@ -494,12 +494,12 @@ def test_without_splitting_a_failed_call_fails_its_group_and_no_other(
             raise OSError("poison")
         return [OSError("error") if kind == "error" else number for number, kind in values]
 
-    async def told(value: tuple[int, str], error: Exception) -> str:
+    async def on_error(value: tuple[int, str], error: Exception) -> str:
         return str(error)
 
     async def main() -> None:
         function = grouped(many, size=size, age=age)
-        got = await outputs(ordered_wait(source(), function, timeout=1e6, on_error=told))
+        got = await outputs(ordered_wait(source(), function, timeout=1e6, on_error=on_error))
         expected: dict[int, Any] = {}
         for group in groups:
             poisoned = any(kind == "poison" for _, kind in group)
@@ -510,23 +510,21 @@ def test_without_splitting_a_failed_call_fails_its_group_and_no_other(
     trio.run(main, clock=MockClock(autojump_threshold=0))
 
 
-async def test_a_recorder_sees_one_call_for_each_group(autojump_clock: MockClock) -> None:
+async def test_a_recorder_inside_records_one_call_per_group(autojump_clock: MockClock) -> None:
     recorder = Recorder(Service(latency=1.0))
     await outputs(ordered_wait("abcdef", grouped(recorder, size=2, age=math.inf), timeout=5.0, capacity=4))
     assert recorder.peak_running == 2
     assert [len(values) for values in recorder.values] == [2, 2, 2]
 
 
-@pytest.mark.parametrize("leaving", [SystemExit(3), KeyboardInterrupt()], ids=lambda error: type(error).__name__)
-async def test_what_ends_the_program_leaves_the_operator_as_itself(
-    leaving: BaseException, autojump_clock: MockClock
-) -> None:
-    """One `SystemExit` of a group, and not a group of several, whose exit status would be 1."""
+@pytest.mark.parametrize("exit_exception", [SystemExit(3), KeyboardInterrupt()], ids=lambda error: type(error).__name__)
+async def test_an_exit_exception_is_raised_unchanged(exit_exception: BaseException, autojump_clock: MockClock) -> None:
+    """Not a group of copies, because its exit status would be 1."""
 
-    async def leave(values: list[str]) -> list[str]:
+    async def exits(values: list[str]) -> list[str]:
         await trio.sleep(1.0)
-        raise leaving
+        raise exit_exception
 
-    with pytest.raises(type(leaving)) as caught:
-        await outputs(ordered_wait("abc", grouped(leave, size=3), timeout=5.0))
-    assert caught.value is leaving
+    with pytest.raises(type(exit_exception)) as caught:
+        await outputs(ordered_wait("abc", grouped(exits, size=3), timeout=5.0))
+    assert caught.value is exit_exception

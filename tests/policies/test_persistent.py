@@ -1,6 +1,6 @@
-"""The persistent cache: what was paid for once is not paid for again, not even after a kill.
+"""persistent: a result is in the file before it is returned, and no later run calls for it again.
 
-Threads work here, so where there is a mock clock it does not jump of its own accord.
+The file is used in threads, so a mock clock must not jump by itself.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from tests.support import stable_id
+from tests.support import PATIENCE, outputs, stable_id
 from trio_asyncio_io import AsyncFunction, ordered_wait, unordered_wait
-from trio_asyncio_io.policies import CacheError, _persistent, cached, grouped, persistent, single_flight
+from trio_asyncio_io.policies import CacheError, cached, grouped, persistent, single_flight
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 NothingLeft = Callable[[], AbstractContextManager[None]]
@@ -32,11 +32,6 @@ NothingLeft = Callable[[], AbstractContextManager[None]]
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "cache.sqlite"
-
-
-async def outputs(operator: Any) -> list[Any]:
-    async with operator as results:
-        return [result async for result in results]
 
 
 @asynccontextmanager
@@ -49,39 +44,39 @@ async def opened(function: Any) -> Any:
 
 
 def damage(path: Path, start: int) -> None:
-    """Make garbage of the file from this byte on."""
+    """Overwrite the file from this byte on."""
     content = path.read_bytes() if path.exists() else b""
     path.write_bytes(content[:start] + b"\xaa" * max(10_000, len(content) - start))
 
 
 class Service:
-    """Asked, and answers; keeps what it was asked."""
+    """A function with fixed results that records its calls."""
 
-    def __init__(self, answers: dict[Any, Any] | None = None) -> None:
-        self.answers = answers or {}
-        self.asked: list[Any] = []
+    def __init__(self, results: dict[Any, Any] | None = None) -> None:
+        self.results = results or {}
+        self.calls: list[Any] = []
 
     async def __call__(self, value: Any) -> Any:
-        self.asked.append(value)
+        self.calls.append(value)
         await trio.lowlevel.checkpoint()
-        answer = self.answers.get(value, f"{value}!")
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        result = self.results.get(value, f"{value}!")
+        if isinstance(result, Exception):
+            raise result
+        return result
 
     async def many(self, values: list[Any]) -> list[Any]:
         return [await self(value) for value in values]
 
 
-async def test_another_run_asks_for_nothing_that_one_has_found(path: Path, nothing_left: NothingLeft) -> None:
-    for asked in (["a", "b"], ["c"]):
+async def test_a_later_run_calls_only_for_new_values(path: Path, nothing_left: NothingLeft) -> None:
+    for new in (["a", "b"], ["c"]):
         service = Service()
         function = persistent(service, path, name="n")
         with nothing_left():
             for _ in range(2):
-                out = await outputs(ordered_wait(["a", "b", *asked], function, capacity=1, timeout=math.inf))
-                assert out == [f"{value}!" for value in ["a", "b", *asked]]
-        assert service.asked == asked
+                out = await outputs(ordered_wait(["a", "b", *new], function, capacity=1, timeout=math.inf))
+                assert out == [f"{value}!" for value in ["a", "b", *new]]
+        assert service.calls == new
     assert (function.hits, function.misses) == (5, 1)
 
 
@@ -92,23 +87,23 @@ async def test_a_result_is_in_the_file_before_it_is_returned(path: Path) -> None
             other = Service()
             async with opened(persistent(other, path, name="n")) as another:
                 assert await another(value) == f"{value}!"
-            assert other.asked == []
+            assert other.calls == []
 
 
 @pytest.mark.parametrize("result", [None, 0, "", {"temp": [1.5, None]}, (1, b"\x00"), math.inf])
-async def test_a_result_comes_back_as_it_was(path: Path, result: Any) -> None:
+async def test_a_result_is_loaded_unchanged(path: Path, result: Any) -> None:
     for _ in range(2):
         async with opened(persistent(Service({"a": result}), path, name="n")) as function:
             assert await function("a") == result
 
 
-async def test_exceptions_are_not_kept(path: Path) -> None:
+async def test_exceptions_are_not_cached(path: Path) -> None:
     service = Service({"a": OSError("busy")})
     async with opened(persistent(service, path, name="n")) as function:
         for _ in range(2):
             with pytest.raises(OSError, match="busy"):
                 await function("a")
-    assert service.asked == ["a", "a"]
+    assert service.calls == ["a", "a"]
 
 
 async def test_keys_of_different_types_are_different_calls(path: Path) -> None:
@@ -116,10 +111,10 @@ async def test_keys_of_different_types_are_different_calls(path: Path) -> None:
     async with opened(persistent(service, path, name="n")) as function:
         for value in (1, 1.0, True, "1"):
             await function(value)
-    assert [type(value) for value in service.asked] == [int, float, bool, str]
+    assert [type(value) for value in service.calls] == [int, float, bool, str]
 
 
-async def test_functions_of_several_columns_have_keys_of_several_values(path: Path) -> None:
+async def test_a_function_of_several_arguments_has_keys_of_several_values(path: Path) -> None:
     async def product(a: int, b: int) -> int:
         return a * b
 
@@ -128,70 +123,70 @@ async def test_functions_of_several_columns_have_keys_of_several_values(path: Pa
     assert (function.hits, function.misses) == (1, 2)
 
 
-async def test_a_key_of_ones_own_decides(path: Path) -> None:
+async def test_the_key_decides_which_calls_are_the_same(path: Path) -> None:
     service = Service()
     async with opened(persistent(service, path, name="n", key=str.lower)) as function:
         assert [await function(value) for value in "aA"] == ["a!", "a!"]
 
 
-async def test_what_makes_no_key_is_refused_with_a_hint(path: Path) -> None:
+async def test_arguments_without_a_stable_key_are_refused_and_the_error_names_key(path: Path) -> None:
     async with opened(persistent(Service(), path, name="n")) as function:
         with pytest.raises(TypeError, match="give persistent key="):
             await function({"code": "a"})
 
 
-async def test_what_cannot_be_pickled_is_told(path: Path) -> None:
+async def test_a_result_that_does_not_pickle_is_refused(path: Path) -> None:
     async with opened(persistent(Service({"a": lambda: None}), path, name="n")) as function:
-        with pytest.raises(TypeError, match=r"persistent cannot keep <function .*Let the function return plain values"):
+        with pytest.raises(
+            TypeError, match=r"persistent cannot store <function .*Let the function return plain values"
+        ):
             await function("a")
 
 
-async def test_a_result_that_cannot_be_unpickled_any_more_is_asked_for_again(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_result_that_no_longer_unpickles_is_fetched_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(persistent(Service({"a": Gone()}), path, name="n")) as function:
         await function("a")
     monkeypatch.delitem(globals(), "Gone")
     service = Service({"a": "new"})
     async with opened(persistent(service, path, name="n")) as function:
         assert [await function("a") for _ in range(2)] == ["new", "new"]
-    assert service.asked == ["a"]
+    assert service.calls == ["a"]
 
 
 class Gone:
-    """A result's class, which is renamed later."""
+    """The class of a result, which is deleted later."""
 
 
-# For how long.
+# Expiry.
 
 
 async def test_results_expire_on_the_wall_clock(path: Path) -> None:
     service = Service({"nothing": None})
     function = persistent(service, path, name="n", ttl=100.0, negative_ttl=10.0)
-    asked = []
+    misses = []
     for now in (1e9, 1e9 + 9.5, 1e9 + 10.0, 1e9 + 99.5, 1e9 + 100.0):
         function._store._clock = lambda now=now: now
         async with opened(function):
             await function("something")
             await function("nothing")
-        asked.append("".join(value[0] for value in service.asked))
-        service.asked.clear()
-    assert asked == ["sn", "", "n", "n", "s"]
+        misses.append("".join(value[0] for value in service.calls))
+        service.calls.clear()
+    assert misses == ["sn", "", "n", "n", "s"]
 
 
-async def test_one_may_say_what_is_negative_and_that_it_is_not_kept(path: Path) -> None:
+async def test_with_a_negative_ttl_of_zero_negative_results_are_not_cached(path: Path) -> None:
     service = Service({"a": 404, "b": None})
     function = persistent(service, path, name="n", negative_ttl=0, is_negative=lambda result: result == 404)
     async with opened(function):
         for value in "abab":
             await function(value)
-    assert service.asked == ["a", "b", "a"]
+    assert service.calls == ["a", "b", "a"]
 
 
-# Who leaves.
+# Cancellation.
 
 
-async def test_nothing_is_kept_of_a_call_that_is_cancelled(path: Path, mock_clock: MockClock) -> None:
+async def test_the_result_of_a_cancelled_call_is_not_cached(path: Path, mock_clock: MockClock) -> None:
     recorder = Recorder(Scripted({"a": [Step(math.inf), Step()]}))
     async with opened(persistent(recorder, path, name="n")) as function:
         async with trio.open_nursery() as nursery:
@@ -205,31 +200,31 @@ async def test_nothing_is_kept_of_a_call_that_is_cancelled(path: Path, mock_cloc
     assert len(recorder.calls) == 2
 
 
-async def test_a_result_that_is_there_is_kept_although_its_caller_is_cancelled(path: Path) -> None:
+async def test_a_returned_result_is_cached_although_its_caller_is_cancelled(path: Path) -> None:
     scope = trio.CancelScope()
 
-    async def paid(value: str) -> str:
+    async def cancelled_at_the_end(value: str) -> str:
         scope.cancel()
         return value
 
-    async with opened(persistent(paid, path, name="n")) as function:
+    async with opened(persistent(cancelled_at_the_end, path, name="n")) as function:
         with scope:
             assert await function("a") == "a"
         assert await function("a") == "a"
     assert (function.hits, function.misses) == (1, 1)
 
 
-# Its life.
+# Opening and closing.
 
 
 class Client(AsyncFunction[str, str]):
-    def __init__(self, trouble: str = "") -> None:
+    def __init__(self, fails_in: str = "") -> None:
         self.lines: list[str] = []
-        self.trouble = trouble
+        self.fails_in = fails_in
 
     async def open(self) -> None:
         self.lines.append("open")
-        if self.trouble == "open":
+        if self.fails_in == "open":
             raise OSError("no service")
 
     async def invoke(self, value: str) -> str:
@@ -238,26 +233,26 @@ class Client(AsyncFunction[str, str]):
 
     async def close(self) -> None:
         self.lines.append("close")
-        if self.trouble == "close":
+        if self.fails_in == "close":
             raise OSError("no service")
 
 
-async def test_the_function_is_opened_and_closed_with_it(path: Path) -> None:
+async def test_the_function_is_opened_and_closed_with_the_policy(path: Path) -> None:
     client = Client()
     assert await outputs(ordered_wait(["a"], persistent(client, path), timeout=math.inf)) == ["A"]
     assert client.lines == ["open", "a", "close"]
 
 
-@pytest.mark.parametrize("trouble", ["open", "close"])
-async def test_the_file_is_closed_whatever_the_function_does(path: Path, trouble: str) -> None:
-    function = persistent(Client(trouble), path, name="n")
+@pytest.mark.parametrize("fails_in", ["open", "close"])
+async def test_the_file_is_closed_if_the_function_fails_to_open_or_close(path: Path, fails_in: str) -> None:
+    function = persistent(Client(fails_in), path, name="n")
     with pytest.raises(OSError, match="no service"):
         await outputs(ordered_wait(["a"], function, timeout=math.inf))
     assert not function._store.is_open
-    assert [each.name for each in path.parent.iterdir()] == [path.name]
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-async def test_it_does_not_wait_for_those_who_hold_trios_default_threads(path: Path) -> None:
+async def test_it_does_not_use_trios_default_thread_limiter(path: Path) -> None:
     limiter = trio.to_thread.current_default_thread_limiter()
     limiter.total_tokens = 1
     try:
@@ -267,16 +262,16 @@ async def test_it_does_not_wait_for_those_who_hold_trios_default_threads(path: P
         limiter.total_tokens = 40
 
 
-async def test_a_file_that_cannot_be_closed_holds_nobody_up_and_has_its_results(
+async def test_a_file_that_hangs_on_close_has_its_results_and_does_not_block(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The disk hangs. The function is still closed."""
-    monkeypatch.setattr(_persistent, "CLOSE_SECONDS", 0.05)
-    client, hangs = Client(), threading.Event()
+    """The function is closed nevertheless."""
+    monkeypatch.setattr("trio_asyncio_io.policies._persistent.policy.CLOSE_SECONDS", 0.05)
+    client, disk = Client(), threading.Event()
     function = persistent(client, path, name="n")
     await function.open()
     assert await function("a") == "A"
-    close, function._store.close = function._store.close, hangs.wait
+    close, function._store.close = function._store.close, disk.wait
     with pytest.raises(trio.TooSlowError, match=r"the cache file was not closed within 0\.05 s"):
         await function.close()
     monkeypatch.undo()
@@ -284,17 +279,17 @@ async def test_a_file_that_cannot_be_closed_holds_nobody_up_and_has_its_results(
     async with opened(persistent(Client(), path, name="n")) as another:
         assert await another("a") == "A"
         assert another.hits == 1
-    hangs.set()
+    disk.set()
     close()
 
 
-async def test_closing_takes_no_time_on_a_virtual_clock(path: Path, autojump_clock: MockClock) -> None:
+async def test_closing_takes_no_virtual_time(path: Path, autojump_clock: MockClock) -> None:
     async with opened(persistent(Service(), path, name="n")) as function:
         assert await function("a") == "a!"
     assert trio.current_time() == 0.0
 
 
-async def test_it_is_opened_and_closed_by_different_tasks(path: Path) -> None:
+async def test_different_tasks_may_open_and_close_it(path: Path) -> None:
     function = persistent(Service(), path, name="n")
     for step in (function.open, partial(function, "a"), function.close):
         async with trio.open_nursery() as nursery:
@@ -310,12 +305,12 @@ async def test_it_can_be_opened_again(path: Path) -> None:
     assert (function.hits, function.misses) == (2, 1)
 
 
-async def test_without_being_opened_it_says_so(path: Path) -> None:
+async def test_calling_it_while_it_is_not_open_is_refused(path: Path) -> None:
     with pytest.raises(RuntimeError, match="is not open: an operator opens it; by hand"):
         await persistent(Service(), path, name="n")("a")
 
 
-async def test_a_file_that_is_no_cache_stops_the_operator_before_the_first_call(path: Path) -> None:
+async def test_a_damaged_file_stops_the_operator_before_the_first_call(path: Path) -> None:
     damage(path, 0)
     client = Client()
     with pytest.raises(CacheError, match="delete it"):
@@ -323,21 +318,21 @@ async def test_a_file_that_is_no_cache_stops_the_operator_before_the_first_call(
     assert client.lines == []
 
 
-def test_a_cache_error_can_be_told_from_those_of_the_service() -> None:
+def test_a_cache_error_is_a_runtime_error() -> None:
     assert issubclass(CacheError, RuntimeError)
 
 
-async def test_damage_found_later_is_each_elements_own_error(path: Path) -> None:
+async def test_damage_to_an_open_file_fails_each_element_with_its_own_error(path: Path) -> None:
     async with opened(persistent(Service(), path, name="n")) as function:
         for value in range(500):
             await function(value)
     errors = []
 
-    async def keep(value: int, error: Exception) -> None:
+    async def on_error(value: int, error: Exception) -> None:
         errors.append(error)
 
     async with unordered_wait(
-        range(500), persistent(Service(), path, name="n"), timeout=math.inf, on_error=keep
+        range(500), persistent(Service(), path, name="n"), timeout=math.inf, on_error=on_error
     ) as results:
         damage(path, 4096)
         out = [result async for result in results]
@@ -347,7 +342,7 @@ async def test_damage_found_later_is_each_elements_own_error(path: Path) -> None
     assert len({id(error) for error in errors}) == len(errors)
 
 
-# What it is made of.
+# Names, keys and options.
 
 
 async def upper(value: str) -> str:
@@ -374,15 +369,17 @@ class Named:
     ],
     ids=stable_id,
 )
-def test_its_name_is_the_functions(path: Path, function: Any, name: str) -> None:
+def test_its_default_name_is_that_of_the_function(path: Path, function: Any, name: str) -> None:
     assert persistent(function, path)._options["name"] == name
 
 
 @pytest.mark.parametrize(
     "function", [lambda value: value, partial(upper), Service(), Service().__call__], ids=stable_id
 )
-def test_what_has_no_name_of_its_own_needs_one(path: Path, function: Any) -> None:
-    with pytest.raises(TypeError, match=r"name must be given for .*nothing in the file would tell it from others"):
+def test_a_function_without_a_unique_name_needs_one(path: Path, function: Any) -> None:
+    with pytest.raises(
+        TypeError, match=r"name must be given for .*nothing in the file would distinguish it from others"
+    ):
         persistent(function, path)
 
 
@@ -394,7 +391,7 @@ async def test_a_closure_needs_a_name(path: Path) -> None:
         persistent(fetch, path)
 
 
-async def test_it_pickles_as_what_it_was_made_of_even_while_it_is_open(path: Path) -> None:
+async def test_an_open_policy_pickles_as_its_function_and_options(path: Path) -> None:
     options = {"name": "n", "ttl": 5.0, "negative_ttl": 2.0, "is_negative": str.isupper, "key": str.lower}
     async with opened(persistent(upper, path, **options)) as function:
         copy = pickle.loads(pickle.dumps(function))
@@ -413,41 +410,41 @@ async def test_it_pickles_as_what_it_was_made_of_even_while_it_is_open(path: Pat
         ({"name": ""}, ValueError, "name must not be empty, got ''"),
         ({"name": "\ud800"}, ValueError, r"name must be text that UTF-8 can encode, got '\\ud800'"),
         ({"ttl": 0}, ValueError, "^ttl must be seconds above 0, got 0"),
-        ({"negative_ttl": -1}, ValueError, "negative_ttl must be seconds, at least 0, got -1"),
+        ({"negative_ttl": -1}, ValueError, "negative_ttl must be seconds, not negative and not NaN, got -1"),
         ({"is_negative": 3}, TypeError, "is_negative must be callable, got 3"),
     ],
 )
-def test_wrong_arguments_are_refused(keywords: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_an_illegal_argument_is_refused(keywords: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         persistent(upper, **{"path": "x", **keywords})
 
 
-# In company.
+# Composition.
 
 
-async def test_around_groups_only_what_is_not_in_the_file_is_sent(path: Path) -> None:
+async def test_around_grouped_only_missing_values_are_sent(path: Path) -> None:
     service = Service()
     for values in (range(4), range(8)):
         function = persistent(grouped(service.many, size=10, age=0.005), path, name="n")
         assert await outputs(ordered_wait(values, function, timeout=math.inf)) == [f"{value}!" for value in values]
-    assert sorted(service.asked) == [*range(8)]
+    assert sorted(service.calls) == [*range(8)]
     assert (function.function.calls, function.function.sent) == (1, 4)
 
 
-async def test_a_flush_waits_for_those_who_are_looking_into_the_file(path: Path) -> None:
-    """They come to the group later, and with no age the group would wait for ever."""
+async def test_a_flush_waits_for_lookups_in_the_file(path: Path) -> None:
+    """They join the group later, and with an infinite age they would wait for ever."""
     service = Service()
     function = persistent(single_flight(grouped(service.many, age=math.inf)), path, name="n")
     async with opened(function), trio.open_nursery() as nursery:
         for value in "ab":
             nursery.start_soon(function, value)
-        while not function._under_way:
+        while not function._pending:
             await trio.lowlevel.checkpoint()
         function.flush()
-    assert sorted(service.asked) == ["a", "b"]
+    assert sorted(service.calls) == ["a", "b"]
 
 
-async def test_a_flush_with_nobody_looking_is_passed_on(path: Path) -> None:
+async def test_a_flush_without_a_lookup_reaches_the_inner_function(path: Path) -> None:
     service = Service()
     function = persistent(grouped(service.many, age=math.inf), path, name="n")
     async with opened(function), trio.open_nursery() as nursery:
@@ -455,21 +452,21 @@ async def test_a_flush_with_nobody_looking_is_passed_on(path: Path) -> None:
         while not function.function._open_group:
             await trio.lowlevel.checkpoint()
         function.flush()
-    assert service.asked == ["a"]
+    assert service.calls == ["a"]
 
 
-def test_without_a_function_that_has_one_there_is_no_flush(path: Path) -> None:
+def test_it_has_a_flush_only_if_the_function_has_one(path: Path) -> None:
     assert not hasattr(persistent(upper, path), "flush")
 
 
-async def test_a_cache_in_memory_and_shared_flights_go_around_it(path: Path) -> None:
+async def test_it_composes_with_cached_and_single_flight(path: Path) -> None:
     service = Service()
     function = cached(single_flight(persistent(service, path, name="n")))
     assert await outputs(ordered_wait("abab" * 10, function, capacity=9, timeout=math.inf)) == ["a!", "b!"] * 20
-    assert sorted(service.asked) == ["a", "b"]
+    assert sorted(service.calls) == ["a", "b"]
 
 
-# Real processes.
+# Processes.
 
 
 JOB = """
@@ -481,14 +478,14 @@ from trio_asyncio_io.policies import persistent
 path, count, mark = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 
 
-async def pay(number):
-    print("paid", number, flush=True)
+async def call(number):
+    print("called", number, flush=True)
     await trio.sleep(0.002)
     return f"{number} from {mark}"
 
 
 async def main():
-    async with unordered_wait(range(count), persistent(pay, path), capacity=20, timeout=60.0) as results:
+    async with unordered_wait(range(count), persistent(call, path), capacity=20, timeout=60.0) as results:
         async for result in results:
             print("returned", result.split()[0], flush=True)
 
@@ -501,8 +498,8 @@ def numbers(lines: list[str], word: str) -> set[int]:
     return {int(line.split()[1]) for line in lines if line.startswith(f"{word} ") and line.endswith("\n")}
 
 
-def test_a_killed_job_pays_for_nothing_twice_that_had_returned(path: Path) -> None:
-    """Nor for more than what was under way when it was killed."""
+def test_a_killed_job_repeats_no_call_that_had_returned(path: Path) -> None:
+    """It repeats at most the calls that were in flight when it was killed."""
     returned: set[int] = set()
     command = [sys.executable, "-c", JOB, str(path), "400"]
     for kill_after in (30, 60, 90):
@@ -514,21 +511,21 @@ def test_a_killed_job_pays_for_nothing_twice_that_had_returned(path: Path) -> No
             process.send_signal(signal.SIGKILL)
             lines += process.stdout.readlines()
         assert process.returncode == -signal.SIGKILL
-        assert numbers(lines, "paid") & returned == set()
+        assert numbers(lines, "called") & returned == set()
         returned |= numbers(lines, "returned")
     last = subprocess.run([*command, "last"], capture_output=True, text=True, check=True)
     lines = last.stdout.splitlines(keepends=True)
     assert numbers(lines, "returned") == set(range(400))
-    assert numbers(lines, "paid") & returned == set()
-    assert len(numbers(lines, "paid")) <= 400 - len(returned)
+    assert numbers(lines, "called") & returned == set()
+    assert len(numbers(lines, "called")) <= 400 - len(returned)
 
 
-def test_several_jobs_share_a_file_at_once(path: Path) -> None:
+def test_several_jobs_share_a_file_at_the_same_time(path: Path) -> None:
     command = [sys.executable, "-c", JOB, str(path), "300"]
     processes = [subprocess.Popen([*command, str(number)], stdout=subprocess.PIPE, text=True) for number in range(3)]
     for process in processes:
-        out, _ = process.communicate(timeout=100)
+        out, _ = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0
         assert numbers(out.splitlines(keepends=True), "returned") == set(range(300))
     again = subprocess.run([*command, "again"], capture_output=True, text=True, check=True)
-    assert "paid" not in again.stdout
+    assert "called" not in again.stdout

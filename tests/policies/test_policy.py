@@ -1,4 +1,4 @@
-"""Policies: that the wrapped function lives as without them."""
+"""Every policy: opening, closing, timeout, flush and pickling of the inner function."""
 
 from __future__ import annotations
 
@@ -10,14 +10,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.support import outputs
 from trio_asyncio_io import AsyncFunction, NotAsyncError, unordered_wait
 from trio_asyncio_io.policies import cached, single_flight
 from trio_asyncio_io.testing import Recorder, Scripted, Step
-
-
-async def outputs(operator: Any) -> list[Any]:
-    async with operator as results:
-        return [result async for result in results]
 
 
 async def upper(value: str) -> str:
@@ -49,22 +45,24 @@ class Client(AsyncFunction[str, str]):
         self.lines.append("close")
 
 
-async def test_the_wrapped_function_is_opened_and_closed_with_the_policy(policy: Any) -> None:
+async def test_the_inner_function_is_opened_and_closed_with_the_policy(policy: Any) -> None:
     client = Client()
     assert await outputs(unordered_wait(["a"], policy(policy(client)), timeout=5.0)) == ["A"]
     assert client.lines == ["open", "a", "close"]
 
 
-async def test_the_wrapped_functions_timeout_is_still_asked(policy: Any, autojump_clock: MockClock) -> None:
+async def test_the_timeout_method_of_the_inner_function_is_called(policy: Any, autojump_clock: MockClock) -> None:
     assert await outputs(unordered_wait(["slow"], policy(policy(Client())), timeout=2.0)) == ["late slow"]
 
 
-async def test_a_policy_around_a_function_without_a_timeout_has_none(policy: Any, autojump_clock: MockClock) -> None:
+async def test_a_policy_has_no_timeout_method_if_the_inner_function_has_none(
+    policy: Any, autojump_clock: MockClock
+) -> None:
     function = policy(Scripted(default=Step(math.inf)))
     assert await outputs(unordered_wait(["a"], function, timeout=2.0, on_error="skip")) == []
 
 
-async def test_an_object_with_nothing_but_invoke_will_do(policy: Any) -> None:
+async def test_an_object_that_has_only_invoke_is_accepted(policy: Any) -> None:
     class Bare:
         async def invoke(self, value: str) -> str:
             return value.upper()
@@ -76,7 +74,7 @@ async def test_a_policy_is_a_callable_too(policy: Any) -> None:
     assert await policy(upper)("a") == "A"
 
 
-async def test_the_key_says_which_calls_are_the_same(policy: Any, autojump_clock: MockClock) -> None:
+async def test_the_key_decides_which_calls_are_the_same(policy: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(1.0, result="A")))
     out = await outputs(unordered_wait(["a", "A", "b"], policy(recorder, key=str.lower), timeout=5.0, capacity=1))
     assert out == ["A"] * 3
@@ -84,12 +82,12 @@ async def test_the_key_says_which_calls_are_the_same(policy: Any, autojump_clock
         assert recorder.values == ["a", "b"]
 
 
-async def test_arguments_that_cannot_be_hashed_are_refused_with_a_hint(policy: Any) -> None:
+async def test_arguments_that_are_not_hashable_are_refused_and_the_error_names_key(policy: Any) -> None:
     with pytest.raises(TypeError, match=rf"{policy.__name__} needs a hashable key.*give {policy.__name__} key="):
         await policy(upper)(["a"])
 
 
-def test_a_policy_pickles_as_what_it_was_made_of(policy: Any) -> None:
+def test_a_policy_pickles_as_its_function_and_options(policy: Any) -> None:
     copy = pickle.loads(pickle.dumps(policy(upper, key=str.lower)))
     assert type(copy) is policy
     assert copy.function is upper
@@ -97,7 +95,7 @@ def test_a_policy_pickles_as_what_it_was_made_of(policy: Any) -> None:
 
 
 @pytest.mark.parametrize("function", [None, 3, Client])
-def test_what_cannot_be_called_is_refused(policy: Any, function: Any) -> None:
+def test_a_function_that_is_not_callable_is_refused(policy: Any, function: Any) -> None:
     with pytest.raises(TypeError, match="must be an async callable or an AsyncFunction"):
         policy(function)
 
@@ -114,12 +112,12 @@ def test_a_policy_pickles_with_all_its_options(options: dict[str, Any]) -> None:
     assert options.items() <= copy._options.items()
 
 
-async def test_a_function_that_is_not_async_is_told_so(policy: Any) -> None:
+async def test_a_function_that_is_not_async_is_refused(policy: Any) -> None:
     with pytest.raises(NotAsyncError, match=r"must be async, but .* returned 'A'"):
         await policy(str.upper)("a")
 
 
-def test_a_policy_has_a_flush_only_if_the_function_has_one(policy: Any) -> None:
+def test_a_policy_has_a_flush_only_if_the_inner_function_has_one(policy: Any) -> None:
     class Flushed(Client):
         def flush(self) -> None:
             self.lines.append("flush")
@@ -128,7 +126,7 @@ def test_a_policy_has_a_flush_only_if_the_function_has_one(policy: Any) -> None:
     assert callable(policy(policy(Flushed())).flush)
 
 
-async def test_a_flush_is_passed_on(policy: Any) -> None:
+async def test_a_flush_reaches_the_inner_function(policy: Any) -> None:
     flushed = trio.Event()
 
     class Flushed(Client):
@@ -139,7 +137,9 @@ async def test_a_flush_is_passed_on(policy: Any) -> None:
     await flushed.wait()
 
 
-async def test_a_flush_that_raises_is_logged_and_ends_no_loop(policy: Any, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_flush_that_raises_is_logged_and_does_not_end_the_run(
+    policy: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     class Flushed(Client):
         def flush(self) -> None:
             raise OSError("broken pipe")
@@ -151,7 +151,7 @@ async def test_a_flush_that_raises_is_logged_and_ends_no_loop(policy: Any, caplo
     assert "broken pipe" in caplog.text
 
 
-async def test_an_attribute_of_that_name_that_cannot_be_called_is_no_flush(policy: Any) -> None:
+async def test_an_attribute_named_flush_that_is_not_callable_is_ignored(policy: Any) -> None:
     class Flushed(Client):
         flush = True
 

@@ -1,4 +1,4 @@
-"""The rate limit: how often calls start, who is next, and that a turn that is not taken is not lost."""
+"""rate_limited: how often calls start, and in which order."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ from trio_asyncio_io.testing import Recorder, Scripted, Step
 ROUNDING = 1e-6  # seconds
 
 
-async def started(function: Any, recorder: Recorder[Any, Any], arrivals: dict[Any, float]) -> list[tuple[Any, float]]:
-    """Who started when, given who came when."""
+async def starts_of(function: Any, recorder: Recorder[Any, Any], arrivals: dict[Any, float]) -> list[tuple[Any, float]]:
+    """The calls and their starts, for the given arrivals."""
 
     async def call(value: Any, instant: float) -> None:
         await trio.sleep_until(instant)
         await function(value)
 
-    begun = trio.current_time()
+    origin = trio.current_time()
     async with trio.open_nursery() as nursery:
         for value, instant in arrivals.items():
-            nursery.start_soon(call, value, begun + instant)
-    return [(each.value, each.started - begun) for each in recorder.calls]
+            nursery.start_soon(call, value, origin + instant)
+    return [(call.value, call.started - origin) for call in recorder.calls]
 
 
 async def test_calls_start_evenly_spaced(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted())
-    starts = await started(rate_limited(recorder, 4.0), recorder, dict.fromkeys(range(5), 0.0))
+    starts = await starts_of(rate_limited(recorder, 4.0), recorder, dict.fromkeys(range(5), 0.0))
     assert [instant for _, instant in starts] == [0.0, 0.25, 0.5, 0.75, 1.0]
 
 
-async def test_a_burst_is_saved_up_in_a_lull_and_no_more_than_that(autojump_clock: MockClock) -> None:
+async def test_an_idle_time_saves_up_to_burst_calls(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted())
     arrivals = dict.fromkeys(range(5), 0.0) | dict.fromkeys(range(10, 14), 100.0)
-    starts = await started(rate_limited(recorder, 2.0, burst=3), recorder, arrivals)
+    starts = await starts_of(rate_limited(recorder, 2.0, burst=3), recorder, arrivals)
     assert [instant for _, instant in starts] == [0.0, 0.0, 0.0, 0.5, 1.0, 100.0, 100.0, 100.0, 100.5]
 
 
-async def test_who_came_first_starts_first(autojump_clock: MockClock) -> None:
+async def test_calls_start_in_the_order_of_their_arrival(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted())
     arrivals = {"c": 0.3, "a": 0.1, "d": 0.4, "b": 0.2, "now": 0.0}
-    assert await started(rate_limited(recorder, 1.0), recorder, arrivals) == [
+    assert await starts_of(rate_limited(recorder, 1.0), recorder, arrivals) == [
         ("now", 0.0),
         ("a", 1.0),
         ("b", 2.0),
@@ -60,38 +60,38 @@ async def test_who_came_first_starts_first(autojump_clock: MockClock) -> None:
     ]
 
 
-async def test_the_turn_of_a_caller_that_leaves_is_that_of_the_next(autojump_clock: MockClock) -> None:
-    """Of the first in line, whose turn it would be, as well as of one behind it."""
+async def test_the_next_call_takes_the_start_of_one_that_is_cancelled(autojump_clock: MockClock) -> None:
+    """Both for the first waiting call and for one behind it."""
     recorder = Recorder(Scripted())
     function = rate_limited(recorder, 1.0)
 
-    async def leave(value: str, patience: float) -> None:
+    async def call(value: str, patience: float) -> None:
         with trio.move_on_after(patience):
             await function(value)
 
     await function("now")
     async with trio.open_nursery() as nursery:
         for value, patience in [("first", 0.5), ("second", 0.7), ("third", math.inf), ("fourth", math.inf)]:
-            nursery.start_soon(leave, value, patience)
+            nursery.start_soon(call, value, patience)
             await wait_all_tasks_blocked()
-    assert [(each.value, each.started) for each in recorder.calls] == [("now", 0.0), ("third", 1.0), ("fourth", 2.0)]
+    assert [(call.value, call.started) for call in recorder.calls] == [("now", 0.0), ("third", 1.0), ("fourth", 2.0)]
 
 
-async def test_a_slow_call_holds_up_nobody(autojump_clock: MockClock) -> None:
+async def test_a_slow_call_does_not_delay_the_next_start(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(60.0)))
-    starts = await started(rate_limited(recorder, 10.0), recorder, dict.fromkeys(range(3), 0.0))
+    starts = await starts_of(rate_limited(recorder, 10.0), recorder, dict.fromkeys(range(3), 0.0))
     assert [instant for _, instant in starts] == pytest.approx([0.0, 0.1, 0.2])
 
 
-async def test_each_attempt_takes_a_turn(autojump_clock: MockClock) -> None:
+async def test_each_attempt_counts_as_a_call(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(error=OSError("busy"))))
     retry = FixedDelay(3, 0.0)
     async with ordered_wait(["a"], rate_limited(recorder, 1.0), timeout=10.0, retry=retry, on_error="skip") as results:
         assert [result async for result in results] == []
-    assert [each.started for each in recorder.calls] == [0.0, 1.0, 2.0, 3.0]
+    assert [call.started for call in recorder.calls] == [0.0, 1.0, 2.0, 3.0]
 
 
-async def test_waiting_for_a_turn_counts_in_the_timeout(autojump_clock: MockClock) -> None:
+async def test_waiting_for_a_start_counts_towards_the_timeout(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted())
     async with ordered_wait("abc", rate_limited(recorder, 1.0), timeout=1.5, on_error="skip") as results:
         assert [result async for result in results] == ["a", "b"]
@@ -99,7 +99,7 @@ async def test_waiting_for_a_turn_counts_in_the_timeout(autojump_clock: MockCloc
 
 
 def test_another_run_does_not_wait_for_the_clock_of_the_first() -> None:
-    """Each Trio run has a clock of its own, that of a real one begins anywhere."""
+    """Each Trio run has a clock of its own, with an arbitrary start."""
     recorder = Recorder(Scripted())
     function = rate_limited(recorder, 1.0)
 
@@ -114,23 +114,23 @@ def test_another_run_does_not_wait_for_the_clock_of_the_first() -> None:
 
 @pytest.mark.parametrize("later", [0.0, 10_000.0])
 def test_the_limit_holds_from_the_end_of_one_run_to_the_start_of_the_next(later: float) -> None:
-    """The clock of the second run may be ahead of that of the first, or behind it."""
+    """The clock of the second run may be ahead of the first one or behind it."""
     recorder = Recorder(Scripted())
     function = rate_limited(recorder, 1.0, burst=3)
 
     async def main(instant: float) -> list[float]:
         await trio.sleep_until(instant)
-        return [start for _, start in await started(function, recorder, dict.fromkeys(range(4), 0.0))]
+        return [start for _, start in await starts_of(function, recorder, dict.fromkeys(range(4), 0.0))]
 
     assert trio.run(main, 5.0, clock=MockClock(autojump_threshold=0)) == [0.0, 0.0, 0.0, 1.0]
     recorder.calls.clear()
     assert trio.run(main, later, clock=MockClock(autojump_threshold=0)) == [1.0, 2.0, 3.0, 4.0]
 
 
-def test_it_pickles_as_what_it_was_made_of() -> None:
+def test_it_pickles_with_its_options() -> None:
     async def main() -> list[float]:
         recorder = copy.function
-        return [instant for _, instant in await started(copy, recorder, dict.fromkeys(range(4), 0.0))]
+        return [instant for _, instant in await starts_of(copy, recorder, dict.fromkeys(range(4), 0.0))]
 
     copy = pickle.loads(pickle.dumps(rate_limited(Recorder(Scripted()), 2.0, burst=2)))
     assert repr(copy).startswith("rate_limited(")
@@ -151,7 +151,7 @@ def test_it_pickles_as_what_it_was_made_of() -> None:
         (1.0, True, TypeError, "burst must be a whole number, got True"),
     ],
 )
-def test_wrong_limits_are_refused(rate: Any, burst: Any, error: type[Exception], message: str) -> None:
+def test_an_illegal_limit_is_refused(rate: Any, burst: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         rate_limited(Scripted(), rate, burst=burst)
 
@@ -163,7 +163,7 @@ class Caller:
 
 
 def model(callers: list[Caller], rate: float, burst: int) -> list[tuple[int, float]]:
-    """Who starts when: a bucket of tokens, one caller after the other."""
+    """The numbers of the callers that start, and their starts: a token bucket."""
     starts: list[tuple[int, float]] = []
     full = -math.inf  # when the bucket is full again
     for number, caller in enumerate(callers):
@@ -181,10 +181,8 @@ def model(callers: list[Caller], rate: float, burst: int) -> list[tuple[int, flo
     rate=st.floats(0.1, 50.0),
     burst=st.integers(1, 5),
 )
-def test_no_span_has_more_starts_than_burst_and_rate_allow_and_nobody_waits_longer_than_that(
-    gaps: list[float], patience: list[float], rate: float, burst: int
-) -> None:
-    """Whenever they come, and whoever leaves."""
+def test_starts_are_those_of_a_token_bucket(gaps: list[float], patience: list[float], rate: float, burst: int) -> None:
+    """For any arrivals and cancellations. So no span has more than burst + rate * seconds starts."""
     callers = list(map(Caller, accumulate(gaps), patience))
     expected = model(callers, rate, burst)
     recorder = Recorder(Scripted())
@@ -202,15 +200,15 @@ def test_no_span_has_more_starts_than_burst_and_rate_allow_and_nobody_waits_long
                 await wait_all_tasks_blocked()
 
     trio.run(main, clock=MockClock(autojump_threshold=0))
-    starts = [each.started for each in recorder.calls]
+    starts = [call.started for call in recorder.calls]
     assert recorder.values == [number for number, _ in expected]
     assert starts == pytest.approx([instant for _, instant in expected], abs=ROUNDING)
     for (first, begin), (last, end) in combinations(enumerate(starts), 2):
         assert last - first + 1 <= burst + rate * (end - begin) + ROUNDING * rate
 
 
-async def test_a_flush_waits_for_those_who_wait_for_their_turn(autojump_clock: MockClock) -> None:
-    """They come to the group later, and with no age the group would wait for ever."""
+async def test_a_flush_waits_for_calls_that_have_not_started(autojump_clock: MockClock) -> None:
+    """They join the group later, and with an infinite age they would wait for ever."""
     groups: list[list[str]] = []
 
     async def many(values: list[str]) -> list[str]:

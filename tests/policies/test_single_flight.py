@@ -1,4 +1,4 @@
-"""Single flight: what is shared, and who may leave."""
+"""single_flight: which calls share a request, and what cancellation does."""
 
 from __future__ import annotations
 
@@ -11,16 +11,12 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from tests.support import outputs
 from trio_asyncio_io import FixedDelay, unordered_wait
 from trio_asyncio_io.policies import cached, grouped, single_flight
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 NothingLeft = Callable[[], AbstractContextManager[None]]
-
-
-async def outputs(operator: Any) -> list[Any]:
-    async with operator as results:
-        return [result async for result in results]
 
 
 async def test_concurrent_calls_with_one_key_are_one_call(autojump_clock: MockClock) -> None:
@@ -33,7 +29,7 @@ async def test_concurrent_calls_with_one_key_are_one_call(autojump_clock: MockCl
     assert (function.calls, function.shared) == (2, 4)
 
 
-async def test_nothing_is_kept_after_the_flight(autojump_clock: MockClock) -> None:
+async def test_nothing_is_cached_after_the_call(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(2.0)))
     await outputs(unordered_wait("aa", single_flight(recorder), timeout=5.0, capacity=1))
     assert recorder.values == ["a", "a"]
@@ -54,7 +50,7 @@ async def test_a_shared_exception_can_be_retried(autojump_clock: MockClock) -> N
     assert len(recorder.calls) == 2
 
 
-async def test_a_waiting_caller_just_leaves(autojump_clock: MockClock) -> None:
+async def test_a_caller_that_is_cancelled_does_not_cancel_the_call(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(5.0)))
     function = single_flight(recorder)
     async with trio.open_nursery() as nursery:
@@ -67,45 +63,45 @@ async def test_a_waiting_caller_just_leaves(autojump_clock: MockClock) -> None:
 
 
 async def test_the_order_of_composition_is_the_meaning(autojump_clock: MockClock) -> None:
-    """A cache around a shared flight makes one call for each key, however many ask and whenever."""
+    """cached around single_flight makes one call per key, both for concurrent and for later callers."""
     recorder = Recorder(Scripted(default=Step(1.0)))
     await outputs(unordered_wait("abab" * 10, cached(single_flight(recorder)), timeout=5.0, capacity=7))
     assert sorted(recorder.values) == ["a", "b"]
 
 
-async def landed_at(function: Any, *patiences: float) -> list[Any]:
-    """When each of these callers, who come one after the other and leave after so many seconds, had its result."""
-    landed: list[Any] = [None] * len(patiences)
+async def ends_of(function: Any, *patiences: float) -> list[Any]:
+    """The instants at which the callers got their results. Each is cancelled after its patience."""
+    ends: list[Any] = [None] * len(patiences)
 
     async def call(number: int, patience: float) -> None:
         with trio.move_on_after(patience):
             await function("a")
-            landed[number] = trio.current_time()
+            ends[number] = trio.current_time()
 
     async with trio.open_nursery() as nursery:
         for number, patience in enumerate(patiences):
             nursery.start_soon(call, number, patience)
             await wait_all_tasks_blocked()
-    return landed
+    return ends
 
 
-async def test_the_call_goes_on_without_the_caller_that_made_it(
+async def test_the_call_goes_on_without_the_caller_that_started_it(
     autojump_clock: MockClock, nothing_left: NothingLeft
 ) -> None:
     recorder = Recorder(Scripted(default=Step(5.0)))
     with nothing_left():
-        assert await landed_at(single_flight(recorder), 3.0, math.inf, math.inf) == [None, 5.0, 5.0]
+        assert await ends_of(single_flight(recorder), 3.0, math.inf, math.inf) == [None, 5.0, 5.0]
     assert [(call.started, call.ended, call.cancelled) for call in recorder.calls] == [(0.0, 5.0, False)]
 
 
-async def test_the_last_one_to_leave_cancels_the_call(autojump_clock: MockClock, nothing_left: NothingLeft) -> None:
+async def test_the_last_caller_cancels_the_call(autojump_clock: MockClock, nothing_left: NothingLeft) -> None:
     recorder = Recorder(Scripted(default=Step(5.0)))
     with nothing_left():
-        assert await landed_at(single_flight(recorder), 3.0, 1.0, 2.0) == [None, None, None]
+        assert await ends_of(single_flight(recorder), 3.0, 1.0, 2.0) == [None, None, None]
     assert [(call.ended, call.cancelled) for call in recorder.calls] == [(3.0, True)]
 
 
-async def test_a_caller_that_leaves_does_not_hide_the_call_from_those_who_come_later(autojump_clock: MockClock) -> None:
+async def test_later_callers_share_the_call_after_one_was_cancelled(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(5.0)))
     function = single_flight(recorder)
     async with trio.open_nursery() as nursery:
@@ -118,7 +114,7 @@ async def test_a_caller_that_leaves_does_not_hide_the_call_from_those_who_come_l
     assert trio.current_time() == 5.0
 
 
-async def test_whoever_comes_while_a_call_unwinds_makes_a_new_one(autojump_clock: MockClock) -> None:
+async def test_a_caller_that_arrives_while_a_call_unwinds_starts_a_new_one(autojump_clock: MockClock) -> None:
     calls = []
 
     async def slow_to_unwind(value: str) -> str:
@@ -132,34 +128,34 @@ async def test_whoever_comes_while_a_call_unwinds_makes_a_new_one(autojump_clock
 
     function = single_flight(slow_to_unwind)
 
-    async def come_later() -> None:
+    async def call_later() -> None:
         await trio.sleep(2.0)
         assert await function("a") == "a"
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(come_later)
+        nursery.start_soon(call_later)
         with trio.move_on_after(1.0):
             await function("a")
         assert trio.current_time() == 3.0
     assert calls == [0.0, 2.0]
     assert trio.current_time() == 9.0
-    assert function._flights == {}
+    assert function._in_flight == {}
 
 
-async def test_each_element_has_its_own_note(autojump_clock: MockClock) -> None:
+async def test_each_element_gets_a_copy_of_the_exception(autojump_clock: MockClock) -> None:
     errors = []
 
-    async def keep(value: str, error: Exception) -> None:
+    async def on_error(value: str, error: Exception) -> None:
         error.add_note(value)
         errors.append(error)
 
     function = single_flight(Scripted(default=Step(1.0, error=OSError(5, "busy"))), key=len)
-    await outputs(unordered_wait("abc", function, timeout=5.0, on_error=keep))
+    await outputs(unordered_wait("abc", function, timeout=5.0, on_error=on_error))
     assert sorted(error.__notes__ for error in errors) == [["a"], ["b"], ["c"]]
     assert {error.errno for error in errors} == {5}
 
 
-async def test_nothing_is_left_when_the_operator_stops(autojump_clock: MockClock, nothing_left: NothingLeft) -> None:
+async def test_no_task_is_left_when_the_operator_stops(autojump_clock: MockClock, nothing_left: NothingLeft) -> None:
     recorder = Recorder(Scripted({"a": Step(1.0, error=OSError("busy"))}, default=Step(math.inf)))
     with nothing_left(), pytest.raises(OSError, match="busy"):
         await outputs(unordered_wait("abbc", single_flight(recorder), timeout=math.inf))
@@ -168,7 +164,7 @@ async def test_nothing_is_left_when_the_operator_stops(autojump_clock: MockClock
 
 
 @pytest.mark.parametrize("callers", [1, 3])
-async def test_callers_that_were_cancelled_before_make_no_call(callers: int, nothing_left: NothingLeft) -> None:
+async def test_callers_in_a_cancelled_scope_start_no_call(callers: int, nothing_left: NothingLeft) -> None:
     recorder = Recorder(Scripted())
     function = single_flight(recorder)
     with nothing_left(), trio.CancelScope() as scope:
@@ -182,8 +178,8 @@ async def test_callers_that_were_cancelled_before_make_no_call(callers: int, not
     assert await function("a") == "a"
 
 
-async def test_a_deadline_takes_one_element_and_not_the_call(autojump_clock: MockClock) -> None:
-    """The second element comes a second later, so its deadline does too."""
+async def test_a_deadline_cancels_one_element_and_not_the_call(autojump_clock: MockClock) -> None:
+    """The second element arrives a second later, so its deadline is a second later."""
 
     async def source() -> Any:
         yield "a"
@@ -195,7 +191,7 @@ async def test_a_deadline_takes_one_element_and_not_the_call(autojump_clock: Moc
     assert [(call.ended, call.cancelled) for call in recorder.calls] == [(2.5, False)]
 
 
-async def test_a_flush_comes_after_the_flights_that_have_just_taken_off(autojump_clock: MockClock) -> None:
+async def test_a_flush_waits_for_calls_that_have_just_been_started(autojump_clock: MockClock) -> None:
     sent = []
 
     async def many(values: list[str]) -> list[str]:
@@ -207,7 +203,7 @@ async def test_a_flush_comes_after_the_flights_that_have_just_taken_off(autojump
         async with trio.open_nursery() as nursery:
             nursery.start_soon(function, "a")
             nursery.start_soon(function, "b")
-            for _ in range(2):  # now both wait, and their flights are just about to begin
+            for _ in range(2):  # now both wait, and their calls have not begun
                 await trio.lowlevel.checkpoint()
             function.flush()
     assert sent == [["a", "b"]]

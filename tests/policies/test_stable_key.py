@@ -1,4 +1,4 @@
-"""The stable key: the same bytes in every run, and different ones for different values."""
+"""Stable keys: the same bytes in every process, and different bytes for different values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support import stable_id
-from trio_asyncio_io.policies._stable_key import stable_key
+from trio_asyncio_io.policies._persistent.stable_key import stable_key
 
 DAY = datetime(2026, 3, 1, 2, 30)
 DIFFERENT = [
@@ -74,18 +74,18 @@ PLAIN = st.recursive(
 
 @given(PLAIN, PLAIN)
 @settings(deadline=None)
-def test_keys_are_equal_exactly_if_the_values_are_spelled_alike(one: Any, other: Any) -> None:
+def test_keys_are_equal_exactly_if_the_reprs_are(one: Any, other: Any) -> None:
     assert (stable_key(one) == stable_key(other)) == (repr(one) == repr(other))
 
 
 def test_another_process_makes_the_same_key() -> None:
-    """Which has other hashes."""
+    """Its string hashes differ."""
     value = ("EWR", 3, 1.5, None, True, b"\x00", Decimal("1.5"), DAY, timedelta(1), UUID(int=7))
     code = """
 from datetime import datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
-from trio_asyncio_io.policies._stable_key import stable_key
+from trio_asyncio_io.policies._persistent.stable_key import stable_key
 DAY = datetime(2026, 3, 1, 2, 30)
 print(stable_key(("EWR", 3, 1.5, None, True, b"\\x00", Decimal("1.5"), DAY, timedelta(1), UUID(int=7))))
 """
@@ -102,6 +102,6 @@ class Color(IntEnum):
     [["a"], {"a": 1}, {1}, object(), Color.RED, namedtuple("Pair", "a b")(1, 2), ("a", ["b"])],  # noqa: PYI024
     ids=stable_id,
 )
-def test_anything_else_is_refused_with_a_hint(value: Any) -> None:
-    with pytest.raises(TypeError, match=r"is no key that other processes would find again: give persistent key="):
+def test_a_value_of_another_type_is_refused_and_the_error_names_key(value: Any) -> None:
+    with pytest.raises(TypeError, match=r"is not a key that other processes would find again: give persistent key="):
         stable_key(value)

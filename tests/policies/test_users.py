@@ -1,4 +1,4 @@
-"""The users of a policy: the first operator opens the function, the last one closes it."""
+"""Several operators use one policy: the first opens its function, and the last closes it."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ POLICIES: dict[str, Callable[[Any], Any]] = {
     "single_flight": single_flight,
     "grouped": lambda function: grouped(function, size=1),
     "rate_limited": lambda function: rate_limited(function, 1000.0, burst=100),
-    "several": lambda function: single_flight(cached(rate_limited(function, 1000.0, burst=100))),
+    "three policies": lambda function: single_flight(cached(rate_limited(function, 1000.0, burst=100))),
 }
 
 
 class Client(AsyncFunction[Any, Any]):
-    """Writes down when it is opened and closed, and answers only in between. Takes `seconds` for each of these."""
+    """Records when it is opened and closed, which takes `seconds` each. Raises while it is closed."""
 
-    def __init__(self, seconds: float = 0.0, troubles: int = 0) -> None:
+    def __init__(self, seconds: float = 0.0, failures: int = 0) -> None:
         self.lines: list[Any] = []
         self.seconds = seconds
-        self.troubles = troubles
+        self.failures = failures
         self.is_open = False
 
     async def open(self) -> None:
         self.lines.append("opening")
         await trio.sleep(self.seconds)
-        if self.troubles:
-            self.troubles -= 1
+        if self.failures:
+            self.failures -= 1
             raise OSError("no service")
         self.is_open = True
         self.lines.append("open")
@@ -63,7 +63,7 @@ async def operate(function: Any, *values: float) -> None:
 
 
 @pytest.mark.parametrize("wrap", POLICIES.values(), ids=list(POLICIES))
-async def test_operators_that_share_a_policy_open_its_function_once_and_close_it_after_the_last(
+async def test_operators_that_share_a_policy_open_and_close_its_function_once(
     wrap: Any, autojump_clock: MockClock
 ) -> None:
     client = Client(seconds=1.0)
@@ -87,7 +87,7 @@ async def test_operators_share_a_persistent_cache(tmp_path: Path) -> None:
     assert client.lines == ONCE
 
 
-async def test_whoever_comes_while_it_is_being_opened_waits_for_that(autojump_clock: MockClock) -> None:
+async def test_a_second_user_waits_while_the_first_one_opens(autojump_clock: MockClock) -> None:
     client = Client(seconds=2.0)
     function = cached(client)
     async with trio.open_nursery() as nursery:
@@ -98,7 +98,7 @@ async def test_whoever_comes_while_it_is_being_opened_waits_for_that(autojump_cl
     assert client.lines == ["opening", "open"]
 
 
-async def test_whoever_comes_while_it_is_being_closed_opens_it_again(autojump_clock: MockClock) -> None:
+async def test_a_user_that_arrives_while_it_is_being_closed_opens_it_again(autojump_clock: MockClock) -> None:
     client = Client(seconds=2.0)
     function = cached(client)
     await function.open()
@@ -119,7 +119,7 @@ async def test_it_can_be_opened_again_after_the_last_close() -> None:
 
 
 async def test_a_user_whose_open_failed_does_not_count() -> None:
-    client = Client(troubles=1)
+    client = Client(failures=1)
     function = cached(client)
     with pytest.raises(OSError, match="no service"):
         await operate(function, 0.0)
@@ -127,8 +127,8 @@ async def test_a_user_whose_open_failed_does_not_count() -> None:
     assert client.lines == ["opening", *ONCE]
 
 
-async def test_when_opening_fails_the_next_in_line_tries_it(autojump_clock: MockClock) -> None:
-    client = Client(seconds=1.0, troubles=1)
+async def test_the_next_user_tries_again_if_opening_fails(autojump_clock: MockClock) -> None:
+    client = Client(seconds=1.0, failures=1)
     function = cached(client)
     outcomes = []
 
@@ -147,16 +147,16 @@ async def test_when_opening_fails_the_next_in_line_tries_it(autojump_clock: Mock
     assert client.lines == ["opening", "opening", "open"]
 
 
-async def test_when_opening_is_cancelled_the_next_in_line_opens_it(autojump_clock: MockClock) -> None:
+async def test_the_next_user_tries_again_if_opening_is_cancelled(autojump_clock: MockClock) -> None:
     client = Client(seconds=2.0)
     function = cached(client)
 
-    async def give_up() -> None:
+    async def open_for_a_second() -> None:
         with trio.move_on_after(1.0):
             await function.open()
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(give_up)
+        nursery.start_soon(open_for_a_second)
         await wait_all_tasks_blocked()
         await function.open()
     assert trio.current_time() == 3.0
@@ -164,7 +164,7 @@ async def test_when_opening_is_cancelled_the_next_in_line_opens_it(autojump_cloc
     assert client.lines == ["opening", *ONCE]
 
 
-async def test_whoever_leaves_while_waiting_for_the_opening_does_not_count(autojump_clock: MockClock) -> None:
+async def test_a_user_that_is_cancelled_while_it_waits_does_not_count(autojump_clock: MockClock) -> None:
     client = Client(seconds=2.0)
     function = cached(client)
     async with trio.open_nursery() as nursery:
@@ -176,12 +176,15 @@ async def test_whoever_leaves_while_waiting_for_the_opening_does_not_count(autoj
     assert client.lines == ONCE
 
 
-async def test_a_cancelled_user_leaves_it_open_for_the_others_and_the_last_one_closes_it() -> None:
+async def test_a_cancelled_close_removes_the_user() -> None:
     client = Client()
     function = cached(client)
     await function.open()
     await function.open()
-    for lines in (["opening", "open"], ["opening", "open", "closing"]):  # `close` begins, and meets the cancellation
+    for lines in (
+        ["opening", "open"],
+        ["opening", "open", "closing"],
+    ):  # the last `close` begins, and is then cancelled
         with trio.CancelScope() as scope:
             scope.cancel()
             await function.close()
@@ -190,7 +193,7 @@ async def test_a_cancelled_user_leaves_it_open_for_the_others_and_the_last_one_c
     assert client.lines == ["opening", "open", "closing", *ONCE]
 
 
-def test_another_trio_run_opens_what_an_earlier_one_has_left_open(tmp_path: Path) -> None:
+def test_a_policy_that_an_earlier_trio_run_left_open_is_opened_again(tmp_path: Path) -> None:
     client = Client()
     function = cached(persistent(client, tmp_path / "cache.sqlite", name="n"))
     trio.run(function.open)
@@ -199,7 +202,7 @@ def test_another_trio_run_opens_what_an_earlier_one_has_left_open(tmp_path: Path
     assert client.lines == ["opening", "open", *ONCE, *ONCE]
 
 
-async def test_a_policy_inside_of_two_others_is_opened_once() -> None:
+async def test_a_policy_inside_two_others_is_opened_once() -> None:
     client = Client()
     shared = rate_limited(client, 1000.0, burst=100)
     one, other = cached(shared), single_flight(shared)
@@ -211,7 +214,7 @@ async def test_a_policy_inside_of_two_others_is_opened_once() -> None:
     assert client.lines == ONCE
 
 
-async def test_what_is_opened_last_is_closed_first() -> None:
+async def test_the_outer_function_opens_last_and_closes_first() -> None:
     lines: list[str] = []
 
     class Layer(Client):

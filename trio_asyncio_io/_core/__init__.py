@@ -7,4 +7,4 @@
 #     ordered  unordered  keyed (queue)    the order of the output
 #     options  retry  retry_after  retry_budget
 #     snapshot  statistics  dead_letter (portable)  observer  notes
-#     elements  watermarks  probe  describe
+#     elements  watermarks  checks  probe  describe

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-import operator
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, SupportsIndex, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict
 
+from .checks import check_int, check_seconds
 from .describe import describe
 from .observer import Observer
 from .retry import RetryStrategy
@@ -40,23 +39,6 @@ class OptionsArguments(TypedDict, total=False):
 def default_buffer(capacity: int) -> int:
     """A hundred times the capacity, at least 1,000 and at most 100,000, but never below the capacity."""
     return max(capacity, min(max(100 * capacity, 1_000), 100_000))
-
-
-def _whole_number(name: str, value: object, least: int, means: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
-        raise TypeError(f"{name} must be a whole number, got {describe(value)}")
-    number = operator.index(value)
-    if number < least:
-        raise ValueError(f"{name} must be at least {means}, got {number}")
-    return number
-
-
-def _timeout_seconds(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"timeout must be seconds as a number (math.inf for none), got {describe(value)}")
-    if math.isnan(value) or value < 0:
-        raise ValueError(f"timeout must be seconds, not negative and not NaN (math.inf for none), got {value}")
-    return float(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +85,12 @@ class Options:
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        put(self, "timeout", _timeout_seconds(self.timeout))
-        put(self, "capacity", _whole_number("capacity", self.capacity, 1, "1"))
+        put(self, "timeout", check_seconds("timeout", self.timeout, hint=" (math.inf for none)"))
+        put(self, "capacity", check_int("capacity", self.capacity, at_least=1))
         if self.buffer is None:
             put(self, "buffer", default_buffer(self.capacity))
         else:
-            means = f"the capacity, {self.capacity}"
-            put(self, "buffer", _whole_number("buffer", self.buffer, self.capacity, means))
+            put(self, "buffer", check_int("buffer", self.buffer, at_least=self.capacity, limit_name="the capacity"))
         self._check_callables()
         self._check_mode()
         if self.restore is not None and (problem := problem_of(self.restore)):

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeAlias
 
+from .checks import check_int, check_number, check_seconds
 from .probe import leaves_of
 from .retry_after import retry_after
 from .retry_budget import RetryBudget
@@ -20,13 +21,6 @@ from .retry_budget import RetryBudget
 __all__ = ["DelayList", "ExponentialBackoff", "FixedDelay", "RetryStrategy"]
 
 RetryOn: TypeAlias = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], bool]
-
-
-def _check_seconds(name: str, seconds: object) -> None:
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise TypeError(f"{name} must be seconds as a number, got {seconds!r}")
-    if not 0 <= seconds < math.inf:
-        raise ValueError(f"{name} must be finite seconds and not negative, got {seconds!r}")
 
 
 def _check_retry_on(retry_on: object) -> None:
@@ -77,17 +71,11 @@ class RetryStrategy(ABC):
     budget: RetryBudget | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.max_retries, bool) or not isinstance(self.max_retries, int):
-            raise TypeError(f"max_retries must be a whole number of calls, got {self.max_retries!r}")
-        if self.max_retries < 0:
-            raise ValueError(f"max_retries must not be negative, got {self.max_retries}")
+        object.__setattr__(self, "max_retries", check_int("max_retries", self.max_retries, at_least=0))
         _check_retry_on(self.retry_on)
         if self.retry_on_result is not None and not callable(self.retry_on_result):
             raise TypeError(f"retry_on_result must be a predicate or None, got {self.retry_on_result!r}")
-        if isinstance(self.attempt_timeout, bool) or not isinstance(self.attempt_timeout, int | float):
-            raise TypeError(f"attempt_timeout must be seconds as a number, got {self.attempt_timeout!r}")
-        if not self.attempt_timeout > 0:
-            raise ValueError(f"attempt_timeout must be seconds above 0, got {self.attempt_timeout!r}")
+        check_seconds("attempt_timeout", self.attempt_timeout, positive=True)
         if self.retry_after is not None and not callable(self.retry_after):
             raise TypeError(f"retry_after must be a callable or None, got {self.retry_after!r}")
         if self.budget is not None and not isinstance(self.budget, RetryBudget):
@@ -139,7 +127,7 @@ class FixedDelay(RetryStrategy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_seconds("delay", self.delay)
+        check_seconds("delay", self.delay, finite=True)
 
     def backoff(self, attempt: int, random: float) -> float:  # noqa: ARG002 - the delay is constant
         """The delay, in seconds."""
@@ -179,16 +167,17 @@ class ExponentialBackoff(RetryStrategy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_seconds("initial", self.initial)
-        _check_seconds("maximum", self.maximum)
-        _check_seconds("multiplier", self.multiplier)
-        _check_seconds("jitter", float(self.jitter) if isinstance(self.jitter, bool) else self.jitter)
+        check_seconds("initial", self.initial, finite=True)
+        check_seconds("maximum", self.maximum, finite=True)
+        check_number("multiplier", self.multiplier, "finite and at least 1", lambda factor: 1 <= factor < math.inf)
+        check_number(
+            "jitter",
+            float(self.jitter) if isinstance(self.jitter, bool) else self.jitter,
+            "a share from 0.0 to 1.0",
+            lambda share: 0 <= share <= 1,
+        )
         if self.maximum < self.initial:
             raise ValueError(f"maximum must be at least initial ({self.initial}), got {self.maximum}")
-        if self.multiplier < 1:
-            raise ValueError(f"multiplier must be at least 1, got {self.multiplier}")
-        if self.jitter > 1:
-            raise ValueError(f"jitter must be a share from 0.0 to 1.0, got {self.jitter}")
 
     def backoff(self, attempt: int, random: float) -> float:
         """The delay after attempt number `attempt`, in seconds."""
@@ -220,7 +209,7 @@ class DelayList(RetryStrategy):
         if isinstance(self.delays, str | bytes) or not isinstance(self.delays, Sequence):
             raise TypeError(f"delays must be a list of seconds, got {self.delays!r}")
         for position, delay in enumerate(self.delays):
-            _check_seconds(f"delays[{position}]", delay)
+            check_seconds(f"delays[{position}]", delay, finite=True)
         object.__setattr__(self, "delays", tuple(self.delays))
         object.__setattr__(self, "max_retries", len(self.delays))
         super().__post_init__()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from .checks import check_number
+
 __all__ = ["BudgetAccount", "RetryBudget"]
 
 
@@ -39,10 +41,14 @@ class RetryBudget:
     reserve: float = 100.0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.ratio < math.inf:
-            raise ValueError(f"ratio must be retries for each call, not negative, got {self.ratio!r}")
-        if not 0 <= self.reserve < math.inf:
-            raise ValueError(f"reserve must be a number of retries, not negative, got {self.reserve!r}")
+        check_number("ratio", self.ratio, "retries for each call, finite and not negative", _is_finite_and_not_negative)
+        check_number(
+            "reserve", self.reserve, "a number of retries, finite and not negative", _is_finite_and_not_negative
+        )
+
+
+def _is_finite_and_not_negative(number: float) -> bool:
+    return 0 <= number < math.inf
 
 
 @dataclass(slots=True)

@@ -1,11 +1,11 @@
-"""Adapters: what people have, made into an async function.
+"""Adapters: each makes an async function of a function of another kind.
 
     in_thread       a blocking callable
-    from_asyncio    an asyncio coroutine function, or an object with a life of its own in asyncio
+    from_asyncio    an asyncio coroutine function, or an object whose methods are asyncio coroutine functions
     from_future     a callable that returns a `concurrent.futures.Future`
-    from_callback   a callable that hands its result to a `ResultFuture`, from any thread
+    from_callback   a callable that reports its result to a `ResultFuture`, from any thread
 
-Each takes the function and nothing else, and pickles as what it was made of.
+An adapter has the function as its only argument, and pickles if the function does.
 """
 
 from .._addresses import publish

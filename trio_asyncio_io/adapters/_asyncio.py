@@ -1,4 +1,4 @@
-"""The asyncio loop: coroutine functions of asyncio as async functions of Trio, through trio-asyncio."""
+"""The adapter `from_asyncio`: coroutine functions of asyncio, in a loop of trio-asyncio."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class _AsyncioFunction(Protocol[R_co]):
-    """An `AsyncFunction` in asyncio's flavour; `open`, `close` and `timeout` may stand beside it."""
+    """An `AsyncFunction` of asyncio coroutine functions. Its `open`, `close` and `timeout` are optional."""
 
     async def invoke(self, *args: Any, **kwargs: Any) -> R_co: ...
 
@@ -29,29 +29,28 @@ class _AsyncioFunction(Protocol[R_co]):
 class from_asyncio(Wrapper, AsyncFunction[Any, R]):  # noqa: N801 - used like a function
     """An asyncio coroutine function as an `AsyncFunction`, so that asyncpg, aiohttp or redis clients work.
 
-    It has an asyncio loop of its own inside the Trio run (trio-asyncio's), from `open` to `close`, in which all
-    its invocations run at the same time. Timers of that loop follow Trio's clock. `open` and `close` may be
-    called from different tasks. Asyncio tasks that are still there at the end are cancelled, and `close` waits
-    for them; one that fails unseen is logged by asyncio, as in any loop, and harms nobody. Asyncio elsewhere in the
-    process, such as `asyncio.run` in another thread, is not affected.
+    Between `open` and `close` the adapter has an asyncio loop of its own inside the Trio run (a loop of trio-asyncio).
+    All its invocations run concurrently in this loop, whose timers follow Trio's clock. `open` and `close` may be
+    called from different tasks. `close` cancels the asyncio tasks that are left, and waits for them. If a background
+    task fails, asyncio logs its exception, and the loop goes on. Asyncio elsewhere in the process, such as
+    `asyncio.run` in another thread, is not affected.
 
     Args:
-        function: An asyncio coroutine function; or an object with an async `invoke` and perhaps `open`, `close`
-            and `timeout`, as an `AsyncFunction` has them, all of which run in the loop: the place to open a
-            connection pool.
+        function: An asyncio coroutine function. Or an object with an async `invoke`, and optionally `open`, `close` and
+            `timeout`, like an `AsyncFunction`. All of them run in the loop, so `open` can create a connection pool.
 
     Attributes:
-        function: As given.
+        function: The function.
 
-    Cancellation: a deadline becomes one `asyncio.CancelledError` in the function, and the call ends when that
-    has unwound, never before: asyncpg, say, stops the query on the server. What it returns or raises in place
-    of it counts.
+    Cancellation: a deadline raises one `asyncio.CancelledError` in the function. The call ends when the function has
+    unwound, never before: asyncpg, for example, stops the query on the server first. If the function returns or raises
+    something else, that counts.
 
     Raises:
         ImportError: trio-asyncio is not installed.
         TypeError: The function is not async.
-        RuntimeError: From a call: `asyncio.CancelledError` was raised although nothing had been cancelled; it is
-            the cause. Or the adapter is not open; or it is, and is opened a second time.
+        RuntimeError: From a call: the function raised `asyncio.CancelledError`, which is the cause, although Trio had
+            not cancelled it. Or the adapter is not open. From `open`: it is open already.
 
     Example:
         class Names:
@@ -74,14 +73,14 @@ class from_asyncio(Wrapper, AsyncFunction[Any, R]):  # noqa: N801 - used like a 
         self.function = function
         self._inner = as_function(function)
         if callable(getattr(self._inner, "timeout", None)):
-            self.timeout = self._timeout  # what the operator asks, and only if it is there
+            self.timeout = self._timeout  # the operator calls this method if it exists
         self._loop: _Loop | None = None
 
     def __reduce__(self) -> Any:
         return from_asyncio, (self.function,)
 
     async def open(self) -> None:
-        """Start the loop, and open the function in it."""
+        """Start the loop and open the function in it."""
         if self._loop is not None and self._loop.is_running:
             raise RuntimeError(f"{self!r} is open already: make one for each operator")
         loop = _Loop()
@@ -100,7 +99,7 @@ class from_asyncio(Wrapper, AsyncFunction[Any, R]):  # noqa: N801 - used like a 
         return result
 
     async def close(self) -> None:
-        """Close the function, and end the loop. When this returns or raises, nothing of it is left."""
+        """Close the function and end the loop. When this returns or raises, none of its tasks is left."""
         loop = self._opened()
         try:
             if hasattr(self._inner, "close"):
@@ -123,7 +122,7 @@ class from_asyncio(Wrapper, AsyncFunction[Any, R]):  # noqa: N801 - used like a 
 
 
 class _Loop:
-    """An asyncio loop in a Trio task of its own, so that whoever starts it need not be who stops it."""
+    """An asyncio loop in a Trio task of its own, so that different tasks can start and stop it."""
 
     def __init__(self) -> None:
         self._started = trio.Event()
@@ -136,64 +135,66 @@ class _Loop:
         return self._started.is_set() and not self._ended.is_set()
 
     async def start(self) -> None:
-        """Start it.
+        """Start the loop.
 
         Raises:
-            RuntimeError: It could not be started; the cause says why.
+            RuntimeError: It could not be started. The cause has the reason.
         """
-        trio.lowlevel.spawn_system_task(self._live, name="trio_asyncio_io asyncio loop")
+        trio.lowlevel.spawn_system_task(self._run, name="trio_asyncio_io asyncio loop")
         with trio.CancelScope(shield=True):
             await self._started.wait()
         if self._error is not None:
             raise RuntimeError(f"the asyncio loop did not start: {self._error!r}") from self._error
 
     async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """What the asyncio-flavoured function gives; on cancellation, once it has unwound.
+        """The result of an asyncio coroutine function.
 
         Raises:
-            RuntimeError: The loop has ended, or asyncio cancelled the call and Trio did not.
+            RuntimeError: The loop has ended; or asyncio cancelled the call, and Trio did not.
+
+        Cancellation: the caller leaves once the function has unwound.
         """
         if not self.is_running:
             raise RuntimeError("the asyncio loop has ended") from self._error
         try:
-            result, leaving = await trio_asyncio().run_aio_future(self._task(function, arguments))
+            result, exit_exception = await trio_asyncio().run_aio_future(self._create_task(function, arguments))
         except asyncio.CancelledError as error:
             raise cancelled_by_asyncio(function) from error
-        if leaving is not None:
-            raise leaving
+        if exit_exception is not None:
+            raise exit_exception
         return result
 
     async def stop(self) -> None:
-        """Cancel what is left in it, and wait until it has ended."""
+        """Cancel the tasks that are left, and wait until the loop has ended."""
         self._stopping.set()
         with trio.CancelScope(shield=True):
             await self._ended.wait()
 
-    async def _live(self) -> None:
+    async def _run(self) -> None:
         try:
             async with trio_asyncio().open_loop() as self._loop:
                 self._loop.set_exception_handler(asyncio.BaseEventLoop.default_exception_handler)
                 self._started.set()
                 await self._stopping.wait()
-        except BaseException as error:  # noqa: BLE001 - what leaves a system task ends the whole Trio run
+        except BaseException as error:  # noqa: BLE001 - in a system task it would end the Trio run
             self._error = error
         finally:
             self._ended.set()
             self._started.set()
 
-    def _task(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> asyncio.Task[Any]:
+    def _create_task(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> asyncio.Task[Any]:
         context = copy_context()
-        context.run(trio_asyncio().current_loop.set, self._loop)  # for functions that call Trio in their turn
-        task: asyncio.Task[Any] = self._loop.create_task(_called(function, arguments), context=context)
+        context.run(trio_asyncio().current_loop.set, self._loop)  # for functions that call Trio themselves
+        task: asyncio.Task[Any] = self._loop.create_task(_call(function, arguments), context=context)
         return task
 
 
-async def _called(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, BaseException | None]:
-    """The result; or else what asyncio may not see, because it would end the loop under all the other calls."""
+async def _call(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, BaseException | None]:
+    """The result and None, or None and an exit exception, which must not end the loop that other calls use."""
     try:
         return await awaitable_from(function, *arguments), None
-    except (KeyboardInterrupt, SystemExit) as leaving:
-        return None, leaving
+    except (KeyboardInterrupt, SystemExit) as exit_exception:
+        return None, exit_exception
 
 
 def _check(function: Any) -> None:

@@ -1,4 +1,4 @@
-"""The callback: a result that is handed over from anywhere, and the function that says so."""
+"""The adapter `from_callback`, and the `ResultFuture` that its callbacks complete."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ R = TypeVar("R")
 
 
 class ResultFuture(Generic[R]):
-    """Where a callback puts the result or the error of one call (Flink's `ResultFuture`).
+    """The result or exception of one call, set by a callback (Flink's `ResultFuture`).
 
-    The first call of `complete` or `complete_exceptionally` wins, from whatever thread it comes, Trio's own
-    included. Later calls are ignored: after the deadline, too, and after the Trio run has ended.
+    The first call of `complete` or `complete_exceptionally` wins. It may come from any thread, including Trio's. Later
+    calls are ignored, and so are calls after the deadline and after the end of the Trio run.
 
-    `from_callback` makes one for each call. By itself it is made inside a Trio run, say in a test:
+    `from_callback` creates one for each call. You can also create one inside a Trio run, for example in a test:
 
         >>> from trio_asyncio_io.adapters import ResultFuture
         >>> async def main():
@@ -38,18 +38,19 @@ class ResultFuture(Generic[R]):
         first
     """
 
-    __slots__ = ("_error", "_is_settled", "_prize", "_result", "_token", "_waiter")
+    __slots__ = ("_claim", "_error", "_is_settled", "_result", "_token", "_waiter")
 
     def __init__(self) -> None:
         self._token = trio.lowlevel.current_trio_token()
-        self._prize = threading.Lock()  # taken once, by the first call or by a cancellation; never given back
+        # Acquired once, by the first call or by a cancellation, and never released
+        self._claim = threading.Lock()
         self._waiter: trio.lowlevel.Task | None = None
         self._is_settled = False
         self._result: Any = None
         self._error: Exception | None = None
 
     def complete(self, result: R) -> bool:
-        """End the call with this result.
+        """End the call with a result.
 
         Returns:
             Whether this was the first call, and in time.
@@ -57,18 +58,18 @@ class ResultFuture(Generic[R]):
         return self._settle(result, None)
 
     def complete_exceptionally(self, error: Exception | asyncio.CancelledError) -> bool:
-        """End the call with this exception, which is raised as if the function itself had raised it.
+        """End the call with an exception, which is raised as if the function had raised it.
 
-        An `asyncio.CancelledError` is raised as a `RuntimeError` with it as the cause.
+        An `asyncio.CancelledError` becomes the cause of a `RuntimeError`.
 
         Returns:
             Whether this was the first call, and in time.
 
         Raises:
-            TypeError: `error` is no instance of `Exception`. The call goes on.
+            TypeError: `error` is not an instance of `Exception`. The call goes on.
         """
         if isinstance(error, asyncio.CancelledError):
-            cancelled = RuntimeError("the call was cancelled inside asyncio, and not by us")
+            cancelled = RuntimeError("the call was cancelled inside asyncio, not by the operator")
             cancelled.__cause__ = error
             return self._settle(None, cancelled)
         if not isinstance(error, Exception):
@@ -76,23 +77,22 @@ class ResultFuture(Generic[R]):
         return self._settle(None, error)
 
     async def wait(self) -> R:
-        """The result, or the exception raised. One task waits, once; `from_callback` does.
+        """The result. Raises the exception instead, if there is one. Only one task may wait, and only once.
 
-        Cancellation: there was no result, and whatever still comes is ignored. A result that was there
-        first wins.
+        Cancellation: the call has no result, and later ones are ignored. A result that came first wins.
         """
         if self._is_settled:
             await trio.lowlevel.cancel_shielded_checkpoint()
         else:
             self._waiter = trio.lowlevel.current_task()
-            await trio.lowlevel.wait_task_rescheduled(self._give_up)
+            await trio.lowlevel.wait_task_rescheduled(self._abort)
         if self._error is not None:
             raise self._error
         result: R = self._result
         return result
 
     def _settle(self, result: Any, error: Exception | None) -> bool:
-        if not self._prize.acquire(blocking=False):
+        if not self._claim.acquire(blocking=False):
             return False
         self._result = result
         self._error = error
@@ -107,26 +107,26 @@ class ResultFuture(Generic[R]):
         if self._waiter is not None:
             trio.lowlevel.reschedule(self._waiter)
 
-    def _give_up(self, _: object) -> trio.lowlevel.Abort:
-        is_mine = self._prize.acquire(blocking=False)
-        return trio.lowlevel.Abort.SUCCEEDED if is_mine else trio.lowlevel.Abort.FAILED
+    def _abort(self, _: object) -> trio.lowlevel.Abort:
+        is_claimed = self._claim.acquire(blocking=False)
+        return trio.lowlevel.Abort.SUCCEEDED if is_claimed else trio.lowlevel.Abort.FAILED
 
 
 class from_callback(Wrapper, Generic[R]):  # noqa: N801 - used like a function
-    """A callable that hands its result to a `ResultFuture` as an async function (Flink's `asyncInvoke`).
+    """A callable that reports its result to a `ResultFuture`, as an async function (Flink's `asyncInvoke`).
 
     Args:
-        function: A callable, (*values, result_future) -> anything; what it returns is ignored. It starts the
-            work and returns at once, for it is called in Trio's own thread. Later, from any thread, or before
-            it returns, something calls `result_future.complete(result)` or `complete_exceptionally(error)`.
-            What the function itself raises is the call's exception.
+        function: A callable, (*values, result_future) -> anything. Its return value is ignored. It must start the work
+            and return immediately, because it runs in Trio's thread. Before it returns, or later from any thread, call
+            `result_future.complete(result)` or `complete_exceptionally(error)`. An exception that the function itself
+            raises is the call's exception.
 
-    Cancellation: the waiting ends at once, and a later call is ignored. So a callback that never comes ends
-    at the deadline. What the function has started runs on: give it a timeout of its own, too.
+    Cancellation: the call ends at once, and a later completion is ignored. So a call whose callback never comes ends at
+    the deadline. The work that the function has started goes on: give it a timeout of its own.
 
     Raises:
-        TypeError: The function is not callable, or is async already.
-        RuntimeError: From a call: it was completed with an `asyncio.CancelledError`, or the function raised one; that
+        TypeError: The function is not callable, or it is async.
+        RuntimeError: From a call: it was completed with an `asyncio.CancelledError`, or the function raised one, which
             is the cause.
 
     Example:
@@ -145,14 +145,14 @@ class from_callback(Wrapper, Generic[R]):  # noqa: N801 - used like a function
     def __init__(self, function: Callable[..., object]) -> None:
         check_synchronous(function, "from_callback", "a callable, (*values, result_future) -> anything")
         self._function = function
-        # Not as `function`: whoever reads the names of its parameters must not find `result_future` among them.
+        # No attribute `function`: the names of its parameters, which others read, would include `result_future`
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         if (signature := _without_result_future(function)) is not None:
             self.__signature__ = signature
 
     @property
     def wrapped(self) -> Any:
-        """The function, as given."""
+        """The function."""
         return self._function
 
     def __reduce__(self) -> Any:
@@ -164,7 +164,7 @@ class from_callback(Wrapper, Generic[R]):  # noqa: N801 - used like a function
         try:
             self._function(*arguments, result_future)
         except BaseException as error:
-            result_future.complete_exceptionally(RuntimeError("the function raised"))  # what still comes is late
+            result_future.complete_exceptionally(RuntimeError("the function raised"))  # later calls are ignored
             if isinstance(error, asyncio.CancelledError):
                 raise cancelled_by_asyncio(self._function) from error
             raise
@@ -175,14 +175,14 @@ class from_callback(Wrapper, Generic[R]):  # noqa: N801 - used like a function
 
 
 def _without_result_future(function: Callable[..., object]) -> inspect.Signature | None:
-    """The signature that is left for the values; None where it cannot be told."""
+    """The signature without the last positional parameter, or None if the function has no readable signature."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         return None
     parameters = list(signature.parameters.values())
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    positional = [each for each in parameters if each.kind in kinds]
+    positional = [parameter for parameter in parameters if parameter.kind in kinds]
     if positional:
         parameters.remove(positional[-1])
     return signature.replace(parameters=parameters)

@@ -1,4 +1,4 @@
-"""The cancellation that is not Trio's: an ordinary error of the call."""
+"""Cancellation by asyncio, as an ordinary error of the call."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ __all__ = ["cancelled_by_asyncio"]
 
 def cancelled_by_asyncio(function: object) -> RuntimeError:
     """The error to raise from an `asyncio.CancelledError`, which is not an `Exception` and would end the operator."""
-    return RuntimeError(f"{describe(function)} was cancelled inside asyncio, and not by us")
+    return RuntimeError(f"{describe(function)} was cancelled inside asyncio, not by the operator")

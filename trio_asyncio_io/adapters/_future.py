@@ -1,4 +1,4 @@
-"""The future: a callable that returns a `concurrent.futures.Future` as an async function."""
+"""The adapter `from_future`: callables that return a `concurrent.futures.Future`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class _Future(Protocol[R_co]):
-    """What is needed of a future; those of executors, of gRPC and of Dask have it."""
+    """The required methods of a future. Those of executors, gRPC and Dask have them."""
 
     def add_done_callback(self, callback: Callable[[Any], Any], /) -> Any: ...
     def cancel(self) -> Any: ...
@@ -31,23 +31,23 @@ class _Future(Protocol[R_co]):
 
 
 class from_future(Wrapper, Generic[R]):  # noqa: N801 - used like a function
-    """A callable that returns a `concurrent.futures.Future` as an async function.
+    """A callable that returns a `concurrent.futures.Future`, as an async function.
 
     Args:
-        function: A callable, (*values) -> future. It returns at once, for it is called in Trio's own thread.
-            A future is anything with `add_done_callback`, `cancel` and `result`.
+        function: A callable, (*values) -> future. It must return immediately, because it runs in Trio's thread. A
+            future is any object with `add_done_callback`, `cancel` and `result`.
 
     Attributes:
-        function: As given.
+        function: The function.
 
-    Cancellation: `future.cancel()` is called and the waiting ends at once. A future that can no longer be
-    cancelled, because it is running, runs on to its end, and its late result is dropped.
+    Cancellation: `future.cancel()` is called, and the call ends at once. A future that is running cannot be cancelled:
+    it runs to its end, and its result is ignored.
 
     Raises:
-        TypeError: The function is not callable, or is async already.
-        NotAsyncError: From a call: the function returned something that is no such future.
-        RuntimeError: From a call: somebody else cancelled the future, or it raised `asyncio.CancelledError`. That,
-            or `concurrent.futures.CancelledError`, is the cause.
+        TypeError: The function is not callable, or it is async.
+        NotAsyncError: From a call: the function did not return such a future.
+        RuntimeError: From a call: the future was cancelled elsewhere, or raised `asyncio.CancelledError`. That, or
+            `concurrent.futures.CancelledError`, is the cause.
 
     Example:
         with ProcessPoolExecutor() as pool:
@@ -61,7 +61,7 @@ class from_future(Wrapper, Generic[R]):  # noqa: N801 - used like a function
         self.function: Callable[..., _Future[R]] = function
 
     async def __call__(self, *arguments: Any) -> R:
-        """Call the function, wait for the future and give its result."""
+        """Call the function and return the result of its future."""
         try:
             return await self._result(arguments)
         except asyncio.CancelledError as error:
@@ -79,7 +79,7 @@ class from_future(Wrapper, Generic[R]):  # noqa: N801 - used like a function
         try:
             return future.result()
         except CancelledError as error:
-            raise RuntimeError(f"the future of {describe(self.function)} was cancelled, and not by us") from error
+            raise RuntimeError(f"the future of {describe(self.function)} was cancelled, not by the operator") from error
 
     def _future_for(self, arguments: tuple[Any, ...]) -> _Future[R]:
         future = self.function(*arguments)
@@ -88,10 +88,10 @@ class from_future(Wrapper, Generic[R]):  # noqa: N801 - used like a function
                 f"from_future needs a Future, but {describe(self.function)} returned {describe(future)}. "
                 "A blocking function can be run in threads: trio_asyncio_io.adapters.in_thread(function)"
             )
-        if hasattr(future, "_asyncio_future_blocking"):  # how asyncio knows its own
+        if hasattr(future, "_asyncio_future_blocking"):  # asyncio uses this attribute to recognise its futures
             raise NotAsyncError(
-                f"{describe(self.function)} returned {describe(future)}, which is a future of asyncio's: await it in a "
-                "coroutine function, for trio_asyncio_io.adapters.from_asyncio(function)"
+                f"{describe(self.function)} returned {describe(future)}, which is an asyncio future: await it in a "
+                "coroutine function, and pass that to trio_asyncio_io.adapters.from_asyncio(function)"
             )
         return future
 

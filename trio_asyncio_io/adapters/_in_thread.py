@@ -1,4 +1,4 @@
-"""The thread: a blocking callable as an async function."""
+"""The adapter `in_thread`: blocking callables."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ R = TypeVar("R")
 
 
 class in_thread(Wrapper, Generic[R]):  # noqa: N801 - used like a function
-    """A blocking callable as an async function: each call runs in a thread of its own.
+    """A blocking callable as an async function. Each call runs in a thread of its own.
+
+    The threads come from Trio's cache of threads. They do not count towards Trio's default limit of 40: the operator's
+    capacity is the limit.
 
     Args:
-        function: A blocking callable; it may use locks, sockets and `time.sleep`, and no Trio.
+        function: A blocking callable. It may use locks, sockets and `time.sleep`, but not Trio.
 
     Attributes:
-        function: As given.
+        function: The function.
 
-    Cancellation: the waiting ends at the deadline, and the slot is free. Python cannot stop a thread, so the
-    call itself runs on to its end, and its result is dropped: give it a timeout of its own, too.
-
-    The threads are Trio's, cached between calls, and are not counted by Trio's default limit of 40: the
-    operator's capacity is the limit.
+    Cancellation: the call ends at once, and its slot is free. Python cannot stop a thread, so the function runs to its
+    end, and its result is ignored: give it a timeout of its own.
 
     Raises:
-        TypeError: The function is not callable, or is async already.
+        TypeError: The function is not callable, or it is async.
         RuntimeError: From a call: the function raised `asyncio.CancelledError`, which is the cause.
 
     Example:
@@ -48,7 +48,7 @@ class in_thread(Wrapper, Generic[R]):  # noqa: N801 - used like a function
         self.function = function
 
     async def __call__(self, *arguments: Any) -> R:
-        """Call the function in a thread and give its result."""
+        """Call the function in a thread and return its result."""
         limiter = trio.CapacityLimiter(1)
         call = partial(self.function, *arguments)
         try:

@@ -1,4 +1,4 @@
-"""The synchronous function: what most adapters take."""
+"""The check for synchronous functions, which most adapters take."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ __all__ = ["check_synchronous"]
 
 
 def check_synchronous(function: Any, adapter: str, takes: str) -> None:
-    """Refuse what is not a synchronous callable.
+    """Check that the function is a synchronous callable.
 
     Raises:
-        TypeError: Names the function, and the adapter that it needs.
+        TypeError: It is not. The message names the adapter to use instead.
     """
     if is_async(function):
         raise TypeError(
-            f"{describe(function)} is async already: {adapter} takes {takes}. It needs no adapter if it is Trio's; "
-            "if it is asyncio's: trio_asyncio_io.adapters.from_asyncio(function)"
+            f"{describe(function)} is async already: {adapter} takes {takes}. Use it without an adapter if it is "
+            "written for Trio, or with trio_asyncio_io.adapters.from_asyncio(function) if for asyncio"
         )
     if not callable(function):
         raise TypeError(f"{adapter} takes {takes}, got {describe(function)}")

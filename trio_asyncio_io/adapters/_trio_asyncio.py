@@ -1,6 +1,6 @@
-"""The trio-asyncio package, imported so that asyncio outside its loops stays as it was."""
+"""The import of trio-asyncio, confined so that asyncio outside of its loops does not change."""
 
-# ruff: noqa: SLF001 - it has no public way to confine what its import does to asyncio
+# ruff: noqa: SLF001 - it has no public way to confine the effects of its import on asyncio
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ __all__ = ["check_installed", "trio_asyncio"]
 
 
 def check_installed() -> None:
-    """Check that the package is there, without importing it.
+    """Check that trio-asyncio is installed, without importing it.
 
     Raises:
-        ImportError: It is not; says what to install.
+        ImportError: It is not. The message names the extra to install.
     """
     if find_spec("trio_asyncio") is None:
         raise ImportError("from_asyncio needs trio-asyncio: pip install 'trio-asyncio-io[asyncio]'")
 
 
 def trio_asyncio() -> Any:
-    """The package, imported at the first call.
+    """The package trio-asyncio, imported at the first call.
 
-    Its import replaces asyncio's policy in the whole process: afterwards `asyncio.run` and `new_event_loop` make loops
-    of its own kind in all threads. Here everything but the code in a loop of trio-asyncio's gets asyncio's own
-    functions and policy again. Whoever has imported the package before has decided otherwise, and nothing is changed.
+    Its import replaces asyncio's event loop policy in the whole process: afterwards `asyncio.run` and `new_event_loop`
+    create loops of trio-asyncio in all threads. This function restores asyncio's own functions and policy for all code
+    outside of a trio-asyncio loop. If the package has been imported already, it changes nothing.
     """
     if "trio_asyncio" in sys.modules:
         return import_module("trio_asyncio")
@@ -41,7 +41,7 @@ def trio_asyncio() -> Any:
 
 
 class _PolicyOutside:
-    """The policy for all code outside a loop of trio-asyncio's, as `asyncio.set_event_loop_policy` sets it."""
+    """The event loop policy for code outside of a trio-asyncio loop, as set by `asyncio.set_event_loop_policy`."""
 
     def __init__(self, policy: asyncio.AbstractEventLoopPolicy) -> None:
         self._policy = policy
@@ -56,13 +56,13 @@ class _PolicyOutside:
 
 
 def _confine(module: Any, policy: asyncio.AbstractEventLoopPolicy) -> None:
-    """Confine the patches of `trio_asyncio._loop`, which looks these names up whenever asyncio calls it."""
+    """Confine the patches of `trio_asyncio._loop`, which looks up these names whenever asyncio calls it."""
     running_loop, asyncio_running_loop = module._new_run_get, module._orig_run_get
     in_trio_context = module._in_trio_context_other_than_sync_loop
     outside = _PolicyOutside(policy)
 
     def any_running_loop() -> Any:
-        return running_loop() or asyncio_running_loop()  # the latter, for `asyncio.run` in a Trio task
+        return running_loop() or asyncio_running_loop()  # the second is for `asyncio.run` in a Trio task
 
     def has_loop() -> bool:
         return trio.lowlevel.in_trio_task() and running_loop() is not None
@@ -72,5 +72,5 @@ def _confine(module: Any, policy: asyncio.AbstractEventLoopPolicy) -> None:
     module._in_trio_context_other_than_sync_loop = lambda: has_loop() and in_trio_context()
     module._trio_policy.get_event_loop = lambda: running_loop() if has_loop() else outside.policy.get_event_loop()
     module._new_run_get = any_running_loop
-    for each in (asyncio, asyncio.events):
-        each._get_running_loop = any_running_loop  # type: ignore[attr-defined]
+    for namespace in (asyncio, asyncio.events):
+        namespace._get_running_loop = any_running_loop  # type: ignore[attr-defined]

@@ -1,14 +1,14 @@
-"""Durable checkpoints: a snapshot and the consumer's own position, kept together where a kill cannot part them.
+"""Durable checkpoints: a snapshot and the consumer's position, stored in one transaction.
 
-Checkpoint         a snapshot, and the position of what has come out
-CheckpointStore    what keeps one for each name: the protocol
-SQLiteStore        keeps them in a file
-CheckpointError    one cannot be kept, or cannot be read back
+Checkpoint         a snapshot and a position
+CheckpointStore    the protocol of a store: one durable checkpoint per name
+SQLiteStore        a store in a file
+CheckpointError    a durable checkpoint cannot be stored, or cannot be loaded
 """
 
 from .._addresses import publish
 from ._checkpoint import Checkpoint, CheckpointError, CheckpointStore
-from ._sqlite import SQLiteStore
+from ._sqlite_store import SQLiteStore
 
 __all__ = ["Checkpoint", "CheckpointError", "CheckpointStore", "SQLiteStore"]
 

@@ -1,4 +1,4 @@
-"""The durable checkpoint: where a consumer stands, and what keeps it."""
+"""The durable checkpoint, and the protocol of its stores."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ __all__ = ["Checkpoint", "CheckpointError", "CheckpointStore"]
 
 
 class CheckpointError(RuntimeError):
-    """A durable checkpoint cannot be kept, or cannot be read back. Says why, and what to do."""
+    """A durable checkpoint cannot be stored, or cannot be loaded. The message gives the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Where a consumer stands: everything that a run which goes on from here has to know.
+    """The state of a consumer: all that a later run needs to continue.
 
-    The outputs up to `position` and those of a run that restores `snapshot` are together those of an undisturbed
-    run, if both were taken between the same two receives: in one synchronous step.
+    Take the snapshot and the position in one synchronous step, between the same two receives. Then the outputs up to
+    `position`, followed by those of a run that restores `snapshot`, are the outputs of an undisturbed run.
 
     Attributes:
-        snapshot: What `results.snapshot()` returned.
-        position: Where the consumer's own output ends, as the consumer finds it again: bytes written, a
-            count of outputs, an identifier of its last transaction. Anything that pickles.
+        snapshot: The result of `results.snapshot()`.
+        position: The end of the consumer's own output, in a form from which the consumer can find it again: a number of
+            bytes, a number of outputs, the identifier of its last transaction. Any value that pickles.
 
     Raises:
-        TypeError: `snapshot` is none.
+        TypeError: `snapshot` is not a snapshot.
     """
 
     snapshot: Snapshot
@@ -37,28 +37,28 @@ class Checkpoint:
     def __post_init__(self) -> None:
         if not isinstance(self.snapshot, Snapshot):
             raise TypeError(
-                f"a durable checkpoint takes a Snapshot, got {describe(self.snapshot)}: give it what "
-                "`results.snapshot()` returns"
+                f"a durable checkpoint takes a Snapshot, got {describe(self.snapshot)}: give it the result of "
+                "`results.snapshot()`"
             )
 
 
 class CheckpointStore(Protocol):
-    """What keeps the last durable checkpoint of each name. `SQLiteStore` is one; write your own for a database.
+    """Stores the last durable checkpoint of each name. `SQLiteStore` is one; write your own for another database.
 
-    A commit replaces the one before it as a whole: whoever loads gets the old one or the new one, whatever was
-    killed in between. A commit that has returned is the one that is loaded.
+    A commit replaces the previous durable checkpoint as a whole: `load` returns the old one or the new one, whatever
+    was killed in between. Once `commit` has returned, `load` returns the new one.
     """
 
     async def load(self, name: str) -> Checkpoint | None:
-        """The one committed last under this name, or None if there is none.
+        """Return the last durable checkpoint that was committed under this name, or None.
 
         Raises:
-            CheckpointError: There is one, and it cannot be read back.
+            CheckpointError: It cannot be loaded.
         """
 
     async def commit(self, name: str, checkpoint: Checkpoint) -> None:
-        """Keep this one in place of the one before it.
+        """Replace the durable checkpoint of this name.
 
         Raises:
-            CheckpointError: It could not be kept.
+            CheckpointError: It cannot be stored.
         """

@@ -1,4 +1,4 @@
-"""The distinct key: a hashable that differs wherever the stable key of `persistent` does."""
+"""Distinct keys: hashables that differ wherever the stable keys of `persistent` differ."""
 
 from __future__ import annotations
 
@@ -7,23 +7,21 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from ._stable_key import stable_key
-
 __all__ = ["distinct_key"]
 
 
 def distinct_key(value: Any) -> Hashable:
-    """The value as a key that is equal only to the key of a value of the same type, also inside tuples and mappings.
+    """A key that equals only the keys of equal values of the same type, also inside tuples and mappings.
 
-    In Python 1, 1.0 and True are equal, and so are 0.0 and -0.0, Decimal("1") and Decimal("1.0"), and datetimes of two
-    time zones that name one instant; NaN is not even equal to itself. As keys all of these differ, and NaN equals NaN.
+    In Python 1, 1.0 and True are equal. So are 0.0 and -0.0, Decimal("1") and Decimal("1.0"), and datetimes of two time
+    zones for the same instant. NaN does not even equal itself. Their distinct keys differ, and those of NaN are equal.
 
     Args:
-        value: A hashable. Two objects of one class of your own are equal if that class says so.
+        value: A hashable. Objects of your own classes are equal if their class defines them so.
     """
     kind = type(value)
     if kind is str:
-        return value  # type: ignore[no-any-return] # nothing of another type equals it
+        return value  # type: ignore[no-any-return] # no value of another type equals it
     if isinstance(value, tuple):
         return (kind, *map(distinct_key, value))
     return kind, value if kind is int else _content(value)
@@ -32,8 +30,10 @@ def distinct_key(value: Any) -> Hashable:
 def _content(value: Any) -> Hashable:
     if isinstance(value, float):
         return value.hex()
-    if type(value) in (Decimal, datetime):
-        return stable_key(value)
+    if type(value) is Decimal:
+        return str(value)
+    if type(value) is datetime:
+        return value.isoformat(), value.fold
     if isinstance(value, frozenset):
         return frozenset(map(distinct_key, value))
     if isinstance(value, Mapping):

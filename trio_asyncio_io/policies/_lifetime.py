@@ -1,4 +1,4 @@
-"""The lifetime: for how long an answer is good."""
+"""The lifetime of cached results."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ._checks import checked_predicate, checked_seconds
+from .._core.checks import check_callable, check_seconds
 
 __all__ = ["Lifetime", "is_none"]
 
 
 def is_none(result: Any) -> bool:
-    """Whether the result is None, which in most lookups means that there is none."""
+    """Whether the result is None, by which most lookups report a missing value."""
     return result is None
 
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """How many seconds a result is good, and how many a negative one.
+    """For how many seconds a result is valid.
 
     Args:
-        ttl: Seconds, above 0; `math.inf`: for ever.
-        negative_ttl: Seconds, at least 0, for negative results; 0: they are not kept. None: `ttl`.
-        is_negative: result -> whether it is a negative one.
+        ttl: Seconds, above 0; `math.inf` for ever.
+        negative_ttl: Seconds for negative results, at least 0; 0: they are not cached. None: the same as `ttl`.
+        is_negative: result -> whether it is negative.
 
     Raises:
-        TypeError, ValueError: An argument is out of its range; the message names it and its value.
+        TypeError, ValueError: An argument is out of its range.
     """
 
     ttl: float
@@ -34,18 +34,18 @@ class Lifetime:
     is_negative: Callable[[Any], bool]
 
     def __post_init__(self) -> None:
-        checked_seconds("ttl", self.ttl)
+        check_seconds("ttl", self.ttl, positive=True)
         if self.negative_ttl is not None:
-            checked_seconds("negative_ttl", self.negative_ttl, or_zero=True)
-        checked_predicate("is_negative", self.is_negative)
+            check_seconds("negative_ttl", self.negative_ttl)
+        check_callable("is_negative", self.is_negative)
 
     @property
-    def of_negative(self) -> float:
-        """Seconds for which a negative result is good."""
+    def negative_seconds(self) -> float:
+        """Seconds for which a negative result is valid."""
         return self.ttl if self.negative_ttl is None else self.negative_ttl
 
-    def of(self, result: Any) -> float:
-        """Seconds for which this result is good."""
+    def seconds_for(self, result: Any) -> float:
+        """Seconds for which this result is valid."""
         if self.negative_ttl is None or not self.is_negative(result):
             return self.ttl
         return self.negative_ttl

@@ -1,4 +1,4 @@
-"""The rate limit: calls start no faster than a service allows."""
+"""The policy `rate_limited`: calls start no faster than a service allows."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Any, TypeVar
 
 import trio
 
-from .._core.describe import describe
-from ._checks import checked_count
+from .._core.checks import check_int, check_number
 from ._policy import Policy, Wrapped
-from ._run import RunChange
+from ._run_change import RunChange
 
 __all__ = ["rate_limited"]
 
@@ -18,27 +17,27 @@ R = TypeVar("R")
 
 
 class rate_limited(Policy[R]):  # noqa: N801 - used like a function
-    """A function whose calls start at most `rate` times a second; those that come too early wait.
+    """A function whose calls start at most `rate` times per second. Calls that come too early wait.
 
     In every span of w seconds, wherever it begins,
 
         calls that start <= burst + rate * w
 
-    Callers start in the order in which they came. It is a token bucket of `burst` tokens, kept as one instant: the
-    theoretical arrival time of the generic cell rate algorithm (ITU-T I.371). Time in which nobody came is saved up to
-    `burst` calls and no more. With `burst=1` a caller that the scheduler wakes late puts off those behind it by as
-    much; a larger burst absorbs that, which matters from some hundred calls a second on.
+    Calls start in the order in which they arrive. The limit is a token bucket of `burst` tokens, stored as one instant:
+    the theoretical arrival time of the generic cell rate algorithm (ITU-T I.371). Idle time saves up to `burst` calls.
+    With `burst=1`, a call that the scheduler resumes late delays the calls behind it by as much. A larger burst absorbs
+    such delays, which matter from some hundred calls per second on.
 
-    It limits the calls of this object, in one operator or several. In a later Trio run, which has another clock, it
-    goes on as if no time had passed. How long the calls take does not matter here: the operator's `capacity` limits
-    how many run at once. Waiting counts in the operator's `timeout`, so keep `capacity / rate` well below that.
+    The limit holds for this object, in one operator or several. In a later Trio run, which has another clock, it
+    continues as if no time had passed. It does not depend on how long the calls take: the operator's `capacity` limits
+    how many run at once. Waiting counts towards the operator's `timeout`, so keep `capacity / rate` well below that.
 
     Args:
         function: An async callable or an `AsyncFunction`.
         rate: Calls per second, above 0 and finite.
-        burst: Most calls that start at once after a lull, at least 1.
+        burst: Upper limit of calls that start at once after an idle time, at least 1.
 
-    Cancellation: a caller that waits just leaves, and its turn is that of the next one.
+    Cancellation: a call that waits leaves at once, and the next one takes its start.
 
     Raises:
         TypeError, ValueError: `rate` or `burst` is out of its range.
@@ -49,35 +48,33 @@ class rate_limited(Policy[R]):  # noqa: N801 - used like a function
 
     def __init__(self, function: Wrapped[R], rate: float, *, burst: int = 1) -> None:
         super().__init__(function, rate=rate, burst=burst)
-        self._rate = _calls_per_second(rate)
-        self._burst = checked_count("burst", burst)
-        self._arrival = -math.inf  # when the bucket is full again, less one call
-        self._until_full = 0.0  # seconds from the last start to `_arrival`
-        self._line = trio.StrictFIFOLock()
+        self._rate = check_number(
+            "rate",
+            rate,
+            "calls per second, above 0 and finite",
+            lambda number: 0 < number < math.inf,
+            kind="calls per second as a number",
+        )
+        self._burst = check_int("burst", burst, at_least=1)
+        self._theoretical_arrival = -math.inf
+        self._arrival_after_last_start = 0.0  # seconds from the last start to the theoretical arrival
+        self._lock = trio.StrictFIFOLock()
         self._run_change = RunChange()
 
     async def invoke(self, *arguments: Any) -> R:
-        """The result of a call that starts when its turn has come."""
+        """The result of a call that starts at its earliest start."""
         if self._run_change.has_happened():
             self._continue_in_new_run()
-        with self._on_the_way():
-            async with self._line:
-                await trio.sleep_until(self._arrival - (self._burst - 1) / self._rate)
+        with self._holding_flush():
+            async with self._lock:
+                await trio.sleep_until(self._theoretical_arrival - (self._burst - 1) / self._rate)
                 now = trio.current_time()
-                self._arrival = max(self._arrival, now) + 1 / self._rate
-                self._until_full = self._arrival - now
+                self._theoretical_arrival = max(self._theoretical_arrival, now) + 1 / self._rate
+                self._arrival_after_last_start = self._theoretical_arrival - now
         result: R = await self._call(*arguments)
         return result
 
     def _continue_in_new_run(self) -> None:
-        # How long ago the last call started is unknown: the clocks of two runs cannot be compared.
-        self._arrival = trio.current_time() + self._until_full
-        self._line = trio.StrictFIFOLock()
-
-
-def _calls_per_second(rate: object) -> float:
-    if isinstance(rate, bool) or not isinstance(rate, int | float):
-        raise TypeError(f"rate must be calls per second as a number, got {describe(rate)}")
-    if not 0 < rate < math.inf:
-        raise ValueError(f"rate must be calls per second, above 0 and finite, got {rate}")
-    return float(rate)
+        # The time since the last start is unknown, because the clocks of two runs cannot be compared
+        self._theoretical_arrival = trio.current_time() + self._arrival_after_last_start
+        self._lock = trio.StrictFIFOLock()

@@ -1,4 +1,4 @@
-"""Single flight: concurrent calls with one key share one request."""
+"""The policy `single_flight`: concurrent calls with one key share one request."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import trio
 
-from ._policy import Policy, Wrapped, soon
-from ._shared import SharedCall
+from ._policy import Policy, Wrapped, call_when_idle
+from ._shared_call import SharedCall
 
 __all__ = ["single_flight"]
 
@@ -17,25 +17,25 @@ R = TypeVar("R")
 
 
 class single_flight(Policy[R]):  # noqa: N801 - used like a function
-    """A function whose concurrent calls with one key share one call, its result or its exception.
+    """A function whose concurrent calls with one key share one call, and its result or exception.
 
-    The first caller makes the call, and those that come while it runs wait for its outcome with it. Nothing is
-    kept afterwards: put `cached` around it for that (Go's `singleflight`).
+    The first caller starts the call, and callers that arrive while it runs share its outcome. Nothing is cached: put
+    `cached` around it for that (Go's `singleflight`).
 
     Args:
         function: An async callable or an `AsyncFunction`.
-        key: The arguments -> hashable. None: the arguments themselves. Keys of different type differ, as 1, 1.0 and
-            True do.
+        key: The arguments -> hashable. None: the arguments themselves. Keys of different types differ, such as 1, 1.0
+            and True.
 
     Attributes:
         calls: Calls made.
-        shared: Calls saved, because another one was under way.
+        shared: Calls saved, because another one was in flight.
 
     Raises:
-        Exception: What the call raised. Where several share it, each gets a copy, if it can be copied.
+        Exception: The exception of the call. If several callers share it, each gets a copy, unless it cannot be copied.
 
-    Cancellation: a caller just leaves, whether it made the call or not. The last one to leave cancels the call,
-    and waits until it has unwound.
+    Cancellation: a caller leaves at once if others share the call, even the one that started it. The last one cancels
+    the call and leaves once it has unwound.
 
     Example:
         async with unordered_wait(codes, single_flight(fetch), timeout=5.0) as results:
@@ -46,31 +46,31 @@ class single_flight(Policy[R]):  # noqa: N801 - used like a function
         super().__init__(function, key=key)
         self.calls = 0
         self.shared = 0
-        self._flights: dict[Hashable, SharedCall[R]] = {}
+        self._in_flight: dict[Hashable, SharedCall[R]] = {}
 
     async def invoke(self, *arguments: Any) -> R:
-        """The outcome of the call that is under way for this key, or of a new one."""
+        """The outcome of the call in flight for this key, or of a new one."""
         key = self.key_of(arguments)
-        flight = self._flights.get(key)
-        if flight is not None and not flight.is_abandoned:
+        call = self._in_flight.get(key)
+        if call is not None and not call.is_abandoned:
             self.shared += 1
         else:
-            await trio.lowlevel.checkpoint_if_cancelled()  # or the call would begin before it is cancelled
-            flight = self._take_off(key, arguments)
+            await trio.lowlevel.checkpoint_if_cancelled()  # a call must not begin in a scope that is cancelled already
+            call = self._start_call(key, arguments)
         try:
-            return await flight.wait()
+            return await call.wait()
         finally:
-            # Not as soon as it has landed: whoever comes before those that wait were told, must not make it anew.
-            if flight.has_ended and self._flights.get(key) is flight:
-                del self._flights[key]
+            # Not as soon as the call has ended: until a waiter has its outcome, a new caller must not repeat the call
+            if call.has_ended and self._in_flight.get(key) is call:
+                del self._in_flight[key]
 
-    def _take_off(self, key: Hashable, arguments: tuple[Any, ...]) -> SharedCall[R]:
-        flight = SharedCall[R](partial(self._call, *arguments))
-        flight.start("trio_asyncio_io single flight")
-        self._flights[key] = flight
+    def _start_call(self, key: Hashable, arguments: tuple[Any, ...]) -> SharedCall[R]:
+        call = SharedCall[R](partial(self._call, *arguments))
+        call.start("trio_asyncio_io single flight")
+        self._in_flight[key] = call
         self.calls += 1
-        return flight
+        return call
 
-    def _pass_flush_on(self) -> None:
-        # A flight that has just taken off comes to the inner function a turn later
-        soon(super()._pass_flush_on)
+    def _forward_flush(self) -> None:
+        # A call that has just been started has not reached the inner function yet
+        call_when_idle(super()._forward_flush)

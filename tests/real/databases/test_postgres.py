@@ -1,4 +1,4 @@
-"""asyncpg against a real PostgreSQL: one pool, many queries, and deadlines that reach the server."""
+"""from_asyncio with asyncpg and a real PostgreSQL server: one pool, concurrent queries, and deadlines."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import asyncpg
 import pytest
 
+from tests.support import outputs
 from trio_asyncio_io import ElementTimeoutError, FixedDelay, ordered_wait, unordered_wait
 from trio_asyncio_io.adapters import from_asyncio
 
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.processes
 
 
 class Query:
-    """A statement for each value, through one pool; an `AsyncFunction` in asyncio's flavour."""
+    """Executes a statement for each value, through one pool."""
 
     def __init__(self, host: str, statement: str, *, name: str = "query", size: int = 10) -> None:
         self.host = host
@@ -37,12 +38,12 @@ class Query:
         await self.pool.close()
 
 
-Ask = Callable[..., Awaitable[Any]]
+Execute = Callable[..., Awaitable[Any]]
 
 
 @pytest.fixture
-async def ask(postgres: str) -> AsyncIterator[Ask]:
-    """A connection of its own, in a loop of its own."""
+async def execute(postgres: str) -> AsyncIterator[Execute]:
+    """Executes statements of the test itself, in a connection of its own."""
     connection = Connection(postgres)
     adapter: from_asyncio[Any] = from_asyncio(connection)
     await adapter.open()
@@ -64,39 +65,34 @@ class Connection:
         await self.connection.close()
 
 
-async def outputs(operator: Any) -> list[Any]:
-    async with operator as results:
-        return [result async for result in results]
-
-
 ACTIVE = "select count(*) from pg_stat_activity where application_name = $1 and state = 'active'"
 CONNECTED = "select count(*) from pg_stat_activity where application_name = $1"
 
 
-async def test_many_queries_are_in_flight_through_one_pool_and_come_out_in_order(postgres: str, ask: Ask) -> None:
+async def test_concurrent_queries_through_one_pool_are_emitted_in_order(postgres: str, execute: Execute) -> None:
     squares = from_asyncio(Query(postgres, "select $1::int * $1::int", name="squares", size=8))
     async with ordered_wait(range(500), squares, capacity=50, timeout=30.0) as results:
         assert [result async for result in results] == [value * value for value in range(500)]
         assert results.statistics().peak_running == 50
-        assert 1 < await ask(CONNECTED, "squares") <= 8
-    assert await ask(CONNECTED, "squares") == 0
+        assert 1 < await execute(CONNECTED, "squares") <= 8
+    assert await execute(CONNECTED, "squares") == 0
 
 
-async def test_queries_really_run_at_the_same_time(postgres: str, ask: Ask, eventually: Any) -> None:
-    """Each of ten waits for a lock that is not given before all ten ask for it."""
-    await ask("select pg_advisory_lock(1)")
+async def test_queries_run_concurrently_on_the_server(postgres: str, execute: Execute, eventually: Any) -> None:
+    """Each of ten queries waits for a lock, which is released once all ten wait."""
+    await execute("select pg_advisory_lock(1)")
     waiting = from_asyncio(Query(postgres, "select $1::int, pg_advisory_xact_lock_shared(1)", name="locked"))
     async with unordered_wait(range(10), waiting, capacity=10, timeout=30.0) as results:
 
         async def all_wait() -> bool:
-            return bool(await ask(f"{ACTIVE} and wait_event_type = 'Lock'", "locked") == 10)
+            return bool(await execute(f"{ACTIVE} and wait_event_type = 'Lock'", "locked") == 10)
 
         await eventually(all_wait)
-        await ask("select pg_advisory_unlock(1)")
+        await execute("select pg_advisory_unlock(1)")
         assert sorted([result async for result in results]) == list(range(10))
 
 
-async def test_an_error_of_the_server_is_itself(postgres: str) -> None:
+async def test_an_error_of_the_server_is_raised_unchanged(postgres: str) -> None:
     inverse = from_asyncio(Query(postgres, "select 1 / $1::int"))
     with pytest.raises(asyncpg.DivisionByZeroError) as caught:
         await outputs(ordered_wait([2, 0], inverse, timeout=30.0))
@@ -104,7 +100,7 @@ async def test_an_error_of_the_server_is_itself(postgres: str) -> None:
     assert caught.value.__notes__ == ["element 1, 0, attempt 1"]
 
 
-async def test_an_error_of_one_query_harms_no_other(postgres: str) -> None:
+async def test_an_error_of_one_query_does_not_affect_the_others(postgres: str) -> None:
     inverse = from_asyncio(Query(postgres, "select 12 / $1::int"))
 
     async def on_error(value: int, error: Exception) -> str:
@@ -114,48 +110,50 @@ async def test_an_error_of_one_query_harms_no_other(postgres: str) -> None:
     assert found == [12, "DivisionByZeroError", 6, "DivisionByZeroError", 4]
 
 
-async def test_a_pool_that_cannot_be_opened_says_so(tmp_path: Any) -> None:
+async def test_an_error_of_opening_the_pool_is_raised_unchanged(tmp_path: Any) -> None:
     with pytest.raises(OSError, match="No such file"):
         await outputs(ordered_wait([1], from_asyncio(Query(str(tmp_path), "select 1")), timeout=30.0))
 
 
-async def test_a_deadline_stops_the_query_on_the_server(postgres: str, ask: Ask, eventually: Any) -> None:
-    """When the element's outcome is there, its query is not: nothing is asked twice here."""
+async def test_a_deadline_stops_the_query_on_the_server(postgres: str, execute: Execute, eventually: Any) -> None:
+    """The query has ended when the element is emitted, so the test does not poll for it."""
     sleeping = from_asyncio(Query(postgres, "select pg_sleep($1)", name="sleeper"))
 
     async def stopped(value: float) -> str:
         return "stopped"
 
     async def all_run() -> bool:
-        return bool(await ask(ACTIVE, "sleeper") == 3)
+        return bool(await execute(ACTIVE, "sleeper") == 3)
 
     async with unordered_wait([60.0] * 3, sleeping, timeout=2.0, on_timeout=stopped) as results:
         await eventually(all_run)
         assert [await results.receive() for _ in range(3)] == ["stopped"] * 3
-        assert await ask(ACTIVE, "sleeper") == 0
-        assert await ask(CONNECTED, "sleeper") == 3
+        assert await execute(ACTIVE, "sleeper") == 0
+        assert await execute(CONNECTED, "sleeper") == 3
 
 
-async def test_the_connection_of_a_cancelled_query_serves_the_next(postgres: str, ask: Ask) -> None:
+async def test_the_connection_of_a_cancelled_query_is_used_again(postgres: str, execute: Execute) -> None:
     sleeping = from_asyncio(Query(postgres, "select pg_backend_pid() from pg_sleep($1)", size=1, name="one"))
     operator = ordered_wait([0.0, 60.0, 0.0], sleeping, capacity=1, timeout=0.5, on_error="skip")
     first, last = await outputs(operator)
     assert first == last
 
 
-async def test_leaving_the_block_stops_the_queries_on_the_server(postgres: str, ask: Ask, eventually: Any) -> None:
+async def test_leaving_the_block_stops_the_queries_on_the_server(
+    postgres: str, execute: Execute, eventually: Any
+) -> None:
     sleeping = from_asyncio(Query(postgres, "select pg_sleep($1)", name="left"))
 
     async def all_run() -> bool:
-        return bool(await ask(ACTIVE, "left") == 5)
+        return bool(await execute(ACTIVE, "left") == 5)
 
     async with unordered_wait([60.0] * 5, sleeping, timeout=120.0):
         await eventually(all_run)
-    assert await ask(CONNECTED, "left") == 0
+    assert await execute(CONNECTED, "left") == 0
 
 
 class Increment(Query):
-    """Reads and writes in one serializable transaction; those that read at the same time clash."""
+    """Reads and writes in one serializable transaction. Concurrent ones conflict."""
 
     async def invoke(self, value: int) -> None:
         async with self.pool.acquire() as connection, connection.transaction(isolation="serializable"):
@@ -164,28 +162,30 @@ class Increment(Query):
             await connection.execute("update counter set count = $1", count + value)
 
 
-async def test_a_serialization_failure_is_retried_until_all_have_counted(postgres: str, ask: Ask) -> None:
-    await ask("create table counter as select 0 as count")
+async def test_serialization_failures_are_retried_until_all_transactions_commit(
+    postgres: str, execute: Execute
+) -> None:
+    await execute("create table counter as select 0 as count")
     retry = FixedDelay(100, 0.005, retry_on=asyncpg.SerializationError)
     increment = from_asyncio(Increment(postgres, ""))
     async with unordered_wait([1] * 20, increment, capacity=4, timeout=60.0, retry=retry) as results:
         assert len([result async for result in results]) == 20
         assert results.statistics().retried > 0
-    assert await ask("select count from counter") == 20
+    assert await execute("select count from counter") == 20
 
 
 class Slow(Query):
-    """Answers in place of a query that was too slow."""
+    """Has a `timeout` method that uses the pool."""
 
     async def timeout(self, value: float) -> str:
         return str(await self.pool.fetchval("select 'too slow'"))
 
 
-async def test_what_answers_for_a_timeout_may_use_the_pool(postgres: str) -> None:
+async def test_the_timeout_method_may_use_the_pool(postgres: str) -> None:
     slow = from_asyncio(Slow(postgres, "select pg_sleep($1)", size=1))
     assert await outputs(ordered_wait([60.0], slow, timeout=0.5)) == ["too slow"]
 
 
-async def test_without_an_answer_the_timeout_is_the_operators(postgres: str) -> None:
+async def test_without_a_timeout_method_the_operator_raises_its_timeout_error(postgres: str) -> None:
     with pytest.raises(ElementTimeoutError):
         await outputs(ordered_wait([60.0], from_asyncio(Query(postgres, "select pg_sleep($1)")), timeout=0.2))

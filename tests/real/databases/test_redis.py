@@ -1,4 +1,4 @@
-"""redis.asyncio against a real Redis."""
+"""from_asyncio with redis.asyncio and a real Redis server."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from redis import asyncio as redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
+from tests.support import outputs
 from trio_asyncio_io import ElementTimeoutError, ordered_wait, unordered_wait
 from trio_asyncio_io.adapters import from_asyncio
 
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.processes
 
 
 class Command:
-    """One command for each value, through one client; an `AsyncFunction` in asyncio's flavour."""
+    """Executes a command for each value, through one client."""
 
     def __init__(self, socket: str, *command: Any, name: str = "command") -> None:
         self.socket = socket
@@ -29,8 +30,8 @@ class Command:
             unix_socket_path=self.socket,
             client_name=self.name,
             decode_responses=True,
-            retry=Retry(NoBackoff(), 0),  # the operator's business
-            socket_timeout=None,  # as above; since redis 8 it is 5 s
+            retry=Retry(NoBackoff(), 0),  # the operator retries
+            socket_timeout=None,  # the operator has the timeout (redis 8 has a default of 5 s)
         )
 
     async def invoke(self, *arguments: Any) -> Any:
@@ -41,7 +42,7 @@ class Command:
 
 
 class Pipeline(Command):
-    """The values of several keys in one round trip."""
+    """Gets several keys in one pipeline."""
 
     async def invoke(self, *keys: int) -> list[str]:
         async with self.client.pipeline(transaction=False) as pipeline:
@@ -52,34 +53,29 @@ class Pipeline(Command):
 
 
 @pytest.fixture
-async def ask(redis_server: str) -> AsyncIterator[Callable[..., Awaitable[Any]]]:
-    """A client of its own, in a loop of its own."""
-    adapter: from_asyncio[Any] = from_asyncio(Command(redis_server, name="ask"))
+async def execute(redis_server: str) -> AsyncIterator[Callable[..., Awaitable[Any]]]:
+    """Executes commands of the test itself, in a client of its own."""
+    adapter: from_asyncio[Any] = from_asyncio(Command(redis_server, name="test"))
     await adapter.open()
     await adapter.invoke("FLUSHALL")
     yield adapter.invoke
     await adapter.close()
 
 
-async def clients(ask: Any, name: str, flag: str = "") -> int:
-    """How many clients of this name the server knows; `b` flags those that a command blocks."""
-    found = [dict(part.split("=", 1) for part in line.split()) for line in lines(await ask("CLIENT LIST"))]
-    return sum(each["name"] == name and flag in each["flags"] for each in found)
+async def clients(execute: Any, name: str, flag: str = "") -> int:
+    """The number of clients of this name on the server. The flag `b` marks those that a command blocks."""
+    found = [dict(part.split("=", 1) for part in line.split()) for line in lines(await execute("CLIENT LIST"))]
+    return sum(client["name"] == name and flag in client["flags"] for client in found)
 
 
 def lines(listed: Any) -> list[str]:
     if isinstance(listed, str):
         return listed.splitlines()
-    return [" ".join(f"{key}={value}" for key, value in each.items()) for each in listed]
+    return [" ".join(f"{key}={value}" for key, value in client.items()) for client in listed]
 
 
-async def outputs(operator: Any) -> list[Any]:
-    async with operator as results:
-        return [result async for result in results]
-
-
-async def test_pipelines_of_gets_fifty_at_a_time_come_out_in_order(redis_server: str, ask: Any) -> None:
-    await ask("MSET", *(part for key in range(1_000) for part in (f"key:{key}", f"value {key}")))
+async def test_fifty_concurrent_pipelines_are_emitted_in_order(redis_server: str, execute: Any) -> None:
+    await execute("MSET", *(part for key in range(1_000) for part in (f"key:{key}", f"value {key}")))
     groups = [range(start, start + 5) for start in range(0, 1_000, 5)]
     async with ordered_wait(groups, from_asyncio(Pipeline(redis_server)), capacity=50, timeout=30.0) as results:
         found = [result async for result in results]
@@ -87,28 +83,28 @@ async def test_pipelines_of_gets_fifty_at_a_time_come_out_in_order(redis_server:
     assert found == [[f"value {key}" for key in group] for group in groups]
 
 
-async def test_commands_block_at_the_same_time_and_end_when_served(
-    redis_server: str, ask: Any, eventually: Any
-) -> None:
+async def test_blocking_commands_run_concurrently(redis_server: str, execute: Any, eventually: Any) -> None:
     async def all_block() -> bool:
-        return await clients(ask, "waiting", "b") == 20
+        return await clients(execute, "waiting", "b") == 20
 
     pop = from_asyncio(Command(redis_server, "BLPOP", "queue", name="waiting"))
     async with unordered_wait([0] * 20, pop, capacity=20, timeout=30.0) as results:
         await eventually(all_block)
-        await ask("RPUSH", "queue", *range(20))
+        await execute("RPUSH", "queue", *range(20))
         found = [result async for result in results]
     assert sorted(int(value) for _, value in found) == list(range(20))
 
 
-async def test_a_deadline_ends_a_blocking_command_on_the_server(redis_server: str, ask: Any, eventually: Any) -> None:
+async def test_a_deadline_ends_a_blocking_command_on_the_server(
+    redis_server: str, execute: Any, eventually: Any
+) -> None:
     blocked: list[int] = []
 
     async def one_blocks() -> bool:
-        return await clients(ask, "popper", "b") == 1
+        return await clients(execute, "popper", "b") == 1
 
     async def none_blocks() -> bool:
-        return await clients(ask, "popper", "b") == 0
+        return await clients(execute, "popper", "b") == 0
 
     async def on_timeout(value: int) -> str:
         await eventually(none_blocks)
@@ -119,17 +115,17 @@ async def test_a_deadline_ends_a_blocking_command_on_the_server(redis_server: st
         await eventually(one_blocks)
         blocked.append(1)
         assert await results.receive() == "nothing came"
-        assert await ask("RPUSH", "empty", "late") == 1
-        assert await ask("LLEN", "empty") == 1
+        assert await execute("RPUSH", "empty", "late") == 1
+        assert await execute("LLEN", "empty") == 1
     assert blocked == [1]
 
 
-async def test_after_the_block_no_client_is_left(redis_server: str, ask: Any, eventually: Any) -> None:
+async def test_no_client_is_left_after_the_block(redis_server: str, execute: Any, eventually: Any) -> None:
     async def all_block() -> bool:
-        return await clients(ask, "left", "b") == 5
+        return await clients(execute, "left", "b") == 5
 
     async def none_is_left() -> bool:
-        return await clients(ask, "left") == 0
+        return await clients(execute, "left") == 0
 
     pop = from_asyncio(Command(redis_server, "BLPOP", "empty", name="left"))
     async with unordered_wait([0] * 5, pop, timeout=120.0):
@@ -137,19 +133,19 @@ async def test_after_the_block_no_client_is_left(redis_server: str, ask: Any, ev
     await eventually(none_is_left)
 
 
-async def test_an_error_of_the_server_is_itself(redis_server: str, ask: Any) -> None:
-    await ask("SET", "text", "not a number")
+async def test_an_error_of_the_server_is_raised_unchanged(redis_server: str, execute: Any) -> None:
+    await execute("SET", "text", "not a number")
     with pytest.raises(redis.ResponseError, match="not an integer"):
         await outputs(ordered_wait(["text"], from_asyncio(Command(redis_server, "INCR")), timeout=30.0))
 
 
-async def test_a_server_that_is_not_there_is_an_error_of_the_element(tmp_path: Any) -> None:
+async def test_a_missing_server_fails_the_element(tmp_path: Any) -> None:
     nowhere = from_asyncio(Command(str(tmp_path / "nowhere.sock"), "GET"))
     with pytest.raises(redis.ConnectionError):
         await outputs(ordered_wait(["key"], nowhere, timeout=30.0))
 
 
-async def test_without_an_answer_the_timeout_is_the_operators(redis_server: str) -> None:
+async def test_without_on_timeout_the_operator_raises_its_timeout_error(redis_server: str) -> None:
     pop = from_asyncio(Command(redis_server, "BLPOP", "nothing"))
     with pytest.raises(ElementTimeoutError):
         await outputs(ordered_wait([0], pop, timeout=0.2))

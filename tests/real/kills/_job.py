@@ -1,16 +1,16 @@
-"""The program that is killed: one job in each mode, each with and without `flatten`, all at once in one process.
+"""The program that kills itself: one job per mode, with and without `flatten`, all concurrently in one process.
 
-Each begins where its durable checkpoint says, and writes down what it does:
+Each job starts from its durable checkpoint and writes two files:
 
     <job>.out   its outputs
-    <job>.log   `life <number>`, `start <value>` of a call, `end <value>` of an invocation, `commit <position>` and,
-                when it has returned, `committed <position>`
+    <job>.log   `life <number>`, `start <value>` of a call, `end <value>` of an invocation, `commit <position>`, and
+                `committed <position>` once the commit has returned
 
     python _job.py <folder> <life> <number of elements> <recorded or plain> <lines until the kill>
 
-It kills itself with SIGKILL, from another thread, within milliseconds of that line of its logs (counted over all jobs;
-0: never). In every second life the count begins when each job has committed. So what happens in a life does not depend
-on the speed of the machine.
+It sends itself SIGKILL from another thread, within milliseconds of that line of its logs (counted over all jobs; 0:
+never). In every second life, the count begins once each job has committed. So the events of a life do not depend on the
+speed of the machine.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ from trio_asyncio_io import (
 from trio_asyncio_io.checkpoints import Checkpoint, SQLiteStore
 from trio_asyncio_io.policies import persistent
 
-DOORS = {
+OPERATORS = {
     "ordered": ordered_wait,
     "unordered": unordered_wait,
     "keyed": partial(keyed_wait, key=lambda value: value % 7),
 }
-RECORDS_OF_A_SEGMENT = 20
-OUTPUTS_OF_A_COMMIT = 10
-LONGEST_DELAY = 0.02  # seconds from the line to the kill
+RECORDS_PER_SEGMENT = 20
+OUTPUTS_PER_COMMIT = 10
+LONGEST_DELAY = 0.02  # seconds between the line and the kill
 
 
-class Death:
-    """Kills this process soon after a line was logged.
+class Killer:
+    """Kills this process soon after a line of the logs.
 
     Args:
         lines: The number of that line; 0: never.
-        jobs: The logs of the jobs whose first commit comes before the first line that counts.
+        jobs: The logs in which the first commit must precede the first counted line.
     """
 
     def __init__(self, lines: int, jobs: set[str]) -> None:
@@ -69,33 +69,33 @@ class Death:
         if not self._uncommitted:
             self._left -= 1
             if self._left == 0:
-                self._strike()
+                self._kill_soon()
 
     @staticmethod
-    def _strike() -> None:
+    def _kill_soon() -> None:
         delay = random.uniform(0.0, LONGEST_DELAY)
         threading.Timer(delay, os.kill, (os.getpid(), signal.SIGKILL)).start()
 
 
 class Log:
-    """Lines, each appended in one write, so that a kill leaves it whole or not at all, but at a page's edge."""
+    """Lines in a file. Each is appended in one write, so a kill rarely tears one (only at the edge of a page)."""
 
-    def __init__(self, path: Path, death: Death) -> None:
+    def __init__(self, path: Path, killer: Killer) -> None:
         self.path = path
-        self._death = death
+        self._killer = killer
         self.descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        self._write("\n")  # ends a line that was torn
+        self._write("\n")  # ends a torn line
 
     def append(self, line: str) -> None:
         self._write(f"{line};\n")
-        self._death.count_line(self.path.name, line)
+        self._killer.count_line(self.path.name, line)
 
     def _write(self, text: str) -> None:
         os.write(self.descriptor, text.encode())
 
 
 class Service(AsyncFunction[int, Any]):
-    """What is called, and paid for."""
+    """The function of the jobs. Logs its calls."""
 
     def __init__(self, log: Log, *, flatten: bool) -> None:
         self.log = log
@@ -107,8 +107,8 @@ class Service(AsyncFunction[int, Any]):
         return [f"{value}.{part}" for part in range(value % 4)] if self.flatten else f"{value}.0"
 
 
-class Watched(AsyncFunction[int, Any]):
-    """A function whose invocations' ends are written down."""
+class EndLogger(AsyncFunction[int, Any]):
+    """A function around another one that logs the ends of its invocations."""
 
     def __init__(self, function: AsyncFunction[int, Any], log: Log) -> None:
         self.function = function
@@ -126,15 +126,10 @@ class Watched(AsyncFunction[int, Any]):
         await self.function.close()
 
 
-def recorded(function: AsyncFunction[int, Any], path: Path) -> AsyncFunction[int, Any]:
-    """The function, without ever paying twice for an answer."""
-    return persistent(function, path, name="service")
-
-
 def elements(number: int) -> Iterator[StreamRecord[int] | Watermark]:
     for value in range(number):
         yield StreamRecord(value, value)
-        if value % RECORDS_OF_A_SEGMENT == RECORDS_OF_A_SEGMENT - 1:
+        if value % RECORDS_PER_SEGMENT == RECORDS_PER_SEGMENT - 1:
             yield Watermark(value)
 
 
@@ -143,30 +138,30 @@ class Job:
     """One of the jobs of the process.
 
     Attributes:
-        name: The mode, and how many outputs there are for an element: `one` or `several`.
-        folder: Where its files are.
+        name: The mode, and `one` or `several` outputs per element.
+        folder: The folder of its files.
     """
 
     name: str
     folder: Path
 
-    async def run(self, life: str, number: int, variant: str, store: SQLiteStore, death: Death) -> None:
-        log = Log(self.folder / f"{self.name}.log", death)
+    async def run(self, life: str, number: int, variant: str, store: SQLiteStore, killer: Killer) -> None:
+        log = Log(self.folder / f"{self.name}.log", killer)
         log.append(f"life {life}")
         function: AsyncFunction[int, Any] = Service(log, flatten=self.is_flat)
         if variant == "recorded":
-            function = recorded(function, self.folder / f"{self.name}.answers")
-        await self.consume(Watched(function, log), number, log, store)
+            function = persistent(function, self.folder / f"{self.name}.results", name="service")
+        await self.consume(EndLogger(function, log), number, log, store)
 
     @property
     def is_flat(self) -> bool:
         return self.name.endswith("several")
 
     async def consume(self, function: AsyncFunction[int, Any], number: int, log: Log, store: SQLiteStore) -> None:
-        """As the documentation has it, but for the sync to disk: a kill leaves what was written without it."""
+        """As in the documentation, except for the sync to disk. A kill does not lose writes that were not synced."""
         start = await store.load(self.name) or Checkpoint(Snapshot(), position=0)
         source = islice(elements(number), start.snapshot.taken, None)
-        wait = DOORS[self.name.partition("-")[0]]
+        wait = OPERATORS[self.name.partition("-")[0]]
         options = {"capacity": 8, "buffer": 40, "timeout": 60.0, "flatten": self.is_flat, "restore": start.snapshot}
 
         async def commit() -> None:
@@ -180,10 +175,10 @@ class Job:
             output.seek(output.truncate(start.position))
             async with wait(source, function, **options) as results:
                 count = 0
-                async for each in results:
-                    output.write(line(each))
+                async for result in results:
+                    output.write(line(result))
                     count += 1
-                    if count % OUTPUTS_OF_A_COMMIT == 0:
+                    if count % OUTPUTS_PER_COMMIT == 0:
                         await commit()
             await commit()
 
@@ -194,11 +189,11 @@ def line(output: Any) -> bytes:
 
 
 async def main(folder: Path, life: str, number: int, variant: str, lines: int) -> None:
-    names = [f"{mode}-{kind}" for mode, kind in product(DOORS, ["one", "several"])]
-    death = Death(lines, {f"{name}.log" for name in names} if int(life) % 2 else set())
+    names = [f"{mode}-{kind}" for mode, kind in product(OPERATORS, ["one", "several"])]
+    killer = Killer(lines, {f"{name}.log" for name in names} if int(life) % 2 else set())
     async with SQLiteStore(folder / "job.sqlite") as store, trio.open_nursery() as nursery:
         for name in names:
-            nursery.start_soon(Job(name, folder).run, life, number, variant, store, death)
+            nursery.start_soon(Job(name, folder).run, life, number, variant, store, killer)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The shared call: who gets what of it, and that it never outlives those who wait."""
+"""SharedCall: each waiter gets the outcome, and the call never outlives its waiters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from trio_asyncio_io.policies._shared import SharedCall
+from trio_asyncio_io.policies._shared_call import SharedCall
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 NothingLeft = Callable[[], AbstractContextManager[None]]
@@ -27,31 +27,31 @@ def started(function: Any) -> SharedCall[Any]:
 
 
 async def waited(call: SharedCall[Any], *patiences: float) -> list[Any]:
-    """What each of these waiters, who leave after so many seconds, got of the call, and when it went."""
-    got: list[Any] = [None] * len(patiences)
+    """The outcome of each waiter and the instant at which it left. Each is cancelled after its patience."""
+    found: list[Any] = [None] * len(patiences)
 
     async def wait(number: int, patience: float) -> None:
         outcome: Any = "nothing"
         with trio.move_on_after(patience):
             try:
                 outcome = await call.wait()
-            except Exception as error:  # noqa: BLE001 - what is asked
+            except Exception as error:  # noqa: BLE001 - the outcome
                 outcome = error
-        got[number] = (outcome, trio.current_time())
+        found[number] = (outcome, trio.current_time())
 
     async with trio.open_nursery() as nursery:
         for number, patience in enumerate(patiences):
             nursery.start_soon(wait, number, patience)
-    return got
+    return found
 
 
-async def test_all_who_wait_get_the_result(autojump_clock: MockClock, nothing_left: NothingLeft) -> None:
+async def test_each_waiter_gets_the_result(autojump_clock: MockClock, nothing_left: NothingLeft) -> None:
     with nothing_left():
         got = await waited(started(Scripted(default=Step(2.0))), math.inf, 1.0, math.inf)
     assert got == [("a", 2.0), ("nothing", 1.0), ("a", 2.0)]
 
 
-async def test_the_last_to_leave_cancels_the_call_and_waits_until_it_has_unwound(
+async def test_the_last_waiter_cancels_the_call_and_waits_until_it_has_unwound(
     autojump_clock: MockClock, nothing_left: NothingLeft
 ) -> None:
 
@@ -68,7 +68,7 @@ async def test_the_last_to_leave_cancels_the_call_and_waits_until_it_has_unwound
     assert (call.is_abandoned, call.has_ended) == (True, True)
 
 
-async def test_waiters_that_leave_at_the_same_instant_leave_nothing_behind(
+async def test_waiters_that_leave_at_the_same_instant_cancel_the_call(
     autojump_clock: MockClock, nothing_left: NothingLeft
 ) -> None:
     recorder = Recorder(Scripted(default=Step(math.inf)))
@@ -77,7 +77,7 @@ async def test_waiters_that_leave_at_the_same_instant_leave_nothing_behind(
     assert (recorder.running, recorder.cancelled) == (0, 1)
 
 
-async def test_a_result_that_is_given_in_spite_of_the_cancellation_counts(autojump_clock: MockClock) -> None:
+async def test_a_result_returned_despite_the_cancellation_counts(autojump_clock: MockClock) -> None:
     async def stubborn(value: str) -> str:
         with trio.CancelScope(shield=True):
             await trio.sleep(3.0)
@@ -97,13 +97,13 @@ async def test_an_exception_raised_while_the_call_unwinds_counts(autojump_clock:
     assert (str(error), instant) == ("broken", 1.0)
 
 
-async def test_who_waits_alone_gets_the_very_exception() -> None:
+async def test_a_single_waiter_gets_the_exception_itself() -> None:
     busy = OSError("busy")
     [(error, _)] = await waited(started(Scripted(default=Step(error=busy))), math.inf)
     assert error is busy
 
 
-async def test_each_of_several_gets_a_copy_of_the_exception(autojump_clock: MockClock) -> None:
+async def test_each_of_several_waiters_gets_a_copy_of_the_exception(autojump_clock: MockClock) -> None:
     async def failing(value: str) -> None:
         await trio.sleep(1.0)
         busy = OSError(5, "busy")
@@ -121,8 +121,8 @@ async def test_each_of_several_gets_a_copy_of_the_exception(autojump_clock: Mock
         assert [frame.name for frame in extract_tb(error.__traceback__)] == ["wait", "wait", "_outcome", "failing"]
 
 
-async def test_what_cannot_be_copied_does_not_pile_up_tracebacks(autojump_clock: MockClock) -> None:
-    class Slotted(Exception):  # noqa: N818 - it is one
+async def test_the_traceback_of_an_exception_that_cannot_be_copied_does_not_grow(autojump_clock: MockClock) -> None:
+    class Slotted(Exception):  # noqa: N818 - named after its slots
         __slots__ = ("code",)
 
     got = await waited(started(Scripted(default=Step(1.0, error=Slotted()))), *[math.inf] * 5)
@@ -131,7 +131,7 @@ async def test_what_cannot_be_copied_does_not_pile_up_tracebacks(autojump_clock:
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit])
-async def test_what_is_no_ordinary_exception_reaches_those_who_wait_and_not_the_loop(
+async def test_an_exit_exception_is_raised_by_wait_and_does_not_end_the_run(
     kind: type[BaseException], nothing_left: NothingLeft
 ) -> None:
     with nothing_left():
@@ -140,7 +140,7 @@ async def test_what_is_no_ordinary_exception_reaches_those_who_wait_and_not_the_
             await call.wait()
 
 
-async def test_a_group_of_exceptions_is_handed_over_without_the_cancellation(autojump_clock: MockClock) -> None:
+async def test_a_group_is_raised_without_its_cancelled(autojump_clock: MockClock) -> None:
     async def failing(value: str) -> None:
         try:
             await trio.sleep_forever()
@@ -158,7 +158,7 @@ async def test_a_group_of_exceptions_is_handed_over_without_the_cancellation(aut
     assert [type(error) for error in caught.value.exceptions] == [OSError]
 
 
-async def test_the_call_has_the_context_variables_of_who_made_it() -> None:
+async def test_the_call_has_the_context_variables_of_its_creator() -> None:
     tenant = ContextVar("tenant", default="nobody")
 
     async def read(value: str) -> str:
@@ -171,7 +171,7 @@ async def test_the_call_has_the_context_variables_of_who_made_it() -> None:
     assert await call.wait() == "me"
 
 
-async def test_whoever_comes_right_after_the_end_has_the_outcome_too() -> None:
+async def test_a_waiter_that_arrives_right_after_the_end_gets_the_outcome() -> None:
     got = []
 
     async def wait() -> None:
@@ -179,7 +179,7 @@ async def test_whoever_comes_right_after_the_end_has_the_outcome_too() -> None:
             await call.wait()
         got.append(caught.value)
 
-    async def come_late() -> None:
+    async def wait_late() -> None:
         while not call.has_ended:
             await trio.lowlevel.checkpoint()
         await wait()
@@ -187,12 +187,12 @@ async def test_whoever_comes_right_after_the_end_has_the_outcome_too() -> None:
     call = started(Scripted(default=Step(error=OSError("busy"))))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(wait)
-        nursery.start_soon(come_late)
+        nursery.start_soon(wait_late)
     assert len(got) == 2
 
 
-def test_the_end_of_the_loop_is_survived() -> None:
-    """Only a system task can still wait then."""
+def test_the_end_of_the_trio_run_cancels_the_call() -> None:
+    """Only a system task can still wait for it then."""
     got = []
 
     async def waiting() -> None:

@@ -1,4 +1,4 @@
-"""The Trio run: what a policy remembers of an earlier one may not hold in the next."""
+"""Detection of a new Trio run."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ __all__ = ["RunChange"]
 class RunChange:
     """Detects that another Trio run has begun.
 
-    Each run has a clock of its own that starts anywhere, so instants of two runs cannot be compared; and tasks, locks
-    and events of a run that has ended are gone with it.
+    Each run has its own clock with an arbitrary start, so instants of two runs cannot be compared. Tasks, locks and
+    events of a run do not survive it.
     """
 
     __slots__ = ("_token",)
@@ -20,7 +20,7 @@ class RunChange:
         self._token: trio.lowlevel.TrioToken | None = None
 
     def has_happened(self) -> bool:
-        """Whether this is another run than at the last call; True at the first call."""
+        """Whether this is another run than at the last call. True at the first call."""
         token = trio.lowlevel.current_trio_token()
         if token is self._token:
             return False

@@ -1,4 +1,4 @@
-"""The fresh exception: the same to whoever looks, and nobody's but theirs."""
+"""Copies of exceptions: equal to the original, and independent of it."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from typing import Any
 import pytest
 
 from trio_asyncio_io import ElementTimeoutError
-from trio_asyncio_io.policies._fresh import fresh
+from trio_asyncio_io.policies._exception_copy import copied
 
 
-class Keyword(Exception):  # noqa: N818 - it is one
-    """As httpx's: arguments that `args` does not have."""
+class Keyword(Exception):  # noqa: N818 - a short name
+    """Takes an argument that is not in `args`, as exceptions of httpx do."""
 
     def __init__(self, message: str, *, request: object) -> None:
         super().__init__(message)
         self.request = request
 
 
-class Phrased(Exception):  # noqa: N818 - it is one
-    """Makes another message of its argument: made again of its `args`, it would say it twice."""
+class Phrased(Exception):  # noqa: N818 - a short name
+    """Derives its message from its argument: called with its `args`, it would do so twice."""
 
     def __init__(self, code: int) -> None:
         super().__init__(f"failed with {code}")
         self.code = code
 
 
-class Counting(Exception):  # noqa: N818 - it is one
+class Counting(Exception):  # noqa: N818 - a short name
     made = 0
 
     def __init__(self) -> None:
         type(self).made += 1
 
 
-class Slotted(Exception):  # noqa: N818 - it is one
+class Slotted(Exception):  # noqa: N818 - a short name
     __slots__ = ("code",)
 
 
-class Unprintable(Exception):  # noqa: N818 - it is one
+class Unprintable(Exception):  # noqa: N818 - a short name
     def __str__(self) -> str:
         raise OSError
 
@@ -60,8 +60,8 @@ ERRORS = [
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-def test_a_copy_says_what_the_exception_says(error: BaseException) -> None:
-    twin = fresh(error)
+def test_a_copy_has_the_type_arguments_message_and_attributes(error: BaseException) -> None:
+    twin = copied(error)
     assert twin is not error
     assert type(twin) is type(error)
     assert twin.args == error.args
@@ -70,8 +70,8 @@ def test_a_copy_says_what_the_exception_says(error: BaseException) -> None:
 
 
 @pytest.mark.parametrize("error", [Slotted("a"), Unprintable("a")], ids=lambda error: type(error).__name__)
-def test_what_cannot_be_copied_faithfully_is_returned_itself(error: Exception) -> None:
-    assert fresh(error) is error
+def test_an_exception_that_cannot_be_copied_faithfully_is_returned_itself(error: Exception) -> None:
+    assert copied(error) is error
 
 
 def fail(error: Exception) -> None:
@@ -87,25 +87,25 @@ def raised(error: Exception) -> Any:
     return caught.value
 
 
-def test_a_copy_has_the_past_of_the_exception() -> None:
+def test_a_copy_has_the_cause_context_and_traceback() -> None:
     error = raised(ValueError("bad"))
-    twin = fresh(error)
+    twin = copied(error)
     assert twin.__cause__ is error.__cause__
     assert twin.__context__ is error.__context__
     assert twin.__suppress_context__
     assert traceback.format_exception(twin) == traceback.format_exception(error)
 
 
-def test_a_context_is_not_hidden_by_the_copying() -> None:
+def test_copying_does_not_suppress_the_context() -> None:
     error = ValueError("bad")
     error.__context__ = KeyError("a")
-    assert not fresh(error).__suppress_context__
+    assert not copied(error).__suppress_context__
 
 
-def test_what_is_added_to_one_is_not_added_to_the_other() -> None:
+def test_a_note_added_to_one_is_not_added_to_the_other() -> None:
     error = ValueError("bad")
     error.add_note("of both")
-    twin = fresh(error)
+    twin = copied(error)
     twin.add_note("of the copy")
     error.add_note("of the original")
     assert (error.__notes__, twin.__notes__) == (["of both", "of the original"], ["of both", "of the copy"])

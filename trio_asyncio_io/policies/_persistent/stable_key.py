@@ -1,4 +1,4 @@
-"""The stable key: arguments as bytes that are the same in every process and every run."""
+"""Stable keys: arguments as bytes that are the same in every process and every run."""
 
 from __future__ import annotations
 
@@ -8,42 +8,38 @@ from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
-from .._core.describe import describe
+from ..._core.describe import describe
 
 __all__ = ["stable_key"]
 
 
 def stable_key(value: Any) -> bytes:
-    """The value as bytes; values that differ in type, as 1, 1.0, True and "1" do, give different ones.
+    """The value as bytes. Values of different types, such as 1, 1.0, True and "1", differ.
 
     Args:
-        value: None, a bool, int, float, str, bytes, Decimal, date, datetime, timedelta or UUID, or a tuple of
-            such. No subclasses: what those add would be lost.
+        value: None, a bool, int, float, str, bytes, Decimal, date, datetime, timedelta or UUID, or a tuple of these.
+            Not an instance of a subclass, whose own attributes would be lost.
 
     Raises:
-        TypeError: It is, or contains, anything else.
+        TypeError: The value is, or contains, anything else.
     """
-    encode = _TEXT_OF.get(type(value))
+    encode = _ENCODERS.get(type(value))
     if encode is None:
         raise TypeError(
-            f"{describe(value)} of type {type(value).__name__} is no key that other processes would find again: "
-            "give persistent key=, which makes one of None, bool, int, float, str, bytes, Decimal, date, datetime, "
-            "timedelta, UUID and tuples of them"
+            f"{describe(value)} of type {type(value).__name__} is not a key that other processes would find again: "
+            "give persistent key=, a function that returns None, bool, int, float, str, bytes, Decimal, date, "
+            "datetime, timedelta, UUID or tuples of these"
         )
     content = encode(value)
     return b"%s%d:%s" % (type(value).__name__.encode(), len(content), content)
 
 
-def _text(value: str) -> bytes:
-    return value.encode("utf-8", "surrogatepass")
-
-
-_TEXT_OF: Final[dict[type, Callable[[Any], bytes]]] = {
+_ENCODERS: Final[dict[type, Callable[[Any], bytes]]] = {
     type(None): lambda _: b"",
     bool: lambda value: b"1" if value else b"0",
     int: lambda value: b"%x" % value,
     float: lambda value: value.hex().encode(),
-    str: _text,
+    str: lambda value: value.encode("utf-8", "surrogatepass"),
     bytes: bytes,
     Decimal: lambda value: str(value).encode(),
     date: lambda value: value.isoformat().encode(),

@@ -1,4 +1,4 @@
-"""The shared call: one call that several tasks wait for."""
+"""A call that several tasks wait for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 import trio
 
-from ._fresh import fresh
+from ._exception_copy import copied
 
 __all__ = ["SharedCall"]
 
@@ -17,15 +17,15 @@ R = TypeVar("R")
 
 
 class SharedCall(Generic[R]):
-    """A call that is cancelled when all who wait for it are gone, and that never outlives them.
+    """A call that is cancelled when nobody waits for it any longer, and that never outlives its waiters.
 
-    It runs in a task of its own, with the context variables of whoever made it. That is a system task, because a
-    policy has no nursery: its `open` and `close` are called from different tasks.
+    It runs in a task of its own, with the context variables of the task that created it. It is a system task, because a
+    policy has no nursery: its `open` and `close` may be called from different tasks.
 
-    Make it, `start` it, and `wait` for it in the same turn of the scheduler: who starts it waits for it.
+    The task that starts it must also wait for it. Create it, `start` it and `wait` for it without a checkpoint between.
 
     Args:
-        call: What gives the awaitable; called once, in the call's own task.
+        call: Returns the awaitable. Called once, in the call's own task.
     """
 
     __slots__ = ("_call", "_context", "_ended", "_error", "_is_shared", "_result", "_scope", "_traceback", "_waiting")
@@ -43,12 +43,12 @@ class SharedCall(Generic[R]):
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether all who waited have left: the call is unwinding, and nobody else may wait for it."""
+        """Whether all waiters have left. The call is being cancelled, and nobody else may wait for it."""
         return self._scope.cancel_called
 
     @property
     def has_ended(self) -> bool:
-        """Whether the call has ended or unwound. Who waits for it then has its outcome in the next turn."""
+        """Whether the call has returned, raised or unwound. A task that waits for it now gets its outcome."""
         return self._ended.is_set()
 
     def start(self, name: str) -> None:
@@ -59,11 +59,11 @@ class SharedCall(Generic[R]):
         """The call's result.
 
         Raises:
-            BaseException: What the call raised. Where several wait, each gets a copy of an `Exception`, if it can be
-                copied.
+            BaseException: The exception of the call. If several tasks wait, each gets a copy of an `Exception`, unless
+                it cannot be copied.
 
-        Cancellation: the caller just leaves. If nobody else waits, the call is cancelled, and the caller leaves
-        when it has unwound; a result or an exception that it then has all the same counts.
+        Cancellation: the caller leaves at once if others wait. The last one cancels the call and leaves once it has
+        unwound. If the call returns or raises nevertheless, that counts.
         """
         self._waiting += 1
         self._is_shared = self._is_shared or self._waiting > 1
@@ -77,7 +77,7 @@ class SharedCall(Generic[R]):
         return self._outcome()
 
     async def _abandon(self) -> bool:
-        """Cancel the call and wait until it has unwound; whether it has an outcome all the same."""
+        """Cancel the call and wait until it has unwound. Returns whether it has an outcome nevertheless."""
         self._scope.cancel()
         with trio.CancelScope(shield=True):
             await self._ended.wait()
@@ -87,9 +87,9 @@ class SharedCall(Generic[R]):
         if self._result is not None:
             return self._result[0]
         if self._error is None:
-            raise RuntimeError("the shared call was cancelled, because its Trio loop ends")
-        # One SystemExit or KeyboardInterrupt for all: the operator raises it as itself, and copies of it as a group
-        error = fresh(self._error) if self._is_shared and isinstance(self._error, Exception) else self._error
+            raise RuntimeError("the shared call was cancelled, because its Trio run ends")
+        # Waiters share one SystemExit or KeyboardInterrupt: the operator would raise several copies as a group
+        error = copied(self._error) if self._is_shared and isinstance(self._error, Exception) else self._error
         error.__traceback__ = self._traceback
         context, is_suppressed = error.__context__, error.__suppress_context__
         try:
@@ -103,10 +103,10 @@ class SharedCall(Generic[R]):
             with self._scope:
                 result = await self._call()
                 self._result = (result,)
-        except trio.Cancelled:  # the loop ends
+        except trio.Cancelled:  # the Trio run ends
             raise
-        except BaseException as error:  # noqa: BLE001 - one that leaves a system task ends the loop; the waiting get it
+        except BaseException as error:  # noqa: BLE001 - in a system task it would end the Trio run
             self._error = error
-            self._traceback = error.__traceback__ and error.__traceback__.tb_next  # without this very frame
+            self._traceback = error.__traceback__ and error.__traceback__.tb_next  # without this frame
         finally:
             self._ended.set()

@@ -1,4 +1,4 @@
-"""The default name: identifies a function in a file that other functions, processes and runs share."""
+"""Default names: identify a function in a file that other functions, processes and runs share."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from hashlib import sha256
 from inspect import isfunction
 from typing import Any
 
-from .._core.describe import describe
-from .._function import innermost
-from ._stable_key import stable_key
+from ..._core.describe import describe
+from ..._function import innermost
+from .stable_key import stable_key
 
 __all__ = ["default_name"]
 
@@ -17,33 +17,34 @@ _PLAIN = (bool, int, float, complex, str, bytes, tuple, list, dict, set, frozens
 
 
 def default_name(function: Any) -> str:
-    """The qualified name of the user's own function, below all wrappers; of an object, that of its class.
+    """The qualified name of the user's own function, below all wrappers. For an object, that of its class.
 
-    An object whose attributes are not all empty may answer differently from others of its class, so a digest of those
-    attributes follows the name of its class.
+    Two objects of one class may return different results if their attributes differ. So a digest of the attributes that
+    are not empty follows the name of the class.
 
     Raises:
-        TypeError: Another function could have the same name; the message says to pass `name=`.
+        TypeError: Another function could have the same name, and the caller must pass `name=`.
     """
     own = innermost(function)
     named = type(own) if hasattr(own, "invoke") and not isfunction(own) else own
     name = f"{getattr(named, '__module__', None)}.{getattr(named, '__qualname__', None)}"
-    problem = f"name must be given for {describe(own)}: nothing in the file would tell it from others"
+    problem = f"name must be given for {describe(own)}: nothing in the file would distinguish it from others"
     hint = "Pass name=, a text that is the same in every run"
     if not (_is_defined_at_top_level(named) or _is_found_by_name(named)):
         raise TypeError(f"{problem}. {hint}")
     if named is own:
         return name
     try:
-        return name + _digest_of(own)
+        return name + _digest(own)
     except TypeError as error:
         raise TypeError(f"{problem} of its class with other attributes. {hint}") from error
 
 
 def _is_defined_at_top_level(function: Any) -> bool:
-    """Whether the function was made once, by a `def` of its module or of a class there.
+    """Whether a `def` in a module, or in a class of a module, defined the function.
 
-    `functools.wraps` copies the qualified name, but not that of the code, and a decorator's function is a closure.
+    A decorated function may carry the qualified name of another one, which `functools.wraps` copied. Its code still has
+    the original name, and it usually has a closure.
     """
     return (
         isfunction(function)
@@ -54,28 +55,29 @@ def _is_defined_at_top_level(function: Any) -> bool:
 
 
 def _is_found_by_name(named: Any) -> bool:
-    """Whether the module has this very object under its qualified name, perhaps below wrappers (as `pickle` asks)."""
+    """Whether its module has this object under its qualified name, perhaps inside wrappers (the rule of `pickle`)."""
     found: Any = sys.modules.get(getattr(named, "__module__", None) or "")
     for part in str(getattr(named, "__qualname__", "")).split("."):
         found = getattr(found, part, None)
     return found is not None and innermost(found) is named
 
 
-def _digest_of(instance: Any) -> str:
-    """Identifies the object's attributes that are not empty: an empty list or a counter at 0 tells nothing.
+def _digest(instance: Any) -> str:
+    """A digest of the object's attributes, or an empty string if all are empty.
 
     Raises:
-        TypeError: An attribute is not of a type that is the same in every process, or the class has a `__new__` of
-            its own, so that its attributes do not tell what it was made of.
+        TypeError: An attribute has no stable key, or the class has a `__new__` of its own, so that the object may have
+            state that is not an attribute.
     """
     kind: Any = type(instance)
     if kind.__new__ is not object.__new__:
         raise TypeError(f"{kind.__qualname__} has a __new__ of its own")
-    state: Any = object.__getstate__(instance)  # None; or the attributes; or a pair of them and the slots
+    state: Any = object.__getstate__(instance)  # None, the attributes, or a pair of the attributes and the slots
     parts = state if isinstance(state, tuple) else (state,)
     attributes = sorted((name, value) for part in parts if part for name, value in part.items() if not _is_empty(value))
     return f"#{sha256(stable_key(tuple(attributes))).hexdigest()[:16]}" if attributes else ""
 
 
 def _is_empty(value: Any) -> bool:
+    """Whether the attribute does not distinguish objects: None, an empty container, or a counter at 0."""
     return value is None or (type(value) in _PLAIN and not value)

@@ -1,0 +1,112 @@
+"""Argument checks. An error names the parameter, its legal range and the value."""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+from collections.abc import Callable
+from typing import Any, SupportsIndex
+
+from .describe import describe
+
+__all__ = [
+    "check_callable",
+    "check_exception_types",
+    "check_flag",
+    "check_int",
+    "check_name",
+    "check_number",
+    "check_path",
+    "check_seconds",
+]
+
+
+def check_int(name: str, value: object, *, at_least: int, limit_name: str = "") -> int:
+    """Return a whole number of `at_least` or more. The error calls that limit by its name, if it has one."""
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        raise TypeError(f"{name} must be a whole number, got {describe(value)}")
+    number = operator.index(value)
+    if number < at_least:
+        limit = f"{limit_name}, {at_least}" if limit_name else at_least
+        raise ValueError(f"{name} must be at least {limit}, got {number}")
+    return number
+
+
+def check_number(
+    name: str, value: object, legal: str, is_legal: Callable[[float], bool], *, kind: str = "a number"
+) -> float:
+    """Return a legal number as a float.
+
+    Args:
+        name: The parameter.
+        value: Its value. A bool is not a number.
+        legal: Describes the legal numbers, in the error.
+        is_legal: number -> whether it is one of them.
+        kind: Describes a number of this kind, in the error for a value of another type.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name} must be {kind}, got {describe(value)}")
+    if not is_legal(value):
+        raise ValueError(f"{name} must be {legal}, got {describe(value)}")
+    return float(value)
+
+
+def check_seconds(name: str, value: object, *, positive: bool = False, finite: bool = False, hint: str = "") -> float:
+    """Return seconds, not negative, as a float. `hint` is added to the description of the legal values."""
+
+    def is_legal(seconds: float) -> bool:
+        return (seconds > 0 if positive else seconds >= 0) and not (finite and seconds == math.inf)
+
+    legal = "seconds, not negative and not NaN"
+    if positive:
+        legal = "seconds above 0"
+    elif finite:
+        legal = "finite seconds and not negative"
+    return check_number(name, value, legal + hint, is_legal, kind=f"seconds as a number{hint}")
+
+
+def check_flag(name: str, value: object) -> bool:
+    """Return True or False."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {describe(value)}")
+    return value
+
+
+def check_callable(name: str, value: Any) -> Any:
+    """Return a callable."""
+    if not callable(value):
+        raise TypeError(f"{name} must be callable, got {describe(value)}")
+    return value
+
+
+def check_exception_types(name: str, value: Any) -> tuple[type[Exception], ...]:
+    """Return an exception type, or a tuple of them, as a tuple."""
+    types = value if isinstance(value, tuple) else (value,)
+    for kind in types:
+        if not (isinstance(kind, type) and issubclass(kind, Exception)):
+            raise TypeError(f"{name} must be an exception type or a tuple of them, got {describe(value)}")
+    return types
+
+
+def check_path(name: str, value: Any) -> str:
+    """Return the path of a file on disk as a string."""
+    path = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    if not isinstance(path, str):
+        raise TypeError(f"{name} must be a file's path, got {describe(value)}")
+    if path in {"", ":memory:"}:
+        raise ValueError(f"{name} must be a file's path, got {path!r}")
+    return path
+
+
+def check_name(name: str, value: object) -> str:
+    """Return a string that is not empty and has a UTF-8 encoding."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, got {describe(value)}")
+    if not value:
+        raise ValueError(f"{name} must not be empty, got ''")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{name} must be text that UTF-8 can encode, got {value!r}") from error
+    return value

@@ -1,0 +1,103 @@
+"""A checkpoint store in an SQLite file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import trio
+
+from .._core.checks import check_name, check_path
+from .._sqlite import FileThread
+from ._checkpoint import Checkpoint, CheckpointError
+from ._pickling import pickled, unpickled
+from ._table import CheckpointTable
+
+__all__ = ["SQLiteStore"]
+
+R = TypeVar("R")
+
+
+class SQLiteStore(trio.abc.AsyncResource):
+    """Durable checkpoints in a file: a `CheckpointStore` that needs no server.
+
+    A commit is one transaction. A process that is killed at any moment leaves either the old durable checkpoint or the
+    new one. A commit that has returned is on disk, and survives a power cut. It overwrites the old one, so the file
+    does not grow with the number of commits.
+
+    The file is an SQLite database. It is opened at the first use, and read and written in a thread. Several names, and
+    several processes of one host, may use it at once; each name belongs to one consumer at a time. Damaged bytes raise
+    a `CheckpointError` and are never loaded as a wrong state. Contents are pickled, so **trust the file as you trust
+    your code**: whoever can write to it can run any code in your process.
+
+    Leave the block, or `await aclose()`. Both wait for a commit that has begun.
+
+    Args:
+        path: The file, on a local disk. It is created if it is missing; its directory must exist. During a commit, and
+            after a kill until the next use, a file with the suffix -journal lies beside it and belongs to it.
+
+    Raises:
+        TypeError, ValueError: `path` is not the path of a file.
+
+    Example:
+        async with SQLiteStore("job.sqlite") as store:
+            start = await store.load("flights") or Checkpoint(Snapshot(), position=0)
+            ...
+            await store.commit("flights", Checkpoint(results.snapshot(), position=output.tell()))
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(check_path("path", path)).absolute()
+        self._table = CheckpointTable(self._path)
+        self._thread = FileThread()
+        self._is_closed = False
+
+    async def load(self, name: str) -> Checkpoint | None:
+        """Return the last durable checkpoint that was committed under this name, or None.
+
+        Raises:
+            CheckpointError: The file cannot be used: it is damaged, not a file of durable checkpoints, of a newer
+                release, or locked by another process for ten seconds. Or its content does not unpickle in this process.
+            trio.ClosedResourceError: You closed the store.
+
+        Cancellation: nothing was loaded, and nothing has changed.
+        """
+        payload = await self._run(self._table.load, check_name("name", name))
+        if payload is None:
+            return None
+        try:
+            return unpickled(payload)
+        except CheckpointError as error:
+            raise CheckpointError(f"{name!r} in the file {self._path}: {error}") from error.__cause__
+
+    async def commit(self, name: str, checkpoint: Checkpoint) -> None:
+        """Replace the durable checkpoint of this name. It is on disk when this returns.
+
+        The durable checkpoint is pickled before the first checkpoint of Trio, so later changes to its elements do not
+        matter. That blocks the event loop for about a millisecond per thousand elements.
+
+        Raises:
+            CheckpointError: Part of it does not pickle, and nothing was committed. Or the file cannot be used, as in
+                `load`, or cannot be written: then either the old durable checkpoint remains, or the new one.
+            trio.ClosedResourceError: You closed the store.
+
+        Cancellation: `Cancelled` means that nothing was committed. A commit that has begun is not interrupted: it
+        finishes and returns, within milliseconds unless another process holds the file.
+        """
+        await self._run(self._table.commit, check_name("name", name), pickled(checkpoint))
+
+    async def aclose(self) -> None:
+        """Close the file, after the calls that were made before. Does so even when cancelled."""
+        self._is_closed = True
+        with trio.CancelScope(shield=True):
+            await self._thread.run(self._table.close)
+
+    async def _run(self, call: Callable[..., R], *arguments: Any) -> R:
+        if self._is_closed:
+            raise trio.ClosedResourceError(f"{self!r} was closed")
+        return await self._thread.run(call, *arguments)
+
+    def __repr__(self) -> str:
+        return f"SQLiteStore({str(self._path)!r})"

@@ -1,0 +1,182 @@
+"""The policy `persistent`: a cache in a file, which later runs use again."""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from threading import Thread
+from typing import Any, TypeVar
+
+import trio
+
+from ..._core.checks import check_name, check_path
+from ..._core.describe import describe
+from ..._sqlite import FileThread
+from .._from_cache import from_cache
+from .._lifetime import Lifetime, is_none
+from .._policy import Policy, Wrapped
+from .group_commit import GroupCommit
+from .name import default_name
+from .stable_key import stable_key
+from .store import Insert, Lookup, Store
+
+__all__ = ["persistent"]
+
+R = TypeVar("R")
+
+# A file that takes longer to close is on a disk that hangs. Its results are in it already.
+CLOSE_SECONDS = 10.0
+
+
+class persistent(Policy[R]):  # noqa: N801 - used like a function
+    """A function that caches its results in a file, so that later runs need not call it again.
+
+    A result is in the file before `invoke` returns it. If a job is killed and run again, the second run makes only the
+    calls that had not returned. Any number of processes of one host may use the file at once, and each finds the
+    results of the others. Exceptions are not cached. Concurrent first calls with one key are all made: put
+    `single_flight` inside to share them within one process.
+
+    The file is an SQLite database, used in a thread. Concurrent invocations share its transactions. The file survives
+    the end of the process, however it ends; a power cut may lose the results of the last seconds. A damaged result
+    counts as missing. Results are pickled, so **trust the file as you trust your code**: whoever can write to it can
+    run any code in your process.
+
+    Args:
+        function: An async callable or an `AsyncFunction`.
+        path: The file, on a local disk. It is created if it is missing; its directory must exist. On Spark, each
+            worker's host has its own. Two files with the suffixes -wal and -shm lie beside it.
+        name: Separates functions that share a file, and versions of one function: change it when the old results are no
+            longer right. None: the qualified name of your own function, or of its class, below all policies, adapters
+            and recorders; for an object, with a digest of its attributes. A name is required if another function could
+            have the same default: for a closure, a lambda, a `partial`, a bound method, and an object that has an
+            attribute of a type other than those listed under `key`.
+        ttl: Seconds for which a result is valid, above 0, on the wall clock; `math.inf` for ever. Expired results are
+            deleted when the file is opened.
+        key: The arguments -> a key that identifies the call. None: the arguments themselves. A key is None, a bool,
+            int, float, str, bytes, Decimal, date, datetime, timedelta or UUID, or a tuple of these. Keys of different
+            types differ, such as 1, 1.0 and True, and so do 0.0 and -0.0. NaN equals NaN.
+        negative_ttl: Seconds for which a negative result is valid, at least 0; 0: it is not cached. None: the same as
+            `ttl`.
+        is_negative: result -> whether it is negative. By default, None is the only negative result.
+
+    Attributes:
+        hits: Calls answered from the file.
+        misses: Calls made.
+
+    Raises:
+        TypeError, ValueError: An argument is out of its range; the function needs a name; a key is of another type; or
+            a result does not pickle.
+        CacheError: The file cannot be used, for example because it is damaged or belongs to another program. Raised by
+            `open`, or by the call that detects it.
+        RuntimeError: The policy is not open. An operator opens it; by hand, `await` its `open` and `close`.
+        trio.TooSlowError: From `close`: the file was not closed within ten seconds. A thread goes on closing it.
+
+    Cancellation: the result of a cancelled call is not cached. A result that the call has returned is stored even if it
+    is cancelled then. That takes milliseconds, or at most ten seconds if another process holds the file.
+
+    Example:
+        lookup = persistent(grouped(fetch_many), "/var/cache/weather.sqlite", name="weather 2", ttl=86_400.0)
+    """
+
+    def __init__(
+        self,
+        function: Wrapped[R],
+        path: str | os.PathLike[str],
+        *,
+        name: str | None = None,
+        ttl: float = math.inf,
+        key: Callable[..., Hashable] | None = None,
+        negative_ttl: float | None = None,
+        is_negative: Callable[[R], bool] = is_none,
+    ) -> None:
+        path = check_path("path", path)
+        name = check_name("name", name) if name is not None else default_name(function)
+        options = {"path": path, "name": name, "ttl": ttl, "negative_ttl": negative_ttl, "is_negative": is_negative}
+        super().__init__(function, key=key, **options)
+        self._lifetime = Lifetime(ttl, negative_ttl, is_negative)
+        self._store = Store(path, name)
+        self._group_commit: GroupCommit[Lookup | Insert, bytes | None] | None = None
+        self.hits = 0
+        self.misses = 0
+
+    async def _open(self) -> None:
+        await FileThread().run(self._store.open)
+        try:
+            await super()._open()
+        except BaseException:
+            await self._close_store()
+            raise
+        self._group_commit = GroupCommit(self._store.execute)
+
+    async def _close(self) -> None:
+        self._group_commit = None
+        try:
+            # First, because the operator gives `close` a limited time
+            await self._close_store()
+        finally:
+            await super()._close()
+
+    async def invoke(self, *arguments: Any) -> R:
+        """The result in the file, or that of a new call, which is then in the file."""
+        if self._group_commit is None:
+            raise RuntimeError(f"{self} is not open: an operator opens it; by hand, `await` its open() and close()")
+        key = stable_key(arguments if self._key is None else self._key(*arguments))
+        found = await self._find(self._group_commit, key)
+        if found is not None:
+            self.hits += 1
+            from_cache.set(True)
+            return found[0]
+        self.misses += 1
+        result: R = await self._call(*arguments)
+        if seconds := self._lifetime.seconds_for(result):
+            insert = Insert(key, _pickled(result), seconds)
+            with trio.CancelScope(shield=True):  # the call is paid for
+                await self._group_commit.submit(insert)
+        return result
+
+    async def _find(self, group_commit: GroupCommit[Lookup | Insert, bytes | None], key: bytes) -> tuple[R] | None:
+        with self._holding_flush():
+            payload = await group_commit.submit(Lookup(key))
+        return None if payload is None else _unpickled(payload)
+
+    async def _close_store(self) -> None:
+        with trio.CancelScope(shield=True):
+            await FileThread().run(_close_within, self._store, CLOSE_SECONDS)
+
+
+def _close_within(store: Store, seconds: float) -> None:
+    """Close the file, or leave that to a thread. Uses the wall clock, because a disk does not follow a virtual one."""
+    outcome: Future[None] = Future()
+
+    def close() -> None:
+        try:
+            store.close()
+            outcome.set_result(None)
+        except BaseException as error:  # noqa: BLE001 - it is raised below
+            outcome.set_exception(error)
+
+    Thread(target=close, name="trio_asyncio_io cache file", daemon=True).start()
+    try:
+        outcome.result(seconds)
+    except TimeoutError:
+        raise trio.TooSlowError(f"the cache file was not closed within {seconds:g} s") from None
+
+
+def _pickled(result: object) -> bytes:
+    try:
+        return pickle.dumps(result, protocol=5)
+    except Exception as error:
+        raise TypeError(
+            f"persistent cannot store {describe(result)}: {error}. Let the function return plain values"
+        ) from error
+
+
+def _unpickled(payload: bytes) -> tuple[Any] | None:
+    """The result in a tuple, or None if it does not unpickle because its class is gone or has changed."""
+    try:
+        return (pickle.loads(payload),)  # noqa: S301 - the docstring of `persistent` explains whom to trust
+    except Exception:  # noqa: BLE001 - unpickling runs the user's code
+        return None

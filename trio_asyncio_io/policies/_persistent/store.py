@@ -1,0 +1,151 @@
+"""The store of the persistent cache: results in an SQLite file."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from struct import pack
+from typing import Final
+
+from ..._sqlite import Database, FileFormat, checksum
+
+__all__ = ["FORMAT", "CacheError", "Insert", "Lookup", "Store"]
+
+
+class CacheError(RuntimeError):
+    """The file of a persistent cache cannot be used. The message gives the reason and the remedy."""
+
+
+FORMAT: Final = FileFormat(
+    application_id=0x7461696F,  # "taio"
+    version=1,
+    schema=(
+        "CREATE TABLE answers (id BLOB PRIMARY KEY, value BLOB NOT NULL, expires REAL, checksum BLOB NOT NULL)",
+        "CREATE INDEX answers_by_expiry ON answers (expires) WHERE expires IS NOT NULL",
+    ),
+    settings=("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL"),
+    error=CacheError,
+    noun="cache file",
+    kind="a cache of this project",
+    if_damaged="delete it, and the files beside it that end in -wal and -shm. Its results will be fetched again",
+    if_other_version="give another path, or upgrade",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Requests the value of a key."""
+
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """Requests that a value be stored for a number of seconds, or forever with `math.inf`."""
+
+    key: bytes
+    value: bytes
+    seconds: float
+
+
+class Store:
+    """Values by key, each with an expiry, in a file that several processes may use at once.
+
+    Each row has a checksum of its name, key, value and expiry. A damaged row counts as missing. Damage to the file as a
+    whole is a `CacheError`.
+
+    A stored value survives the end of the process, however it ends. A power cut may lose the transactions of the last
+    seconds, but never part of one (SQLite's write-ahead log with `synchronous=NORMAL`).
+
+    Args:
+        path: The file, on a local disk. Its directory must exist.
+        name: Separates the keys of functions that share a file.
+        clock: Returns the seconds since the epoch.
+    """
+
+    def __init__(self, path: str, name: str, clock: Callable[[], float] = time.time) -> None:
+        self._database = Database(Path(path), FORMAT)
+        self._name = name.encode()
+        self._clock = clock
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests can be executed."""
+        return self._database.is_open
+
+    def open(self) -> None:
+        """Open the file, create it if it is missing, and delete expired values.
+
+        Raises:
+            CacheError: The file cannot be used.
+        """
+        self._database.open()
+        try:
+            with self._database.translated_errors():
+                self._delete_expired()
+        except BaseException:
+            self._database.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def execute(self, requests: Sequence[Lookup | Insert]) -> list[bytes | CacheError | None]:
+        """Execute the inserts in one transaction, and then the lookups.
+
+        Returns:
+            An outcome per request. For a lookup: the value, or None if it is missing. For an insert: None, once it is
+            in the file. A `CacheError` if the request failed.
+        """
+        inserts = {number: request for number, request in enumerate(requests) if isinstance(request, Insert)}
+        lookups = {number: request for number, request in enumerate(requests) if isinstance(request, Lookup)}
+        outcomes: dict[int, bytes | CacheError | None] = dict.fromkeys(range(len(requests)))
+        try:
+            with self._database.translated_errors():
+                self._insert(list(inserts.values()))
+        except CacheError as error:
+            outcomes |= dict.fromkeys(inserts, error)
+        try:
+            with self._database.translated_errors():
+                outcomes |= {number: self._find(lookup.key) for number, lookup in lookups.items()}
+        except CacheError as error:
+            outcomes |= dict.fromkeys(lookups, error)
+        return list(outcomes.values())
+
+    def _delete_expired(self) -> None:
+        connection, now = self._database.connection, self._clock()
+        if connection.execute("SELECT 1 FROM answers WHERE expires <= ? LIMIT 1", (now,)).fetchone():
+            connection.execute("DELETE FROM answers WHERE expires <= ?", (now,))
+
+    def _find(self, key: bytes) -> bytes | None:
+        query = "SELECT value, expires, checksum FROM answers WHERE id = ?"
+        rows = self._database.connection.execute(query, (self._id(key),)).fetchall()
+        if not rows:
+            return None
+        value, expires, found = rows[0]
+        is_intact = isinstance(value, bytes) and (expires is None or isinstance(expires, float))
+        if not is_intact or found != self._checksum(key, value, expires):
+            return None
+        return value if expires is None or self._clock() < expires else None
+
+    def _insert(self, inserts: list[Insert]) -> None:
+        if not inserts:
+            return
+        now = self._clock()
+        rows = [self._row(insert, now + insert.seconds) for insert in inserts]
+        with self._database.transaction() as connection:
+            connection.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?)", rows)
+
+    def _row(self, insert: Insert, instant: float) -> tuple[bytes, bytes, float | None, bytes]:
+        expires = None if instant == math.inf else instant
+        return self._id(insert.key), insert.value, expires, self._checksum(insert.key, insert.value, expires)
+
+    def _id(self, key: bytes) -> bytes:
+        return checksum(self._name, key)
+
+    def _checksum(self, key: bytes, value: bytes, expires: float | None) -> bytes:
+        return checksum(self._name, key, value, b"" if expires is None else pack(">d", expires))
