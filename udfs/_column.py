@@ -10,48 +10,17 @@ import pyarrow as pa
 import pyspark
 from pyspark.sql.types import DataType, StructField, StructType
 
-from ._loop.bridge import enrich
 from ._plan.schema import parse_type
 from ._plan.session import active_session, default_time_zone, share_of, time_zone
 from ._plan.worker_python import needs_packages, use_the_drivers_python
 from ._settings import Settings, SettingsArguments, make_settings
+from ._task.column import ColumnConversion
 from ._task.converters import plan_type
-from ._task.output import Output, extras_of
-from ._task.reading import rows_of
-from ._task.slices import slices
+from ._task.extra_columns import extra_columns
 from ._task.tracebacks import headline_first
 from ._task.zone import Zone
 
 __all__ = ["AsyncPandasUDF", "async_pandas_udf"]
-
-
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """What a task needs to know; pickled."""
-
-    settings: Settings
-    kind: DataType
-    zone: Zone
-
-    def run(self, batches: Iterator[Any]) -> Iterator[pa.Array]:
-        settings, extras = self.settings, extras_of(self.settings)
-        output = Output(
-            self.kind,
-            zone=self.zone.of_query(),
-            on_error=settings.on_error,
-            name=settings.function.name,
-            show_values=settings.show_values,
-        )
-        columns = (each if isinstance(each, tuple) else (each,) for each in batches)
-        rows = (rows_of(each, number, settings.row, on_error=settings.on_error) for number, each in enumerate(columns))
-        for chunk in enrich(rows, settings):
-            start = 0
-            for values in output.arrays(chunk, [row.result for row in chunk]):
-                part = chunk[start : start + len(values)]
-                start += len(values)
-                arrays = [values, *(extra.array(part) for extra in extras)]
-                names = ["result", *(extra.name for extra in extras)]
-                yield from slices(pa.StructArray.from_arrays(arrays, names=names) if extras else values)
 
 
 @dataclass(frozen=True)
@@ -102,7 +71,7 @@ class AsyncPandasUDF:
     def returnType(self) -> DataType:  # noqa: N802 - Spark's name
         """The type of the column."""
         kind = plan_type(parse_type(self.declared))
-        extras = extras_of(self.settings)
+        extras = extra_columns(self.settings)
         if not extras:
             return kind
         return StructType([StructField("result", kind), *(StructField(each.name, each.kind) for each in extras)])
@@ -121,11 +90,11 @@ class AsyncPandasUDF:
         if self.cluster_capacity is not None:
             settings = replace(settings, capacity=share_of(self.cluster_capacity, session))
         zone = Zone(time_zone(session), default_time_zone(session))
-        work = _Work(settings, parse_type(self.declared), zone)
+        kind = parse_type(self.declared)
 
         def run(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
             with headline_first():
-                yield from work.run(batches)
+                yield from ColumnConversion(settings, kind, zone.of_query()).run(batches)
 
         run.__name__ = run.__qualname__ = self.__name__
         return needs_packages(run)

@@ -26,8 +26,8 @@ from ._plan.session import share_of, time_zone
 from ._plan.worker_python import needs_packages, use_the_drivers_python
 from ._settings import Settings, SettingsArguments, make_settings
 from ._task.converters import plan_fields
-from ._task.enrichment import Enrichment
-from ._task.output import extras_of
+from ._task.enrichment import Enrichment, RowConversion
+from ._task.extra_columns import extra_columns
 from ._task.tracebacks import headline_first
 
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
@@ -242,7 +242,7 @@ def _wait(
     use_the_drivers_python(session)
     names = _names("inputs", parameter_names(function) if inputs is None else inputs)
     existing, added = df.schema, new_columns(schema)
-    more = [StructField(extra.name, extra.kind) for extra in extras_of(settings)]
+    more = [StructField(extra.name, extra.kind) for extra in extra_columns(settings)]
     case = str(session.conf.get("spark.sql.caseSensitive")).lower() == "true"
     event = [] if event_time is None else [event_time]
     wanted = [*names, *event, *keys]
@@ -252,7 +252,7 @@ def _wait(
         event_time_column(existing.names[place[name]], existing, place[name])
     for name in keys:
         key_column(existing.names[place[name]], existing, place[name])
-    work = Enrichment(
+    enrichment = Enrichment(
         settings,
         added,
         time_zone(session),
@@ -268,20 +268,20 @@ def _wait(
     source = df if lookup == existing.names else df.toDF(*lookup)
     if carry_over is not None:
         key = [lookup[place[name]] for name in keys]
-        enriched = in_stages(source, work, carry_over, existing=existing, schema=result, key=key)
+        enriched = in_stages(source, enrichment, carry_over, existing=existing, schema=result, key=key)
     else:
-        enriched = source.mapInArrow(_named(work), result)
+        enriched = source.mapInArrow(_named(enrichment), result)
     return enriched if metrics is None else observed(enriched, metrics)
 
 
-def _named(work: Enrichment) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The work as a function, which the plan shows under the name of the user's."""
+def _named(enrichment: Enrichment) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for `mapInArrow`. Spark's plan shows it under the name of the user's function."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with headline_first():
-            yield from work.run(batches)
+            yield from RowConversion(enrichment).run(batches)
 
-    run.__name__ = run.__qualname__ = work.settings.function.name
+    run.__name__ = run.__qualname__ = enrichment.settings.function.name
     return needs_packages(run)
 
 

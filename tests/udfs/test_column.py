@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
 
 from tests.naming import told
-from udfs._column import AsyncPandasUDF, _Work, async_pandas_udf
+from udfs._column import AsyncPandasUDF, async_pandas_udf
+from udfs._task.column import ColumnConversion
 from udfs._task.converters import ResultTypeError
-from udfs._task.zone import Zone
 
 POINT = T.StructType([T.StructField("x", T.DoubleType()), T.StructField("y", T.LongType())])
 
@@ -23,11 +23,11 @@ async def fail_on_two(value: int) -> int:
     return 10 * value
 
 
-def work(settings: Any, function: Any, kind: T.DataType = T.LongType(), **more: Any) -> _Work:  # noqa: B008
-    return _Work(settings(function, **more), kind, Zone("UTC"))
+def work(settings: Any, function: Any, kind: T.DataType = T.LongType(), **more: Any) -> ColumnConversion:  # noqa: B008
+    return ColumnConversion(settings(function, **more), kind, "UTC")
 
 
-def out_of(made: _Work, *batches: Any) -> list[Any]:
+def out_of(made: ColumnConversion, *batches: Any) -> list[Any]:
     arrays = list(made.run(iter(batches)))
     return [value for array in arrays for value in array.to_pylist()]
 
@@ -80,7 +80,7 @@ def test_a_misfit_fails_the_task_and_cancels_its_calls(settings: Any, tasks_of_t
     async def trouble(value: int) -> Any:
         return "two" if value == 2 else value
 
-    with pytest.raises(ResultTypeError, match=r"trouble returned str 'two', which is no bigint .* row \(2\)"):
+    with pytest.raises(ResultTypeError, match=r"trouble returned str 'two', which is not a bigint .* row \(2\)"):
         out_of(work(settings, trouble), pa.array([1, 2, 3]))
     assert tasks_of_the_loop() == []
 

@@ -17,7 +17,7 @@ import udfs._task.input_batches
 import udfs._task.slices
 from udfs._dataframe import _names
 from udfs._task.converters import ResultTypeError
-from udfs._task.enrichment import Enrichment
+from udfs._task.enrichment import Enrichment, RowConversion
 from udfs._task.slices import ranges
 
 DOUBLE = T.StructType([T.StructField("temp", T.DoubleType())])
@@ -44,10 +44,10 @@ def run(settings: Any) -> Any:
     def go(function: Any, batches: Any, *, added: T.StructType = DOUBLE, flatten: bool = False, **more: Any) -> Any:
         event_time = 1 if "delay" in more else None
         key = (0,) if more.get("mode") == "keyed" else ()
-        work = Enrichment(
+        enrichment = Enrichment(
             settings(function, **more), added, "UTC", inputs=(0,), event_time=event_time, key=key, flatten=flatten
         )
-        return work.run(iter(batches))
+        return RowConversion(enrichment).run(batches)
 
     return go
 
@@ -215,7 +215,7 @@ def test_a_misfit_fails_the_task_and_cancels_its_calls(run: Any, tasks_of_the_lo
     async def call(value: int) -> Any:
         return "one" if value == 1 else 0.5
 
-    with pytest.raises(ResultTypeError, match=r"call returned str 'one', which is no double .* row \(1\)"):
+    with pytest.raises(ResultTypeError, match=r"call returned str 'one', which is not a double .* row \(1\)"):
         rows_of(run(call, [batch(0, 1, 2)]))
     assert tasks_of_the_loop() == []
 

@@ -59,7 +59,7 @@ def check_carry_over(carry_over: object, df: DataFrame) -> None:
 
 def in_stages(
     df: DataFrame,
-    work: Enrichment,
+    enrichment: Enrichment,
     carry_over: CarryOver,
     *,
     existing: StructType,
@@ -70,7 +70,7 @@ def in_stages(
 
     Args:
         df: Streaming, with names that Spark can look up.
-        work: What becomes of a row.
+        enrichment: How to enrich the rows.
         carry_over: The budget, and what else bounds the rows in the state.
         existing: The user's columns, at the same places and with their own names.
         schema: That of the enriched rows.
@@ -78,7 +78,7 @@ def in_stages(
     """
     planned = int(str(df.sparkSession.conf.get("spark.sql.shuffle.partitions")))
     in_order = bool(key)
-    processor: Any = CarryingProcessor(work, carry_over, existing, planned, in_order=in_order)
+    processor: Any = CarryingProcessor(enrichment, carry_over, existing, planned, in_order=in_order)
     names = tuple(existing.names)
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -87,7 +87,7 @@ def in_stages(
     def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return unpacked(batches)
 
-    name = work.settings.function.name
+    name = enrichment.settings.function.name
     pack.__name__ = pack.__qualname__ = f"{name}: pack"
     unpack.__name__ = unpack.__qualname__ = f"{name}: unpack"
     if in_order:

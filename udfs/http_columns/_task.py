@@ -16,7 +16,7 @@ from .._loop.bridge import enrich
 from .._row import Failure, Row
 from .._settings import Settings
 from .._task.converters import arrow_type
-from .._task.output import ERROR_TYPE
+from .._task.extra_columns import ERROR_TYPE
 from ._answer import Answer
 from ._request import Request
 

@@ -302,7 +302,7 @@ def test_a_column_of_another_type_is_refused_while_rows_are_carried_over(
     stream.add(1, 2, number="cast(id as float)")
     start("double")
     with pytest.raises(
-        StreamingQueryException, match=r"columns id bigint, number float, and the stream has now id .*dou"
+        StreamingQueryException, match=r"columns id bigint, number float, but the stream now has id .*dou"
     ):
         stream.until(lambda _: False)
 

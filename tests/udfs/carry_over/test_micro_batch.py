@@ -14,7 +14,7 @@ from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
 
 import udfs._carry_over.micro_batch
 from udfs import CarriedTooLongError, CarryOver
-from udfs._carry_over.carried_rows import Carried, Origin
+from udfs._carry_over.carried_rows import CarriedRows, Origin
 from udfs._carry_over.micro_batch import MicroBatch
 from udfs._loop.budget import Budget
 from udfs._task.enrichment import Enrichment
@@ -33,16 +33,16 @@ def _the_budget_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def run(settings: Any) -> Callable[..., tuple[list[Any], list[Carried]]]:
+def run(settings: Any) -> Callable[..., tuple[list[Any], list[CarriedRows]]]:
     """The rows that come out of a micro-batch of these, and what is left for the next."""
 
     def go(function: Any, parts: Any, *, most: int = 0, max_age: float = 600.0, now: int = 0, **more: Any) -> Any:
         flatten, drop = more.pop("flatten", False), more.pop("drop", [])
         made = settings(function, mode="unordered", **more)
-        work = Enrichment(made, TWICE, "UTC", inputs=(0,), flatten=flatten)
-        micro_batch = MicroBatch(work, CarryOver(budget=1.0, most=most, max_age=max_age), now)
+        enrichment = Enrichment(made, TWICE, "UTC", inputs=(0,), flatten=flatten)
+        micro_batch = MicroBatch(enrichment, CarryOver(budget=1.0, most=most, max_age=max_age), now)
         out = [row for each in micro_batch.run(iter(parts)) for row in each.drop_columns(drop).to_pylist()]
-        return out, micro_batch.left()
+        return out, micro_batch.unfinished()
 
     return go
 
@@ -74,31 +74,34 @@ class Stubborn:
 
 
 def test_all_that_is_done_comes_out_and_nothing_is_left(run: Any) -> None:
-    out, left = run(twice, [Carried.fresh(batch(1, 2), 5)])
+    out, left = run(twice, [CarriedRows.new(batch(1, 2), 5)])
     assert sorted(row["twice"] for row in out) == [2, 4]
     assert left == []
 
 
 def test_what_is_unfinished_is_left_in_its_order_with_its_time_and_its_calls(run: Any) -> None:
     text = [f"row {n}" for n in range(6)]
-    parts = [Carried(batch(1, 3, text=["a", "b"]), [10, 20], [4, 0]), Carried.fresh(batch(*range(6), text=text), 99)]
+    parts = [
+        CarriedRows(batch(1, 3, text=["a", "b"]), [10, 20], [4, 0]),
+        CarriedRows.new(batch(*range(6), text=text), 99),
+    ]
     function = Stubborn()
     out, [left] = run(function, function.until_called(8, parts), most=5, now=99)
     assert sorted((row["n"], row["text"]) for row in out) == [(0, "row 0"), (2, "row 2"), (4, "row 4")]
-    assert left.batch.to_pydict() == {"n": [1, 3, 1, 3, 5], "text": ["a", "b", "row 1", "row 3", "row 5"]}
+    assert left.rows.to_pydict() == {"n": [1, 3, 1, 3, 5], "text": ["a", "b", "row 1", "row 3", "row 5"]}
     assert left.since == [10, 20, 99, 99, 99]
     assert left.attempts == [5, 1, 1, 1, 1]
 
 
 def test_from_micro_batch_to_micro_batch_each_row_comes_out_once(run: Any) -> None:
     function = Stubborn()
-    first, left = run(function, function.until_called(10, [Carried.fresh(batch(*range(10)), 0)]), most=5)
+    first, left = run(function, function.until_called(10, [CarriedRows.new(batch(*range(10)), 0)]), most=5)
     written = [value for each in left for value in each.to_state(Origin(["bigint"], 1))]
-    state = [part for part, _ in Carried.from_state(written)]
+    state = [part for part, _ in CarriedRows.from_state(written)]
     again, left = run(function, function.until_called(5, state), most=5, now=1)
     assert again == []
     function.hangs = False
-    last, left = run(function, [*left, Carried.fresh(batch(10), 2)], now=2)
+    last, left = run(function, [*left, CarriedRows.new(batch(10), 2)], now=2)
     assert sorted(row["n"] for row in first + last) == list(range(11))
     assert left == []
     assert sorted(function.calls) == sorted([*range(11), *[1, 3, 5, 7, 9] * 2])
@@ -106,11 +109,11 @@ def test_from_micro_batch_to_micro_batch_each_row_comes_out_once(run: Any) -> No
 
 def test_a_row_that_waits_for_a_slot_is_left_without_a_call(run: Any) -> None:
     function = Stubborn()
-    _, [left] = run(function, function.until_called(1, [Carried.fresh(batch(1, 3), 0)]), most=2, capacity=1)
+    _, [left] = run(function, function.until_called(1, [CarriedRows.new(batch(1, 3), 0)]), most=2, capacity=1)
     assert left.attempts == [1, 0]
 
 
-OLD = [Carried(batch(1, 2, 3), [0, 10_000, 9_999], [7, 7, 0])]
+OLD = [CarriedRows(batch(1, 2, 3), [0, 10_000, 9_999], [7, 7, 0])]
 
 
 def test_a_row_that_is_too_old_is_not_called_again_and_says_so_in_the_error_column(run: Any) -> None:
@@ -144,7 +147,7 @@ def test_a_row_that_is_too_old_comes_out_once_when_results_are_flattened(run: An
 
 
 def test_without_a_highest_age_no_row_is_too_old(run: Any) -> None:
-    out, _ = run(twice, [Carried(batch(1), [0], [10**6])], max_age=math.inf, now=10**15)
+    out, _ = run(twice, [CarriedRows(batch(1), [0], [10**6])], max_age=math.inf, now=10**15)
     assert [row["twice"] for row in out] == [2]
 
 
@@ -152,7 +155,7 @@ def test_attempts_are_counted_over_all_micro_batches(run: Any) -> None:
     async def fail(n: int) -> int:
         raise ValueError("no")
 
-    out, _ = run(fail, [Carried(batch(1), [0], [4])], on_error="column")
+    out, _ = run(fail, [CarriedRows(batch(1), [0], [4])], on_error="column")
     assert out[0]["error"]["attempts"] == 5
 
 
@@ -160,7 +163,7 @@ def test_the_time_zone_of_the_session_may_change_in_between(run: Any) -> None:
     def at(zone: str) -> pa.RecordBatch:
         return batch(1, ts=pa.array([0], pa.timestamp("us", tz=zone)))
 
-    out, _ = run(twice, [Carried.fresh(at("UTC"), 0), Carried.fresh(at("Asia/Tokyo"), 0)])
+    out, _ = run(twice, [CarriedRows.new(at("UTC"), 0), CarriedRows.new(at("Asia/Tokyo"), 0)])
     assert [row["ts"].timestamp() for row in out] == [0.0, 0.0]
 
 
@@ -172,7 +175,7 @@ def test_a_row_whose_input_has_no_equal_in_python_fails_without_a_call_and_is_no
         calls.append(value)
         return len(calls)
 
-    out, left = run(count, [Carried.fresh(rows.append_column("n", pa.array([1, 2])), 0)], on_error="null", drop="at")
+    out, left = run(count, [CarriedRows.new(rows.append_column("n", pa.array([1, 2])), 0)], on_error="null", drop="at")
     assert [(row["n"], row["twice"]) for row in out] == [(1, 1), (2, None)]
     assert (len(calls), left) == (1, [])
 
@@ -185,8 +188,8 @@ def test_a_row_whose_input_has_no_equal_in_python_fails_without_a_call_and_is_no
 def test_rows_of_other_types_than_those_that_were_carried_over_are_refused_and_not_cast(run: Any, new: Any) -> None:
     """An old release did not write Spark's types down."""
     old = pa.array([0], pa.timestamp("us", "UTC")) if pa.types.is_timestamp(new.type) else pa.array([0.5], pa.float32())
-    parts = [Carried.fresh(batch(1, v=old), 0), Carried.fresh(batch(2, v=new), 0)]
+    parts = [CarriedRows.new(batch(1, v=old), 0), CarriedRows.new(batch(2, v=new), 0)]
     with pytest.raises(
-        ValueError, match=r"carried over have the columns n int64, v .*, and the stream has now .* drain"
+        ValueError, match=r"carried over have the columns n int64, v .*, but the stream now has .* drain"
     ):
         run(twice, parts)

@@ -105,10 +105,10 @@ def query(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Query
         budget = lambda seconds, most: Budget(0.0 if function.hangs else 30.0, most)  # noqa: E731 - it is short
         monkeypatch.setattr(udfs._carry_over.micro_batch, "Budget", budget)
         key = (0,) if mode == "keyed" else ()
-        work = Enrichment(settings(function, mode=mode), TWICE, "UTC", inputs=(0,), key=key)
+        enrichment = Enrichment(settings(function, mode=mode), TWICE, "UTC", inputs=(0,), key=key)
         fields = [each.split(" ") for each in columns.split(", ")]
         made = T.StructType([T.StructField(name, TYPES[kind]) for name, kind in fields])
-        return Query(CarryingProcessor(work, CarryOver(most=most), made, partitions, in_order=mode == "keyed"))
+        return Query(CarryingProcessor(enrichment, CarryOver(most=most), made, partitions, in_order=mode == "keyed"))
 
     return make
 
@@ -166,7 +166,7 @@ def test_rows_with_other_columns_are_refused_and_stay_where_they_are(query: Any,
     after = query(Held(), columns=columns)
     after.handle.state = made.handle.state
     after.handle.timers.update(made.handle.timers)
-    message = f"carried over have the columns n bigint, and the stream has now {columns}: let"
+    message = f"carried over have the columns n bigint, but the stream now has {columns}: let"
     with pytest.raises(ValueError, match=message):
         after.give([2], now=200)
     with pytest.raises(ValueError, match=message):  # no new row shows the type that they have now
@@ -179,7 +179,7 @@ def test_keyed_rows_that_are_spread_over_another_number_of_partitions_are_refuse
     made.give([1], now=100)
     after = query(Held(), mode="keyed", partitions=3)
     after.handle.state = made.handle.state
-    with pytest.raises(ValueError, match=r"over 2 partitions, and the query has now 3: .*shuffle\.partitions to 2$"):
+    with pytest.raises(ValueError, match=r"over 2 partitions, but the query now has 3, .*shuffle\.partitions to 2$"):
         after.give([1], now=200)
 
 

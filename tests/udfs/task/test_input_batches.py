@@ -14,7 +14,7 @@ import pytest
 
 import udfs._task.input_batches
 from udfs._row import Row
-from udfs._task.input_batches import Carry
+from udfs._task.input_batches import InputBatches
 from udfs._task.slices import ranges
 
 TYPES = {
@@ -42,7 +42,7 @@ def rows_at(*places: tuple[int, int]) -> list[Row]:
     return [Row((), number, index) for number, index in places]
 
 
-def take(carry: Carry, rows: list[Row]) -> pa.RecordBatch:
+def take(carry: InputBatches, rows: list[Row]) -> pa.RecordBatch:
     """The only batch; the rows have come out then."""
     [found] = carry.take(rows)
     carry.release(rows)
@@ -50,26 +50,26 @@ def take(carry: Carry, rows: list[Row]) -> pa.RecordBatch:
 
 
 @pytest.fixture
-def carry() -> Carry:
-    return Carry()
+def carry() -> InputBatches:
+    return InputBatches()
 
 
 def column(found: pa.RecordBatch) -> list[Any]:
     return list(found.column(0).to_pylist())
 
 
-def test_rows_of_one_batch_come_back_in_the_order_asked_for(carry: Carry) -> None:
+def test_rows_of_one_batch_come_back_in_the_order_asked_for(carry: InputBatches) -> None:
     number = carry.add(batch("a", "b", "c"))
     assert column(take(carry, rows_at((number, 2), (number, 0)))) == ["c", "a"]
 
 
-def test_rows_of_several_batches_come_back_in_the_order_asked_for(carry: Carry) -> None:
+def test_rows_of_several_batches_come_back_in_the_order_asked_for(carry: InputBatches) -> None:
     one, two, three = carry.add(batch(1, 2)), carry.add(batch(3)), carry.add(batch(4, 5))
     found = take(carry, rows_at((three, 1), (one, 1), (two, 0), (three, 0), (one, 0)))
     assert column(found) == [5, 2, 3, 4, 1]
 
 
-def test_a_batch_is_let_go_when_the_last_of_its_rows_has_come_out(carry: Carry) -> None:
+def test_a_batch_is_let_go_when_the_last_of_its_rows_has_come_out(carry: InputBatches) -> None:
     one, two = carry.add(batch(1, 2)), carry.add(batch(3))
     take(carry, rows_at((one, 1)))
     assert set(carry._held) == {one, two}
@@ -79,7 +79,7 @@ def test_a_batch_is_let_go_when_the_last_of_its_rows_has_come_out(carry: Carry) 
     assert set(carry._held) == set()
 
 
-def test_a_row_comes_as_often_as_it_is_asked_for(carry: Carry) -> None:
+def test_a_row_comes_as_often_as_it_is_asked_for(carry: InputBatches) -> None:
     one, two = carry.add(batch("a", "b")), carry.add(batch("c"))
     [found] = carry.take(rows_at((one, 1), (one, 1), (one, 0), (one, 0), (one, 0)), 3)
     assert column(found) == ["b", "b", "a", "a", "a"]
@@ -87,13 +87,13 @@ def test_a_row_comes_as_often_as_it_is_asked_for(carry: Carry) -> None:
     assert carry._held == {}
 
 
-def test_no_rows_are_no_batch(carry: Carry) -> None:
+def test_no_rows_are_no_batch(carry: InputBatches) -> None:
     carry.add(batch("a"))
     assert list(carry.take([])) == []
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_every_type_comes_back_bit_for_bit(carry: Carry, name: str) -> None:
+def test_every_type_comes_back_bit_for_bit(carry: InputBatches, name: str) -> None:
     kind, value = TYPES[name]
     made = pa.RecordBatch.from_arrays([pa.array([value, None, value], kind)], names=[name])
     carry.add(made)
@@ -103,7 +103,7 @@ def test_every_type_comes_back_bit_for_bit(carry: Carry, name: str) -> None:
     assert found.column(0).to_pylist() == pa.array([None, value, None, *[value] * 3], kind).to_pylist()
 
 
-def test_columns_of_the_same_name_are_told_apart(carry: Carry) -> None:
+def test_columns_of_the_same_name_are_told_apart(carry: InputBatches) -> None:
     twins = pa.RecordBatch.from_arrays([pa.array([1, 2]), pa.array(["a", "b"])], names=["n", "n"])
     for _ in range(2):
         carry.add(twins)
@@ -111,12 +111,12 @@ def test_columns_of_the_same_name_are_told_apart(carry: Carry) -> None:
     assert [each.to_pylist() for each in found.columns] == [[2, 1], ["b", "a"]]
 
 
-def test_any_order_in_any_pieces_gives_each_row_once(carry: Carry) -> None:
+def test_any_order_in_any_pieces_gives_each_row_once(carry: InputBatches) -> None:
     random = Random(0)
     sizes = [random.randint(1, 9) for _ in range(20)]
     places = []
     for size in sizes:
-        number = carry.add(batch(*(1000 * carry._next + index for index in range(size))))
+        number = carry.add(batch(*(1000 * carry._next_number + index for index in range(size))))
         places += [(number, index) for index in range(size)]
     random.shuffle(places)
     pieces = []
@@ -129,7 +129,7 @@ def test_any_order_in_any_pieces_gives_each_row_once(carry: Carry) -> None:
     assert carry._held == {}
 
 
-def test_a_straggler_does_not_hold_the_rows_that_have_come_out(carry: Carry) -> None:
+def test_a_straggler_does_not_hold_the_rows_that_have_come_out(carry: InputBatches) -> None:
     texts = [f"{number:1000}" for number in range(100)]
     number = carry.add(batch(*texts))
     before = carry._held[number].nbytes
@@ -141,7 +141,7 @@ def test_a_straggler_does_not_hold_the_rows_that_have_come_out(carry: Carry) -> 
 
 
 def test_rows_that_could_be_too_large_together_come_in_several_batches(
-    carry: Carry, monkeypatch: pytest.MonkeyPatch
+    carry: InputBatches, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(udfs._task.input_batches, "_SAFE_BYTES", 0)
     monkeypatch.setattr(udfs._task.input_batches, "ranges", partial(ranges, limit=2_500))

@@ -14,8 +14,8 @@ from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
 
 from udfs._row import Failure, Row
 from udfs._task.converters import arrow_type
-from udfs._task.output import Output
 from udfs._task.reading import put_event_times, put_keys, rows_of
+from udfs._task.writing import ResultWriter
 
 NEW_YORK = ZoneInfo("America/New_York")
 NOON = datetime(2013, 7, 1, 12, tzinfo=NEW_YORK)
@@ -146,7 +146,11 @@ DETAILED = T.StructType(
 )
 
 
-def test_what_comes_in_may_go_out_as_it_is() -> None:
+async def identity(value: Any) -> Any:
+    return value
+
+
+def test_what_comes_in_may_go_out_as_it_is(settings: Any) -> None:
     """Nested, with nulls at every depth: an identity function loses nothing."""
     full = {
         "text": "a",
@@ -159,8 +163,8 @@ def test_what_comes_in_may_go_out_as_it_is() -> None:
     values = [full, None, hollow, full | {"inner": {"ratio": None, "raw": None}}]
     column = pa.array(values, arrow_type(DETAILED))
     rows = rows_of([column], 0)
-    output = Output(DETAILED, zone="UTC", on_error="raise", name="identity")
-    [array] = output.arrays(rows, [row.inputs[0] for row in rows])
+    writer = ResultWriter(DETAILED, "UTC", settings(identity))
+    [(_, array)] = writer.write(rows, [row.inputs[0] for row in rows])
     assert array.equals(column)
 
 

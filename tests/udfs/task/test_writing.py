@@ -10,63 +10,71 @@ import pytest
 from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
 
 from udfs._row import Failure
+from udfs._settings import make_settings
 from udfs._task.converters import ResultTypeError, arrow_type
-from udfs._task.output import ERROR_TYPE, Output, error_array, metadata_array
+from udfs._task.extra_columns import ERROR_TYPE, error_array, metadata_array
+from udfs._task.writing import ResultWriter
 
 POINT = T.StructType([T.StructField("x", T.DoubleType()), T.StructField("y", T.LongType())])
 
 
-def output(kind: T.DataType = T.LongType(), on_error: Any = "raise") -> Output:  # noqa: B008 - has no state
-    return Output(kind, zone="UTC", on_error=on_error, name="look_up")
+async def look_up(key: str) -> Any: ...
 
 
-def array_of(made: Output, rows: Any, values: Any) -> Any:
+def writer(kind: T.DataType = T.LongType(), **settings: Any) -> ResultWriter:  # noqa: B008 - has no state
+    return ResultWriter(kind, "UTC", make_settings(look_up, 5.0, settings))
+
+
+def array_of(made: ResultWriter, rows: Any, values: Any) -> Any:
     """The only array."""
-    [array] = made.arrays(rows, values)
+    [(part, array)] = made.write(rows, values)
+    assert part == rows
     return array
 
 
 def test_results_become_an_array_of_the_declared_type(rows: Any) -> None:
-    array = array_of(output(), rows("abc"), [1, None, 3])
+    array = array_of(writer(), rows("abc"), [1, None, 3])
     assert array.type == arrow_type(T.LongType())
     assert array.to_pylist() == [1, None, 3]
 
 
 def test_no_rows_are_an_empty_array_of_the_declared_type() -> None:
-    array = array_of(output(POINT), [], [])
+    array = array_of(writer(POINT), [], [])
     assert array.type == arrow_type(POINT)
     assert len(array) == 0
 
 
 def test_a_misfit_is_an_error_that_names_function_value_type_and_row(rows: Any) -> None:
     with pytest.raises(ResultTypeError) as caught:
-        array_of(output(), rows("abc"), [1, "two", 3])
+        array_of(writer(), rows("abc"), [1, "two", 3])
     message = str(caught.value)
-    assert message.startswith("look_up returned str 'two', which is no bigint (")
+    assert message.startswith("look_up returned str 'two', which is not a bigint (")
     assert message.endswith(", for row ('b')")
 
 
 def test_a_misfit_of_a_struct_says_what_the_difference_is(rows: Any) -> None:
     with pytest.raises(ResultTypeError) as caught:
-        array_of(output(POINT), rows("ab"), [(1.0, 2), {"x": 1.0}])
+        array_of(writer(POINT), rows("ab"), [(1.0, 2), {"x": 1.0}])
     assert str(caught.value) == "look_up returned dict {'x': 1.0} without y, for row ('b')"
 
 
 def test_a_misfit_deep_inside_is_found_too(rows: Any) -> None:
-    with pytest.raises(ResultTypeError, match=r"no array<struct<x:double,y:bigint>>.*row \('a'\)"):
-        array_of(output(T.ArrayType(POINT)), rows("a"), [[(1.0, 2), (1.0, "two")]])
+    with pytest.raises(ResultTypeError, match=r"not an array<struct<x:double,y:bigint>>.*row \('a'\)"):
+        array_of(writer(T.ArrayType(POINT)), rows("a"), [[(1.0, 2), (1.0, "two")]])
 
 
 def test_a_huge_misfit_is_shortened(rows: Any) -> None:
     with pytest.raises(ResultTypeError) as caught:
-        array_of(output(), rows("a"), ["x" * 100_000])
+        array_of(writer(), rows("a"), ["x" * 100_000])
     assert len(str(caught.value)) < 400
 
 
 @pytest.mark.parametrize("on_error", ["null", "column"])
 def test_a_misfit_becomes_null_and_harms_no_neighbour(rows: Any, on_error: Any) -> None:
     batch = rows("abcde")
-    array = array_of(output(POINT, on_error), batch, [(1.0, 1), "two", None, (4.0, "four"), {"x": 5.0, "y": 5}])
+    array = array_of(
+        writer(POINT, on_error=on_error), batch, [(1.0, 1), "two", None, (4.0, "four"), {"x": 5.0, "y": 5}]
+    )
     assert array.to_pylist() == [{"x": 1.0, "y": 1}, None, None, None, {"x": 5.0, "y": 5}]
     assert [row.failure is not None for row in batch] == [False, True, False, True, False]
     assert isinstance(batch[1].failure.exception, ResultTypeError)
@@ -75,14 +83,14 @@ def test_a_misfit_becomes_null_and_harms_no_neighbour(rows: Any, on_error: Any) 
 def test_a_misfits_failure_says_how_often_and_how_long_it_was_called(rows: Any) -> None:
     [row] = rows("a")
     row.attempts, row.seconds = 3, 1.5
-    array_of(output(on_error="column"), [row], ["one"])
+    array_of(writer(on_error="column"), [row], ["one"])
     assert (row.failure.attempts, row.failure.seconds) == (3, 1.5)
 
 
 def test_a_row_that_failed_before_keeps_its_failure(rows: Any) -> None:
     failed, misfit = rows("ab")
     failed.failure = Failure(ConnectionError("no route"), 1, 0.5)
-    array_of(output(on_error="column"), [failed, misfit], [None, "two"])
+    array_of(writer(on_error="column"), [failed, misfit], [None, "two"])
     assert repr(failed.failure.exception) == "ConnectionError('no route')"
 
 
@@ -100,14 +108,14 @@ def test_the_result_of_a_function_whose_repr_raises_is_told_all_the_same(rows: A
             raise RuntimeError("do not look at me")
 
     with pytest.raises(ResultTypeError, match=r"returned Shy .*row \('a'\)"):
-        array_of(output(), rows("a"), [Shy()])
+        array_of(writer(), rows("a"), [Shy()])
     with pytest.raises(ResultTypeError, match=r"returned Shy .*row \('a'\)"):
-        array_of(output(POINT), rows("a"), [Shy()])
+        array_of(writer(POINT), rows("a"), [Shy()])
 
 
 def test_a_generator_beside_a_misfit_is_read_once_and_keeps_its_items(rows: Any) -> None:
     batch = rows("abcd")
-    numbers = output(T.ArrayType(T.LongType()), "column")
+    numbers = writer(T.ArrayType(T.LongType()), on_error="column")
     values = [(n for n in [1, 2]), "misfit", iter([2**70]), {3: None}.keys()]
     assert array_of(numbers, batch, values).to_pylist() == [[1, 2], None, None, [3]]
     assert [row.failure is not None for row in batch] == [False, True, True, False]
@@ -119,7 +127,7 @@ def test_a_generator_that_raises_is_a_misfit_of_its_row(rows: Any) -> None:
         raise ConnectionError("reset by peer")
 
     batch = rows("ab")
-    array = array_of(output(T.ArrayType(T.LongType()), "column"), batch, [broken(), [2]])
+    array = array_of(writer(T.ArrayType(T.LongType()), on_error="column"), batch, [broken(), [2]])
     assert array.to_pylist() == [None, [2]]
     assert "reset by peer" in str(batch[0].failure.exception)
 
@@ -129,18 +137,20 @@ REQUIRED = T.StructType([T.StructField("x", T.LongType(), nullable=False), T.Str
 
 @pytest.mark.parametrize("show_values", [True, False])
 def test_a_none_in_a_not_null_field_is_a_misfit_that_names_the_row_and_the_field(rows: Any, show_values: bool) -> None:
-    made = Output(REQUIRED, zone="UTC", on_error="raise", name="look_up", show_values=show_values)
+    made = writer(REQUIRED, show_values=show_values)
     message = r"^look_up returned None for x, which is NOT NULL: declare it nullable, for row \('b'\)$"
     with pytest.raises(ResultTypeError, match=message):
-        made.arrays(rows("ab"), [{"x": 1, "y": None}, {"x": None, "y": 2}])
+        list(made.write(rows("ab"), [{"x": 1, "y": None}, {"x": None, "y": 2}]))
 
 
 def test_values_that_one_array_cannot_hold_come_as_several(rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrow itself splits what has more than 2 GiB; here it is made to split after each value."""
-    made = output(T.StringType())
+    made = writer(T.StringType())
     split = lambda values: pa.chunked_array([[value] for value in values], pa.string())  # noqa: E731 - it is short
     monkeypatch.setattr(made, "_made", split)
-    assert [each.to_pylist() for each in made.arrays(rows("ab"), ["x", "y"])] == [["x"], ["y"]]
+    first, second = rows("ab")
+    parts = [(part, array.to_pylist()) for part, array in made.write([first, second], ["x", "y"])]
+    assert parts == [([first], ["x"]), ([second], ["y"])]
 
 
 class MuteError(Exception):
