@@ -88,7 +88,7 @@ class AsyncPandasUDF:
         use_the_drivers_python(session)
         settings = self.settings
         if self.cluster_capacity is not None:
-            settings = replace(settings, capacity=share_of(self.cluster_capacity, session))
+            settings = settings.with_capacity(share_of(self.cluster_capacity, session))
         zone = Zone(time_zone(session), default_time_zone(session))
         kind = parse_type(self.declared)
 
@@ -157,18 +157,19 @@ def async_pandas_udf(
         kind = f if returnType is None else returnType
         if kind is None:
             raise TypeError('give the return type, such as async_pandas_udf("string", timeout=5.0)')
-        return lambda function: _make(function, kind, timeout, dict(arguments), deterministic=deterministic)
+        return lambda function: _make(function, kind, timeout, arguments, deterministic=deterministic)
     if returnType is None:
         raise TypeError('give the return type, such as async_pandas_udf(function, "string", timeout=5.0)')
-    return _make(f, returnType, timeout, dict(arguments), deterministic=deterministic)
+    return _make(f, returnType, timeout, arguments, deterministic=deterministic)
 
 
 def _make(
-    function: Any, kind: DataType | str, timeout: float, arguments: dict[str, Any], *, deterministic: bool
+    function: Any, kind: DataType | str, timeout: float, arguments: SettingsArguments, *, deterministic: bool
 ) -> AsyncPandasUDF:
+    arguments = arguments.copy()  # a decorator may be used again
     cluster_capacity = arguments.pop("cluster_capacity", None)
     if cluster_capacity is not None:
-        arguments["capacity"] = 1  # the least; the share is known where there is a session
+        arguments["capacity"] = 1  # `func` replaces it by the task's share, which only a session can compute
     return AsyncPandasUDF(make_settings(function, timeout, arguments), kind, cluster_capacity, deterministic)
 
 

@@ -24,7 +24,7 @@ from ._plan.schema import (
 )
 from ._plan.session import share_of, time_zone
 from ._plan.worker_python import needs_packages, use_the_drivers_python
-from ._settings import Settings, SettingsArguments, make_settings
+from ._settings import Mode, Settings, SettingsArguments, make_settings
 from ._task.converters import plan_fields
 from ._task.enrichment import Enrichment, RowConversion
 from ._task.extra_columns import extra_columns
@@ -98,8 +98,10 @@ def ordered_wait(
         ordered_wait(df, weather, "temp double, wind double", inputs=["origin", "time_hour"], timeout=5.0)
         df.transform(ordered_wait, weather, "temp double, wind double", timeout=5.0)
     """
+    if "carry_over" in arguments:
+        raise TypeError(NOT_ORDERED)
     metrics = arguments.pop("metrics", None)
-    settings = _settings(df, function, timeout, dict(arguments), metrics, mode="ordered")
+    settings = _settings(df, function, timeout, arguments, metrics, mode="ordered")
     return _wait(df, function, schema, inputs, settings, flatten=flatten, metrics=metrics)
 
 
@@ -147,9 +149,18 @@ def unordered_wait(
     """
     delay = _delay(event_time, max_out_of_orderness)
     metrics = arguments.pop("metrics", None)
-    settings = _settings(df, function, timeout, dict(arguments), metrics, mode="unordered", delay=delay)
-    more: dict[str, Any] = {"event_time": event_time, "metrics": metrics, "carry_over": carry_over}
-    return _wait(df, function, schema, inputs, settings, flatten=flatten, **more)
+    settings = _settings(df, function, timeout, arguments, metrics, mode="unordered", delay=delay)
+    return _wait(
+        df,
+        function,
+        schema,
+        inputs,
+        settings,
+        flatten=flatten,
+        event_time=event_time,
+        metrics=metrics,
+        carry_over=carry_over,
+    )
 
 
 def keyed_wait(
@@ -193,10 +204,19 @@ def keyed_wait(
     """
     delay = _delay(event_time, max_out_of_orderness)
     metrics = arguments.pop("metrics", None)
-    settings = _settings(df, function, timeout, dict(arguments), metrics, mode="keyed", delay=delay)
-    keys = _names("key", [key] if isinstance(key, str) else key)
-    more: dict[str, Any] = {"event_time": event_time, "metrics": metrics, "carry_over": carry_over}
-    return _wait(df, function, schema, inputs, settings, flatten=flatten, keys=keys, **more)
+    settings = _settings(df, function, timeout, arguments, metrics, mode="keyed", delay=delay)
+    return _wait(
+        df,
+        function,
+        schema,
+        inputs,
+        settings,
+        flatten=flatten,
+        event_time=event_time,
+        keys=_names("key", [key] if isinstance(key, str) else key),
+        metrics=metrics,
+        carry_over=carry_over,
+    )
 
 
 def _delay(event_time: str | None, max_out_of_orderness: str | None) -> int | None:
@@ -206,16 +226,21 @@ def _delay(event_time: str | None, max_out_of_orderness: str | None) -> int | No
 
 
 def _settings(
-    df: DataFrame, function: Any, timeout: float, arguments: dict[str, Any], metrics: Any, **more: Any
+    df: DataFrame,
+    function: Any,
+    timeout: float,
+    arguments: SettingsArguments,
+    metrics: Any,
+    *,
+    mode: Mode,
+    delay: int | None = None,
 ) -> Settings:
     if metrics is not None:
         check_metrics(metrics)
-    if "carry_over" in arguments:
-        raise TypeError(NOT_ORDERED)
     cluster_capacity = arguments.pop("cluster_capacity", None)
     if cluster_capacity is not None:
         arguments["capacity"] = share_of(cluster_capacity, df.sparkSession)
-    return make_settings(function, timeout, arguments, has_metrics=metrics is not None, **more)
+    return make_settings(function, timeout, arguments, mode=mode, delay=delay, has_metrics=metrics is not None)
 
 
 def _wait(

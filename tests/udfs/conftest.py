@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 from uuid import uuid4
 
@@ -13,6 +14,7 @@ import pytest
 import trio
 
 from tests.support import PATIENCE
+from trio_asyncio_io import Options
 from udfs._loop.runtime import Runtime
 from udfs._row import Row
 from udfs._settings import Settings
@@ -60,7 +62,13 @@ def settings() -> Callable[..., Settings]:
     def make(function: Any, *, on_timeout: Any = None, timeout: float = PATIENCE, **more: Any) -> Settings:
         packed: Any = function if isinstance(function, Live) else _live(function)
         handler: Any = None if on_timeout is None else _live(on_timeout)
-        return Settings(packed, timeout, on_timeout=handler, **more)
+        buffer = more.pop("buffer", None)
+        names = {"mode", "capacity", "retry", "observer"} & more.keys()
+        options = {name: more.pop(name) for name in names}
+        key = attrgetter("key") if options.get("mode") == "keyed" else None
+        return Settings(
+            packed, Options(timeout, buffer=buffer, key=key, **options), buffer=buffer, on_timeout=handler, **more
+        )
 
     return make
 

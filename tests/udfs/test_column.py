@@ -98,7 +98,7 @@ def test_a_udf_is_made_without_a_session_as_decorator_and_as_function() -> None:
     by_keyword = async_pandas_udf(returnType="long", timeout=5.0, capacity=7)(fail_on_two)
     assert by_function == by_decorator == by_keyword
     assert by_function.__name__ == "fail_on_two"
-    assert by_function.settings.capacity == 7
+    assert by_function.settings.options.capacity == 7
 
 
 def test_a_udf_survives_a_pickle() -> None:
@@ -151,4 +151,6 @@ def test_a_udf_is_called_with_at_least_one_column() -> None:
 
 
 def test_a_buffer_is_compared_with_the_share_of_the_cluster_and_not_with_the_default_capacity() -> None:
-    assert async_pandas_udf(fail_on_two, "long", timeout=5.0, cluster_capacity=20, buffer=50).settings.buffer == 50
+    assert (
+        async_pandas_udf(fail_on_two, "long", timeout=5.0, cluster_capacity=20, buffer=50).settings.options.buffer == 50
+    )

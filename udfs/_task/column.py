@@ -38,7 +38,7 @@ class ColumnConversion(Conversion["pa.Array | tuple[pa.Array, ...]", pa.Array]):
         """The rows of one batch, which Spark passes as an array or, for several columns, a tuple of arrays."""
         columns = batch if isinstance(batch, tuple) else (batch,)
         settings = self.settings
-        return rows_of(columns, next(self._numbers), settings.row, on_error=settings.on_error)
+        return rows_of(columns, next(self._numbers), settings.row_type, on_error=settings.on_error)
 
     def write(self, rows: list[Row]) -> Iterator[pa.Array]:
         """The results, in the order of the rows."""

@@ -74,7 +74,7 @@ class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
         plan, settings = self._enrichment, self.settings
         inputs = [batch.column(i) for i in plan.inputs]
         number = self._inputs.add(batch)
-        rows = rows_of(inputs, number, settings.row, on_error=settings.on_error, nbytes=batch.nbytes)
+        rows = rows_of(inputs, number, settings.row_type, on_error=settings.on_error, nbytes=batch.nbytes)
         if plan.event_time is not None:
             put_event_times(rows, batch.column(plan.event_time))
         if plan.key:

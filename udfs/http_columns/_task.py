@@ -89,7 +89,9 @@ class HttpConversion(Conversion[Any, pa.Array]):
     def write(self, rows: list[Row]) -> Iterator[pa.Array]:
         """The answers, in the order of the rows."""
         for part in _parts(rows):
-            yield pa.array([_as_struct(row, self.settings.timeout) for row in part], type=arrow_type(ANSWER_TYPE))
+            yield pa.array(
+                [_as_struct(row, self.settings.options.timeout) for row in part], type=arrow_type(ANSWER_TYPE)
+            )
 
     def _rows(self, columns: Sequence[pa.Array], number: int) -> list[Row]:
         names, least = PARAMETERS[self._kind]
