@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from udfs._text import as_text, message_of, shown
+from udfs._text import as_text, message_of
 
 
 class SilentError(Exception):
     def __str__(self) -> str:
         return 7  # type: ignore[return-value] # noqa: PLE0307 - that is the point
-
-
-class Odd:
-    def __repr__(self) -> str:
-        return "caf\udce9"
 
 
 def test_text_is_left_as_it_is_and_lone_surrogates_are_escaped() -> None:
@@ -27,7 +22,3 @@ def test_a_message_of_up_to_2000_characters_is_whole_and_a_longer_one_says_how_l
 
 def test_an_exception_whose_str_is_no_text_has_a_message() -> None:
     assert message_of(SilentError()) == "<str() of the exception raised TypeError>"
-
-
-def test_a_repr_with_a_lone_surrogate_can_be_shown() -> None:
-    assert shown(Odd()) == r"caf\udce9"

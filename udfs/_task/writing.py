@@ -8,9 +8,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import DataType
 
+from trio_asyncio_io import describe
+
 from .._row import Failure, Row
 from .._settings import Settings
-from .._text import shown
 from .converters import NullFieldError, ResultTypeError, arrow_type, converter
 
 __all__ = ["ResultWriter"]
@@ -92,7 +93,7 @@ class ResultWriter:
         if isinstance(error, NullFieldError) or (show_values and isinstance(error, ResultTypeError)):
             problem = str(error)
         elif show_values:
-            problem = f"returned {type(value).__name__} {shown(value)}, which is not {self._declared()} ({error})"
+            problem = f"returned {type(value).__name__} {describe(value)}, which is not {self._declared()} ({error})"
         else:
             problem = f"returned {type(value).__name__}, which is not {self._declared()}"
         return ResultTypeError(f"{self._settings.function.name} {problem}, for {row!r}")

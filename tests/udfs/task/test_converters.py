@@ -261,10 +261,10 @@ def test_what_is_of_another_type_is_refused_and_never_bent(kind: T.DataType, val
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (1.0, r"returned float 1\.0, and x, y want a mapping, a dataclass or a named tuple"),
-        ("xy", "returned str 'xy', and x, y want a mapping"),
-        (NamedPoint, "returned type <class .*NamedPoint'>, and x, y want"),
-        (DataPoint, "returned type <class .*DataPoint'>, and x, y want"),
+        (1.0, r"returned float 1\.0, but x, y need a mapping, a dataclass or a named tuple"),
+        ("xy", "returned str 'xy', but x, y need a mapping"),
+        (NamedPoint, "returned type <class .*NamedPoint'>, but x, y need"),
+        (DataPoint, "returned type <class .*DataPoint'>, but x, y need"),
         ({"x": 1.0}, "returned dict {'x': 1.0} without y"),
         ({"x": 1.0, "y": 2, "z": 3}, "with z, which is not in the schema"),
         ({"x": 1.0, "Y": 2}, "without y and with Y, which is not in the schema"),
