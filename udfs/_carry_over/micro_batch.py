@@ -28,7 +28,7 @@ class MicroBatch(Conversion[CarriedRows, pa.RecordBatch]):
     """
 
     def __init__(self, enrichment: Enrichment, carry_over: CarryOver, now: int) -> None:
-        super().__init__(enrichment.settings, Budget(carry_over.budget, carry_over.most))
+        super().__init__(enrichment.settings, Budget(carry_over.budget, carry_over.max_rows))
         self._conversion = RowConversion(enrichment)
         self._max_age = carry_over.max_age
         self._now = now

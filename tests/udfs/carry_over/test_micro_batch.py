@@ -28,19 +28,19 @@ def batch(*numbers: int, **more: Any) -> pa.RecordBatch:
 
 @pytest.fixture(autouse=True)
 def _the_budget_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So no test waits for it: each says with `most` how many rows are left."""
-    monkeypatch.setattr(udfs._carry_over.micro_batch, "Budget", lambda seconds, most: Budget(0.0, most))
+    """So no test waits for it: each says with `max_rows` how many rows are left."""
+    monkeypatch.setattr(udfs._carry_over.micro_batch, "Budget", lambda _, max_unfinished: Budget(0.0, max_unfinished))
 
 
 @pytest.fixture
 def run(settings: Any) -> Callable[..., tuple[list[Any], list[CarriedRows]]]:
     """The rows that come out of a micro-batch of these, and what is left for the next."""
 
-    def go(function: Any, parts: Any, *, most: int = 0, max_age: float = 600.0, now: int = 0, **more: Any) -> Any:
+    def go(function: Any, parts: Any, *, max_rows: int = 0, max_age: float = 600.0, now: int = 0, **more: Any) -> Any:
         flatten, drop = more.pop("flatten", False), more.pop("drop", [])
         made = settings(function, mode="unordered", **more)
         enrichment = Enrichment(made, TWICE, "UTC", inputs=(0,), flatten=flatten)
-        micro_batch = MicroBatch(enrichment, CarryOver(budget=1.0, most=most, max_age=max_age), now)
+        micro_batch = MicroBatch(enrichment, CarryOver(budget=1.0, max_rows=max_rows, max_age=max_age), now)
         out = [row for each in micro_batch.run(iter(parts)) for row in each.drop_columns(drop).to_pylist()]
         return out, micro_batch.unfinished()
 
@@ -86,7 +86,7 @@ def test_what_is_unfinished_is_left_in_its_order_with_its_time_and_its_calls(run
         CarriedRows.new(batch(*range(6), text=text), 99),
     ]
     function = Stubborn()
-    out, [left] = run(function, function.until_called(8, parts), most=5, now=99)
+    out, [left] = run(function, function.until_called(8, parts), max_rows=5, now=99)
     assert sorted((row["n"], row["text"]) for row in out) == [(0, "row 0"), (2, "row 2"), (4, "row 4")]
     assert left.rows.to_pydict() == {"n": [1, 3, 1, 3, 5], "text": ["a", "b", "row 1", "row 3", "row 5"]}
     assert left.since == [10, 20, 99, 99, 99]
@@ -95,10 +95,10 @@ def test_what_is_unfinished_is_left_in_its_order_with_its_time_and_its_calls(run
 
 def test_from_micro_batch_to_micro_batch_each_row_comes_out_once(run: Any) -> None:
     function = Stubborn()
-    first, left = run(function, function.until_called(10, [CarriedRows.new(batch(*range(10)), 0)]), most=5)
+    first, left = run(function, function.until_called(10, [CarriedRows.new(batch(*range(10)), 0)]), max_rows=5)
     written = [value for each in left for value in each.to_state(Origin(["bigint"], 1))]
     state = [part for part, _ in CarriedRows.from_state(written)]
-    again, left = run(function, function.until_called(5, state), most=5, now=1)
+    again, left = run(function, function.until_called(5, state), max_rows=5, now=1)
     assert again == []
     function.hangs = False
     last, left = run(function, [*left, CarriedRows.new(batch(10), 2)], now=2)
@@ -109,7 +109,7 @@ def test_from_micro_batch_to_micro_batch_each_row_comes_out_once(run: Any) -> No
 
 def test_a_row_that_waits_for_a_slot_is_left_without_a_call(run: Any) -> None:
     function = Stubborn()
-    _, [left] = run(function, function.until_called(1, [CarriedRows.new(batch(1, 3), 0)]), most=2, capacity=1)
+    _, [left] = run(function, function.until_called(1, [CarriedRows.new(batch(1, 3), 0)]), max_rows=2, capacity=1)
     assert left.attempts == [1, 0]
 
 

@@ -100,15 +100,17 @@ def query(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Query
     """While the function hangs, the budget is spent from the start, and else it is never."""
 
     def make(
-        function: Any, *, columns: str = "n bigint", partitions: int = 2, most: int = 2, mode: str = "unordered"
+        function: Any, *, columns: str = "n bigint", partitions: int = 2, max_rows: int = 2, mode: str = "unordered"
     ) -> Query:
-        budget = lambda seconds, most: Budget(0.0 if function.hangs else 30.0, most)  # noqa: E731 - it is short
+        budget = lambda _, unfinished: Budget(0.0 if function.hangs else 30.0, unfinished)  # noqa: E731 - it is short
         monkeypatch.setattr(udfs._carry_over.micro_batch, "Budget", budget)
         key = (0,) if mode == "keyed" else ()
         enrichment = Enrichment(settings(function, mode=mode), TWICE, "UTC", inputs=(0,), key=key)
         fields = [each.split(" ") for each in columns.split(", ")]
         made = T.StructType([T.StructField(name, TYPES[kind]) for name, kind in fields])
-        return Query(CarryingProcessor(enrichment, CarryOver(most=most), made, partitions, in_order=mode == "keyed"))
+        return Query(
+            CarryingProcessor(enrichment, CarryOver(max_rows=max_rows), made, partitions, in_order=mode == "keyed")
+        )
 
     return make
 
@@ -122,7 +124,7 @@ def test_where_nothing_is_left_the_state_stays_empty_and_no_timer_runs(query: An
 
 
 def test_what_is_left_is_in_the_state_and_a_timer_wakes_the_next_micro_batch(query: Any) -> None:
-    made = query(Held(), most=1)
+    made = query(Held(), max_rows=1)
     assert made.give([1, 2], now=100) == [4]
     assert len(made.handle.state) == 1
     assert made.handle.timers == {101}
