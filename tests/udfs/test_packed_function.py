@@ -174,5 +174,7 @@ def test_the_columns_wanted_are_those_named_like_the_parameters(function: Any, n
 
 @pytest.mark.parametrize("function", [any_number, nothing, in_thread(max)], ids=told)
 def test_where_the_columns_cannot_be_told_inputs_is_asked_for(function: Any) -> None:
-    with pytest.raises(TypeError, match=r"cannot tell from .* which columns it wants: give inputs=\[\.\.\.\]"):
+    with pytest.raises(
+        TypeError, match=r"cannot infer the input columns from the parameters of .*: give inputs=\[\.\.\.\]"
+    ):
         parameter_names(function)

@@ -51,7 +51,7 @@ class CarryOver:
     max_age: float
 
     def __init__(
-        self, budget: float = 5.0, max_rows: int = 10_000, max_age: float = 600.0, *, most: int | None = None
+        self, budget: float = 5.0, max_rows: int = 10_000, max_age: float = 600.0, *, most: None | int = None
     ) -> None:
         if most is not None:
             _warn_of_most()

@@ -64,7 +64,7 @@ class RowCalls(AsyncFunction[Row, Row]):
 
     async def invoke(self, row: Row) -> Row:
         """Call the user's function for one row."""
-        if row.failure is not None:  # an input has no equal in Python
+        if row.failure is not None:  # an input cannot be represented in Python
             return row
         self.made += 1
         row.attempts += 1

@@ -51,7 +51,7 @@ def test_a_slice_takes_only_its_own_rows_along() -> None:
 
 
 def test_many_rows_make_several_payloads_and_none_make_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(udfs._carry_over.ipc, "MOST_ROWS", 3)
+    monkeypatch.setattr(udfs._carry_over.ipc, "MAX_ROWS", 3)
     batch = pa.RecordBatch.from_pydict({"n": range(7)})
     parts = [from_payload(each) for each in in_payloads(batch)]
     assert [part.num_rows for part in parts] == [3, 3, 1]

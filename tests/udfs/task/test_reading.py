@@ -183,8 +183,10 @@ def test_a_value_without_an_equal_in_python_fails_its_row_and_no_other() -> None
     rows = rows_of([keyed, times], 0, on_error="column")
     messages = [row.failure and str(row.failure.exception) for row in rows]
     assert [message is None for message in messages] == [True, False, True, False]
-    assert "the value of input 1, map<struct<x: int64>, int64>, has no equal in Python: unhashable" in messages[1]
-    assert "the value of input 2, timestamp[us], has no equal in Python" in messages[3]
+    assert (
+        "the value of input 1, map<struct<x: int64>, int64>, cannot be represented in Python: unhashable" in messages[1]
+    )
+    assert "the value of input 2, timestamp[us], cannot be represented in Python" in messages[3]
     assert [row.inputs for row in rows[:3]] == [
         ({}, datetime(1970, 1, 1)),
         (None, datetime(1970, 1, 1)),
@@ -193,7 +195,7 @@ def test_a_value_without_an_equal_in_python_fails_its_row_and_no_other() -> None
 
 
 def test_where_errors_are_raised_such_a_value_is_an_error_that_names_the_row() -> None:
-    with pytest.raises(ValueError, match=r"input 1, timestamp\[us\], has no equal in Python") as caught:
+    with pytest.raises(ValueError, match=r"input 1, timestamp\[us\], cannot be represented in Python") as caught:
         rows_of([pa.array([YEAR_10000], pa.timestamp("us")), pa.array(["a"])], 0)
     assert caught.value.__notes__ == ["row (None, 'a')"]
 
