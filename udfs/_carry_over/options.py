@@ -6,7 +6,7 @@ import math
 import warnings
 from dataclasses import dataclass
 from operator import index
-from typing import Any
+from typing import Any, SupportsIndex
 
 __all__ = ["CarriedTooLongError", "CarryOver"]
 
@@ -51,20 +51,20 @@ class CarryOver:
     max_age: float
 
     def __init__(
-        self, budget: float = 5.0, max_rows: int = 10_000, max_age: float = 600.0, *, most: None | int = None
+        self, budget: float = 5.0, max_rows: int = 10_000, max_age: float = 600.0, *, most: SupportsIndex | None = None
     ) -> None:
         if most is not None:
             _warn_of_most()
-            max_rows = most
+        rows = max_rows if most is None else most
         _check_seconds("budget", budget)
         if not 0 < budget < math.inf:
             raise ValueError(f"budget must be a finite number of seconds above 0, got {budget!r}")
-        _check_rows("max_rows", max_rows)
+        _check_rows("max_rows", rows)
         _check_seconds("max_age", max_age)
         if not max_age >= budget:
             raise ValueError(f"max_age must not be below the budget, {budget!r} s, got {max_age!r}")
         object.__setattr__(self, "budget", budget)
-        object.__setattr__(self, "max_rows", max_rows)
+        object.__setattr__(self, "max_rows", rows)
         object.__setattr__(self, "max_age", max_age)
 
     @property

@@ -54,9 +54,12 @@ def test_a_row_may_be_carried_for_ever_and_none_at_all() -> None:
     assert CarryOver(max_rows=0, max_age=math.inf).max_age == math.inf
 
 
+OLD_NAME: dict[str, Any] = {"most": 7}
+
+
 def test_most_is_the_deprecated_name_of_max_rows() -> None:
     with pytest.warns(DeprecationWarning, match="`most` of CarryOver is deprecated: write `max_rows`"):
-        made = CarryOver(**{"most": 7})
+        made = CarryOver(**OLD_NAME)
     assert made == CarryOver(max_rows=7)
     with pytest.warns(DeprecationWarning, match="write `max_rows`"):
         assert made.most == 7
