@@ -73,13 +73,13 @@ class Stubborn:
         return 2 * n
 
 
-def test_all_that_is_done_comes_out_and_nothing_is_left(run: Any) -> None:
+def test_finished_rows_come_out_and_none_is_carried_over(run: Any) -> None:
     out, left = run(twice, [CarriedRows.new(batch(1, 2), 5)])
     assert sorted(row["twice"] for row in out) == [2, 4]
     assert left == []
 
 
-def test_what_is_unfinished_is_left_in_its_order_with_its_time_and_its_calls(run: Any) -> None:
+def test_unfinished_rows_are_carried_over_in_order_with_their_times_and_attempts(run: Any) -> None:
     text = [f"row {n}" for n in range(6)]
     parts = [
         CarriedRows(batch(1, 3, text=["a", "b"]), [10, 20], [4, 0]),
@@ -93,7 +93,7 @@ def test_what_is_unfinished_is_left_in_its_order_with_its_time_and_its_calls(run
     assert left.attempts == [5, 1, 1, 1, 1]
 
 
-def test_from_micro_batch_to_micro_batch_each_row_comes_out_once(run: Any) -> None:
+def test_each_row_comes_out_of_exactly_one_micro_batch(run: Any) -> None:
     function = Stubborn()
     first, left = run(function, function.until_called(10, [CarriedRows.new(batch(*range(10)), 0)]), max_rows=5)
     written = [value for each in left for value in each.to_state(Origin(["bigint"], 1))]
@@ -107,7 +107,7 @@ def test_from_micro_batch_to_micro_batch_each_row_comes_out_once(run: Any) -> No
     assert sorted(function.calls) == sorted([*range(11), *[1, 3, 5, 7, 9] * 2])
 
 
-def test_a_row_that_waits_for_a_slot_is_left_without_a_call(run: Any) -> None:
+def test_a_row_that_waits_for_a_slot_is_carried_over_without_an_attempt(run: Any) -> None:
     function = Stubborn()
     _, [left] = run(function, function.until_called(1, [CarriedRows.new(batch(1, 3), 0)]), max_rows=2, capacity=1)
     assert left.attempts == [1, 0]
@@ -116,7 +116,7 @@ def test_a_row_that_waits_for_a_slot_is_left_without_a_call(run: Any) -> None:
 OLD = [CarriedRows(batch(1, 2, 3), [0, 10_000, 9_999], [7, 7, 0])]
 
 
-def test_a_row_that_is_too_old_is_not_called_again_and_says_so_in_the_error_column(run: Any) -> None:
+def test_a_row_older_than_max_age_is_not_called_again_and_has_an_error(run: Any) -> None:
     function = Stubborn()
     out, left = run(function, OLD, max_age=10.0, now=20_000, on_error="column")
     errors = {row["n"]: row["error"] for row in out}
@@ -127,18 +127,18 @@ def test_a_row_that_is_too_old_is_not_called_again_and_says_so_in_the_error_colu
     assert left == []
 
 
-def test_a_row_that_is_too_old_has_nulls_if_errors_are_nulls(run: Any) -> None:
+def test_a_row_older_than_max_age_is_null_if_on_error_is_null(run: Any) -> None:
     out, _ = run(twice, OLD, max_age=10.0, now=20_000, on_error="null")
     assert {row["n"]: row["twice"] for row in out} == {1: None, 2: 4, 3: None}
 
 
-def test_a_row_that_is_too_old_fails_the_task_if_errors_are_raised(run: Any) -> None:
+def test_a_row_older_than_max_age_fails_the_task_if_on_error_is_raise(run: Any) -> None:
     with pytest.raises(CarriedTooLongError, match=r"not finished in 20\.0 s and 7 calls") as caught:
         run(twice, OLD, max_age=10.0, now=20_000)
     assert caught.value.__notes__ == ["row (1)"]
 
 
-def test_a_row_that_is_too_old_comes_out_once_when_results_are_flattened(run: Any) -> None:
+def test_a_row_older_than_max_age_comes_out_once_with_flatten(run: Any) -> None:
     async def none(n: int) -> list[int]:
         return []
 
@@ -146,12 +146,12 @@ def test_a_row_that_is_too_old_comes_out_once_when_results_are_flattened(run: An
     assert sorted(row["n"] for row in out) == [1, 3]
 
 
-def test_without_a_highest_age_no_row_is_too_old(run: Any) -> None:
+def test_an_infinite_max_age_never_expires(run: Any) -> None:
     out, _ = run(twice, [CarriedRows(batch(1), [0], [10**6])], max_age=math.inf, now=10**15)
     assert [row["twice"] for row in out] == [2]
 
 
-def test_attempts_are_counted_over_all_micro_batches(run: Any) -> None:
+def test_attempts_are_counted_across_micro_batches(run: Any) -> None:
     async def fail(n: int) -> int:
         raise ValueError("no")
 
@@ -159,7 +159,7 @@ def test_attempts_are_counted_over_all_micro_batches(run: Any) -> None:
     assert out[0]["error"]["attempts"] == 5
 
 
-def test_the_time_zone_of_the_session_may_change_in_between(run: Any) -> None:
+def test_the_time_zone_of_the_session_may_change_between_runs(run: Any) -> None:
     def at(zone: str) -> pa.RecordBatch:
         return batch(1, ts=pa.array([0], pa.timestamp("us", tz=zone)))
 
@@ -167,7 +167,7 @@ def test_the_time_zone_of_the_session_may_change_in_between(run: Any) -> None:
     assert [row["ts"].timestamp() for row in out] == [0.0, 0.0]
 
 
-def test_a_row_whose_input_has_no_equal_in_python_fails_without_a_call_and_is_not_left(run: Any) -> None:
+def test_a_row_whose_input_python_cannot_represent_fails_without_a_call_and_is_not_carried_over(run: Any) -> None:
     rows = pa.RecordBatch.from_pydict({"at": pa.array([0, 253_402_300_800_000_000], pa.timestamp("us"))})
     calls: list[Any] = []
 
@@ -185,7 +185,7 @@ def test_a_row_whose_input_has_no_equal_in_python_fails_without_a_call_and_is_no
     [pa.array([0.1], pa.float64()), pa.array([1], pa.int64()), pa.array([0], pa.timestamp("us"))],
     ids=lambda new: str(new.type),
 )
-def test_rows_of_other_types_than_those_that_were_carried_over_are_refused_and_not_cast(run: Any, new: Any) -> None:
+def test_rows_whose_types_differ_from_the_carried_rows_are_refused_not_cast(run: Any, new: Any) -> None:
     """An old release did not write Spark's types down."""
     old = pa.array([0], pa.timestamp("us", "UTC")) if pa.types.is_timestamp(new.type) else pa.array([0.5], pa.float32())
     parts = [CarriedRows.new(batch(1, v=old), 0), CarriedRows.new(batch(2, v=new), 0)]

@@ -11,7 +11,7 @@ import pytest
 from udfs import CarryOver
 
 
-def test_it_pickles_and_compares_by_value() -> None:
+def test_carry_over_pickles_and_compares_by_value() -> None:
     made = CarryOver(budget=1.5, max_rows=7, max_age=60.0)
     assert pickle.loads(pickle.dumps(made)) == made
 
@@ -29,7 +29,9 @@ def test_it_pickles_and_compares_by_value() -> None:
     ],
     ids=str,
 )
-def test_what_is_out_of_range_is_refused_by_name_and_value(arguments: dict[str, Any], message: str) -> None:
+def test_a_value_out_of_range_is_an_error_that_names_parameter_and_value(
+    arguments: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         CarryOver(**arguments)
 
@@ -45,12 +47,14 @@ def test_what_is_out_of_range_is_refused_by_name_and_value(arguments: dict[str, 
     ],
     ids=str,
 )
-def test_what_is_of_the_wrong_type_is_refused_by_name_and_value(arguments: dict[str, Any], message: str) -> None:
+def test_a_value_of_the_wrong_type_is_an_error_that_names_parameter_and_value(
+    arguments: dict[str, Any], message: str
+) -> None:
     with pytest.raises(TypeError, match=message):
         CarryOver(**arguments)
 
 
-def test_a_row_may_be_carried_for_ever_and_none_at_all() -> None:
+def test_max_age_may_be_infinite_and_max_rows_may_be_zero() -> None:
     assert CarryOver(max_rows=0, max_age=math.inf).max_age == math.inf
 
 

@@ -115,7 +115,7 @@ def query(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Query
     return make
 
 
-def test_where_nothing_is_left_the_state_stays_empty_and_no_timer_runs(query: Any) -> None:
+def test_without_unfinished_rows_the_state_stays_empty_and_no_timer_is_registered(query: Any) -> None:
     function = Held()
     function.hangs = False
     made = query(function)
@@ -123,14 +123,14 @@ def test_where_nothing_is_left_the_state_stays_empty_and_no_timer_runs(query: An
     assert (made.handle.state, made.handle.timers) == ([], set())
 
 
-def test_what_is_left_is_in_the_state_and_a_timer_wakes_the_next_micro_batch(query: Any) -> None:
+def test_unfinished_rows_are_written_to_the_state_and_a_timer_is_registered(query: Any) -> None:
     made = query(Held(), max_rows=1)
     assert made.give([1, 2], now=100) == [4]
     assert len(made.handle.state) == 1
     assert made.handle.timers == {101}
 
 
-def test_without_new_data_the_timer_drains_the_state(query: Any) -> None:
+def test_a_timer_drains_the_state_without_new_rows(query: Any) -> None:
     function = Held()
     made = query(function)
     made.give([1, 2, 3], now=100)
@@ -141,7 +141,7 @@ def test_without_new_data_the_timer_drains_the_state(query: Any) -> None:
     assert (made.handle.state, made.handle.timers) == ([], set())
 
 
-def test_with_new_data_what_was_carried_over_goes_first_and_its_timer_is_gone(query: Any) -> None:
+def test_carried_rows_are_called_before_new_rows_and_their_timer_is_deleted(query: Any) -> None:
     """Or the micro-batch would spend its budget twice."""
     function = Held()
     made = query(function)
@@ -162,7 +162,7 @@ def test_keyed_rows_are_called_in_the_order_of_their_places(query: Any) -> None:
 
 
 @pytest.mark.parametrize("columns", ["n bigint, text string", "m bigint", "n int"])
-def test_rows_with_other_columns_are_refused_and_stay_where_they_are(query: Any, columns: str) -> None:
+def test_rows_with_other_columns_are_refused_and_the_state_is_unchanged(query: Any, columns: str) -> None:
     made = query(Held())
     made.give([1], now=100)
     after = query(Held(), columns=columns)
@@ -176,7 +176,7 @@ def test_rows_with_other_columns_are_refused_and_stay_where_they_are(query: Any,
     assert after.handle.state == made.handle.state
 
 
-def test_keyed_rows_that_are_spread_over_another_number_of_partitions_are_refused(query: Any) -> None:
+def test_keyed_rows_from_another_number_of_partitions_are_refused(query: Any) -> None:
     made = query(Held(), mode="keyed", partitions=2)
     made.give([1], now=100)
     after = query(Held(), mode="keyed", partitions=3)
@@ -185,7 +185,7 @@ def test_keyed_rows_that_are_spread_over_another_number_of_partitions_are_refuse
         after.give([1], now=200)
 
 
-def test_unordered_rows_may_be_spread_over_any_number_of_partitions(query: Any) -> None:
+def test_unordered_rows_from_another_number_of_partitions_are_accepted(query: Any) -> None:
     function = Held()
     made = query(function, partitions=2)
     made.give([1, 3], now=100)
@@ -196,7 +196,7 @@ def test_unordered_rows_may_be_spread_over_any_number_of_partitions(query: Any) 
     assert sorted(after.expire(now=200)) == [2, 6]
 
 
-def test_payloads_become_record_batches_again() -> None:
+def test_unpacked_restores_the_record_batches() -> None:
     parts = [pa.RecordBatch.from_pydict({"n": [1, 2], "text": ["a", None]}), pa.RecordBatch.from_pydict({"x": [None]})]
     packed = pa.RecordBatch.from_pydict({"payload": [to_payload(part) for part in parts]})
     assert [each.to_pydict() for each in unpacked(iter([packed]))] == [part.to_pydict() for part in parts]

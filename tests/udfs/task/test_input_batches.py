@@ -58,18 +58,18 @@ def column(found: pa.RecordBatch) -> list[Any]:
     return list(found.column(0).to_pylist())
 
 
-def test_rows_of_one_batch_come_back_in_the_order_asked_for(carry: InputBatches) -> None:
+def test_take_returns_rows_of_one_batch_in_the_given_order(carry: InputBatches) -> None:
     number = carry.add(batch("a", "b", "c"))
     assert column(take(carry, rows_at((number, 2), (number, 0)))) == ["c", "a"]
 
 
-def test_rows_of_several_batches_come_back_in_the_order_asked_for(carry: InputBatches) -> None:
+def test_take_returns_rows_of_several_batches_in_the_given_order(carry: InputBatches) -> None:
     one, two, three = carry.add(batch(1, 2)), carry.add(batch(3)), carry.add(batch(4, 5))
     found = take(carry, rows_at((three, 1), (one, 1), (two, 0), (three, 0), (one, 0)))
     assert column(found) == [5, 2, 3, 4, 1]
 
 
-def test_a_batch_is_let_go_when_the_last_of_its_rows_has_come_out(carry: InputBatches) -> None:
+def test_a_batch_is_dropped_when_its_last_row_is_released(carry: InputBatches) -> None:
     one, two = carry.add(batch(1, 2)), carry.add(batch(3))
     take(carry, rows_at((one, 1)))
     assert set(carry._held) == {one, two}
@@ -79,7 +79,7 @@ def test_a_batch_is_let_go_when_the_last_of_its_rows_has_come_out(carry: InputBa
     assert set(carry._held) == set()
 
 
-def test_a_row_comes_as_often_as_it_is_asked_for(carry: InputBatches) -> None:
+def test_take_repeats_a_row_as_often_as_it_is_given(carry: InputBatches) -> None:
     one, two = carry.add(batch("a", "b")), carry.add(batch("c"))
     [found] = carry.take(rows_at((one, 1), (one, 1), (one, 0), (one, 0), (one, 0)), 3)
     assert column(found) == ["b", "b", "a", "a", "a"]
@@ -87,13 +87,13 @@ def test_a_row_comes_as_often_as_it_is_asked_for(carry: InputBatches) -> None:
     assert carry._held == {}
 
 
-def test_no_rows_are_no_batch(carry: InputBatches) -> None:
+def test_take_returns_no_batch_for_no_rows(carry: InputBatches) -> None:
     carry.add(batch("a"))
     assert list(carry.take([])) == []
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_every_type_comes_back_bit_for_bit(carry: InputBatches, name: str) -> None:
+def test_take_preserves_every_type(carry: InputBatches, name: str) -> None:
     kind, value = TYPES[name]
     made = pa.RecordBatch.from_arrays([pa.array([value, None, value], kind)], names=[name])
     carry.add(made)
@@ -103,7 +103,7 @@ def test_every_type_comes_back_bit_for_bit(carry: InputBatches, name: str) -> No
     assert found.column(0).to_pylist() == pa.array([None, value, None, *[value] * 3], kind).to_pylist()
 
 
-def test_columns_of_the_same_name_are_told_apart(carry: InputBatches) -> None:
+def test_columns_with_one_name_are_not_confused(carry: InputBatches) -> None:
     twins = pa.RecordBatch.from_arrays([pa.array([1, 2]), pa.array(["a", "b"])], names=["n", "n"])
     for _ in range(2):
         carry.add(twins)
@@ -111,7 +111,7 @@ def test_columns_of_the_same_name_are_told_apart(carry: InputBatches) -> None:
     assert [each.to_pylist() for each in found.columns] == [[2, 1], ["b", "a"]]
 
 
-def test_any_order_in_any_pieces_gives_each_row_once(carry: InputBatches) -> None:
+def test_rows_can_be_taken_in_any_order_and_any_portions(carry: InputBatches) -> None:
     random = Random(0)
     sizes = [random.randint(1, 9) for _ in range(20)]
     places = []
@@ -129,7 +129,7 @@ def test_any_order_in_any_pieces_gives_each_row_once(carry: InputBatches) -> Non
     assert carry._held == {}
 
 
-def test_a_straggler_does_not_hold_the_rows_that_have_come_out(carry: InputBatches) -> None:
+def test_a_straggler_does_not_hold_the_memory_of_released_rows(carry: InputBatches) -> None:
     texts = [f"{number:1000}" for number in range(100)]
     number = carry.add(batch(*texts))
     before = carry._held[number].nbytes
@@ -140,7 +140,7 @@ def test_a_straggler_does_not_hold_the_rows_that_have_come_out(carry: InputBatch
     assert carry._held == {}
 
 
-def test_rows_that_could_be_too_large_together_come_in_several_batches(
+def test_rows_that_could_be_too_large_together_are_divided_into_several_batches(
     carry: InputBatches, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(udfs._task.input_batches, "_SAFE_BYTES", 0)

@@ -1,4 +1,4 @@
-"""The output: arrays of results, and what becomes of one that does not fit."""
+"""Results as arrays, and results that do not fit the declared type."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
 from udfs._row import Failure
 from udfs._settings import make_settings
 from udfs._task.converters import ResultTypeError, arrow_type
-from udfs._task.extra_columns import ERROR_TYPE, error_array, metadata_array
 from udfs._task.writing import ResultWriter
 
 POINT = T.StructType([T.StructField("x", T.DoubleType()), T.StructField("y", T.LongType())])
@@ -38,7 +37,7 @@ def test_results_become_an_array_of_the_declared_type(rows: Any) -> None:
     assert array.to_pylist() == [1, None, 3]
 
 
-def test_no_rows_are_an_empty_array_of_the_declared_type() -> None:
+def test_no_rows_become_an_empty_array_of_the_declared_type() -> None:
     array = array_of(writer(POINT), [], [])
     assert array.type == arrow_type(POINT)
     assert len(array) == 0
@@ -52,25 +51,25 @@ def test_a_misfit_is_an_error_that_names_function_value_type_and_row(rows: Any) 
     assert message.endswith(", for row ('b')")
 
 
-def test_a_misfit_of_a_struct_says_what_the_difference_is(rows: Any) -> None:
+def test_a_misfit_in_a_struct_names_the_missing_field(rows: Any) -> None:
     with pytest.raises(ResultTypeError) as caught:
         array_of(writer(POINT), rows("ab"), [(1.0, 2), {"x": 1.0}])
     assert str(caught.value) == "look_up returned dict {'x': 1.0} without y, for row ('b')"
 
 
-def test_a_misfit_deep_inside_is_found_too(rows: Any) -> None:
+def test_a_misfit_in_a_nested_value_is_found(rows: Any) -> None:
     with pytest.raises(ResultTypeError, match=r"not an array<struct<x:double,y:bigint>>.*row \('a'\)"):
         array_of(writer(T.ArrayType(POINT)), rows("a"), [[(1.0, 2), (1.0, "two")]])
 
 
-def test_a_huge_misfit_is_shortened(rows: Any) -> None:
+def test_a_long_misfit_is_shortened_in_the_message(rows: Any) -> None:
     with pytest.raises(ResultTypeError) as caught:
         array_of(writer(), rows("a"), ["x" * 100_000])
     assert len(str(caught.value)) < 400
 
 
 @pytest.mark.parametrize("on_error", ["null", "column"])
-def test_a_misfit_becomes_null_and_harms_no_neighbour(rows: Any, on_error: Any) -> None:
+def test_a_misfit_becomes_null_and_does_not_affect_other_rows(rows: Any, on_error: Any) -> None:
     batch = rows("abcde")
     array = array_of(
         writer(POINT, on_error=on_error), batch, [(1.0, 1), "two", None, (4.0, "four"), {"x": 5.0, "y": 5}]
@@ -80,40 +79,32 @@ def test_a_misfit_becomes_null_and_harms_no_neighbour(rows: Any, on_error: Any) 
     assert isinstance(batch[1].failure.exception, ResultTypeError)
 
 
-def test_a_misfits_failure_says_how_often_and_how_long_it_was_called(rows: Any) -> None:
+def test_the_failure_of_a_misfit_has_the_attempts_and_seconds_of_its_row(rows: Any) -> None:
     [row] = rows("a")
     row.attempts, row.seconds = 3, 1.5
     array_of(writer(on_error="column"), [row], ["one"])
     assert (row.failure.attempts, row.failure.seconds) == (3, 1.5)
 
 
-def test_a_row_that_failed_before_keeps_its_failure(rows: Any) -> None:
+def test_an_earlier_failure_of_a_row_is_not_replaced(rows: Any) -> None:
     failed, misfit = rows("ab")
     failed.failure = Failure(ConnectionError("no route"), 1, 0.5)
     array_of(writer(on_error="column"), [failed, misfit], [None, "two"])
     assert repr(failed.failure.exception) == "ConnectionError('no route')"
 
 
-def test_the_error_column_is_null_where_all_went_well(rows: Any) -> None:
-    batch = rows("ab")
-    batch[1].failure = Failure(TimeoutError("too slow"), 2, 1.5)
-    array = error_array(batch)
-    assert array.type == arrow_type(ERROR_TYPE)
-    assert array.to_pylist() == [None, {"type": "TimeoutError", "message": "too slow", "attempts": 2, "seconds": 1.5}]
-
-
-def test_the_result_of_a_function_whose_repr_raises_is_told_all_the_same(rows: Any) -> None:
-    class Shy:
+def test_a_misfit_whose_repr_raises_is_reported(rows: Any) -> None:
+    class Broken:
         def __repr__(self) -> str:
-            raise RuntimeError("do not look at me")
+            raise RuntimeError("no repr")
 
-    with pytest.raises(ResultTypeError, match=r"returned Shy .*row \('a'\)"):
-        array_of(writer(), rows("a"), [Shy()])
-    with pytest.raises(ResultTypeError, match=r"returned Shy .*row \('a'\)"):
-        array_of(writer(POINT), rows("a"), [Shy()])
+    with pytest.raises(ResultTypeError, match=r"returned Broken .*row \('a'\)"):
+        array_of(writer(), rows("a"), [Broken()])
+    with pytest.raises(ResultTypeError, match=r"returned Broken .*row \('a'\)"):
+        array_of(writer(POINT), rows("a"), [Broken()])
 
 
-def test_a_generator_beside_a_misfit_is_read_once_and_keeps_its_items(rows: Any) -> None:
+def test_a_generator_next_to_a_misfit_is_read_once(rows: Any) -> None:
     batch = rows("abcd")
     numbers = writer(T.ArrayType(T.LongType()), on_error="column")
     values = [(n for n in [1, 2]), "misfit", iter([2**70]), {3: None}.keys()]
@@ -121,7 +112,7 @@ def test_a_generator_beside_a_misfit_is_read_once_and_keeps_its_items(rows: Any)
     assert [row.failure is not None for row in batch] == [False, True, True, False]
 
 
-def test_a_generator_that_raises_is_a_misfit_of_its_row(rows: Any) -> None:
+def test_a_generator_that_raises_is_a_misfit(rows: Any) -> None:
     def broken() -> Iterator[int]:
         yield 1
         raise ConnectionError("reset by peer")
@@ -136,43 +127,18 @@ REQUIRED = T.StructType([T.StructField("x", T.LongType(), nullable=False), T.Str
 
 
 @pytest.mark.parametrize("show_values", [True, False])
-def test_a_none_in_a_not_null_field_is_a_misfit_that_names_the_row_and_the_field(rows: Any, show_values: bool) -> None:
+def test_a_none_in_a_not_null_field_is_an_error_that_names_row_and_field(rows: Any, show_values: bool) -> None:
     made = writer(REQUIRED, show_values=show_values)
     message = r"^look_up returned None for x, which is NOT NULL: declare it nullable, for row \('b'\)$"
     with pytest.raises(ResultTypeError, match=message):
         list(made.write(rows("ab"), [{"x": 1, "y": None}, {"x": None, "y": 2}]))
 
 
-def test_values_that_one_array_cannot_hold_come_as_several(rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arrow itself splits what has more than 2 GiB; here it is made to split after each value."""
+def test_values_too_large_for_one_array_are_divided_with_their_rows(rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow splits values of more than 2 GiB. Here, it splits after each value."""
     made = writer(T.StringType())
     split = lambda values: pa.chunked_array([[value] for value in values], pa.string())  # noqa: E731 - it is short
     monkeypatch.setattr(made, "_made", split)
     first, second = rows("ab")
     parts = [(part, array.to_pylist()) for part, array in made.write([first, second], ["x", "y"])]
     assert parts == [([first], ["x"]), ([second], ["y"])]
-
-
-class MuteError(Exception):
-    def __str__(self) -> str:
-        raise RuntimeError("no text")
-
-
-@pytest.mark.parametrize(
-    ("exception", "kind", "message"),
-    [
-        (MuteError(), "MuteError", "<str() of the exception raised RuntimeError>"),
-        (OSError("cannot open caf\udce9.txt"), "OSError", r"cannot open caf\udce9.txt"),
-        (type("B" * 5_000, (Exception,), {})("x"), "B" * 200, "x"),
-        (ValueError("x" * 5_000), "ValueError", "x" * 2_000 + "… (5,000 characters)"),
-    ],
-    ids=["mute", "surrogate", "name", "long"],
-)
-def test_whatever_the_exception_is_its_error_and_metadata_can_be_stored(
-    rows: Any, exception: Exception, kind: str, message: str
-) -> None:
-    [row] = rows("a")
-    row.failure = Failure(exception, 1, 0.5)
-    [error] = error_array([row]).to_pylist()
-    assert (error["type"], error["message"]) == (kind, message)
-    assert metadata_array([row]).to_pylist()[0]["error"] == kind

@@ -25,7 +25,7 @@ IN_QUERY = {"spark.sql.execution.id": "7"}
         ({}, "UTC", "Europe/Paris"),  # below df.rdd
     ],
 )
-def test_the_zone_is_that_of_the_query_if_spark_says_it(
+def test_the_time_zone_is_that_of_the_query_if_spark_reports_it(
     monkeypatch: pytest.MonkeyPatch, properties: Any, default: Any, expected: str
 ) -> None:
     class Context:
