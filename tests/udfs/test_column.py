@@ -6,7 +6,7 @@ import pickle
 from typing import Any
 
 import pytest
-from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
+from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from tests.naming import told
 from udfs._column import async_pandas_udf

@@ -1,4 +1,4 @@
-"""The package: its public names, and what importing it does not need."""
+"""The package: its public names, and optional dependencies."""
 
 from __future__ import annotations
 

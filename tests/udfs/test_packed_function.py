@@ -1,4 +1,4 @@
-"""The packed function: what is sent, and what is refused."""
+"""Packed functions, and functions that cannot be packed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Lookup(AsyncFunction[str, str]):
 
 
 class AnyObject:
-    """Has an async `invoke`, and that is all that is asked for."""
+    """Has an async `invoke`, and nothing else."""
 
     async def invoke(self, tailnum: str) -> str:
         return tailnum
@@ -52,7 +52,7 @@ def test_a_closure_is_packed_with_its_variables() -> None:
 
 
 def test_only_equal_functions_have_equal_digests() -> None:
-    """The digest is what tasks share an open instance by."""
+    """Tasks with equal digests share an open instance."""
     assert pack(Lookup()).digest == pack(Lookup()).digest
     assert pack(Lookup()).digest != pack(Lookup("http://there")).digest
     assert pack(look_up).digest != pack(Lookup()).digest

@@ -1,4 +1,4 @@
-"""The settings: checked on the driver, before anything is sent."""
+"""Settings, which are checked on the driver."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_value_of_the_wrong_type_is_a_type_error_that_names_the_parameter(
 
 @pytest.mark.parametrize("name", ["mode", "delay", "function", "_"])
 def test_internal_settings_are_not_keyword_arguments(name: str) -> None:
-    """A column UDF that was unordered would corrupt data silently."""
+    """An unordered column UDF would silently corrupt data."""
     with pytest.raises(TypeError, match=f"the UDF got an unexpected keyword argument '{name}'"):
         made(**{name: "unordered"})
 

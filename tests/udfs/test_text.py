@@ -1,4 +1,4 @@
-"""The text: whatever an exception or a value is, it can be stored."""
+"""Text of exceptions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from udfs._text import as_text, message_of
 
 class SilentError(Exception):
     def __str__(self) -> str:
-        return 7  # type: ignore[return-value] # noqa: PLE0307 - that is the point
+        return 7  # type: ignore[return-value] # noqa: PLE0307 - raises a TypeError
 
 
 def test_as_text_escapes_lone_surrogates_only() -> None:

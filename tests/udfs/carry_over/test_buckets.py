@@ -1,4 +1,4 @@
-"""The buckets: each row goes into one of them, the same whenever the task is repeated."""
+"""Buckets: the distribution of rows over the tasks of the stateful stage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def batch(*numbers: int, **more: Any) -> pa.RecordBatch:
 
 
 def cut(buckets: Buckets, batches: list[pa.RecordBatch], partition: int = 0) -> list[tuple[int, int, list[int]]]:
-    """Of each slice: its bucket, its place, its numbers."""
+    """Bucket, place and numbers of each slice."""
     rows = [row for each in buckets.cut(iter(batches), partition) for row in each.to_pylist()]
     return [(row["bucket"], row["place"], from_payload(row["payload"])["n"].to_pylist()) for row in rows]
 

@@ -1,4 +1,4 @@
-"""The carried rows: from one micro-batch to the next through bytes."""
+"""Carried rows, written to the state store and read again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ORIGIN = Origin(["string", "array<tinyint>"], 3)
 
 
 def test_rows_are_restored_from_the_state_with_their_times_and_attempts() -> None:
-    """Columns of the user's may have any names, also ours."""
+    """The user's columns may have the names of ours."""
     schema = pa.schema([pa.field("since", pa.string(), nullable=False), pa.field("attempts", pa.list_(pa.int8()))])
     batch = pa.RecordBatch.from_arrays([["a", "b"], pa.array([None, [1]], pa.list_(pa.int8()))], schema=schema)
     [(back, origin)] = CarriedRows.from_state(CarriedRows(batch, [5, 7], [0, 2]).to_state(ORIGIN))

@@ -1,4 +1,4 @@
-"""The payload: whatever a column holds comes out of the bytes as it went in."""
+"""Record batches as payloads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The micro-batch: what comes out in it, what is left for the next, and when a row is too old for that."""
+"""Micro-batch: finished rows, unfinished rows, and rows that are too old."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import trio
-from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
+from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 import udfs._carry_over.micro_batch
 from udfs import CarriedTooLongError, CarryOver
@@ -28,15 +28,17 @@ def batch(*numbers: int, **more: Any) -> pa.RecordBatch:
 
 @pytest.fixture(autouse=True)
 def _the_budget_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So no test waits for it: each says with `max_rows` how many rows are left."""
+    """No test waits for a budget: `max_rows` sets how many rows stay unfinished."""
     monkeypatch.setattr(udfs._carry_over.micro_batch, "Budget", lambda _, max_unfinished: Budget(0.0, max_unfinished))
 
 
 @pytest.fixture
 def run(settings: Any) -> Callable[..., tuple[list[Any], list[CarriedRows]]]:
-    """The rows that come out of a micro-batch of these, and what is left for the next."""
+    """Runs a micro-batch. Returns the enriched rows, and the rows to carry over."""
 
-    def go(function: Any, parts: Any, *, max_rows: int = 0, max_age: float = 600.0, now: int = 0, **more: Any) -> Any:
+    def enriched(
+        function: Any, parts: Any, *, max_rows: int = 0, max_age: float = 600.0, now: int = 0, **more: Any
+    ) -> Any:
         flatten, drop = more.pop("flatten", False), more.pop("drop", [])
         made = settings(function, mode="unordered", **more)
         enrichment = Enrichment(made, TWICE, "UTC", inputs=(0,), flatten=flatten)
@@ -44,7 +46,7 @@ def run(settings: Any) -> Callable[..., tuple[list[Any], list[CarriedRows]]]:
         out = [row for each in micro_batch.run(iter(parts)) for row in each.drop_columns(drop).to_pylist()]
         return out, micro_batch.unfinished()
 
-    return go
+    return enriched
 
 
 async def twice(n: int) -> int:
@@ -52,7 +54,7 @@ async def twice(n: int) -> int:
 
 
 class Stubborn:
-    """Hangs at odd numbers while it is told to, and counts its calls."""
+    """Hangs at odd numbers while `hangs` is true, and records its calls."""
 
     def __init__(self) -> None:
         self.hangs = True
@@ -60,7 +62,7 @@ class Stubborn:
         self._called = threading.Semaphore(0)
 
     def until_called(self, times: int, parts: Any) -> Iterator[Any]:
-        """An input that ends when so many calls more have begun."""
+        """The parts. The input ends after that many further calls have started."""
         yield from parts
         for _ in range(times):
             assert self._called.acquire(timeout=30.0)
@@ -186,7 +188,7 @@ def test_a_row_whose_input_python_cannot_represent_fails_without_a_call_and_is_n
     ids=lambda new: str(new.type),
 )
 def test_rows_whose_types_differ_from_the_carried_rows_are_refused_not_cast(run: Any, new: Any) -> None:
-    """An old release did not write Spark's types down."""
+    """An old release did not write Spark's types to the state."""
     old = pa.array([0], pa.timestamp("us", "UTC")) if pa.types.is_timestamp(new.type) else pa.array([0.5], pa.float32())
     parts = [CarriedRows.new(batch(1, v=old), 0), CarriedRows.new(batch(2, v=new), 0)]
     with pytest.raises(

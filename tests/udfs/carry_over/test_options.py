@@ -1,4 +1,4 @@
-"""The carry-over: what may be asked for."""
+"""Options of carry-over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The results: what a function may return for each declared type."""
+"""Converters: the values that a function may return for each declared type."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyspark.sql import Row
-from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
+from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from tests.naming import told
 from udfs._task.converters import NullFieldError, ResultTypeError, arrow_type, converter, plan_type
@@ -41,7 +41,7 @@ class DataPoint:
     y: int
 
 
-OldPoint = namedtuple("OldPoint", "x y")  # noqa: PYI024 - the untyped kind is allowed as well
+OldPoint = namedtuple("OldPoint", "x y")  # noqa: PYI024 - untyped named tuples are accepted, too
 
 
 def array(kind: T.DataType, *values: Any, zone: str = ZONE) -> Any:
@@ -50,7 +50,7 @@ def array(kind: T.DataType, *values: Any, zone: str = ZONE) -> Any:
 
 
 def back(kind: T.DataType, value: Any, zone: str = ZONE) -> Any:
-    """The value after its way into Arrow and out again, a null beside it."""
+    """The value, converted to Arrow and back, next to a null."""
     result, null = array(kind, value, None, zone=zone).to_pylist()
     assert null is None
     return result
@@ -329,7 +329,7 @@ def test_plan_type_replaces_char_and_varchar_by_string_and_nothing_else() -> Non
 
 
 def test_only_a_naive_time_is_accepted_as_a_time() -> None:
-    """Spark has a type for it since 4.1."""
+    """Spark has had a type for it since 4.1."""
     assert (_time(time(1, 2, 3, 4)), _time(None)) == (time(1, 2, 3, 4), None)
     for value in (5, time(12, tzinfo=UTC), NOON, "12:00"):
         with pytest.raises(TypeError):
@@ -337,6 +337,6 @@ def test_only_a_naive_time_is_accepted_as_a_time() -> None:
 
 
 def test_types_that_arrow_checks_itself_have_no_converter() -> None:
-    """So that plain types cost nothing per row."""
+    """Plain types cost nothing per row."""
     for kind in (T.StringType(), T.DoubleType(), T.BooleanType(), T.BinaryType(), T.DecimalType()):
         assert converter(kind, ZONE) is None

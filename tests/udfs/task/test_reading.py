@@ -1,4 +1,4 @@
-"""The rows: what the function is called with, for each type of column."""
+"""Reading: rows, their input values, event times and keys."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
+from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from udfs._row import Failure, Row
 from udfs._task.converters import arrow_type
@@ -42,7 +42,7 @@ def test_the_repr_of_a_row_shows_its_values() -> None:
 
 
 def test_the_repr_of_a_row_shortens_long_values() -> None:
-    """It stands in every error message."""
+    """Every error message contains it."""
     [row] = rows_of([pa.array(["x" * 100_000]), pa.array([1])], 0)
     assert len(repr(row)) < 300
     assert repr(row).startswith("row ('xxx")
@@ -82,7 +82,7 @@ def test_values_are_plain_python_and_a_null_is_none(kind: pa.DataType, value: An
 
 
 def test_a_timestamp_has_the_session_time_zone() -> None:
-    """Spark sends instants, labelled with the session's zone."""
+    """Spark sends timestamps with the session's time zone."""
     [found] = inputs(pa.array([NOON], pa.timestamp("us", "America/New_York")))
     assert found == NOON
     assert (found.hour, found.utcoffset()) == (12, timedelta(hours=-4))
@@ -151,7 +151,7 @@ async def identity(value: Any) -> Any:
 
 
 def test_an_identity_function_preserves_nested_values_and_nulls(settings: Any) -> None:
-    """Nested, with nulls at every depth: an identity function loses nothing."""
+    """Nested values, with nulls at every depth."""
     full = {
         "text": "a",
         "number": Decimal("1.250"),
@@ -169,7 +169,7 @@ def test_an_identity_function_preserves_nested_values_and_nulls(settings: Any) -
 
 
 def test_a_row_has_no_dict() -> None:
-    """There may be a hundred thousand of them under way in a task."""
+    """A task may hold a hundred thousand rows."""
     assert not hasattr(Row((), 0, 0), "__dict__")
 
 

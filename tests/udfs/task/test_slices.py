@@ -1,4 +1,4 @@
-"""The slices: no row is lost, and each part is small."""
+"""Slices of Arrow data."""
 
 from __future__ import annotations
 
