@@ -45,29 +45,29 @@ class PackedFunction:
         return cloudpickle.loads(self.payload)
 
 
-def pack(function: Any, what: str = "the function") -> PackedFunction:
+def pack(function: Any, label: str = "the function") -> PackedFunction:
     """Pickle a function.
 
     Args:
         function: An async callable or an `AsyncFunction`.
-        what: The name of the parameter, for error messages.
+        label: The name of the parameter, for error messages.
 
     Raises:
         TypeError: The function is not async, or captures an object that cannot be sent. The message shows what to do.
     """
     name = name_of(function)
     if isinstance(function, type):
-        raise TypeError(f"{what} must be an instance, got the class {name}: write {name}()")
+        raise TypeError(f"{label} must be an instance, got the class {name}: write {name}()")
     if not is_async(function):
         raise TypeError(
-            f"{what} must be async, got {name}. Declare it with `async def`, or run a blocking function in threads: "
+            f"{label} must be async, got {name}. Declare it with `async def`, or run a blocking function in threads: "
             f"trio_asyncio_io.adapters.in_thread({name})"
         )
-    payload = dumped(function, f"{what} {name}")
+    payload = dumped(function, f"{label} {name}")
     return PackedFunction(name, hashlib.sha256(payload).hexdigest(), payload)
 
 
-def dumped(value: object, what: str) -> bytes:
+def dumped(value: object, label: str) -> bytes:
     """Pickle a value.
 
     Raises:
@@ -79,7 +79,7 @@ def dumped(value: object, what: str) -> bytes:
         culprits = _culprits(value)
         names = f" ({', '.join(culprits)})" if culprits else ""
         raise TypeError(
-            f"{what} captures something{names} that cannot be sent to the workers: {error}\n{PATTERN}"
+            f"{label} captures something{names} that cannot be sent to the workers: {error}\n{PATTERN}"
         ) from error
 
 

@@ -42,7 +42,7 @@ class Settings:
     Args:
         function: The user's function, packed.
         options: The options of the operator, whose handlers each task adds.
-        buffer: The user's buffer. `options` has a number in the place of None, which would not fit another capacity.
+        buffer: The buffer as the user gave it. `options` replaces None by the default for its capacity.
         on_timeout: The user's handler, packed: an async callable, input values -> result; or None.
         on_error: What becomes of a row that fails.
         show_values: Whether errors may show the values of a row.

@@ -90,7 +90,7 @@ class MicroBatch(Conversion[CarriedRows, pa.RecordBatch]):
 
 
 def _as(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with this schema, which may differ in what a session can set between two runs.
+    """The batch with this schema. Settings of the session may have changed some types since the rows were carried over.
 
     Raises:
         ValueError: The names or types of the columns differ.
@@ -106,5 +106,5 @@ def _as(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _columns(schema: pa.Schema) -> list[str]:
-    """Names and types, without what a session can set: the time zone, and large strings."""
+    """Names and types, without the parts that depend on settings of the session: time zone and large strings."""
     return [f"{each.name} {re.sub(r'(?<=, tz=)[^]]*|large_| not null', '', str(each.type))}" for each in schema]

@@ -1,4 +1,4 @@
-"""The plan of a streaming query with carry-over, and what it needs of the session."""
+"""The plan of a streaming query with carry-over, and its requirements."""
 
 from __future__ import annotations
 

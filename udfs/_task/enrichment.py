@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import DataType, MapType, StructType
 
-from .._loop.budget import Budget
 from .._row import Failure, Row
 from .._settings import Settings
 from .conversion import Conversion
@@ -26,7 +25,7 @@ __all__ = ["Enrichment", "RowConversion"]
 
 @dataclass(frozen=True, slots=True)
 class Enrichment:
-    """How a DataFrame operator enriches rows: what the driver decides, pickled for its tasks.
+    """How a DataFrame operator enriches rows. Created on the driver, and pickled for the tasks.
 
     Args:
         settings: The settings of the UDF.
@@ -49,15 +48,14 @@ class Enrichment:
 
 
 class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
-    """Converts whole rows. The input columns stay Arrow, but for those that the function is called with.
+    """Converts whole rows. Only the columns that the function is called with become Python values.
 
     Args:
         enrichment: How to enrich the rows.
-        budget: As in `Conversion`.
     """
 
-    def __init__(self, enrichment: Enrichment, budget: Budget | None = None) -> None:
-        super().__init__(enrichment.settings, budget)
+    def __init__(self, enrichment: Enrichment) -> None:
+        super().__init__(enrichment.settings)
         added = enrichment.added
         kind: DataType = added.fields[0].dataType if len(added) == 1 else added
         self._enrichment = enrichment
@@ -71,14 +69,14 @@ class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
         """The rows of a batch, which is held until all of them are written."""
         if not batch.num_rows:
             return []
-        plan, settings = self._enrichment, self.settings
-        inputs = [batch.column(i) for i in plan.inputs]
+        enrichment, settings = self._enrichment, self.settings
+        inputs = [batch.column(i) for i in enrichment.inputs]
         number = self._inputs.add(batch)
         rows = rows_of(inputs, number, settings.row_type, on_error=settings.on_error, nbytes=batch.nbytes)
-        if plan.event_time is not None:
-            put_event_times(rows, batch.column(plan.event_time))
-        if plan.key:
-            put_keys(rows, [batch.column(i) for i in plan.key])
+        if enrichment.event_time is not None:
+            put_event_times(rows, batch.column(enrichment.event_time))
+        if enrichment.key:
+            put_keys(rows, [batch.column(i) for i in enrichment.key])
         return rows
 
     def write(self, rows: list[Row]) -> Iterator[pa.RecordBatch]:

@@ -23,7 +23,7 @@ class ResultWriter:
     Args:
         kind: The declared Spark type; a struct for several columns.
         zone: The session's time zone, for naive datetimes.
-        settings: The settings of the UDF, whose `on_error` decides what becomes of a result that does not fit.
+        settings: The settings of the UDF. `on_error` applies to a result that does not fit, too.
     """
 
     def __init__(self, kind: DataType, zone: str, settings: Settings) -> None:
