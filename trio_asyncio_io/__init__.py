@@ -17,6 +17,7 @@ import sys
 
 from ._addresses import publish
 from ._core.dead_letter import DeadLetter, LostError
+from ._core.describe import describe
 from ._core.elements import StreamRecord, Watermark
 from ._core.keyed import KeyedStreamElementQueue
 from ._core.observer import Observer
@@ -64,6 +65,7 @@ __all__ = [
     "UnorderedStreamElementQueue",
     "Watermark",
     "assign_watermarks",
+    "describe",
     "keyed_wait",
     "ordered_wait",
     "retry_after",

@@ -1,4 +1,4 @@
-"""The column UDF: one value for each row, at its row."""
+"""The column UDF: one value per row, in row order."""
 
 from __future__ import annotations
 
@@ -10,63 +10,32 @@ import pyarrow as pa
 import pyspark
 from pyspark.sql.types import DataType, StructField, StructType
 
-from ._loop.bridge import enrich
 from ._plan.schema import parse_type
 from ._plan.session import active_session, default_time_zone, share_of, time_zone
 from ._plan.worker_python import needs_packages, use_the_drivers_python
 from ._settings import Settings, SettingsArguments, make_settings
+from ._task.column import ColumnConversion
 from ._task.converters import plan_type
-from ._task.output import Output, extras_of
-from ._task.reading import rows_of
-from ._task.slices import slices
+from ._task.extra_columns import extra_columns
 from ._task.tracebacks import headline_first
 from ._task.zone import Zone
 
 __all__ = ["AsyncPandasUDF", "async_pandas_udf"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """What a task needs to know; pickled."""
-
-    settings: Settings
-    kind: DataType
-    zone: Zone
-
-    def run(self, batches: Iterator[Any]) -> Iterator[pa.Array]:
-        settings, extras = self.settings, extras_of(self.settings)
-        output = Output(
-            self.kind,
-            zone=self.zone.of_query(),
-            on_error=settings.on_error,
-            name=settings.function.name,
-            show_values=settings.show_values,
-        )
-        columns = (each if isinstance(each, tuple) else (each,) for each in batches)
-        rows = (rows_of(each, number, settings.row, on_error=settings.on_error) for number, each in enumerate(columns))
-        for chunk in enrich(rows, settings):
-            start = 0
-            for values in output.arrays(chunk, [row.result for row in chunk]):
-                part = chunk[start : start + len(values)]
-                start += len(values)
-                arrays = [values, *(extra.array(part) for extra in extras)]
-                names = ["result", *(extra.name for extra in extras)]
-                yield from slices(pa.StructArray.from_arrays(arrays, names=names) if extras else values)
-
-
 @dataclass(frozen=True)
 class AsyncPandasUDF:
-    """An async function as a column; made by `async_pandas_udf`.
+    """A column UDF with an async function, as `async_pandas_udf` returns it.
 
-    Call it with columns or names of columns. `spark.udf.register(name, it)` makes it an SQL function. It has
-    what Spark looks for in a UDF (`func`, `returnType`, `evalType`, `deterministic`), each made when it is
-    asked for, so that the decorator needs no session.
+    Call it with columns or names of columns. `spark.udf.register(name, udf)` makes it an SQL function: it has the
+    attributes of Spark's own UDFs (`func`, `returnType`, `evalType`, `deterministic`). They are computed on access, so
+    that the decorator needs no session.
 
     Attributes:
         settings: How its tasks work.
-        declared: The result's type as it was given.
-        cluster_capacity: The limit for all tasks together, or None.
-        deterministic: Whether Spark may call it again for the same row.
+        declared: The type of a result, as the user declared it.
+        cluster_capacity: The limit of all tasks together, or None.
+        deterministic: Whether Spark may call the function again for the same row.
     """
 
     __module__ = "udfs"
@@ -77,21 +46,21 @@ class AsyncPandasUDF:
     deterministic: bool = False
 
     def __call__(self, *columns: Any) -> Any:
-        """The column of the function's results.
+        """The column of results.
 
         Args:
             columns: `Column`s or names of columns, one for each parameter of the function, at least one.
 
         Raises:
-            TypeError: There is no column.
+            TypeError: No column is given.
         """
         if not columns:
-            raise TypeError(f"{self.__name__} needs at least one column to be called with")
-        made = _arrow_udf(self.func, self.returnType)
-        return (made if self.deterministic else made.asNondeterministic())(*columns)
+            raise TypeError(f"{self.__name__} needs at least one column: call it with columns or names of columns")
+        udf = _arrow_udf(self.func, self.returnType)
+        return (udf if self.deterministic else udf.asNondeterministic())(*columns)
 
-    def asNondeterministic(self) -> AsyncPandasUDF:  # noqa: N802 - the name by which Spark knows a UDF
-        """The same UDF, which Spark must not call again for the same row; it is so by default."""
+    def asNondeterministic(self) -> AsyncPandasUDF:  # noqa: N802 - Spark's name
+        """This UDF with `deterministic=False`, which is the default: Spark does not call it again for the same row."""
         return replace(self, deterministic=False)
 
     @property
@@ -102,30 +71,30 @@ class AsyncPandasUDF:
     def returnType(self) -> DataType:  # noqa: N802 - Spark's name
         """The type of the column."""
         kind = plan_type(parse_type(self.declared))
-        extras = extras_of(self.settings)
+        extras = extra_columns(self.settings)
         if not extras:
             return kind
         return StructType([StructField("result", kind), *(StructField(each.name, each.kind) for each in extras)])
 
     @property
     def evalType(self) -> int:  # noqa: N802 - Spark's name
-        """Spark's number for an Arrow UDF from iterator to iterator."""
+        """Spark's number for an Arrow UDF that maps an iterator to an iterator."""
         return int(_arrow_udf(_identity, parse_type("string")).evalType)
 
     @property
     def func(self) -> Callable[[Iterator[Any]], Iterator[pa.Array]]:
-        """What Spark sends to the workers."""
+        """The function that Spark sends to the workers: an iterator of arrays -> an iterator of arrays."""
         session = active_session()
         use_the_drivers_python(session)
         settings = self.settings
         if self.cluster_capacity is not None:
-            settings = replace(settings, capacity=share_of(self.cluster_capacity, session))
+            settings = settings.with_capacity(share_of(self.cluster_capacity, session))
         zone = Zone(time_zone(session), default_time_zone(session))
-        work = _Work(settings, parse_type(self.declared), zone)
+        kind = parse_type(self.declared)
 
         def run(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
             with headline_first():
-                yield from work.run(batches)
+                yield from ColumnConversion(settings, kind, zone.of_query()).run(batches)
 
         run.__name__ = run.__qualname__ = self.__name__
         return needs_packages(run)
@@ -133,49 +102,56 @@ class AsyncPandasUDF:
 
 def async_pandas_udf(
     f: Any = None,
-    returnType: DataType | str | None = None,  # noqa: N803 - pandas_udf's names
+    returnType: DataType | str | None = None,  # noqa: N803 - the name in pandas_udf
     *,
     timeout: float,
     deterministic: bool = False,
     **arguments: Unpack[SettingsArguments],
 ) -> Any:
-    """An async function as a column, called once for each row, many rows at a time.
+    """Make a column UDF of an async function.
 
-    Use it like `pandas_udf`, as a decorator or as a function. The function is called with one row's values
-    of the columns, as Python values, and returns one value, which may be a mapping, a dataclass or a named
-    tuple for a struct.
+    Use it as `pandas_udf` is used: as a decorator or as a function. The async function is called once per row, for many
+    rows at a time. It receives the values of one row's columns as Python values, and returns one value; for a struct, a
+    mapping, a dataclass or a named tuple.
 
-    **Batch**: requests stay in flight across Arrow batches; there is no barrier at a batch's end.
-    **Order**: always the rows' own. A scalar UDF that reordered would corrupt data; for output in the order
-    of completion, see `udfs.unordered_wait`.
-    **Nulls**: a null is None, in both directions. A `timestamp` comes as a datetime with the session's time
-    zone; a naive one that is returned is in that zone.
-    **Runs where**: in each task's Python worker, on a Trio loop that all tasks of the worker process share.
-    An `AsyncFunction` is opened once per process, stays open from task to task and from micro-batch to
-    micro-batch, and is closed after 45 idle seconds; a process that Spark kills closes nothing.
+    **Batch**: calls stay in flight from one Arrow batch to the next; no batch waits for its last call.
+    **Order**: row order, always: a scalar UDF that reordered its results would corrupt data. For completion order, use
+    `udfs.unordered_wait`.
+    **Nulls**: a null is None, in both directions. A `timestamp` is a datetime in the session's time zone; a naive
+    datetime in a result is taken to be in that time zone.
+    **Runs where**: in the Python worker of each task, on a Trio loop that all tasks of the process share. An
+    `AsyncFunction` is opened once per process. It stays open between tasks and between micro-batches, and is closed
+    after 45 idle seconds. A process that Spark kills closes nothing.
 
     Args:
-        f: An async callable or an `AsyncFunction`, or the return type when used as a decorator.
-        returnType: The type of one result: a DDL string such as "struct<temp double, wind double>", or a
-            Spark type.
-        timeout: Seconds from the start of a row's invocation to its result, all attempts and backoffs included;
-            not negative, `math.inf` for none. Required.
-        deterministic: True lets Spark call the function again for the same row, or not at all.
-        arguments: As in `trio_asyncio_io.Options`: `capacity=100`, invocations running at once in each running
-            task; `buffer=None`, rows; `retry=None`; `on_timeout=None`, an async callable of the same
-            arguments; `observer=None`, told in the worker. Further: `cluster_capacity=None`, most invocations over all
-            tasks that can run at once, shared evenly among them in place of `capacity`; `on_error="raise"` fails the
-            job with the function's exception, "null" gives null, and "column" makes the column a
-            struct<result, error: struct<type, message, attempts, seconds>>; `metadata=None`, or the name of a further
-            field, struct<attempts, seconds, cached, error>; `open_timeout=30.0`, seconds that its `open` may take
-            in a worker; `show_values=True`, False keeps the rows' values out of errors.
+        f: An async callable or an `AsyncFunction`; or, as a decorator, the return type.
+        returnType: The type of a result: a DDL string such as "struct<temp double, wind double>", or a Spark type.
+        timeout: Seconds from the start of a row's first call to its result, with all attempts and backoffs; 0 or more,
+            `math.inf` for no limit. Required.
+        deterministic: True allows Spark to call the function again for the same row, or not at all. False by default.
+        capacity: Upper limit of invocations that run at once in one task; 1 or more, 100 by default.
+        cluster_capacity: Upper limit of invocations that run at once in all tasks together. Each task gets an equal
+            share as its `capacity`. At least the number of tasks that can run at once. None (the default): no limit.
+        buffer: Upper limit of rows that one task holds; at least `capacity`. None (the default): a hundred times the
+            capacity, at least 1,000 and, unless the capacity is larger, at most 100,000.
+        retry: A retry strategy, such as `ExponentialBackoff`. None (the default): one call per row.
+        on_timeout: An async callable with the parameters of the function, whose result replaces that of a row that
+            timed out. None (the default): the row fails.
+        on_error: "raise" (the default) fails the job with the function's exception; "null" makes the result null;
+            "column" makes the column a struct<result, error: struct<type, message, attempts, seconds>>, whose `error`
+            is null for a row that did not fail.
+        metadata: The name of a further field, struct<attempts, seconds, cached, error>, that reports how each result
+            was obtained. None (the default): no such field.
+        observer: An `Observer` whose methods are called in the worker at each step of a row. None by default.
+        open_timeout: Seconds that `open` of the function may take in a worker; above 0, 30 by default.
+        show_values: False keeps the values of the rows out of errors and logs. True by default.
 
     Returns:
-        An `AsyncPandasUDF`, or a decorator that makes one.
+        An `AsyncPandasUDF`, or a decorator that returns one.
 
     Raises:
-        TypeError: The function is not async, or captures what cannot be sent to the workers.
-        ValueError: An argument is out of its range; the message names it and its value.
+        TypeError: The function is not async, or captures an object that cannot be sent to the workers.
+        ValueError: An argument is out of range; the message names it and its value.
 
     Example:
         @async_pandas_udf("string", capacity=100, timeout=5.0)
@@ -188,18 +164,19 @@ def async_pandas_udf(
         kind = f if returnType is None else returnType
         if kind is None:
             raise TypeError('give the return type, such as async_pandas_udf("string", timeout=5.0)')
-        return lambda function: _make(function, kind, timeout, dict(arguments), deterministic=deterministic)
+        return lambda function: _make(function, kind, timeout, arguments, deterministic=deterministic)
     if returnType is None:
         raise TypeError('give the return type, such as async_pandas_udf(function, "string", timeout=5.0)')
-    return _make(f, returnType, timeout, dict(arguments), deterministic=deterministic)
+    return _make(f, returnType, timeout, arguments, deterministic=deterministic)
 
 
 def _make(
-    function: Any, kind: DataType | str, timeout: float, arguments: dict[str, Any], *, deterministic: bool
+    function: Any, kind: DataType | str, timeout: float, arguments: SettingsArguments, *, deterministic: bool
 ) -> AsyncPandasUDF:
+    arguments = arguments.copy()  # a decorator may be used again
     cluster_capacity = arguments.pop("cluster_capacity", None)
     if cluster_capacity is not None:
-        arguments["capacity"] = 1  # the least; the share is known where there is a session
+        arguments["capacity"] = 1  # `func` replaces it by the task's share, which only a session can compute
     return AsyncPandasUDF(make_settings(function, timeout, arguments), kind, cluster_capacity, deterministic)
 
 
@@ -208,10 +185,10 @@ def _arrow_udf(function: Callable[..., Any], kind: DataType) -> Any:
         from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]  # noqa: PLC0415 - new in Spark 4.1
     except ImportError:
         raise RuntimeError(
-            f"async_pandas_udf needs Spark 4.1 or newer, and this is {pyspark.__version__}; udfs.ordered_wait and "
-            "udfs.unordered_wait work with it"
+            f"async_pandas_udf needs Spark 4.1 or newer, but this is Spark {pyspark.__version__}: upgrade Spark, or "
+            "use udfs.ordered_wait or udfs.unordered_wait, which work with it"
         ) from None
-    return arrow_udf(function, kind)  # the function's type hints say that it goes from iterator to iterator
+    return arrow_udf(function, kind)  # whose type hints select the evaluation from iterator to iterator
 
 
 def _identity(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:

@@ -1,4 +1,4 @@
-"""The DataFrame operators: whole rows, with new columns beside the old ones."""
+"""The DataFrame operators: whole rows, with new columns behind the old ones."""
 
 from __future__ import annotations
 
@@ -7,34 +7,25 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Observation
-from pyspark.sql.types import DataType, StructField, StructType
+from pyspark.sql.types import DataType
 
 from ._carry_over.options import CarryOver
-from ._carry_over.plan import HASH_COLUMN, check_carry_over, in_stages
+from ._carry_over.plan import check_carry_over, enriched_with_carry_over
 from ._packed_function import parameter_names
 from ._plan.metrics import check_metrics, observed
-from ._plan.schema import (
-    check_columns,
-    event_time_column,
-    key_column,
-    lookup_names,
-    microseconds,
-    new_columns,
-    position_of,
-)
-from ._plan.session import share_of, time_zone
+from ._plan.row_plan import plan_rows
+from ._plan.schema import microseconds, new_columns
+from ._plan.session import share_of
 from ._plan.worker_python import needs_packages, use_the_drivers_python
-from ._settings import Settings, SettingsArguments, make_settings
-from ._task.converters import plan_fields
-from ._task.enrichment import Enrichment
-from ._task.output import extras_of
+from ._settings import Mode, Settings, SettingsArguments, make_settings
+from ._task.enrichment import Enrichment, RowConversion
 from ._task.tracebacks import headline_first
 
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
 
 NOT_ORDERED = (
-    "ordered_wait has no carry_over: one straggler would hold back, and carry over, every row behind it. Take "
-    "unordered_wait, or keyed_wait where the order matters for each key"
+    "ordered_wait has no carry_over: one straggler would hold back, and carry over, every row behind it. Use "
+    "unordered_wait, or keyed_wait if rows of one key must stay in order"
 )
 
 
@@ -54,52 +45,65 @@ def ordered_wait(
     flatten: bool = False,
     **arguments: Unpack[DataFrameArguments],
 ) -> DataFrame:
-    """The DataFrame with new columns from an async function, its rows in the order they had in each partition.
+    """Add the results of an async function as columns. Rows stay in the order of their partition.
 
-    **Batch**: requests stay in flight across Arrow batches; there is no barrier at a batch's end. Input
-    columns are carried over as Arrow and never become Python, but for those that the function is called with.
-    **Order**: each partition's own. One straggler holds back the rows behind it, and no call; see `buffer`.
-    **Nulls**: a null is None, in both directions; a result of None gives nulls. A `timestamp` comes as a
-    datetime with the session's time zone; a naive one that is returned is in that zone.
-    **Runs where**: in each task's Python worker, on a Trio loop that all tasks of the worker process share.
-    An `AsyncFunction` is opened once per process, stays open from task to task and from micro-batch to
-    micro-batch, and is closed after 45 idle seconds; a process that Spark kills closes nothing.
+    The function is called once per row, for many rows at a time.
+
+    **Batch**: calls stay in flight from one Arrow batch to the next; no batch waits for its last call. Columns that
+    are not inputs are never converted to Python.
+    **Order**: the order of the partition. A straggler delays the output of the rows behind it, but not their calls,
+    while the buffer has room.
+    **Nulls**: a null is None, in both directions; a result of None is null in every new column. A `timestamp` is a
+    datetime in the session's time zone; a naive datetime in a result is taken to be in that time zone.
+    **Runs where**: in the Python worker of each task, on a Trio loop that all tasks of the process share. An
+    `AsyncFunction` is opened once per process. It stays open between tasks and between micro-batches, and is closed
+    after 45 idle seconds. A process that Spark kills closes nothing.
 
     Args:
-        df: Batch or streaming.
-        function: An async callable or an `AsyncFunction`, called with one row's values of the input columns.
-            It returns a mapping, a dataclass or a (named) tuple with the new columns, or, for a single
-            new column, its value.
+        df: A batch or streaming DataFrame.
+        function: An async callable or an `AsyncFunction`. It is called with the values of one row's input columns, and
+            returns a mapping, a dataclass or a tuple with the values of the new columns. For a single new column, it
+            may return the value itself.
         schema: The new columns: a DDL string such as "temp double, wind double", or a `StructType`. They are nullable,
-            whatever it says.
-        timeout: Seconds from the start of a row's invocation to its result, all attempts and backoffs included;
-            not negative, `math.inf` for none. Required.
-        inputs: The columns that the function is called with. None: those named like its parameters.
-        flatten: True: the function returns a list of 0 to n results, and each row comes out as often.
-        arguments: As in `trio_asyncio_io.Options`: `capacity=100`, invocations running at once in each running
-            task; `buffer=None`, rows; `retry=None`; `on_timeout=None`, an async callable of the same
-            arguments; `observer=None`, told in the worker. Further: `cluster_capacity=None`, most invocations over all
-            tasks that can run at once, shared evenly among them in place of `capacity`; `on_error="raise"` fails the
-            job with the function's exception, "null" gives nulls, and "column" gives nulls and a column
-            `error: struct<type, message, attempts, seconds>`, null where all went well; `metadata=None`, or the name
-            of a column struct<attempts, seconds, cached, error> that says how each result was got; `metrics=None`, or
-            a name or `Observation` under which Spark counts what the calls came to; `open_timeout=30.0`,
-            seconds that its `open` may take in a worker; `show_values=True`, False keeps the rows' values out of
-            errors.
+            even if the schema says NOT NULL.
+        timeout: Seconds from the start of a row's first call to its result, with all attempts and backoffs; 0 or more,
+            `math.inf` for no limit. Required.
+        inputs: The names of the input columns. None: the names of the function's parameters.
+        flatten: True: the function returns a list of 0 to n results, and the row comes out once for each of them.
+        capacity: Upper limit of invocations that run at once in one task; 1 or more, 100 by default.
+        cluster_capacity: Upper limit of invocations that run at once in all tasks together. Each task gets an equal
+            share as its `capacity`. At least the number of tasks that can run at once. None (the default): no limit.
+        buffer: Upper limit of rows that one task holds; at least `capacity`. None (the default): a hundred times the
+            capacity, at least 1,000 and, unless the capacity is larger, at most 100,000.
+        retry: A retry strategy, such as `ExponentialBackoff`. None (the default): one call per row.
+        on_timeout: An async callable with the parameters of the function, whose result replaces that of a row that
+            timed out. None (the default): the row fails.
+        on_error: "raise" (the default) fails the job with the function's exception; "null" puts null in the new
+            columns; "column" does, too, and adds a column `error: struct<type, message, attempts, seconds>`, which is
+            null for a row that did not fail.
+        metadata: The name of a further column, struct<attempts, seconds, cached, error>, that reports how each result
+            was obtained. None (the default): no such column.
+        metrics: A name, or an `Observation`, under which Spark sums up calls, errors and times. None (the default): no
+            sums.
+        observer: An `Observer` whose methods are called in the worker at each step of a row. None by default.
+        open_timeout: Seconds that `open` of the function may take in a worker; above 0, 30 by default.
+        show_values: False keeps the values of the rows out of errors and logs. True by default.
 
     Returns:
-        The DataFrame, with all its columns and the new ones behind them.
+        The DataFrame with all its columns, and the new ones behind them.
 
     Raises:
-        TypeError: The function is not async, or captures what cannot be sent to the workers.
-        ValueError: A column does not exist, or exists already, or an argument is out of its range.
+        TypeError: The function is not async, or captures an object that cannot be sent to the workers.
+        ValueError: A column does not exist, a new column exists already, or an argument is out of range.
 
     Example:
         ordered_wait(df, weather, "temp double, wind double", inputs=["origin", "time_hour"], timeout=5.0)
         df.transform(ordered_wait, weather, "temp double, wind double", timeout=5.0)
     """
+    if "carry_over" in arguments:
+        raise TypeError(NOT_ORDERED)
     metrics = arguments.pop("metrics", None)
-    settings = _settings(df, function, timeout, dict(arguments), metrics, mode="ordered")
+    settings = _settings(df, function, timeout, arguments, metrics, mode="ordered")
     return _wait(df, function, schema, inputs, settings, flatten=flatten, metrics=metrics)
 
 
@@ -116,29 +120,31 @@ def unordered_wait(
     carry_over: CarryOver | None = None,
     **arguments: Unpack[DataFrameArguments],
 ) -> DataFrame:
-    """The DataFrame with new columns from an async function, each row as soon as its result is there.
+    """Add the results of an async function as columns. Each row comes out as soon as its result is available.
 
-    **Order**: that of completion. With `event_time`, watermarks are made of that column within each partition,
-    and no row crosses one: rows may overtake each other within about `max_out_of_orderness` of event time. They
-    are the operator's own and independent of `withWatermark`. Call that after the operator, because
-    Spark drops the watermark of a DataFrame that an operator in Python has transformed.
-    All else is as in `ordered_wait`.
+    **Order**: completion order. With `event_time`, each task generates watermarks from that column, and no row crosses
+    a watermark: a row overtakes others only within about `max_out_of_orderness` of event time. These watermarks are
+    independent of `withWatermark`. Call that after the operator, because Spark drops the watermark of a DataFrame that
+    a Python operator transforms.
+    **Batch**, **Nulls** and **Runs where** are as in `ordered_wait`.
 
     Args:
         df, function, schema, timeout, inputs, flatten, arguments: As in `ordered_wait`.
-        event_time: The name of a timestamp column, or None. Rows where it is null move no watermark.
-        max_out_of_orderness: With `event_time`: how much older than the latest row a row may still be, as
-            an interval such as "10 seconds".
-        carry_over: For a streaming DataFrame, without `event_time`: a `CarryOver`, so that stragglers do not hold up
-            the micro-batch. Their rows come out in a later one, exactly once; the output has no watermark.
-            Needs the RocksDB state store, and shuffles all rows. None: a micro-batch waits for all its calls.
+        event_time: The name of a timestamp column. A row with null there advances no watermark. None (the default): no
+            watermarks.
+        max_out_of_orderness: The largest expected difference in event time between the latest row and a row behind it:
+            an interval such as "10 seconds". Required with `event_time`.
+        carry_over: For a streaming DataFrame without `event_time`: a `CarryOver`, so that stragglers do not hold up the
+            micro-batch. Their rows come out of a later micro-batch, each exactly once. The output has no watermark.
+            Needs the RocksDB state store, and shuffles all rows. None (the default): a micro-batch waits for all its
+            calls.
 
     Returns:
-        The DataFrame, with all its columns and the new ones behind them.
+        The DataFrame with all its columns, and the new ones behind them.
 
     Raises:
-        TypeError: The function is not async, or captures what cannot be sent; the event time is no timestamp.
-        ValueError: A column does not exist, or exists already, or an argument is out of its range.
+        TypeError: As in `ordered_wait`, or the event time is not a timestamp column.
+        ValueError: As in `ordered_wait`, or `carry_over` is given where it cannot work.
 
     Example:
         unordered_wait(
@@ -147,9 +153,18 @@ def unordered_wait(
     """
     delay = _delay(event_time, max_out_of_orderness)
     metrics = arguments.pop("metrics", None)
-    settings = _settings(df, function, timeout, dict(arguments), metrics, mode="unordered", delay=delay)
-    more: dict[str, Any] = {"event_time": event_time, "metrics": metrics, "carry_over": carry_over}
-    return _wait(df, function, schema, inputs, settings, flatten=flatten, **more)
+    settings = _settings(df, function, timeout, arguments, metrics, mode="unordered", delay=delay)
+    return _wait(
+        df,
+        function,
+        schema,
+        inputs,
+        settings,
+        flatten=flatten,
+        event_time=event_time,
+        metrics=metrics,
+        carry_over=carry_over,
+    )
 
 
 def keyed_wait(
@@ -166,37 +181,47 @@ def keyed_wait(
     carry_over: CarryOver | None = None,
     **arguments: Unpack[DataFrameArguments],
 ) -> DataFrame:
-    """The DataFrame with new columns from an async function, one call at a time and in order for each key.
+    """Add the results of an async function as columns. For each key, rows are called one at a time and stay in order.
 
-    Two rows of one key never run at once; rows of different keys do not wait for each other, and come out as their
-    results are there.
+    Rows of different keys do not wait for each other. A row that waits for its key counts towards `buffer`, not
+    towards `capacity`.
 
-    **Order**: that of the partition, for each key. Spark spreads rows over partitions as it likes: where all rows of a
-    key must keep one order, bring them together first, `df.repartition("account").sortWithinPartitions("at")`.
-    All else is as in `unordered_wait`. A row that waits for its key holds a place in the buffer, not a slot.
+    **Order**: for each key, the order of the partition. Spark may distribute the rows of a key over several partitions.
+    If all rows of a key must stay in order, bring them together first:
+    `df.repartition("account").sortWithinPartitions("at")`.
+    **Batch**, **Nulls** and **Runs where** are as in `ordered_wait`.
 
     Args:
         df, function, schema, timeout, inputs, flatten, event_time, max_out_of_orderness, carry_over, arguments: As in
             `unordered_wait`.
-        key: The name of a column, or several: which rows must keep their order. A null is a key like any other.
-            Arrays, maps and structs are none.
+        key: The name of the key column, or a list of names. Null is a key like any other. Arrays, maps and structs
+            cannot be keys.
 
     Returns:
-        The DataFrame, with all its columns and the new ones behind them.
+        The DataFrame with all its columns, and the new ones behind them.
 
     Raises:
         TypeError: As in `unordered_wait`, or a key column is an array, a map or a struct.
-        ValueError: A column does not exist, or exists already, or an argument is out of its range.
+        ValueError: As in `unordered_wait`.
 
     Example:
-        keyed_wait(df, post, "receipt string", key="account", inputs=["account", "amount"], timeout=5.0)
+        keyed_wait(df, book, "receipt string", key="account", inputs=["account", "amount"], timeout=5.0)
     """
     delay = _delay(event_time, max_out_of_orderness)
     metrics = arguments.pop("metrics", None)
-    settings = _settings(df, function, timeout, dict(arguments), metrics, mode="keyed", delay=delay)
-    keys = _names("key", [key] if isinstance(key, str) else key)
-    more: dict[str, Any] = {"event_time": event_time, "metrics": metrics, "carry_over": carry_over}
-    return _wait(df, function, schema, inputs, settings, flatten=flatten, keys=keys, **more)
+    settings = _settings(df, function, timeout, arguments, metrics, mode="keyed", delay=delay)
+    return _wait(
+        df,
+        function,
+        schema,
+        inputs,
+        settings,
+        flatten=flatten,
+        event_time=event_time,
+        keys=_names("key", [key] if isinstance(key, str) else key),
+        metrics=metrics,
+        carry_over=carry_over,
+    )
 
 
 def _delay(event_time: str | None, max_out_of_orderness: str | None) -> int | None:
@@ -206,16 +231,21 @@ def _delay(event_time: str | None, max_out_of_orderness: str | None) -> int | No
 
 
 def _settings(
-    df: DataFrame, function: Any, timeout: float, arguments: dict[str, Any], metrics: Any, **more: Any
+    df: DataFrame,
+    function: Any,
+    timeout: float,
+    arguments: SettingsArguments,
+    metrics: Any,
+    *,
+    mode: Mode,
+    delay: int | None = None,
 ) -> Settings:
     if metrics is not None:
         check_metrics(metrics)
-    if "carry_over" in arguments:
-        raise TypeError(NOT_ORDERED)
     cluster_capacity = arguments.pop("cluster_capacity", None)
     if cluster_capacity is not None:
         arguments["capacity"] = share_of(cluster_capacity, df.sparkSession)
-    return make_settings(function, timeout, arguments, has_metrics=metrics is not None, **more)
+    return make_settings(function, timeout, arguments, mode=mode, delay=delay, has_metrics=metrics is not None)
 
 
 def _wait(
@@ -238,55 +268,30 @@ def _wait(
                 f"carry_over and event_time={event_time!r} exclude each other: a row that is carried over comes out "
                 "behind rows of later micro-batches, and would cross their watermarks"
             )
-    session = df.sparkSession
-    use_the_drivers_python(session)
+    use_the_drivers_python(df.sparkSession)
     names = _names("inputs", parameter_names(function) if inputs is None else inputs)
-    existing, added = df.schema, new_columns(schema)
-    more = [StructField(extra.name, extra.kind) for extra in extras_of(settings)]
-    case = str(session.conf.get("spark.sql.caseSensitive")).lower() == "true"
-    event = [] if event_time is None else [event_time]
-    wanted = [*names, *event, *keys]
-    check_columns(existing.names, [*added.names, *(each.name for each in more)], wanted, case=case)
-    place = {name: position_of(name, existing.names, case=case) for name in wanted}
-    for name in event:
-        event_time_column(existing.names[place[name]], existing, place[name])
-    for name in keys:
-        key_column(existing.names[place[name]], existing, place[name])
-    work = Enrichment(
-        settings,
-        added,
-        time_zone(session),
-        inputs=tuple(place[name] for name in names),
-        event_time=None if event_time is None else place[event_time],
-        key=tuple(place[name] for name in keys),
-        flatten=flatten,
-    )
-
-    existing = StructType(plan_fields(existing))
-    result = StructType([*existing.fields, *plan_fields(added), *more])
-    lookup = lookup_names(existing.names, HASH_COLUMN)
-    source = df if lookup == existing.names else df.toDF(*lookup)
+    added = new_columns(schema)
+    plan = plan_rows(df, added, settings, inputs=names, event_time=event_time, keys=keys, flatten=flatten)
     if carry_over is not None:
-        key = [lookup[place[name]] for name in keys]
-        enriched = in_stages(source, work, carry_over, existing=existing, schema=result, key=key)
+        enriched = enriched_with_carry_over(plan, carry_over)
     else:
-        enriched = source.mapInArrow(_named(work), result)
+        enriched = plan.source.mapInArrow(_named(plan.enrichment), plan.schema)
     return enriched if metrics is None else observed(enriched, metrics)
 
 
-def _named(work: Enrichment) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The work as a function, which the plan shows under the name of the user's."""
+def _named(enrichment: Enrichment) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for `mapInArrow`. Spark's plan shows it under the name of the user's function."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with headline_first():
-            yield from work.run(batches)
+            yield from RowConversion(enrichment).run(batches)
 
-    run.__name__ = run.__qualname__ = work.settings.function.name
+    run.__name__ = run.__qualname__ = enrichment.settings.function.name
     return needs_packages(run)
 
 
-def _names(what: str, names: Any) -> list[str]:
+def _names(parameter: str, names: Any) -> list[str]:
     is_list = isinstance(names, Sequence) and not isinstance(names, str)
     if not is_list or not names or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"{what} must be a list of one or more names of columns, got {names!r}")
+        raise TypeError(f"{parameter} must be a list of one or more names of columns, got {names!r}")
     return list(names)

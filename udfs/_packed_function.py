@@ -1,4 +1,4 @@
-"""The packed function: what the driver sends, and what a worker process makes of it once."""
+"""Packed function: the user's function as bytes, which the driver sends to the workers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trio_asyncio_io.adapters import is_async
 __all__ = ["PackedFunction", "dumped", "pack", "parameter_names"]
 
 PATTERN = """\
-What lives (a client, a connection, a lock, a nursery) is opened in the worker, not captured on the driver:
+Open clients, connections, locks and nurseries in the worker. Do not capture them on the driver:
 
     class Lookup(AsyncFunction):
         async def open(self):                 # once per Python worker process
@@ -28,11 +28,11 @@ What lives (a client, a connection, a lock, a nursery) is opened in the worker, 
 
 @dataclass(frozen=True, slots=True)
 class PackedFunction:
-    """A function as bytes. Equal bytes are the same function, and share one open instance per process.
+    """A function as bytes. Tasks of one process share one open instance of equal functions.
 
     Attributes:
-        name: What errors and columns call it.
-        digest: Identifies it.
+        name: The name of the function in errors and columns.
+        digest: The SHA-256 digest of `payload`. Equal functions have equal digests.
         payload: The pickle.
     """
 
@@ -45,51 +45,55 @@ class PackedFunction:
         return cloudpickle.loads(self.payload)
 
 
-def pack(function: Any, what: str = "the function") -> PackedFunction:
-    """The function, ready to be sent.
+def pack(function: Any, label: str = "the function") -> PackedFunction:
+    """Pickle a function.
+
+    Args:
+        function: An async callable or an `AsyncFunction`.
+        label: The name of the parameter, for error messages.
 
     Raises:
-        TypeError: It is not async, or it captures what cannot be sent; says what, and what to do.
+        TypeError: The function is not async, or captures an object that cannot be sent. The message shows what to do.
     """
     name = name_of(function)
     if isinstance(function, type):
-        raise TypeError(f"{what} must be an instance, got the class {name}: write {name}()")
+        raise TypeError(f"{label} must be an instance, got the class {name}: write {name}()")
     if not is_async(function):
         raise TypeError(
-            f"{what} must be async, got {name}. Declare it with `async def`; a blocking function can be run in "
-            f"threads: trio_asyncio_io.adapters.in_thread({name})"
+            f"{label} must be async, got {name}. Declare it with `async def`, or run a blocking function in threads: "
+            f"trio_asyncio_io.adapters.in_thread({name})"
         )
-    payload = dumped(function, f"{what} {name}")
+    payload = dumped(function, f"{label} {name}")
     return PackedFunction(name, hashlib.sha256(payload).hexdigest(), payload)
 
 
-def dumped(value: object, what: str) -> bytes:
-    """The value's pickle.
+def dumped(value: object, label: str) -> bytes:
+    """Pickle a value.
 
     Raises:
-        TypeError: It captures what cannot be sent; says what, and what to do.
+        TypeError: The value captures an object that cannot be sent. The message names it, and shows what to do.
     """
     try:
         return bytes(cloudpickle.dumps(value))
     except Exception as error:
         culprits = _culprits(value)
-        which = f" ({', '.join(culprits)})" if culprits else ""
+        names = f" ({', '.join(culprits)})" if culprits else ""
         raise TypeError(
-            f"{what} captures something{which} that cannot be sent to the workers: {error}\n{PATTERN}"
+            f"{label} captures something{names} that cannot be sent to the workers: {error}\n{PATTERN}"
         ) from error
 
 
 def name_of(function: Any) -> str:
-    """What to call the function in a column's name or an error."""
+    """The name of the function in errors and columns."""
     innermost = _innermost(function)
     return str(getattr(innermost, "__name__", type(innermost).__name__))
 
 
 def parameter_names(function: Any) -> list[str]:
-    """The names of the function's parameters, which are the columns it wants unless it is told otherwise.
+    """The names of the function's parameters, which are its input columns by default.
 
     Raises:
-        TypeError: They cannot be told, or the function takes any number of them.
+        TypeError: The function has no signature, or no parameters, or any number of them.
     """
     innermost = _innermost(function)
     try:
@@ -98,24 +102,24 @@ def parameter_names(function: Any) -> list[str]:
         parameters = ()  # type: ignore[assignment]
     names = [each.name for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
     if not names or len(names) != len(list(parameters)):
-        raise TypeError(f"cannot tell from {name_of(function)} which columns it wants: give inputs=[...]")
+        raise TypeError(f"cannot infer the input columns from the parameters of {name_of(function)}: give inputs=[...]")
     return names
 
 
 def _innermost(function: Any) -> Any:
-    """The user's own, without the policies around it."""
+    """The user's function, without the policies around it."""
     while hasattr(function, "function"):
         function = function.function
     return function
 
 
 def _culprits(function: Any) -> list[str]:
-    """The names of the captured things that do not pickle."""
+    """The captured objects that cannot be pickled, as "name: type"."""
     captured = dict(getattr(function, "__dict__", {})) | getattr(function, "keywords", {})
     if inspect.isfunction(function):
         try:
             variables = inspect.getclosurevars(function)
-        except ValueError:  # one of them has no value yet
+        except ValueError:  # a variable has no value yet
             return []
         captured |= {**variables.nonlocals, **variables.globals}
     return [f"{name}: {type(value).__name__}" for name, value in captured.items() if not _pickles(value)]
@@ -124,6 +128,6 @@ def _culprits(function: Any) -> list[str]:
 def _pickles(value: Any) -> bool:
     try:
         cloudpickle.dumps(value)
-    except Exception:  # noqa: BLE001 - whatever it raises is the answer
+    except Exception:  # noqa: BLE001 - any exception means no
         return False
     return True

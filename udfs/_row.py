@@ -1,32 +1,33 @@
-"""The rows: what goes through the operator for each row of an Arrow batch."""
+"""Row: one row of an Arrow batch on its way through the operator."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from ._text import message_of, shown, type_name
+from trio_asyncio_io import describe
+
+from ._text import message_of, type_name
 
 __all__ = ["Failure", "Row", "SecretRow"]
 
 
+@dataclass(slots=True, eq=False)
 class Failure:
-    """What happened to a row that has no result.
+    """Why a row has no result.
 
     Attributes:
-        exception: What was raised.
-        attempts: Calls made.
+        exception: The exception of the last attempt.
+        attempts: The calls made.
         seconds: From the start of the first call to the end of the last.
     """
 
-    __slots__ = ("attempts", "exception", "seconds")
-
-    def __init__(self, exception: Exception, attempts: int, seconds: float) -> None:
-        self.exception = exception
-        self.attempts = attempts
-        self.seconds = seconds
+    exception: Exception
+    attempts: int
+    seconds: float
 
     def as_struct(self) -> dict[str, Any]:
-        """The row's `error` column."""
+        """The value of the row's `error` column."""
         return {
             "type": type_name(self.exception),
             "message": message_of(self.exception),
@@ -36,23 +37,22 @@ class Failure:
 
 
 class Row:
-    """One row: what the function is called with, where the row stands, and what came of it.
+    """One row: its input, its position, and its result.
 
     Attributes:
         inputs: The values of the input columns, as Python values; None for null.
-        batch: The number of its Arrow batch in this task.
-        index: Its place in that batch.
-        nbytes: The size of that batch, in bytes, divided by its rows.
-        event_time: Microseconds since the epoch, None for null or where there is no event time.
+        batch: The number of its Arrow batch in this task, from 0.
+        index: Its index in that batch.
+        nbytes: The size of that batch in bytes, divided by its number of rows.
+        event_time: Microseconds since the epoch; None for null, and without an event time column.
         key: The values of the key columns, in keyed mode.
-        since: When the row's first micro-batch began, in milliseconds since the epoch; 0 where nothing is carried over.
-        attempts: Calls made so far, in earlier micro-batches too.
-        started: When the first call began, on Trio's clock, in seconds; None before it, and unless it will
-            be told.
-        seconds: From there to the end of the last call that gave a result.
-        result: What the function returned.
-        failure: Why there is no result, or None.
-        cached: Whether the result came out of a cache, where that is asked for.
+        since: When the row's first micro-batch began, in milliseconds since the epoch; 0 without carry-over.
+        attempts: The calls made so far, in earlier micro-batches too.
+        started: The start of the first call, on Trio's clock; None before it, and where no column reports times.
+        seconds: From `started` to the end of the last call that returned.
+        result: The return value of the function.
+        failure: Why the row has no result, or None.
+        cached: Whether the result came from a cache. False where no column reports it.
     """
 
     __slots__ = (
@@ -87,11 +87,11 @@ class Row:
         self.cached = False
 
     def __repr__(self) -> str:
-        return f"row ({', '.join(map(shown, self.inputs))})"
+        return f"row ({', '.join(map(describe, self.inputs))})"
 
 
 class SecretRow(Row):
-    """A row whose values appear in no error and no log."""
+    """A row whose values must not appear in errors and logs."""
 
     __slots__ = ()
 

@@ -1,8 +1,8 @@
-"""The settings of a UDF: checked on the driver, pickled, and read by every task."""
+"""Settings of a UDF: checked on the driver, pickled, and read by each of its tasks."""
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from operator import attrgetter
 from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
@@ -16,9 +16,12 @@ __all__ = ["ErrorMode", "Mode", "Settings", "SettingsArguments", "make_settings"
 ErrorMode: TypeAlias = Literal["raise", "null", "column"]
 Mode: TypeAlias = Literal["ordered", "unordered", "keyed"]
 
+# The arguments of a UDF that are also options of the operator
+OPERATOR_ARGUMENTS = ("capacity", "buffer", "retry", "observer")
+
 
 class SettingsArguments(TypedDict, total=False):
-    """The keyword arguments, beside `timeout`, that the column UDF and the DataFrame operators share."""
+    """The keyword arguments, besides `timeout`, that the column UDF and the DataFrame operators share."""
 
     capacity: int
     cluster_capacity: int | None
@@ -38,35 +41,27 @@ class Settings:
 
     Args:
         function: The user's function, packed.
-        timeout: Seconds from the start of a row's invocation to its result.
-        mode: "ordered", "unordered" or "keyed", by the rows' `key`.
-        capacity: Most invocations running at once in one task.
-        buffer: Most rows in the operator at once in one task; None: the operator's default.
-        retry: A retry strategy, or None.
-        on_timeout: Async callable, the input columns' values -> result, or None.
-        on_error: What becomes of a row that failed.
-        observer: Told of each step of each row's life, in the worker, or None.
+        options: The options of the operator, whose handlers each task adds.
+        buffer: The buffer as the user gave it. `options` replaces None by the default for its capacity.
+        on_timeout: The user's handler, packed: an async callable, input values -> result; or None.
+        on_error: What becomes of a row that fails.
         show_values: Whether errors may show the values of a row.
-        open_timeout: Seconds that `open` of a function may take in a worker; `math.inf`: no bound.
-        metadata: The name of a column, or field, that says of each row how its result was got; None: there is none.
-        has_metrics: Whether there is a column from which Spark makes its sums.
-        delay: For event time: how much older than the latest row a row may be, in microseconds. None: there
-            are no watermarks.
+        open_timeout: Seconds that `open` of a function may take in a worker, above 0; `math.inf` for no limit.
+        metadata: The name of a column, or field, that reports how each result was obtained; None: no such column.
+        has_metrics: Whether a column is added from which Spark computes its sums.
+        delay: For event time: the largest expected difference, in microseconds, between the latest row and a row
+            behind it. None: no watermarks.
 
     Raises:
-        TypeError, ValueError: An argument is out of its range; the message names it and its value.
+        TypeError, ValueError: An argument is out of range; the message names it and its value.
     """
 
     function: PackedFunction
-    timeout: float
+    options: Options
     _: KW_ONLY
-    mode: Mode = "ordered"
-    capacity: int = 100
     buffer: int | None = None
-    retry: RetryStrategy | None = None
     on_timeout: PackedFunction | None = None
     on_error: ErrorMode = "raise"
-    observer: Observer | None = None
     show_values: bool = True
     metadata: str | None = None
     open_timeout: float = 30.0
@@ -82,37 +77,20 @@ class Settings:
         if metadata is not None and not (isinstance(metadata, str) and metadata):
             raise TypeError(f"metadata must be the name of a new column, got {self.metadata!r}")
         _check_open_timeout(self.open_timeout)
-        self.options(observer=self.observer)
 
-    def options(self, **handlers: Any) -> dict[str, Any]:
-        """The arguments of the operator, with the handlers for this task in place."""
-        arguments = {
-            "mode": self.mode,
-            "timeout": self.timeout,
-            "capacity": self.capacity,
-            "buffer": self.buffer,
-            "retry": self.retry,
-            "key": attrgetter("key") if self.mode == "keyed" else None,
-        } | handlers
-        Options(**arguments)
-        return arguments
+    def with_capacity(self, capacity: int) -> Settings:
+        """These settings with another capacity, and the buffer that goes with it."""
+        return replace(self, options=replace(self.options, capacity=capacity, buffer=self.buffer))
 
     @property
-    def keeps_time(self) -> bool:
-        """Whether anybody asks how long a row took."""
+    def measures_time(self) -> bool:
+        """Whether any column reports how long a row took."""
         return self.on_error == "column" or self.metadata is not None or self.has_metrics
 
     @property
-    def row(self) -> type[Row]:
-        """The kind of row."""
+    def row_type(self) -> type[Row]:
+        """The class of the rows."""
         return Row if self.show_values else SecretRow
-
-    @property
-    def bound(self) -> int:
-        """The buffer, in rows."""
-        bound = Options(self.timeout, capacity=self.capacity, buffer=self.buffer).buffer
-        assert bound is not None
-        return bound
 
 
 def _check_open_timeout(seconds: object) -> None:
@@ -122,18 +100,39 @@ def _check_open_timeout(seconds: object) -> None:
         raise ValueError(f"open_timeout must be above 0 seconds, got {seconds!r}")
 
 
-def make_settings(function: Any, timeout: float, arguments: dict[str, Any], **more: Any) -> Settings:
+def make_settings(
+    function: Any,
+    timeout: float,
+    arguments: SettingsArguments,
+    *,
+    mode: Mode = "ordered",
+    delay: int | None = None,
+    has_metrics: bool = False,
+) -> Settings:
     """The settings, with the callables packed.
 
+    Args:
+        function, timeout, arguments: From the user.
+        mode, delay, has_metrics: From the public function that the user called.
+
     Raises:
-        TypeError, ValueError: As in `Settings` and `pack`.
+        TypeError, ValueError: As in `Options`, `Settings` and `pack`.
     """
     known = SettingsArguments.__annotations__
     for name in arguments.keys() - known.keys():
-        raise TypeError(f"the UDF got an unexpected keyword argument {name!r}; there are timeout, {', '.join(known)}")
-    handler = arguments.pop("on_timeout", None)
-    on_timeout = None if handler is None else pack(handler, "on_timeout")
-    settings = Settings(pack(function), timeout, on_timeout=on_timeout, **arguments, **more)
-    dumped(settings.retry, "retry")
-    dumped(settings.observer, "observer")
+        raise TypeError(f"the UDF got an unexpected keyword argument {name!r} (known: timeout, {', '.join(known)})")
+    rest: dict[str, Any] = dict(arguments)
+    options = {name: rest.pop(name) for name in OPERATOR_ARGUMENTS if name in rest}
+    handler = rest.pop("on_timeout", None)
+    settings = Settings(
+        pack(function),
+        Options(timeout, mode=mode, key=attrgetter("key") if mode == "keyed" else None, **options),
+        buffer=options.get("buffer"),
+        on_timeout=None if handler is None else pack(handler, "on_timeout"),
+        delay=delay,
+        has_metrics=has_metrics,
+        **rest,
+    )
+    dumped(settings.options.retry, "retry")
+    dumped(settings.options.observer, "observer")
     return settings

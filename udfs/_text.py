@@ -1,21 +1,20 @@
-"""The text: what an exception or a value is called in a message that Spark must be able to store."""
+"""Text of exceptions, in a form that Spark can store."""
 
 from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["as_text", "message_of", "shown", "type_name"]
+__all__ = ["as_text", "message_of", "type_name"]
 
 MESSAGE_CHARACTERS: Final = 2_000
 NAME_CHARACTERS: Final = 200
-VALUE_CHARACTERS: Final = 80
 
 
 def message_of(exception: BaseException) -> str:
-    """The exception's message, shortened; never raises."""
+    """The exception's message, shortened. Never raises."""
     try:
         text = str(exception)
-    except Exception as error:  # noqa: BLE001 - the user's, whatever it is
+    except Exception as error:  # noqa: BLE001 - the user's code raised it
         return f"<str() of the exception raised {type_name(error)}>"
     if len(text) > MESSAGE_CHARACTERS:
         text = f"{text[:MESSAGE_CHARACTERS]}… ({len(text):,} characters)"
@@ -23,19 +22,10 @@ def message_of(exception: BaseException) -> str:
 
 
 def type_name(exception: BaseException) -> str:
-    """The name of the exception's class, shortened; Python allows no lone surrogates in it."""
+    """The name of the exception's class, shortened."""
     return type(exception).__name__[:NAME_CHARACTERS]
 
 
-def shown(value: object, limit: int = VALUE_CHARACTERS) -> str:
-    """A value's repr for an error message, shortened; a broken one must not hide the error that is reported."""
-    try:
-        text = repr(value)
-    except Exception as error:  # noqa: BLE001 - the user's, whatever it is
-        text = f"<whose repr raised {type_name(error)}>"
-    return as_text(text if len(text) <= limit else f"{text[:limit]}…")
-
-
 def as_text(text: str) -> str:
-    """The text as UTF-8 can encode it, each lone surrogate as an escape."""
+    """The text with each lone surrogate as an escape, because UTF-8 cannot encode one."""
     return str.encode(text, "utf-8", "backslashreplace").decode()

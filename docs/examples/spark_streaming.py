@@ -51,7 +51,7 @@ def carry_over(spark, flights, incoming, scratch):
             "weather string",
             timeout=60.0,
             on_error="column",
-            carry_over=CarryOver(budget=1.0, most=10_000, max_age=600.0),
+            carry_over=CarryOver(budget=1.0, max_rows=10_000, max_age=600.0),
         )
         .writeStream.format("memory")
         .queryName("carried")

@@ -74,7 +74,7 @@ def the_operators(df: DataFrame) -> None:
     assert_type(more, DataFrame)
     assert_type(df.transform(ordered_wait, country, "country string", timeout=5.0), DataFrame)
     ordered_wait(df, country, "country string", timeout=5.0, event_time="ts")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
-    carried = unordered_wait(df, country, "country string", timeout=5.0, carry_over=CarryOver(budget=1, most=10))
+    carried = unordered_wait(df, country, "country string", timeout=5.0, carry_over=CarryOver(budget=1, max_rows=10))
     assert_type(carried, DataFrame)
     keyed_wait(df, country, "country string", key="ip", timeout=5.0, carry_over=CarryOver(max_age=60.0))
     unordered_wait(df, country, "country string", timeout=5.0, carry_over=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

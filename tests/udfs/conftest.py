@@ -1,10 +1,11 @@
-"""What the UDFs' tests share: rows, live functions in place of packed ones, and gates between two threads."""
+"""Shared by the tests of the UDFs: settings, rows, and gates between the loop and the test's thread."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 from uuid import uuid4
 
@@ -13,6 +14,7 @@ import pytest
 import trio
 
 from tests.support import PATIENCE
+from trio_asyncio_io import Options
 from udfs._loop.runtime import Runtime
 from udfs._row import Row
 from udfs._settings import Settings
@@ -21,7 +23,7 @@ from udfs._task.reading import rows_of
 
 @dataclass(frozen=True)
 class Live:
-    """A packed function that unpacks to the very object that was packed, so that a test can look into it."""
+    """A packed function that unpacks to the same object, so that a test can inspect it."""
 
     function: Any
     name: str
@@ -32,7 +34,7 @@ class Live:
 
 
 class Gate:
-    """Shut until it is opened. Functions wait in the loop, tests in their own thread; either may open it."""
+    """Closed until it is opened. Functions wait for it in the loop, and tests in their own thread."""
 
     def __init__(self) -> None:
         self._opened = trio.Event()
@@ -46,7 +48,7 @@ class Gate:
         Runtime.current().soon(self._opened.set)
 
     def wait_until_reached(self) -> None:
-        assert self._reached.wait(PATIENCE), "nobody came to the gate"
+        assert self._reached.wait(PATIENCE), "no function has reached the gate"
 
 
 def _live(function: Any) -> Live:
@@ -55,31 +57,37 @@ def _live(function: Any) -> Live:
 
 @pytest.fixture
 def settings() -> Callable[..., Settings]:
-    """Settings around functions of this very process."""
+    """Creates settings for a function of this process, which is not pickled."""
 
     def make(function: Any, *, on_timeout: Any = None, timeout: float = PATIENCE, **more: Any) -> Settings:
         packed: Any = function if isinstance(function, Live) else _live(function)
         handler: Any = None if on_timeout is None else _live(on_timeout)
-        return Settings(packed, timeout, on_timeout=handler, **more)
+        buffer = more.pop("buffer", None)
+        names = {"mode", "capacity", "retry", "observer"} & more.keys()
+        options = {name: more.pop(name) for name in names}
+        key = attrgetter("key") if options.get("mode") == "keyed" else None
+        return Settings(
+            packed, Options(timeout, buffer=buffer, key=key, **options), buffer=buffer, on_timeout=handler, **more
+        )
 
     return make
 
 
 @pytest.fixture
 def live() -> Callable[[Any], Live]:
-    """What stands for a packed function; two settings around the same one share its open instance."""
+    """Packs a function without a pickle. Settings with the same result share one open instance."""
     return _live
 
 
 @pytest.fixture
 def gate() -> Callable[[], Gate]:
-    """The class, so that a test makes as many as it needs."""
+    """Creates gates."""
     return Gate
 
 
 @pytest.fixture
 def rows() -> Callable[..., list[Row]]:
-    """The rows of a batch with one column of these values."""
+    """Creates the rows of a batch with one column of these values."""
 
     def make(values: Any, batch: int = 0, times: Any = None) -> list[Row]:
         made = rows_of([pa.array(values)], batch)
@@ -92,9 +100,9 @@ def rows() -> Callable[..., list[Row]]:
 
 @pytest.fixture
 def tasks_of_the_loop() -> Callable[[], list[str]]:
-    """Names of the tasks in the runtime's loop that belong to a Spark task, as they are at this moment."""
+    """Lists the Trio tasks in the loop that belong to a Spark task."""
 
-    def look() -> list[str]:
+    def listed() -> list[str]:
         names: list[str] = []
         looked = threading.Event()
 
@@ -103,10 +111,10 @@ def tasks_of_the_loop() -> Callable[[], list[str]]:
             looked.set()
 
         Runtime.current().soon(walk)
-        assert looked.wait(PATIENCE), "the loop does not answer"
+        assert looked.wait(PATIENCE), "the loop does not respond"
         return [name for name in names if "udfs._loop.bridge" in name or name.startswith("trio_asyncio_io")]
 
-    return look
+    return listed
 
 
 def _names_below(task: Any) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The package: its public names, and what importing it does not need."""
+"""The package: its public names, and optional dependencies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import udfs
 
 
-def test_every_public_name_is_there() -> None:
+def test_every_public_name_can_be_imported() -> None:
     assert {name for name in udfs.__all__ if getattr(udfs, name).__name__ != name} == set()
     assert set(udfs.__all__) <= set(dir(udfs))
 
@@ -21,6 +21,6 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 @pytest.mark.parametrize("module", ["udfs", "udfs.http", "udfs.demo.service"])
-def test_it_is_imported_without_pyspark(module: str) -> None:
+def test_the_module_can_be_imported_without_pyspark(module: str) -> None:
     code = f"import sys; sys.modules.update(dict.fromkeys(['pyspark', 'pandas', 'pyarrow'])); import {module}"
     subprocess.run([sys.executable, "-c", code], check=True)

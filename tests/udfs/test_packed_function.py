@@ -1,4 +1,4 @@
-"""The packed function: what is sent, and what is refused."""
+"""Packed functions, and functions that cannot be packed."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ class Lookup(AsyncFunction[str, str]):
 
 
 class AnyObject:
-    """Has an async `invoke`, and that is all that is asked for."""
+    """Has an async `invoke`, and nothing else."""
 
     async def invoke(self, tailnum: str) -> str:
         return tailnum
 
 
-def test_a_packed_function_survives_a_pickle_and_works() -> None:
+def test_a_packed_function_can_be_pickled_and_called() -> None:
     packed = pickle.loads(pickle.dumps(pack(look_up)))
     assert trio.run(packed.unpack(), "EWR", 5) == "EWR 5"
     assert packed.name == "look_up"
 
 
-def test_a_closure_takes_its_variables_along() -> None:
+def test_a_closure_is_packed_with_its_variables() -> None:
     offset = 40
 
     async def plus(value: int) -> int:
@@ -51,14 +51,14 @@ def test_a_closure_takes_its_variables_along() -> None:
     assert trio.run(pack(plus).unpack(), 2) == 42
 
 
-def test_equal_functions_have_equal_digests_and_different_ones_have_not() -> None:
-    """The digest is what tasks share an open instance by."""
+def test_only_equal_functions_have_equal_digests() -> None:
+    """Tasks with equal digests share an open instance."""
     assert pack(Lookup()).digest == pack(Lookup()).digest
     assert pack(Lookup()).digest != pack(Lookup("http://there")).digest
     assert pack(look_up).digest != pack(Lookup()).digest
 
 
-def test_each_unpacking_is_a_new_instance() -> None:
+def test_each_unpack_returns_a_new_instance() -> None:
     packed = pack(Lookup())
     assert packed.unpack() is not packed.unpack()
 
@@ -68,12 +68,12 @@ def test_each_unpacking_is_a_new_instance() -> None:
     [(look_up, "look_up"), (Lookup(), "Lookup"), (AnyObject(), "AnyObject"), (cached(look_up), "look_up")],
     ids=stable_id,
 )
-def test_a_function_is_called_what_its_author_called_it(function: Any, name: str) -> None:
+def test_the_name_is_that_of_the_users_function(function: Any, name: str) -> None:
     assert pack(function).name == name
 
 
 @pytest.mark.parametrize("function", [partial(look_up, "EWR"), in_thread(len), AnyObject()], ids=stable_id)
-def test_whatever_is_async_is_accepted(function: Any) -> None:
+def test_any_async_callable_is_accepted(function: Any) -> None:
     assert pack(function).payload
 
 
@@ -93,12 +93,12 @@ def blocking(value: int) -> int:
     ],
     ids=stable_id,
 )
-def test_what_is_not_async_is_refused_and_the_way_out_is_shown(function: Any, message: str) -> None:
+def test_a_function_that_is_not_async_is_refused_with_advice(function: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         pack(function)
 
 
-def test_the_refused_argument_is_named() -> None:
+def test_the_error_names_the_parameter() -> None:
     with pytest.raises(TypeError, match="on_timeout must be async, got blocking"):
         pack(blocking, "on_timeout")
 
@@ -111,7 +111,7 @@ async def uses_a_global_lock(value: int) -> int:
         return value
 
 
-def test_a_captured_variable_that_cannot_be_sent_is_named_and_the_pattern_is_shown() -> None:
+def test_the_error_names_a_captured_variable_and_shows_the_pattern() -> None:
     client = threading.Lock()
 
     async def locked(value: int) -> int:
@@ -126,19 +126,19 @@ def test_a_captured_variable_that_cannot_be_sent_is_named_and_the_pattern_is_sho
     assert "class Lookup(AsyncFunction):" in message
 
 
-def test_an_attribute_that_cannot_be_sent_is_named() -> None:
+def test_the_error_names_an_attribute() -> None:
     lookup = Lookup()
     lookup.url = threading.Lock()  # type: ignore[assignment]
     with pytest.raises(TypeError, match=r"Lookup captures something \(url: lock\)"):
         pack(lookup)
 
 
-def test_what_a_partial_has_bound_and_cannot_be_sent_is_named() -> None:
+def test_the_error_names_a_bound_argument_of_a_partial() -> None:
     with pytest.raises(TypeError, match=r"captures something \(hour: lock\)"):
         pack(partial(look_up, hour=threading.Lock()))
 
 
-def test_a_function_that_calls_itself_and_cannot_be_sent_is_refused_all_the_same() -> None:
+def test_a_recursive_function_that_captures_a_lock_is_refused() -> None:
     client = threading.Lock()
 
     async def again(value: int) -> int:
@@ -168,11 +168,13 @@ async def nothing() -> None: ...
     ],
     ids=stable_id,
 )
-def test_the_columns_wanted_are_those_named_like_the_parameters(function: Any, names: list[str]) -> None:
+def test_the_input_columns_are_inferred_from_the_parameters(function: Any, names: list[str]) -> None:
     assert parameter_names(function) == names
 
 
 @pytest.mark.parametrize("function", [any_number, nothing, in_thread(max)], ids=stable_id)
-def test_where_the_columns_cannot_be_told_inputs_is_asked_for(function: Any) -> None:
-    with pytest.raises(TypeError, match=r"cannot tell from .* which columns it wants: give inputs=\[\.\.\.\]"):
+def test_inputs_is_required_if_the_columns_cannot_be_inferred(function: Any) -> None:
+    with pytest.raises(
+        TypeError, match=r"cannot infer the input columns from the parameters of .*: give inputs=\[\.\.\.\]"
+    ):
         parameter_names(function)

@@ -1,4 +1,4 @@
-"""The settings: checked on the driver, before anything is sent."""
+"""Settings, which are checked on the driver."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from trio_asyncio_io import ExponentialBackoff, FixedDelay
+from trio_asyncio_io import ExponentialBackoff, FixedDelay, Options
 from udfs._settings import Settings, make_settings
 
 
@@ -18,36 +18,27 @@ async def look_up(value: int) -> int:
 
 
 def made(**arguments: Any) -> Settings:
-    return make_settings(look_up, arguments.pop("timeout", 5.0), arguments)
+    timeout = arguments.pop("timeout", 5.0)
+    return make_settings(look_up, timeout, arguments)
 
 
 def test_the_defaults_are_those_of_the_operator() -> None:
-    settings = made()
-    assert (settings.mode, settings.capacity, settings.buffer, settings.retry) == ("ordered", 100, None, None)
-    assert (settings.on_timeout, settings.on_error, settings.delay) == (None, "raise", None)
-    assert settings.bound == 10_000
+    assert made().options == Options(5.0)
 
 
-def test_the_bound_is_the_buffer_where_one_is_given() -> None:
-    assert made(capacity=5, buffer=7).bound == 7
+def test_another_capacity_has_its_own_default_buffer() -> None:
+    options = made(capacity=1).with_capacity(50).options
+    assert (options.capacity, options.buffer) == (50, 5_000)
 
 
-def test_settings_survive_a_pickle() -> None:
+def test_another_capacity_leaves_the_users_buffer_alone() -> None:
+    options = made(capacity=1, buffer=70).with_capacity(50).options
+    assert (options.capacity, options.buffer) == (50, 70)
+
+
+def test_settings_can_be_pickled() -> None:
     settings = made(retry=FixedDelay(3, 0.5), on_timeout=look_up, on_error="column", capacity=7)
     assert pickle.loads(pickle.dumps(settings)) == settings
-
-
-def test_the_operators_arguments_are_as_set_with_the_handlers_of_the_task() -> None:
-    settings = made(capacity=5, buffer=7)
-    assert settings.options(on_timeout=look_up) == {
-        "mode": "ordered",
-        "timeout": 5.0,
-        "capacity": 5,
-        "buffer": 7,
-        "retry": None,
-        "on_timeout": look_up,
-        "key": None,
-    }
 
 
 @pytest.mark.parametrize(
@@ -65,7 +56,9 @@ def test_the_operators_arguments_are_as_set_with_the_handlers_of_the_task() -> N
     ],
     ids=str,
 )
-def test_a_value_out_of_its_range_is_refused_by_name(arguments: dict[str, Any], message: str) -> None:
+def test_a_value_out_of_range_is_a_value_error_that_names_the_parameter(
+    arguments: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         made(**arguments)
 
@@ -86,23 +79,25 @@ def test_a_value_out_of_its_range_is_refused_by_name(arguments: dict[str, Any], 
     ],
     ids=str,
 )
-def test_a_value_of_the_wrong_type_is_refused_by_name(arguments: dict[str, Any], message: str) -> None:
+def test_a_value_of_the_wrong_type_is_a_type_error_that_names_the_parameter(
+    arguments: dict[str, Any], message: str
+) -> None:
     with pytest.raises(TypeError, match=message):
         made(**arguments)
 
 
 @pytest.mark.parametrize("name", ["mode", "delay", "function", "_"])
-def test_what_the_doors_decide_cannot_be_given_as_an_argument(name: str) -> None:
-    """A column UDF that was unordered would corrupt data silently."""
+def test_internal_settings_are_not_keyword_arguments(name: str) -> None:
+    """An unordered column UDF would silently corrupt data."""
     with pytest.raises(TypeError, match=f"the UDF got an unexpected keyword argument '{name}'"):
         made(**{name: "unordered"})
 
 
-def test_an_endless_timeout_has_to_be_said() -> None:
-    assert made(timeout=math.inf).timeout == math.inf
+def test_timeout_may_be_infinite() -> None:
+    assert made(timeout=math.inf).options.timeout == math.inf
 
 
-def test_a_retry_strategy_that_cannot_be_sent_is_refused_with_the_pattern() -> None:
+def test_a_retry_strategy_that_cannot_be_pickled_is_refused_with_the_pattern() -> None:
     lock = threading.Lock()
     strategy = ExponentialBackoff(3, initial=0.1, maximum=1.0, retry_on=lambda error: lock.locked())
     with pytest.raises(
@@ -111,6 +106,6 @@ def test_a_retry_strategy_that_cannot_be_sent_is_refused_with_the_pattern() -> N
         made(retry=strategy)
 
 
-def test_an_open_timeout_that_is_not_a_number_is_refused() -> None:
+def test_open_timeout_must_be_a_number() -> None:
     with pytest.raises(TypeError, match="open_timeout must be a number of seconds, got '30'"):
         made(open_timeout="30")

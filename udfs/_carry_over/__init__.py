@@ -1,1 +1,1 @@
-"""Carrying over: what keeps unfinished rows from one micro-batch of a stream to the next."""
+"""Carry-over: unfinished rows of a streaming query go from one micro-batch to the next."""

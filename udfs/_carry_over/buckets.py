@@ -1,4 +1,4 @@
-"""The buckets: how rows are spread over the tasks of the stateful stage, one bucket to the task."""
+"""Buckets: the distribution of rows over the tasks of the stateful stage, one bucket per task."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from .ipc import to_payload
 
 __all__ = ["Buckets", "bucket_ids", "partitions_of_query"]
 
-# A place is the number of a partition, and below it that of a slice in this partition.
+# The number of slices that one partition can have: the place of a slice is partition * SLICES + its index.
 SLICES = 1 << 40
 
 _BITS = 0xFFFF_FFFF
 
-# Spark keeps a checkpoint's number of stateful partitions: since 4.1 in the first of these settings, before in the
-# second, which it then sets back to that number. A task gets the settings of its query as local properties.
+# Spark stores the number of stateful partitions in the checkpoint. It reports it in the first of these settings since
+# 4.1, and in the second before. The settings of a query are local properties of its tasks.
 PARTITIONS = ("spark.sql.streaming.internal.stateStore.partitions", "spark.sql.shuffle.partitions")
 
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
-    """Cuts record batches into slices, one row for each: its bucket, its place in the order of the input, its payload.
+    """Cuts record batches into slices, one row each: bucket, place in the input order, payload.
 
-    What is cut depends on the partition and its rows alone: a task that Spark repeats cuts the same.
+    The slices depend on the partition and its rows only, so a repeated task produces the same ones.
 
     Args:
-        ids: The buckets' numbers.
+        ids: The numbers of the buckets.
         names: The names of the columns in the payloads.
-        by_hash: True: the last column is a hash by which rows are assigned to a bucket, and is dropped. False: rows
-            go round.
+        by_hash: True: the last column is a hash that assigns each row to a bucket, and is dropped. False: the rows are
+            distributed evenly, round-robin.
     """
 
     ids: tuple[int, ...]
@@ -43,46 +43,46 @@ class Buckets:
     by_hash: bool = False
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The slices; in a task of Spark."""
+        """The slices of this task's batches."""
         context = TaskContext.get()
         return self.cut(batches, 0 if context is None else context.partitionId())
 
     def cut(self, batches: Iterator[pa.RecordBatch], partition: int) -> Iterator[pa.RecordBatch]:
-        """The slices of a partition's batches, a batch of them for each."""
+        """The slices of a partition's batches, one batch of slices for each."""
         places = count(partition * SLICES)
-        turn = partition
+        first = partition
         for batch in batches:
             if not batch.num_rows:
                 continue
-            parts = dict(self._by_hash(batch) if self.by_hash else self._in_turn(batch, turn))
-            turn += len(parts)
+            parts = dict(self._by_hash(batch) if self.by_hash else self._evenly(batch, first))
+            first += len(parts)
             yield pa.RecordBatch.from_arrays(
                 [
-                    pa.array([self.ids[each] for each in parts], pa.int32()),
+                    pa.array([self.ids[index] for index in parts], pa.int32()),
                     pa.array([next(places) for _ in parts], pa.int64()),
                     pa.array([to_payload(part.rename_columns(self.names)) for part in parts.values()], pa.binary()),
                 ],
                 names=["bucket", "place", "payload"],
             )
 
-    def _in_turn(self, batch: pa.RecordBatch, turn: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Slices of even size, the first for the bucket whose turn it is."""
+    def _evenly(self, batch: pa.RecordBatch, first: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Slices of even size for consecutive buckets, round-robin from `first`."""
         parts = min(len(self.ids), batch.num_rows)
         edges = [batch.num_rows * part // parts for part in range(parts + 1)]
         for part in range(parts):
             start, end = edges[part], edges[part + 1]
-            yield (turn + part) % len(self.ids), batch.slice(start, end - start)
+            yield (first + part) % len(self.ids), batch.slice(start, end - start)
 
     def _by_hash(self, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
         *columns, hashes = batch.columns
         rows = pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(batch.schema)[:-1]))
         chosen = pa.array([value % len(self.ids) for value in hashes.to_pylist()], pa.int32())
-        for each in sorted(pc.unique(chosen).to_pylist()):
-            yield each, rows.filter(pc.equal(chosen, each))
+        for index in sorted(pc.unique(chosen).to_pylist()):
+            yield index, rows.filter(pc.equal(chosen, index))
 
 
 def partitions_of_query(planned: int) -> int:
-    """The number of partitions of the stateful stage, in one of the query's tasks; `planned` if Spark does not say."""
+    """The number of partitions of the stateful stage, in a task of the query; `planned` if Spark does not report it."""
     context = TaskContext.get()
     found = (context.getLocalProperty(name) for name in PARTITIONS) if context is not None else ()
     return next((int(number) for number in found if number), planned)
@@ -90,20 +90,20 @@ def partitions_of_query(planned: int) -> int:
 
 @cache
 def bucket_ids(partitions: int) -> tuple[int, ...]:
-    """A number for each partition of the stateful stage, such that Spark's hash puts it there.
+    """One number for each partition of the stateful stage, whose hash Spark assigns to that partition.
 
-    With the numbers from 0 on, some partitions would have several buckets and others none.
+    With consecutive numbers, some partitions would have several buckets and others none.
     """
     found: dict[int, int] = {}
     for number in count():
         found.setdefault(hash_of(number) % partitions, number)
         if len(found) == partitions:
             break
-    return tuple(found[place] for place in range(partitions))
+    return tuple(found[partition] for partition in range(partitions))
 
 
 def hash_of(number: int) -> int:
-    """Spark's `hash` of an int of 0 or more: 32-bit Murmur3 with the seed 42."""
+    """Spark's `hash` of an int of 0 or more: 32-bit Murmur3 with seed 42."""
     mixed = _rotated(number * 0xCC9E2D51, 15) * 0x1B873593
     h = (_rotated(42 ^ mixed & _BITS, 13) * 5 + 0xE6546B64) & _BITS ^ 4
     h = (h ^ h >> 16) * 0x85EBCA6B & _BITS

@@ -1,4 +1,4 @@
-"""The payload: a record batch as one binary value, so that nothing on its way looks at the user's types."""
+"""IPC: a record batch as one binary value, which Spark passes on without a look at the user's types."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from .._task.slices import slices
 
 __all__ = ["from_payload", "in_payloads", "to_payload"]
 
-# Spark moves a value as a whole, in messages and in memory.
-MOST_ROWS = 1_000
+# Spark sends and holds each value as a whole.
+MAX_ROWS = 1_000
 
 
 def to_payload(batch: pa.RecordBatch) -> bytes:
@@ -23,12 +23,12 @@ def to_payload(batch: pa.RecordBatch) -> bytes:
 
 
 def from_payload(payload: bytes | pa.Buffer) -> pa.RecordBatch:
-    """The batch that these bytes were made of."""
+    """The batch in an Arrow IPC stream."""
     with pa.ipc.open_stream(payload) as stream:
         return stream.read_next_batch()
 
 
 def in_payloads(batch: pa.RecordBatch) -> Iterator[bytes]:
-    """The batch in payloads of a bounded number of rows and of bytes; none for an empty one."""
-    for start in range(0, batch.num_rows, MOST_ROWS):
-        yield from map(to_payload, slices(batch.slice(start, MOST_ROWS)))
+    """The batch as payloads with a limited number of rows and bytes; none for an empty batch."""
+    for start in range(0, batch.num_rows, MAX_ROWS):
+        yield from map(to_payload, slices(batch.slice(start, MAX_ROWS)))

@@ -1,39 +1,44 @@
-"""The carry-over: how long a micro-batch waits for its calls, and what becomes of those that it does not wait for."""
+"""Options of carry-over."""
 
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from operator import index
-from typing import Any
+from typing import Any, SupportsIndex
 
 __all__ = ["CarriedTooLongError", "CarryOver"]
 
 
 class CarriedTooLongError(TimeoutError):
-    """A row was carried from micro-batch to micro-batch until it was older than `max_age`; it is not called again."""
+    """A row became older than `max_age` in the state store. It is not called again."""
 
     __module__ = "udfs"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class CarryOver:
-    """A time budget for each micro-batch: calls that are not done by then are cancelled and made again in a later one.
+    """A time budget for each micro-batch, so that stragglers do not hold it up.
 
-    Flink's asynchronous operator writes what is in flight into the checkpoint and waits for none of it. Here it goes
-    into Spark's state store, in the transaction of the micro-batch.
+    When the budget is spent, unfinished calls are cancelled. Their rows are carried over: they go to Spark's state
+    store in the transaction of the micro-batch, and the next micro-batch calls the function for them again, before its
+    new rows. Each row comes out exactly once; its calls are made at least once. Flink's asynchronous operator does the
+    same with the calls in flight at a checkpoint.
 
     Args:
-        budget: Seconds that a task gives its calls in a micro-batch, above 0. A call that takes longer than that
-            each time it is made never ends, and its row becomes too old.
-        most: Most rows that a bucket carries, 0 or more. While there are more unfinished rows than these, the task
-            works on beyond the budget: that is the backpressure. 0: every micro-batch waits for all of its calls.
-        max_age: Seconds after which a row is not called again, not below `budget`, `math.inf` for never. They count
-            from the micro-batch that brought the row. Such a row has failed with a `CarriedTooLongError`, and goes
-            where `on_error` says.
+        budget: Seconds that a task waits for the calls of a micro-batch; finite and above 0. A call that needs more
+            than the budget never finishes, and its row is carried over until it is older than `max_age`.
+        max_rows: Upper limit of carried rows per bucket, 0 or more; each task has one bucket. While more rows are
+            unfinished, the task keeps running past its budget: this is the backpressure. 0: every micro-batch waits for
+            all its calls.
+        max_age: Seconds from the start of a row's first micro-batch after which the row is not called again; at least
+            `budget`, `math.inf` for no limit. Such a row fails with a `CarriedTooLongError`, which goes where
+            `on_error` sends it.
+        most: Deprecated name of `max_rows`.
 
     Raises:
-        TypeError, ValueError: An argument is out of its range; the message names it and its value.
+        TypeError, ValueError: An argument is out of range; the message names it and its value.
 
     Example:
         unordered_wait(stream, weather, "temp double", timeout=60.0, carry_over=CarryOver(budget=5.0))
@@ -41,19 +46,37 @@ class CarryOver:
 
     __module__ = "udfs"
 
-    budget: float = 5.0
-    most: int = 10_000
-    max_age: float = 600.0
+    budget: float
+    max_rows: int
+    max_age: float
 
-    def __post_init__(self) -> None:
-        _check_seconds("budget", self.budget)
-        if not 0 < self.budget < math.inf:
-            raise ValueError(f"budget must be a finite number of seconds above 0, got {self.budget!r}")
-        if _whole(self.most) < 0:
-            raise ValueError(f"most must be at least 0, got {self.most!r}")
-        _check_seconds("max_age", self.max_age)
-        if not self.max_age >= self.budget:
-            raise ValueError(f"max_age must not be below the budget, {self.budget!r} s, got {self.max_age!r}")
+    def __init__(
+        self, budget: float = 5.0, max_rows: int = 10_000, max_age: float = 600.0, *, most: SupportsIndex | None = None
+    ) -> None:
+        if most is not None:
+            _warn_of_most()
+        rows = max_rows if most is None else most
+        _check_seconds("budget", budget)
+        if not 0 < budget < math.inf:
+            raise ValueError(f"budget must be a finite number of seconds above 0, got {budget!r}")
+        _check_rows("max_rows", rows)
+        _check_seconds("max_age", max_age)
+        if not max_age >= budget:
+            raise ValueError(f"max_age must not be below the budget, {budget!r} s, got {max_age!r}")
+        object.__setattr__(self, "budget", budget)
+        object.__setattr__(self, "max_rows", rows)
+        object.__setattr__(self, "max_age", max_age)
+
+    @property
+    def most(self) -> int:
+        """Deprecated name of `max_rows`."""
+        _warn_of_most()
+        return self.max_rows
+
+
+def _warn_of_most() -> None:
+    message = "the parameter `most` of CarryOver is deprecated: write `max_rows`"
+    warnings.warn(message, DeprecationWarning, stacklevel=3)
 
 
 def _check_seconds(name: str, value: Any) -> None:
@@ -61,10 +84,12 @@ def _check_seconds(name: str, value: Any) -> None:
         raise TypeError(f"{name} must be a number of seconds, got {value!r}")
 
 
-def _whole(most: Any) -> int:
+def _check_rows(name: str, value: Any) -> None:
     try:
-        if not isinstance(most, bool):
-            return index(most)
+        number = None if isinstance(value, bool) else index(value)
     except TypeError:
-        pass
-    raise TypeError(f"most must be a whole number of rows, got {most!r}")
+        number = None
+    if number is None:
+        raise TypeError(f"{name} must be a whole number of rows, got {value!r}")
+    if number < 0:
+        raise ValueError(f"{name} must be at least 0, got {value!r}")

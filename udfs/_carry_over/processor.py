@@ -1,4 +1,4 @@
-"""The stateful stage: Spark's state store before and after each micro-batch, and the timer that drains it."""
+"""Processor: the stateful stage, which reads and writes Spark's state store around each micro-batch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from .._task.enrichment import Enrichment
 from .._task.tracebacks import headline_first
 from .buckets import partitions_of_query
-from .carried_rows import Carried, Origin
+from .carried_rows import CarriedRows, Origin
 from .ipc import from_payload, to_payload
 from .micro_batch import MicroBatch
 from .options import CarryOver
@@ -23,84 +23,85 @@ PAYLOAD = "payload binary"
 
 
 class CarryingProcessor:
-    """Spark's `StatefulProcessor` for one bucket: it is this by its methods, as importing Spark's needs protobuf.
+    """Spark's `StatefulProcessor` for one bucket. It has the methods of that class, whose import needs protobuf.
 
-    Everything here runs in Spark's thread, for the state's client knows one key at a time and no lock.
+    All methods run in Spark's thread, because the client of the state store has one current key and no lock.
 
     Args:
-        work: What becomes of a row.
-        carry_over: The budget, and what else bounds the rows in the state.
-        columns: The input columns, whose names and types those of the rows in the state must have.
-        partitions: Those of the stateful stage, where Spark does not say how many there are.
-        in_order: Whether the order of a bucket's rows matters. Then all of a micro-batch's are read before the first.
+        enrichment: How to enrich the rows.
+        carry_over: The budget, and the limits of the rows that are carried over.
+        columns: The input columns. The rows in the state must have the same names and types.
+        partitions: The number of partitions of the stateful stage, for a Spark that does not report it.
+        in_order: Whether the rows of a bucket must be called in order. All new rows are read before the first call
+            then.
     """
 
     def __init__(
-        self, work: Enrichment, carry_over: CarryOver, columns: StructType, partitions: int, *, in_order: bool
+        self, enrichment: Enrichment, carry_over: CarryOver, columns: StructType, partitions: int, *, in_order: bool
     ) -> None:
-        self._work = work
+        self._enrichment = enrichment
         self._carry_over = carry_over
-        self._columns = columns.names
+        self._names = columns.names
         self._types = [field.dataType.simpleString() for field in columns.fields]
         self._partitions = partitions
         self._in_order = in_order
 
     def init(self, handle: Any) -> None:
-        """Called by Spark at the beginning of each task and, once, on the driver."""
+        """Called by Spark at the start of each task and, once, on the driver."""
         self._handle = handle
         self._state = handle.getListState("carried", PAYLOAD)
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: ARG002, N802, N803 - Spark's
-        """The bucket has new rows; those that were carried over go first, and need no timer of their own any more."""
+        """Enrich the rows carried over, then the new ones. A timer is deleted: it would enrich the former again."""
         now = timerValues.getCurrentProcessingTimeInMs()
         for timer in list(self._handle.listTimers()):
             self._handle.deleteTimer(timer)
         return self._run(self._payloads(rows), now)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: ARG002, N802, N803 - Spark's
-        """The bucket has no new rows: go on with those that were carried over."""
+        """Enrich the rows carried over. The bucket has no new ones."""
         return self._run(iter(()), timerValues.getCurrentProcessingTimeInMs())
 
     def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803 - Spark's
-        """There is none."""
+        """Do nothing: the operator has no initial state."""
 
     def close(self) -> None:
-        """Called at the end of each task: what is open in this process stays so for the next."""
+        """Do nothing: clients stay open for the next task of this process."""
 
     def _run(self, payloads: Iterator[bytes], now: int) -> Iterator[pd.DataFrame]:
         state = [bytes(value) for (value,) in self._state.get()]
-        micro_batch = MicroBatch(self._work, self._carry_over, now)
+        micro_batch = MicroBatch(self._enrichment, self._carry_over, now)
         with headline_first():
-            for batch in micro_batch.run(self._parts(state, payloads, now)):
+            for batch in micro_batch.run(self._input(state, payloads, now)):
                 yield pd.DataFrame({"payload": [to_payload(batch)]})
         origin = Origin(self._types, partitions_of_query(self._partitions))
-        left = [(value,) for part in micro_batch.left() for value in part.to_state(origin)]
-        if left:
-            self._state.put(left)
-            self._handle.registerTimer(now + 1)  # not before the next micro-batch
+        values = [(value,) for carried in micro_batch.unfinished() for value in carried.to_state(origin)]
+        if values:
+            self._state.put(values)
+            self._handle.registerTimer(now + 1)  # expires in the next micro-batch
         elif state:
             self._state.clear()
 
-    def _parts(self, state: list[bytes], payloads: Iterator[bytes], now: int) -> Iterator[Carried]:
-        for part, origin in Carried.from_state(state):
-            self._check(part.batch.schema.names, origin)
-            yield part
+    def _input(self, state: list[bytes], payloads: Iterator[bytes], now: int) -> Iterator[CarriedRows]:
+        for carried, origin in CarriedRows.from_state(state):
+            self._check(carried.rows.schema.names, origin)
+            yield carried
         for payload in payloads:
-            yield Carried.fresh(from_payload(payload), now)
+            yield CarriedRows.new(from_payload(payload), now)
 
     def _check(self, names: list[str], origin: Origin | None) -> None:
-        """Compare the query that carried the rows over with this one; an old release did not write all down."""
+        """Compare the query that carried the rows over with this one. An old release did not write its origin."""
         types = self._types if origin is None else origin.types
-        if (names, types) != (self._columns, self._types):
+        if (names, types) != (self._names, self._types):
             raise ValueError(
-                f"the rows that were carried over have the columns {_listed(names, types)}, and the stream has now "
-                f"{_listed(self._columns, self._types)}: let the query drain before its columns change"
+                f"the rows carried over have the columns {_listed(names, types)}, but the stream now has "
+                f"{_listed(self._names, self._types)}: let the query drain before you change its columns"
             )
         partitions = partitions_of_query(self._partitions)
         if self._in_order and origin is not None and origin.partitions != partitions:
             raise ValueError(
-                f"the rows that were carried over are spread over {origin.partitions} partitions, and the query has "
-                f"now {partitions}: rows of one key would overtake each other. Set spark.sql.shuffle.partitions to "
+                f"the rows carried over are spread over {origin.partitions} partitions, but the query now has "
+                f"{partitions}, so rows of one key could overtake each other: set spark.sql.shuffle.partitions to "
                 f"{origin.partitions}"
             )
 
@@ -116,7 +117,7 @@ def _listed(names: list[str], types: list[str]) -> str:
 
 
 def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The record batches that the stateful stage has packed."""
+    """The record batches in the payloads of the stateful stage."""
     for batch in batches:
         for payload in batch.column(0):
             yield from_payload(payload.as_buffer())

@@ -64,7 +64,7 @@ def enrich(batches: Iterator[list[Row]], settings: Settings, budget: Budget | No
                 continue
             task = task or _Task(settings, budget or Budget())
             task.send(rows)
-            yield from task.chunks_until(settings.bound)
+            yield from task.chunks_until(settings.options.bound)
         if task is not None:
             task.end()
             yield from task.chunks_until(1)

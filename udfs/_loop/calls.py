@@ -37,38 +37,43 @@ class RowCalls(AsyncFunction[Row, Row]):
         # A function may have an attribute of this name that is a number of seconds.
         self._on_timeout: Callable[..., Awaitable[Any]] | None = handler if callable(handler) else None
         self._settings = settings
-        self._keeps_time = settings.keeps_time
+        self._measures_time = settings.measures_time
         self.made = 0
         if callable(flush := getattr(function, "flush", None)):
             self.flush = flush  # what the operator asks for, and only if it is there
 
     def options(self) -> dict[str, Any]:
         """The operator's arguments."""
-        settings = self._settings
-        return settings.options(
-            retry=settings.retry and _of_rows(settings.retry),
-            observer=settings.observer and of_rows(settings.observer),
-            on_timeout=self._timed_out if self._on_timeout else None,
-            on_error="raise" if settings.on_error == "raise" else self._failed,
-        )
+        options = self._settings.options
+        return {
+            "mode": options.mode,
+            "timeout": options.timeout,
+            "capacity": options.capacity,
+            "buffer": options.buffer,
+            "key": options.key,
+            "retry": options.retry and _of_rows(options.retry),
+            "observer": options.observer and of_rows(options.observer),
+            "on_timeout": self._timed_out if self._on_timeout else None,
+            "on_error": "raise" if self._settings.on_error == "raise" else self._failed,
+        }
 
     async def open(self) -> None:
         """Set what each call sets: with the same value, the worker's context is not replaced for each row."""
-        if self._keeps_time:
+        if self._measures_time:
             from_cache.set(False)
 
     async def invoke(self, row: Row) -> Row:
         """Call the user's function for one row."""
-        if row.failure is not None:  # an input has no equal in Python
+        if row.failure is not None:  # an input cannot be represented in Python
             return row
         self.made += 1
         row.attempts += 1
-        if self._keeps_time:
+        if self._measures_time:
             from_cache.set(False)
             if row.started is None:
                 row.started = trio.current_time()
         row.result = await self._call(*row.inputs)
-        if self._keeps_time:
+        if self._measures_time:
             row.cached = from_cache.get()
             row.seconds = self._seconds(row)
         return row

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
 from trio_asyncio_io import ElementTimeoutError
 
-from .._task.output import METRICS_COLUMN
+from .._task.extra_columns import METRICS_COLUMN
 
 __all__ = ["SUMS", "as_mapping", "check_metrics", "observed", "summary"]
 

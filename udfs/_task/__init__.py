@@ -1,1 +1,1 @@
-"""The task: what runs in the thread of a Spark worker that reads and writes Arrow."""
+"""The part of a task that reads and writes Arrow, in Spark's thread of a Python worker."""

@@ -1,4 +1,4 @@
-"""The results: from what a function returned to what Arrow takes for the declared type."""
+"""Converters: return values of the user's function to values that Arrow stores exactly as the declared type."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from pyspark.sql.types import (
     VarcharType,
 )
 
-from .._text import shown
+from trio_asyncio_io import describe
+
 from .scalars import Convert, scalar_converter
 
 __all__ = [
@@ -35,17 +36,17 @@ __all__ = [
 
 
 class ResultTypeError(TypeError):
-    """The function returned what does not fit the declared type, for one row."""
+    """A return value of the function does not fit the declared type. The message names the row."""
 
     __module__ = "udfs"
 
 
 class NullFieldError(ResultTypeError):
-    """A field inside the result is None and declared NOT NULL. The message shows no values."""
+    """A field inside the result is None, but declared NOT NULL. The message shows no values."""
 
 
 def plan_type(kind: DataType) -> DataType:
-    """The type in Spark's plan: char and varchar are strings there, at any depth, as in Spark's own DataFrames."""
+    """The type in Spark's plan, where char and varchar are strings at any depth, as in Spark's own DataFrames."""
     if isinstance(kind, CharType | VarcharType):
         return StringType()
     if isinstance(kind, ArrayType):
@@ -63,27 +64,28 @@ def plan_fields(kind: StructType) -> list[StructField]:
 
 
 def arrow_type(kind: DataType) -> pa.DataType:
-    """The Arrow type of a Spark type; timestamps are instants."""
+    """The Arrow type of a Spark type. Timestamps are in UTC."""
     plain = plan_type(kind)
     try:
         return to_arrow_type(plain, timezone="UTC")
     except TypeError as error:
         if "timezone" not in str(error):
             raise
-        return to_arrow_type(plain)  # Spark before 4.2 has no such argument, and means UTC
+        return to_arrow_type(plain)  # Spark before 4.2 has no such argument, and always uses UTC
 
 
 def converter(kind: DataType, zone: str, path: str = "") -> Convert | None:
-    """What to do with each value before Arrow takes it, or None if Arrow takes it as it is.
+    """The conversion of each value before Arrow stores it; None if Arrow stores it exactly without one.
 
-    Structs may come as mappings, dataclasses, named tuples, rows or plain tuples; maps as mappings; arrays as any
-    iterable, which is read once. A naive datetime for a `timestamp` is in the time zone `zone`, as in a pandas UDF.
-    What Arrow would bend is refused, and so is a None inside the value where the type is NOT NULL.
+    A struct may be a mapping, a dataclass, a named tuple, a Spark row or a plain tuple; a map must be a mapping; an
+    array may be any iterable, which is read once. A naive datetime for a `timestamp` is in the time zone `zone`, as
+    in a pandas UDF. The converter raises if Arrow would change the value, and if a value inside is None and its type
+    is NOT NULL.
 
     Args:
         kind: The declared type.
         zone: The session's time zone.
-        path: Where in the result the value stands, for error messages; empty for the result itself.
+        path: The place of the value inside the result, for error messages; empty for the result itself.
     """
     if isinstance(kind, StructType):
         return _struct_converter(kind, zone, path)
@@ -109,35 +111,35 @@ def _inner(kind: DataType, zone: str, path: str, *, nullable: bool) -> Convert |
 
 
 def only_field(value: Any, name: str) -> Any:
-    """What stands under this name in a value that has named fields, and no other; any other value as it is."""
+    """The field of a value whose only field has this name; any other value itself."""
     named = _named_fields(value)
     return value if named is None or named.keys() != {name} else named[name]
 
 
 def as_mapping(value: Any, names: Sequence[str]) -> Mapping[str, Any]:
-    """A struct's value as a mapping that has exactly these names.
+    """The value of a struct as a mapping with exactly these names.
 
     Raises:
-        ResultTypeError: It has others, or is nothing of the kind.
+        ResultTypeError: It has other names, or none.
     """
     found = _named_fields(value)
     if found is None and isinstance(value, tuple):
         found = _of_tuple(value, names)
     if found is None:
         raise ResultTypeError(
-            f"returned {_shown(value)}, and {', '.join(names)} want a mapping, a dataclass or a named tuple"
+            f"returned {_described(value)}, but {', '.join(names)} need a mapping, a dataclass or a named tuple"
         )
     if found.keys() != set(names):
         missing = [name for name in names if name not in found]
         unknown = [str(name) for name in found if name not in names]
-        what = [f"without {', '.join(missing)}"] if missing else []
-        what += [f"with {', '.join(unknown)}, which is not in the schema"] if unknown else []
-        raise ResultTypeError(f"returned {_shown(value)} {' and '.join(what)}")
+        problems = [f"without {', '.join(missing)}"] if missing else []
+        problems += [f"with {', '.join(unknown)}, which is not in the schema"] if unknown else []
+        raise ResultTypeError(f"returned {_described(value)} {' and '.join(problems)}")
     return found
 
 
 def _named_fields(value: Any) -> Mapping[str, Any] | None:
-    """The fields of a mapping, a dataclass, a named tuple or a row; None for anything else."""
+    """The fields of a mapping, a dataclass, a named tuple or a Spark row; None for any other value."""
     if isinstance(value, Mapping):
         return value
     if isinstance(value, tuple):
@@ -150,8 +152,9 @@ def _named_fields(value: Any) -> Mapping[str, Any] | None:
 
 def _of_tuple(value: tuple[Any, ...], names: Sequence[str]) -> Mapping[str, Any]:
     if len(value) != len(names):
-        wanted = ", ".join(names)
-        raise ResultTypeError(f"returned {len(value)} values, {_shown(value)}, for the {len(names)} of {wanted}")
+        raise ResultTypeError(
+            f"returned {len(value)} values, {_described(value)}, for the {len(names)} of {', '.join(names)}"
+        )
     return dict(zip(names, value, strict=True))
 
 
@@ -173,7 +176,7 @@ def _struct_converter(kind: StructType, zone: str, path: str) -> Convert:
 def _array_converter(each: Convert | None) -> Convert:
     def convert(value: Any) -> Any:
         if isinstance(value, str | bytes | Mapping):
-            raise ResultTypeError(f"returned {_shown(value)}, and an array wants a list")
+            raise ResultTypeError(f"returned {_described(value)}, but an array needs a list")
         if value is None or (each is None and isinstance(value, list | tuple)):
             return value
         if each is None and hasattr(value, "__array__"):  # Arrow reads a NumPy array faster than a list
@@ -191,7 +194,7 @@ def _map_converter(kind: MapType, zone: str, path: str) -> Convert:
         if value is None:
             return None
         if not isinstance(value, Mapping):
-            raise ResultTypeError(f"returned {_shown(value)}, and a map wants a mapping")
+            raise ResultTypeError(f"returned {_described(value)}, but a map needs a mapping")
         return [(key(each), item(value[each])) for each in value]
 
     return convert
@@ -201,5 +204,5 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _shown(value: object) -> str:
-    return f"{type(value).__name__} {shown(value)}"
+def _described(value: object) -> str:
+    return f"{type(value).__name__} {describe(value)}"

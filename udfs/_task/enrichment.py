@@ -1,8 +1,8 @@
-"""The enrichment: whole rows in, the same rows with new columns beside the old ones out."""
+"""Enrichment: whole rows in, the same rows with the new columns behind the old ones out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -10,29 +10,30 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import DataType, MapType, StructType
 
-from .._loop.bridge import enrich
 from .._row import Failure, Row
 from .._settings import Settings
+from .conversion import Conversion
 from .converters import ResultTypeError, only_field
-from .input_batches import Carry
-from .output import Output, extras_of
+from .extra_columns import extra_columns
+from .input_batches import InputBatches
 from .reading import put_event_times, put_keys, rows_of
 from .slices import slices
+from .writing import ResultWriter
 
-__all__ = ["Enrichment"]
+__all__ = ["Enrichment", "RowConversion"]
 
 
 @dataclass(frozen=True, slots=True)
 class Enrichment:
-    """What a task does with its record batches, and all that it needs to know; pickled.
+    """How a DataFrame operator enriches rows. Created on the driver, and pickled for the tasks.
 
     Args:
-        settings: How its calls are made.
+        settings: The settings of the UDF.
         added: The new columns.
         zone: The session's time zone.
-        inputs: The places of the columns that the function is called with.
-        event_time: The place of the event time, or None.
-        key: The places of the key columns, in keyed mode.
+        inputs: The positions of the columns that the function is called with.
+        event_time: The position of the event time column, or None.
+        key: The positions of the key columns, in keyed mode.
         flatten: Whether a result is a list of 0 to n rows.
     """
 
@@ -45,68 +46,75 @@ class Enrichment:
     key: tuple[int, ...] = ()
     flatten: bool = False
 
-    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The enriched record batches."""
-        carry = Carry()
-        output = self.output()
-        rows = (self.rows(batch, carry) for batch in batches if batch.num_rows)
-        for chunk in enrich(rows, self.settings):
-            yield from self.batches(chunk, carry, output)
 
-    def rows(self, batch: pa.RecordBatch, carry: Carry) -> list[Row]:
-        """The rows of a batch, which the carry keeps until `batches` has taken them."""
-        inputs = [batch.column(i) for i in self.inputs]
-        settings = self.settings
-        rows = rows_of(inputs, carry.add(batch), settings.row, on_error=settings.on_error, nbytes=batch.nbytes)
-        if self.event_time is not None:
-            put_event_times(rows, batch.column(self.event_time))
-        if self.key:
-            put_keys(rows, [batch.column(i) for i in self.key])
+class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
+    """Converts whole rows. Only the columns that the function is called with become Python values.
+
+    Args:
+        enrichment: How to enrich the rows.
+    """
+
+    def __init__(self, enrichment: Enrichment) -> None:
+        super().__init__(enrichment.settings)
+        added = enrichment.added
+        kind: DataType = added.fields[0].dataType if len(added) == 1 else added
+        self._enrichment = enrichment
+        self._writer = ResultWriter(kind, enrichment.zone, enrichment.settings)
+        self._extras = extra_columns(enrichment.settings)
+        self._new_names = [*added.names, *(extra.name for extra in self._extras)]
+        self._wrapper = _wrapper(added)
+        self._inputs = InputBatches()
+
+    def read(self, batch: pa.RecordBatch) -> list[Row]:
+        """The rows of a batch, which is held until all of them are written."""
+        if not batch.num_rows:
+            return []
+        enrichment, settings = self._enrichment, self.settings
+        inputs = [batch.column(i) for i in enrichment.inputs]
+        number = self._inputs.add(batch)
+        rows = rows_of(inputs, number, settings.row_type, on_error=settings.on_error, nbytes=batch.nbytes)
+        if enrichment.event_time is not None:
+            put_event_times(rows, batch.column(enrichment.event_time))
+        if enrichment.key:
+            put_keys(rows, [batch.column(i) for i in enrichment.key])
         return rows
 
-    def output(self) -> Output:
-        """What makes the new columns of one run."""
-        kind: DataType = self.added.fields[0].dataType if len(self.added) == 1 else self.added
-        settings = self.settings
-        return Output(
-            kind,
-            zone=self.zone,
-            on_error=settings.on_error,
-            name=settings.function.name,
-            show_values=settings.show_values,
-        )
+    def write(self, rows: list[Row]) -> Iterator[pa.RecordBatch]:
+        """The enriched rows. With `flatten`, each comes once per output, and none if no row has an output."""
+        if self._enrichment.flatten:
+            written, results, repeats = self._flattened(rows)
+        else:
+            written, results, repeats = rows, [row.result for row in rows], 1
+        if self._wrapper is not None:
+            results = [only_field(result, self._wrapper) for result in results]
+        for part, array in self._writer.write(written, results):
+            start = 0
+            for old in self._inputs.take(part, repeats):
+                end = start + old.num_rows
+                yield from slices(self._enriched(old, part[start:end], array.slice(start, old.num_rows)))
+                start = end
+        self._inputs.release(rows)
 
-    def batches(self, chunk: list[Row], carry: Carry, output: Output) -> Iterator[pa.RecordBatch]:
-        """The enriched rows of a chunk, as one record batch or, of large values, as several; none for no rows."""
-        rows, values, repeats = chunk, [row.result for row in chunk], 1
-        if self.flatten:
-            outputs = [self._outputs(row) for row in chunk]
-            # Each output has a row of its own, for it may be the only one of its siblings that does not fit.
-            rows = [copy(row) for row, each in zip(chunk, outputs, strict=True) for _ in each]
-            values = [value for each in outputs for value in each]
-            repeats = max(map(len, outputs))
-        start = 0
-        for array in output.arrays(rows, self._by_name(values)):
-            part = rows[start : start + len(array)]
-            start += len(array)
-            yield from self._beside(part, array, carry.take(part, repeats))
-        carry.release(chunk)
+    def unwritten(self, rows: Sequence[Row]) -> Iterator[pa.RecordBatch]:
+        """The input of rows that are not written, in their order."""
+        return self._inputs.take(rows)
 
-    def _beside(self, rows: list[Row], array: pa.Array, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The new columns of these rows beside their old ones, which come in batches."""
-        extras = extras_of(self.settings)
-        start = 0
-        for old in batches:
-            added = array.slice(start, old.num_rows)
-            part = rows[start : start + old.num_rows]
-            start += old.num_rows
-            new = [added] if len(self.added) == 1 else added.flatten()
-            columns = [*old.columns, *new, *(extra.array(part) for extra in extras)]
-            names = [*old.schema.names, *self.added.names, *(extra.name for extra in extras)]
-            yield from slices(pa.RecordBatch.from_arrays(columns, names=_distinct(names)))
+    def _enriched(self, old: pa.RecordBatch, rows: Sequence[Row], results: pa.Array) -> pa.RecordBatch:
+        new = [results] if len(self._enrichment.added) == 1 else results.flatten()
+        columns = [*old.columns, *new, *(extra.array(rows) for extra in self._extras)]
+        return pa.RecordBatch.from_arrays(columns, names=_distinct([*old.schema.names, *self._new_names]))
+
+    def _flattened(self, rows: Sequence[Row]) -> tuple[list[Row], list[Any], int]:
+        """A row for each output, the outputs, and the largest number of outputs of one row.
+
+        Each output has a row of its own, because it may fail without its siblings.
+        """
+        outputs = [self._outputs(row) for row in rows]
+        copies = [copy(row) for row, of_row in zip(rows, outputs, strict=True) for _ in of_row]
+        return copies, [output for of_row in outputs for output in of_row], max(map(len, outputs))
 
     def _outputs(self, row: Row) -> list[Any]:
-        """The 0 to n results of a row; one null for a row that failed."""
+        """The 0 to n outputs of a row; one null for a row that failed."""
         if row.failure is not None:
             return [None]
         try:
@@ -126,15 +134,15 @@ class Enrichment:
             f"return a list of 0 to n results, for {row!r}"
         )
 
-    def _by_name(self, values: list[Any]) -> list[Any]:
-        """The values of a single new column, where they came under its name."""
-        field = self.added.fields[0]
-        inner = field.dataType.names if isinstance(field.dataType, StructType) else []
-        if len(self.added) > 1 or isinstance(field.dataType, MapType) or inner == [field.name]:
-            return values
-        return [only_field(value, field.name) for value in values]
+
+def _wrapper(added: StructType) -> str | None:
+    """The name under which the result for a single new column may come, such as {"temp": 1.5}; None: no name."""
+    field = added.fields[0]
+    inner = field.dataType.names if isinstance(field.dataType, StructType) else []
+    is_ambiguous = isinstance(field.dataType, MapType) or inner == [field.name]
+    return None if len(added) > 1 or is_ambiguous else field.name
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """The names, or others if two are equal: Spark reads a record batch by position, and loses columns of one name."""
+    """The names, or positions if two names are equal: Spark reads the columns by position, but by distinct names."""
     return names if len(set(names)) == len(names) else [str(position) for position in range(len(names))]

@@ -1,4 +1,4 @@
-"""Reading: the rows of an Arrow batch, as the operator takes them."""
+"""Reading: the columns of an Arrow batch as rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAN = object()
 def rows_of(
     columns: Sequence[pa.Array],
     batch: int,
-    kind: type[Row] = Row,
+    row_type: type[Row] = Row,
     *,
     on_error: str = "raise",
     nbytes: int | None = None,
@@ -28,17 +28,18 @@ def rows_of(
     Args:
         columns: Its input columns.
         batch: Its number.
-        kind: The class of the rows.
-        on_error: "raise", or what else happens to a row with a value that Python cannot represent: it has failed.
-        nbytes: The size of the Arrow batch with all of its columns; None: that of these columns.
+        row_type: The class of the rows.
+        on_error: "raise" to raise an error for a value that Python cannot represent, such as a date after the year
+            9999. Otherwise, its row fails.
+        nbytes: The size of the Arrow batch with all of its columns; None: the size of these columns.
 
     Raises:
-        ValueError: There is such a value, such as a date beyond the year 9999, and `on_error` is "raise".
+        ValueError: Python cannot represent a value, and `on_error` is "raise".
     """
     size = (sum(column.nbytes for column in columns) if nbytes is None else nbytes) // max(1, len(columns[0]))
     failures: dict[int, ValueError] = {}
-    values = [_python_values(column, place, failures) for place, column in enumerate(columns, 1)]
-    rows = [kind(inputs, batch, index, size) for index, inputs in enumerate(zip(*values, strict=True))]
+    values = [_python_values(column, number, failures) for number, column in enumerate(columns, 1)]
+    rows = [row_type(inputs, batch, index, size) for index, inputs in enumerate(zip(*values, strict=True))]
     for index, error in failures.items():
         if on_error == "raise":
             error.add_note(repr(rows[index]))
@@ -48,39 +49,39 @@ def rows_of(
 
 
 def put_event_times(rows: Sequence[Row], column: pa.Array) -> None:
-    """Give the rows of one batch their event times: microseconds, so that no time zone's arithmetic is in the way."""
+    """Set the event time of the rows of one batch, in microseconds. Time zones do not matter to these."""
     times = pc.cast(column, pa.timestamp("us", tz=column.type.tz)).cast(pa.int64()).to_pylist()
     for row, time in zip(rows, times, strict=True):
         row.event_time = time
 
 
 def put_keys(rows: Sequence[Row], columns: Sequence[pa.Array]) -> None:
-    """Give the rows of one batch their keys. As in Spark's own grouping, one NaN equals another."""
+    """Set the key of the rows of one batch. As in Spark's own grouping, all NaN are equal."""
     for row, key in zip(rows, zip(*map(_key_values, columns), strict=True), strict=True):
-        row.key = tuple(_NAN if value != value else value for value in key)  # noqa: PLR0124 - what makes a NaN
+        row.key = tuple(_NAN if value != value else value for value in key)  # noqa: PLR0124 - a test for NaN
 
 
 def _key_values(column: pa.Array) -> list[Any]:
-    """Values that are equal where those of the column are; times as numbers, for Python's years end at 9999."""
+    """The values of a key column. Times are numbers, because Python's years end at 9999."""
     if pa.types.is_temporal(column.type):
         column = column.view(pa.int32() if column.type.bit_width == 32 else pa.int64())  # noqa: PLR2004 - bits
     values: list[Any] = column.to_pylist()
     return values
 
 
-def _python_values(column: pa.Array, place: int, failures: dict[int, ValueError]) -> list[Any]:
-    """The values of a column; None where there is no such value in Python, and then a failure of that row."""
+def _python_values(column: pa.Array, number: int, failures: dict[int, ValueError]) -> list[Any]:
+    """The values of an input column. Where Python cannot represent one, it is None, and its row is in `failures`."""
     options: dict[str, Any] = {"maps_as_pydicts": "strict"} if _has_map(column.type) else {}
     values: list[Any] = []
     try:
         values = column.to_pylist(**options)
-    except Exception:  # noqa: BLE001 - which of them it was is found out here
+    except Exception:  # noqa: BLE001 - the loop finds out which value raised it
         for index, value in enumerate(column):
             try:
                 values.append(value.as_py(**options))
-            except Exception as error:  # noqa: BLE001 - of Arrow or of datetime, as the type may be
-                what = f"the value of input {place}, {column.type}, has no equal in Python: {error}"
-                failures.setdefault(index, ValueError(what))
+            except Exception as error:  # noqa: BLE001 - from Arrow or datetime, depending on the type
+                message = f"the value of input {number}, {column.type}, cannot be represented in Python: {error}"
+                failures.setdefault(index, ValueError(message))
                 values.append(None)
     return values
 

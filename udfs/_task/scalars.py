@@ -1,4 +1,4 @@
-"""The scalars: what each Python value must be for the Spark type it is declared as."""
+"""Scalars: checks and conversions of single values for each Spark type."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from numbers import Real
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
+from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 __all__ = ["Convert", "scalar_converter"]
 
 Convert = Callable[[Any], Any]
 
-# From here on a double rounds to an infinite float: halfway between the greatest float and the next power of two.
+# The smallest double that rounds to an infinite float: halfway between the largest float and the next power of two
 FLOAT_OVERFLOW = (2 - 2.0**-24) * 2.0**127
 
 
 def scalar_converter(kind: T.DataType, zone: str) -> Convert | None:
-    """The check and conversion of one value, None stays None; no converter where Arrow's own checks are exact.
+    """The conversion of one value, which leaves None alone; None for types that Arrow checks exactly by itself.
 
     Arrow would store 1.5 as the integer 1, 1e300 as an infinite float, any number as a date, a time or a timestamp,
-    and a datetime as a date without its time of day. All of these are refused.
+    and a datetime as a date without its time of day. The converters refuse all of these.
     """
     if isinstance(kind, T.TimestampType):
         return _instant(zone)
@@ -46,7 +46,7 @@ def _instant(zone: str) -> Convert:
 
 
 def _tzinfo(zone: str) -> tzinfo | None:
-    """The session's time zone, which is a region or an offset such as "+02:00"."""
+    """The time zone: a region, or an offset such as "+02:00"."""
     return datetime.strptime(zone, "%z").tzinfo if re.fullmatch(r"Z|[+-]\d\d:\d\d", zone) else ZoneInfo(zone)
 
 
@@ -74,7 +74,7 @@ def _wall_clock(value: Any) -> Any:
 
 
 def _integer(value: Any) -> Any:
-    if value is None or type(value) in {int, bool}:  # Arrow itself refuses a bool
+    if value is None or type(value) in {int, bool}:  # Arrow refuses a bool
         return value
     try:
         return operator.index(value)
@@ -116,9 +116,9 @@ def _duration(value: Any) -> Any:
 def _expect(kind: type, value: Any) -> Any:
     if type(value) is kind:
         return value
-    if not isinstance(value, kind) or value != value:  # noqa: PLR0124 - pandas' NaT is a datetime
+    if not isinstance(value, kind) or value != value:  # noqa: PLR0124 - pandas' NaT is a datetime, and not equal to itself
         raise TypeError(f"it must be a {kind.__name__}")
-    if getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0):  # of pandas
+    if getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0):  # pandas has nanoseconds
         raise ValueError("it has nanoseconds, and Spark stores microseconds: round it")
     return value
 

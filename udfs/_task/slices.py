@@ -1,4 +1,4 @@
-"""The slices: Arrow data in parts that are small enough to be sent."""
+"""Slices: Arrow data in parts that are small enough to send."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ArrowT = TypeVar("ArrowT", pa.Array, pa.RecordBatch)
 
 
 def slices(data: ArrowT) -> Iterator[ArrowT]:
-    """The data in slices of equal numbers of rows, of about `SLICE_BYTES` at most. Nothing is copied."""
+    """The data in slices of about equal numbers of rows, each at most about `SLICE_BYTES`. Copies nothing."""
     parts = min(-(-data.nbytes // SLICE_BYTES), len(data)) or 1
     edges = [len(data) * part // parts for part in range(parts + 1)]
     for start, end in pairwise(edges):
@@ -25,7 +25,7 @@ def slices(data: ArrowT) -> Iterator[ArrowT]:
 
 
 def ranges(sizes: Sequence[int], limit: int = SLICE_BYTES) -> Iterator[tuple[int, int]]:
-    """Ranges of consecutive positions whose sizes add up to `limit` at most; a greater one has a range of its own."""
+    """Ranges of positions whose sizes add up to at most `limit`. A position with a larger size has its own range."""
     start = total = 0
     for position, size in enumerate(sizes):
         if position > start and total + size > limit:

@@ -1,4 +1,4 @@
-"""The zone: the time zone of the session that runs a query, which need not be the one where its column was made."""
+"""Zone: the time zone of the session that runs a query, which may not be the session that built the column."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from pyspark import TaskContext
 
 __all__ = ["Zone"]
 
-# A task gets the settings of its query as local properties: those that its session has set, and no defaults.
+# Local properties of a task. They contain the settings that the session of its query has set, but no defaults.
 TIME_ZONE = "spark.sql.session.timeZone"
 EXECUTION = "spark.sql.execution.id"
 
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """Which time zone a task takes naive datetimes to be in; pickled.
+    """The time zone of naive datetimes, looked up in each task; pickled.
 
     Args:
-        active: The time zone of the session that was active when the column was made.
-        default: That of a session that sets none; None if it cannot be known, as in a remote session.
+        active: The time zone of the session that was active when the column was built.
+        default: The time zone of a session that sets none. None: unknown, as in a remote session.
     """
 
     active: str
@@ -28,8 +28,8 @@ class Zone:
     def of_query(self) -> str:
         """The time zone of the query that this task belongs to.
 
-        A session that sets none has the default one. Where a task is of no query, as below `df.rdd`, Spark does not
-        say what its session has set: then it is the active one.
+        That is the session's, or `default` if the session sets none. A task outside of a query, such as one of
+        `df.rdd`, does not have the settings of its session, and uses `active`.
         """
         context = TaskContext.get()
         if context is None:

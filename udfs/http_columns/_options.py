@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass, fields, replace
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, Final, TypedDict
 
-from trio_asyncio_io import ExponentialBackoff, RetryStrategy
+from trio_asyncio_io import ExponentialBackoff, Options, RetryStrategy
 
 from .._packed_function import pack
 from .._plan.session import share_of
@@ -104,15 +104,9 @@ class HttpOptions:
         capacity = self.capacity
         if self.cluster_capacity is not None:
             capacity = 1 if session is None else share_of(self.cluster_capacity, session)
-        settings = Settings(
-            pack(self._call()),
-            self.timeout,
-            capacity=capacity,
-            buffer=self.buffer,
-            retry=self._retry(),
-            on_error="column",
-        )
-        return replace(settings, capacity=int(min(settings.capacity, self._most_at_once())))
+        options = Options(self.timeout, capacity=capacity, buffer=self.buffer, retry=self._retry())
+        settings = Settings(pack(self._call()), options, buffer=self.buffer, on_error="column")
+        return settings.with_capacity(int(min(options.capacity, self._most_at_once())))
 
     def _most_at_once(self) -> float:
         """More calls than this would wait for their turns for longer than their timeout has room for."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Final
 
 import pyarrow as pa
@@ -12,11 +13,11 @@ from pyspark.sql.types import IntegerType, MapType, StringType, StructField, Str
 
 from trio_asyncio_io import ElementTimeoutError
 
-from .._loop.bridge import enrich
 from .._row import Failure, Row
 from .._settings import Settings
+from .._task.conversion import Conversion
 from .._task.converters import arrow_type
-from .._task.output import ERROR_TYPE
+from .._task.extra_columns import ERROR_TYPE
 from ._answer import Answer
 from ._request import Request
 
@@ -66,16 +67,37 @@ class HttpWork:
         Raises:
             TypeError: The columns are not those of the function.
         """
-        rows = (self._rows(each if isinstance(each, tuple) else (each,), number) for number, each in enumerate(batches))
-        for chunk in enrich(rows, self.settings):
-            for part in _parts(chunk):
-                yield pa.array([_as_struct(row, self.settings.timeout) for row in part], type=arrow_type(ANSWER_TYPE))
+        return HttpConversion(self.settings, self.kind).run(batches)
+
+
+class HttpConversion(Conversion[Any, pa.Array]):
+    """Converts columns to requests, and their answers to an array.
+
+    Args:
+        settings, kind: As in `HttpWork`.
+    """
+
+    def __init__(self, settings: Settings, kind: str) -> None:
+        super().__init__(settings)
+        self._kind = kind
+        self._numbers = count()
+
+    def read(self, batch: Any) -> list[Row]:
+        """The rows of a batch, which is an array or a tuple of arrays."""
+        return self._rows(batch if isinstance(batch, tuple) else (batch,), next(self._numbers))
+
+    def write(self, rows: list[Row]) -> Iterator[pa.Array]:
+        """The answers, in the order of the rows."""
+        for part in _parts(rows):
+            yield pa.array(
+                [_as_struct(row, self.settings.options.timeout) for row in part], type=arrow_type(ANSWER_TYPE)
+            )
 
     def _rows(self, columns: Sequence[pa.Array], number: int) -> list[Row]:
-        names, least = PARAMETERS[self.kind]
+        names, least = PARAMETERS[self._kind]
         if not least <= len(columns) <= len(names):
-            raise TypeError(f"{self.kind} takes {', '.join(names)}, of which the first {least} must be there")
-        values = {name: _values(self.kind, name, column) for name, column in zip(names, columns, strict=False)}
+            raise TypeError(f"{self._kind} takes {', '.join(names)}, of which the first {least} must be there")
+        values = {name: _values(self._kind, name, column) for name, column in zip(names, columns, strict=False)}
         size = len(columns[0])
         methods = values.get("method", ["GET"] * size)
         headers, bodies = values.get("headers", [None] * size), values.get("body", [None] * size)

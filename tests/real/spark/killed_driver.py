@@ -43,7 +43,7 @@ def main(folder: Path, port: int) -> None:
 
     spark = SparkSession.builder.config(map=CONF).getOrCreate()
     source = spark.readStream.schema("id long").option("maxFilesPerTrigger", 1).parquet(str(folder / "source"))
-    carry_over = CarryOver(budget=0.3, most=50)
+    carry_over = CarryOver(budget=0.3, max_rows=50)
     enriched = unordered_wait(source, ask, "answer string", timeout=600.0, carry_over=carry_over)
     writer = enriched.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
     running = PatientQuery(lambda: writer.start(str(folder / "sink")))

@@ -21,7 +21,7 @@ from udfs._carry_over.buckets import bucket_ids
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-SHORT = CarryOver(budget=0.2, most=100)
+SHORT = CarryOver(budget=0.2, max_rows=100)
 
 slow = pytest.mark.timeout(3 * PATIENCE, method="thread")
 
@@ -158,7 +158,7 @@ def test_rows_beyond_the_most_hold_up_the_micro_batch(stream: Stream, service: A
         await trio.sleep(10 * none.budget)
         return str(await echo(question))
 
-    none = CarryOver(budget=0.05, most=0)
+    none = CarryOver(budget=0.05, max_rows=0)
     service.answer = late
     stream.add(0, 20)
     stream.start(unordered_wait(stream.read(), ask, "answer string", timeout=600.0, carry_over=none))
@@ -302,7 +302,7 @@ def test_a_column_of_another_type_is_refused_while_rows_are_carried_over(
     stream.add(1, 2, number="cast(id as float)")
     start("double")
     with pytest.raises(
-        StreamingQueryException, match=r"columns id bigint, number float, and the stream has now id .*dou"
+        StreamingQueryException, match=r"columns id bigint, number float, but the stream now has id .*dou"
     ):
         stream.until(lambda _: False)
 

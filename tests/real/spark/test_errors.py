@@ -85,7 +85,7 @@ def test_a_cause_is_told_too(numbers: DataFrame, kind: str) -> None:
 @EITHER_WAY
 def test_a_result_of_the_wrong_type_fails_the_job_and_names_row_and_value(numbers: DataFrame, kind: str) -> None:
     lines = told(enriched(numbers.where("id <> 7"), kind, trouble))
-    assert "trouble returned str 'thirty-three', which is no bigint" in lines[-1]
+    assert "trouble returned str 'thirty-three', which is not a bigint" in lines[-1]
     assert lines[-1].endswith("for row (33)")
 
 

@@ -150,7 +150,7 @@ def test_values_can_be_kept_out_of_errors(spark: SparkSession) -> None:
             return "not a number, but hunter1"  # type: ignore[return-value]
         raise ValueError("the service says no")
 
-    for secret, told in (("hunter2", "the service says no"), ("hunter1", "returned str, which is no int")):
+    for secret, told in (("hunter2", "the service says no"), ("hunter1", "returned str, which is not an int")):
         df = spark.createDataFrame([(secret,)], "secret string").coalesce(1)
         for shown in (True, False):
             out = ordered_wait(df, fail, "answer int", timeout=5.0, show_values=shown)

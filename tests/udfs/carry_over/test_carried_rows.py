@@ -1,4 +1,4 @@
-"""The carried rows: from one micro-batch to the next through bytes."""
+"""Carried rows, written to the state store and read again."""
 
 from __future__ import annotations
 
@@ -6,39 +6,39 @@ import pyarrow as pa
 import pytest
 
 import udfs._carry_over.carried_rows
-from udfs._carry_over.carried_rows import Carried, Origin
+from udfs._carry_over.carried_rows import CarriedRows, Origin
 
 ORIGIN = Origin(["string", "array<tinyint>"], 3)
 
 
-def test_rows_and_their_lives_come_back_from_the_state() -> None:
-    """Columns of the user's may have any names, also ours."""
+def test_rows_are_restored_from_the_state_with_their_times_and_attempts() -> None:
+    """The user's columns may have the names of ours."""
     schema = pa.schema([pa.field("since", pa.string(), nullable=False), pa.field("attempts", pa.list_(pa.int8()))])
     batch = pa.RecordBatch.from_arrays([["a", "b"], pa.array([None, [1]], pa.list_(pa.int8()))], schema=schema)
-    [(back, origin)] = Carried.from_state(Carried(batch, [5, 7], [0, 2]).to_state(ORIGIN))
+    [(back, origin)] = CarriedRows.from_state(CarriedRows(batch, [5, 7], [0, 2]).to_state(ORIGIN))
     assert origin == ORIGIN
-    assert back.batch.equals(batch)
-    assert back.batch.schema.equals(schema)
+    assert back.rows.equals(batch)
+    assert back.rows.schema.equals(schema)
     assert (back.since, back.attempts) == ([5, 7], [0, 2])
 
 
-def test_rows_of_another_release_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = Carried.fresh(pa.RecordBatch.from_pydict({"n": [1]}), 0)
+def test_rows_with_another_version_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = CarriedRows.new(pa.RecordBatch.from_pydict({"n": [1]}), 0)
     monkeypatch.setattr(udfs._carry_over.carried_rows, "VERSION", b"2")
     state = list(made.to_state(ORIGIN))
     monkeypatch.undo()
-    with pytest.raises(ValueError, match="have version b'2', and this release reads b'1': let the query drain"):
-        list(Carried.from_state(state))
+    with pytest.raises(ValueError, match="have version b'2', but this release reads b'1': let the query drain"):
+        list(CarriedRows.from_state(state))
 
 
-def test_new_rows_begin_now_and_have_made_no_calls() -> None:
-    made = Carried.fresh(pa.RecordBatch.from_pydict({"n": [1, 2]}), 99)
+def test_new_rows_have_the_current_time_and_no_attempts() -> None:
+    made = CarriedRows.new(pa.RecordBatch.from_pydict({"n": [1, 2]}), 99)
     assert (made.since, made.attempts) == ([99, 99], [0, 0])
 
 
-def test_rows_of_a_release_that_wrote_no_origin_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_without_an_origin_are_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(udfs._carry_over.carried_rows, "ORIGIN_KEY", b"another")
-    state = list(Carried.fresh(pa.RecordBatch.from_pydict({"n": [1]}), 0).to_state(ORIGIN))
+    state = list(CarriedRows.new(pa.RecordBatch.from_pydict({"n": [1]}), 0).to_state(ORIGIN))
     monkeypatch.undo()
-    [(back, origin)] = Carried.from_state(state)
-    assert (back.batch.to_pydict(), origin) == ({"n": [1]}, None)
+    [(back, origin)] = CarriedRows.from_state(state)
+    assert (back.rows.to_pydict(), origin) == ({"n": [1]}, None)

@@ -1,4 +1,4 @@
-"""The payload: whatever a column holds comes out of the bytes as it went in."""
+"""Record batches as payloads."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ VALUES: dict[str, tuple[pa.DataType, Any]] = {
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_every_type_comes_back_as_it_was_with_its_nulls_and_its_flags(name: str) -> None:
+def test_a_payload_preserves_types_nulls_and_metadata(name: str) -> None:
     kind, value = VALUES[name]
     schema = pa.schema([pa.field("v", kind, metadata={"key": "value"}), pa.field("v", pa.int64(), nullable=False)])
     batch = pa.RecordBatch.from_arrays([pa.array([None, value, None], kind), pa.array([1, 2, 3])], schema=schema)
@@ -44,14 +44,14 @@ def test_every_type_comes_back_as_it_was_with_its_nulls_and_its_flags(name: str)
     assert back.schema.equals(schema, check_metadata=True)
 
 
-def test_a_slice_takes_only_its_own_rows_along() -> None:
+def test_the_payload_of_a_slice_contains_only_the_rows_of_the_slice() -> None:
     batch = pa.RecordBatch.from_pydict({"text": ["x" * 1000] * 1000})
     assert from_payload(to_payload(batch.slice(500, 1))).num_rows == 1
     assert len(to_payload(batch.slice(500, 1))) < 3000
 
 
-def test_many_rows_make_several_payloads_and_none_make_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(udfs._carry_over.ipc, "MOST_ROWS", 3)
+def test_many_rows_need_several_payloads_and_no_rows_need_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(udfs._carry_over.ipc, "MAX_ROWS", 3)
     batch = pa.RecordBatch.from_pydict({"n": range(7)})
     parts = [from_payload(each) for each in in_payloads(batch)]
     assert [part.num_rows for part in parts] == [3, 3, 1]
@@ -59,7 +59,7 @@ def test_many_rows_make_several_payloads_and_none_make_none(monkeypatch: pytest.
     assert list(in_payloads(batch.slice(0, 0))) == []
 
 
-def test_wide_rows_make_payloads_of_bounded_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wide_rows_are_divided_into_payloads_of_limited_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(udfs._task.slices, "SLICE_BYTES", 2_500)
     batch = pa.RecordBatch.from_pydict({"text": ["x" * 1000] * 5})
     parts = [from_payload(each) for each in in_payloads(batch)]

@@ -1,4 +1,4 @@
-"""The micro-batch: what comes out in it, what is left for the next, and when a row is too old for that."""
+"""Micro-batch: finished rows, unfinished rows, and rows that are too old."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import trio
-from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
+from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 import udfs._carry_over.micro_batch
 from udfs import CarriedTooLongError, CarryOver
-from udfs._carry_over.carried_rows import Carried, Origin
+from udfs._carry_over.carried_rows import CarriedRows, Origin
 from udfs._carry_over.micro_batch import MicroBatch
 from udfs._loop.budget import Budget
 from udfs._task.enrichment import Enrichment
@@ -28,23 +28,25 @@ def batch(*numbers: int, **more: Any) -> pa.RecordBatch:
 
 @pytest.fixture(autouse=True)
 def _the_budget_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So no test waits for it: each says with `most` how many rows are left."""
-    monkeypatch.setattr(udfs._carry_over.micro_batch, "Budget", lambda seconds, most: Budget(0.0, most))
+    """No test waits for a budget: `max_rows` sets how many rows stay unfinished."""
+    monkeypatch.setattr(udfs._carry_over.micro_batch, "Budget", lambda _, max_unfinished: Budget(0.0, max_unfinished))
 
 
 @pytest.fixture
-def run(settings: Any) -> Callable[..., tuple[list[Any], list[Carried]]]:
-    """The rows that come out of a micro-batch of these, and what is left for the next."""
+def run(settings: Any) -> Callable[..., tuple[list[Any], list[CarriedRows]]]:
+    """Runs a micro-batch. Returns the enriched rows, and the rows to carry over."""
 
-    def go(function: Any, parts: Any, *, most: int = 0, max_age: float = 600.0, now: int = 0, **more: Any) -> Any:
+    def enriched(
+        function: Any, parts: Any, *, max_rows: int = 0, max_age: float = 600.0, now: int = 0, **more: Any
+    ) -> Any:
         flatten, drop = more.pop("flatten", False), more.pop("drop", [])
         made = settings(function, mode="unordered", **more)
-        work = Enrichment(made, TWICE, "UTC", inputs=(0,), flatten=flatten)
-        micro_batch = MicroBatch(work, CarryOver(budget=1.0, most=most, max_age=max_age), now)
+        enrichment = Enrichment(made, TWICE, "UTC", inputs=(0,), flatten=flatten)
+        micro_batch = MicroBatch(enrichment, CarryOver(budget=1.0, max_rows=max_rows, max_age=max_age), now)
         out = [row for each in micro_batch.run(iter(parts)) for row in each.drop_columns(drop).to_pylist()]
-        return out, micro_batch.left()
+        return out, micro_batch.unfinished()
 
-    return go
+    return enriched
 
 
 async def twice(n: int) -> int:
@@ -52,7 +54,7 @@ async def twice(n: int) -> int:
 
 
 class Stubborn:
-    """Hangs at odd numbers while it is told to, and counts its calls."""
+    """Hangs at odd numbers while `hangs` is true, and records its calls."""
 
     def __init__(self) -> None:
         self.hangs = True
@@ -60,7 +62,7 @@ class Stubborn:
         self._called = threading.Semaphore(0)
 
     def until_called(self, times: int, parts: Any) -> Iterator[Any]:
-        """An input that ends when so many calls more have begun."""
+        """The parts. The input ends after that many further calls have started."""
         yield from parts
         for _ in range(times):
             assert self._called.acquire(timeout=30.0)
@@ -73,47 +75,50 @@ class Stubborn:
         return 2 * n
 
 
-def test_all_that_is_done_comes_out_and_nothing_is_left(run: Any) -> None:
-    out, left = run(twice, [Carried.fresh(batch(1, 2), 5)])
+def test_finished_rows_come_out_and_none_is_carried_over(run: Any) -> None:
+    out, left = run(twice, [CarriedRows.new(batch(1, 2), 5)])
     assert sorted(row["twice"] for row in out) == [2, 4]
     assert left == []
 
 
-def test_what_is_unfinished_is_left_in_its_order_with_its_time_and_its_calls(run: Any) -> None:
+def test_unfinished_rows_are_carried_over_in_order_with_their_times_and_attempts(run: Any) -> None:
     text = [f"row {n}" for n in range(6)]
-    parts = [Carried(batch(1, 3, text=["a", "b"]), [10, 20], [4, 0]), Carried.fresh(batch(*range(6), text=text), 99)]
+    parts = [
+        CarriedRows(batch(1, 3, text=["a", "b"]), [10, 20], [4, 0]),
+        CarriedRows.new(batch(*range(6), text=text), 99),
+    ]
     function = Stubborn()
-    out, [left] = run(function, function.until_called(8, parts), most=5, now=99)
+    out, [left] = run(function, function.until_called(8, parts), max_rows=5, now=99)
     assert sorted((row["n"], row["text"]) for row in out) == [(0, "row 0"), (2, "row 2"), (4, "row 4")]
-    assert left.batch.to_pydict() == {"n": [1, 3, 1, 3, 5], "text": ["a", "b", "row 1", "row 3", "row 5"]}
+    assert left.rows.to_pydict() == {"n": [1, 3, 1, 3, 5], "text": ["a", "b", "row 1", "row 3", "row 5"]}
     assert left.since == [10, 20, 99, 99, 99]
     assert left.attempts == [5, 1, 1, 1, 1]
 
 
-def test_from_micro_batch_to_micro_batch_each_row_comes_out_once(run: Any) -> None:
+def test_each_row_comes_out_of_exactly_one_micro_batch(run: Any) -> None:
     function = Stubborn()
-    first, left = run(function, function.until_called(10, [Carried.fresh(batch(*range(10)), 0)]), most=5)
+    first, left = run(function, function.until_called(10, [CarriedRows.new(batch(*range(10)), 0)]), max_rows=5)
     written = [value for each in left for value in each.to_state(Origin(["bigint"], 1))]
-    state = [part for part, _ in Carried.from_state(written)]
-    again, left = run(function, function.until_called(5, state), most=5, now=1)
+    state = [part for part, _ in CarriedRows.from_state(written)]
+    again, left = run(function, function.until_called(5, state), max_rows=5, now=1)
     assert again == []
     function.hangs = False
-    last, left = run(function, [*left, Carried.fresh(batch(10), 2)], now=2)
+    last, left = run(function, [*left, CarriedRows.new(batch(10), 2)], now=2)
     assert sorted(row["n"] for row in first + last) == list(range(11))
     assert left == []
     assert sorted(function.calls) == sorted([*range(11), *[1, 3, 5, 7, 9] * 2])
 
 
-def test_a_row_that_waits_for_a_slot_is_left_without_a_call(run: Any) -> None:
+def test_a_row_that_waits_for_a_slot_is_carried_over_without_an_attempt(run: Any) -> None:
     function = Stubborn()
-    _, [left] = run(function, function.until_called(1, [Carried.fresh(batch(1, 3), 0)]), most=2, capacity=1)
+    _, [left] = run(function, function.until_called(1, [CarriedRows.new(batch(1, 3), 0)]), max_rows=2, capacity=1)
     assert left.attempts == [1, 0]
 
 
-OLD = [Carried(batch(1, 2, 3), [0, 10_000, 9_999], [7, 7, 0])]
+OLD = [CarriedRows(batch(1, 2, 3), [0, 10_000, 9_999], [7, 7, 0])]
 
 
-def test_a_row_that_is_too_old_is_not_called_again_and_says_so_in_the_error_column(run: Any) -> None:
+def test_a_row_older_than_max_age_is_not_called_again_and_has_an_error(run: Any) -> None:
     function = Stubborn()
     out, left = run(function, OLD, max_age=10.0, now=20_000, on_error="column")
     errors = {row["n"]: row["error"] for row in out}
@@ -124,18 +129,18 @@ def test_a_row_that_is_too_old_is_not_called_again_and_says_so_in_the_error_colu
     assert left == []
 
 
-def test_a_row_that_is_too_old_has_nulls_if_errors_are_nulls(run: Any) -> None:
+def test_a_row_older_than_max_age_is_null_if_on_error_is_null(run: Any) -> None:
     out, _ = run(twice, OLD, max_age=10.0, now=20_000, on_error="null")
     assert {row["n"]: row["twice"] for row in out} == {1: None, 2: 4, 3: None}
 
 
-def test_a_row_that_is_too_old_fails_the_task_if_errors_are_raised(run: Any) -> None:
+def test_a_row_older_than_max_age_fails_the_task_if_on_error_is_raise(run: Any) -> None:
     with pytest.raises(CarriedTooLongError, match=r"not finished in 20\.0 s and 7 calls") as caught:
         run(twice, OLD, max_age=10.0, now=20_000)
     assert caught.value.__notes__ == ["row (1)"]
 
 
-def test_a_row_that_is_too_old_comes_out_once_when_results_are_flattened(run: Any) -> None:
+def test_a_row_older_than_max_age_comes_out_once_with_flatten(run: Any) -> None:
     async def none(n: int) -> list[int]:
         return []
 
@@ -143,28 +148,28 @@ def test_a_row_that_is_too_old_comes_out_once_when_results_are_flattened(run: An
     assert sorted(row["n"] for row in out) == [1, 3]
 
 
-def test_without_a_highest_age_no_row_is_too_old(run: Any) -> None:
-    out, _ = run(twice, [Carried(batch(1), [0], [10**6])], max_age=math.inf, now=10**15)
+def test_an_infinite_max_age_never_expires(run: Any) -> None:
+    out, _ = run(twice, [CarriedRows(batch(1), [0], [10**6])], max_age=math.inf, now=10**15)
     assert [row["twice"] for row in out] == [2]
 
 
-def test_attempts_are_counted_over_all_micro_batches(run: Any) -> None:
+def test_attempts_are_counted_across_micro_batches(run: Any) -> None:
     async def fail(n: int) -> int:
         raise ValueError("no")
 
-    out, _ = run(fail, [Carried(batch(1), [0], [4])], on_error="column")
+    out, _ = run(fail, [CarriedRows(batch(1), [0], [4])], on_error="column")
     assert out[0]["error"]["attempts"] == 5
 
 
-def test_the_time_zone_of_the_session_may_change_in_between(run: Any) -> None:
+def test_the_time_zone_of_the_session_may_change_between_runs(run: Any) -> None:
     def at(zone: str) -> pa.RecordBatch:
         return batch(1, ts=pa.array([0], pa.timestamp("us", tz=zone)))
 
-    out, _ = run(twice, [Carried.fresh(at("UTC"), 0), Carried.fresh(at("Asia/Tokyo"), 0)])
+    out, _ = run(twice, [CarriedRows.new(at("UTC"), 0), CarriedRows.new(at("Asia/Tokyo"), 0)])
     assert [row["ts"].timestamp() for row in out] == [0.0, 0.0]
 
 
-def test_a_row_whose_input_has_no_equal_in_python_fails_without_a_call_and_is_not_left(run: Any) -> None:
+def test_a_row_whose_input_python_cannot_represent_fails_without_a_call_and_is_not_carried_over(run: Any) -> None:
     rows = pa.RecordBatch.from_pydict({"at": pa.array([0, 253_402_300_800_000_000], pa.timestamp("us"))})
     calls: list[Any] = []
 
@@ -172,7 +177,7 @@ def test_a_row_whose_input_has_no_equal_in_python_fails_without_a_call_and_is_no
         calls.append(value)
         return len(calls)
 
-    out, left = run(count, [Carried.fresh(rows.append_column("n", pa.array([1, 2])), 0)], on_error="null", drop="at")
+    out, left = run(count, [CarriedRows.new(rows.append_column("n", pa.array([1, 2])), 0)], on_error="null", drop="at")
     assert [(row["n"], row["twice"]) for row in out] == [(1, 1), (2, None)]
     assert (len(calls), left) == (1, [])
 
@@ -182,11 +187,11 @@ def test_a_row_whose_input_has_no_equal_in_python_fails_without_a_call_and_is_no
     [pa.array([0.1], pa.float64()), pa.array([1], pa.int64()), pa.array([0], pa.timestamp("us"))],
     ids=lambda new: str(new.type),
 )
-def test_rows_of_other_types_than_those_that_were_carried_over_are_refused_and_not_cast(run: Any, new: Any) -> None:
-    """An old release did not write Spark's types down."""
+def test_rows_whose_types_differ_from_the_carried_rows_are_refused_not_cast(run: Any, new: Any) -> None:
+    """An old release did not write Spark's types to the state."""
     old = pa.array([0], pa.timestamp("us", "UTC")) if pa.types.is_timestamp(new.type) else pa.array([0.5], pa.float32())
-    parts = [Carried.fresh(batch(1, v=old), 0), Carried.fresh(batch(2, v=new), 0)]
+    parts = [CarriedRows.new(batch(1, v=old), 0), CarriedRows.new(batch(2, v=new), 0)]
     with pytest.raises(
-        ValueError, match=r"carried over have the columns n int64, v .*, and the stream has now .* drain"
+        ValueError, match=r"carried over have the columns n int64, v .*, but the stream now has .* drain"
     ):
         run(twice, parts)

@@ -1,4 +1,4 @@
-"""The carry-over: what may be asked for."""
+"""Options of carry-over."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from udfs import CarryOver
 
 
-def test_it_pickles_and_compares_by_value() -> None:
-    made = CarryOver(budget=1.5, most=7, max_age=60.0)
+def test_carry_over_pickles_and_compares_by_value() -> None:
+    made = CarryOver(budget=1.5, max_rows=7, max_age=60.0)
     assert pickle.loads(pickle.dumps(made)) == made
 
 
@@ -23,13 +23,15 @@ def test_it_pickles_and_compares_by_value() -> None:
         ({"budget": -1}, "budget must be a finite number of seconds above 0, got -1"),
         ({"budget": math.inf}, "budget must be a finite number of seconds above 0, got inf"),
         ({"budget": math.nan}, "budget must be a finite number of seconds above 0, got nan"),
-        ({"most": -1}, "most must be at least 0, got -1"),
+        ({"max_rows": -1}, "max_rows must be at least 0, got -1"),
         ({"budget": 5.0, "max_age": 4.9}, r"max_age must not be below the budget, 5\.0 s, got 4\.9"),
         ({"max_age": math.nan}, "max_age must not be below the budget, .* got nan"),
     ],
     ids=str,
 )
-def test_what_is_out_of_range_is_refused_by_name_and_value(arguments: dict[str, Any], message: str) -> None:
+def test_a_value_out_of_range_is_an_error_that_names_parameter_and_value(
+    arguments: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         CarryOver(**arguments)
 
@@ -40,15 +42,28 @@ def test_what_is_out_of_range_is_refused_by_name_and_value(arguments: dict[str, 
         ({"budget": "5 seconds"}, "budget must be a number of seconds, got '5 seconds'"),
         ({"budget": True}, "budget must be a number of seconds, got True"),
         ({"max_age": None}, "max_age must be a number of seconds, got None"),
-        ({"most": 1.5}, r"most must be a whole number of rows, got 1\.5"),
-        ({"most": True}, "most must be a whole number of rows, got True"),
+        ({"max_rows": 1.5}, r"max_rows must be a whole number of rows, got 1\.5"),
+        ({"max_rows": True}, "max_rows must be a whole number of rows, got True"),
     ],
     ids=str,
 )
-def test_what_is_of_the_wrong_type_is_refused_by_name_and_value(arguments: dict[str, Any], message: str) -> None:
+def test_a_value_of_the_wrong_type_is_an_error_that_names_parameter_and_value(
+    arguments: dict[str, Any], message: str
+) -> None:
     with pytest.raises(TypeError, match=message):
         CarryOver(**arguments)
 
 
-def test_a_row_may_be_carried_for_ever_and_none_at_all() -> None:
-    assert CarryOver(most=0, max_age=math.inf).max_age == math.inf
+def test_max_age_may_be_infinite_and_max_rows_may_be_zero() -> None:
+    assert CarryOver(max_rows=0, max_age=math.inf).max_age == math.inf
+
+
+OLD_NAME: dict[str, Any] = {"most": 7}
+
+
+def test_most_is_the_deprecated_name_of_max_rows() -> None:
+    with pytest.warns(DeprecationWarning, match="`most` of CarryOver is deprecated: write `max_rows`"):
+        made = CarryOver(**OLD_NAME)
+    assert made == CarryOver(max_rows=7)
+    with pytest.warns(DeprecationWarning, match="write `max_rows`"):
+        assert made.most == 7

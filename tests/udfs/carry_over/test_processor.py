@@ -1,4 +1,4 @@
-"""The stateful stage: what Spark's state store and its timers are told. Spark itself is in tests/real/spark."""
+"""The stateful stage, with a state store and timers in memory. Spark itself runs in tests/real/spark."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import trio
-from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
+from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 import udfs._carry_over.micro_batch
 from udfs import CarryOver
@@ -23,7 +23,7 @@ TWICE = T.StructType([T.StructField("twice", T.LongType())])
 
 
 class Handle:
-    """The state and the timers of one bucket, as Spark hands them to a processor."""
+    """The state and the timers of one bucket, as Spark passes them to a processor."""
 
     def __init__(self) -> None:
         self.state: list[tuple[bytes]] = []
@@ -53,21 +53,21 @@ class Time:
 
 
 class Query:
-    """A bucket over several micro-batches."""
+    """One bucket over several micro-batches."""
 
     def __init__(self, processor: CarryingProcessor) -> None:
         self.handle = Handle()
         self.processor = processor
         processor.init(self.handle)
 
-    def give(self, *numbers: list[int], now: int) -> list[int]:
+    def enrich(self, *numbers: list[int], now: int) -> list[int]:
         """The results in a micro-batch with new rows."""
         payloads = [to_payload(pa.RecordBatch.from_pydict({"n": pa.array(each)})) for each in numbers]
         frame = pd.DataFrame({"bucket": 0, "place": range(len(payloads), 0, -1), "payload": payloads})
         return self._results(self.processor.handleInputRows((0,), iter([frame]), Time(now)))
 
     def expire(self, *, now: int) -> list[int]:
-        """The results in a micro-batch without."""
+        """The results in a micro-batch without new rows, in which the timer expires."""
         [timer] = self.handle.timers
         assert timer <= now
         out = self._results(self.processor.handleExpiredTimer((0,), Time(now), None))
@@ -81,7 +81,7 @@ class Query:
 
 
 class Held:
-    """Holds odd numbers until it is told otherwise."""
+    """Hangs at odd numbers while `hangs` is true."""
 
     hangs = True
 
@@ -97,41 +97,43 @@ class Held:
 
 @pytest.fixture
 def query(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Query]:
-    """While the function hangs, the budget is spent from the start, and else it is never."""
+    """Creates a query whose budget is zero while the function hangs, and ample otherwise."""
 
     def make(
-        function: Any, *, columns: str = "n bigint", partitions: int = 2, most: int = 2, mode: str = "unordered"
+        function: Any, *, columns: str = "n bigint", partitions: int = 2, max_rows: int = 2, mode: str = "unordered"
     ) -> Query:
-        budget = lambda seconds, most: Budget(0.0 if function.hangs else 30.0, most)  # noqa: E731 - it is short
+        budget = lambda _, unfinished: Budget(0.0 if function.hangs else 30.0, unfinished)  # noqa: E731 - it is short
         monkeypatch.setattr(udfs._carry_over.micro_batch, "Budget", budget)
         key = (0,) if mode == "keyed" else ()
-        work = Enrichment(settings(function, mode=mode), TWICE, "UTC", inputs=(0,), key=key)
+        enrichment = Enrichment(settings(function, mode=mode), TWICE, "UTC", inputs=(0,), key=key)
         fields = [each.split(" ") for each in columns.split(", ")]
         made = T.StructType([T.StructField(name, TYPES[kind]) for name, kind in fields])
-        return Query(CarryingProcessor(work, CarryOver(most=most), made, partitions, in_order=mode == "keyed"))
+        return Query(
+            CarryingProcessor(enrichment, CarryOver(max_rows=max_rows), made, partitions, in_order=mode == "keyed")
+        )
 
     return make
 
 
-def test_where_nothing_is_left_the_state_stays_empty_and_no_timer_runs(query: Any) -> None:
+def test_without_unfinished_rows_the_state_stays_empty_and_no_timer_is_registered(query: Any) -> None:
     function = Held()
     function.hangs = False
     made = query(function)
-    assert sorted(made.give([2, 4], now=100)) == [4, 8]
+    assert sorted(made.enrich([2, 4], now=100)) == [4, 8]
     assert (made.handle.state, made.handle.timers) == ([], set())
 
 
-def test_what_is_left_is_in_the_state_and_a_timer_wakes_the_next_micro_batch(query: Any) -> None:
-    made = query(Held(), most=1)
-    assert made.give([1, 2], now=100) == [4]
+def test_unfinished_rows_are_written_to_the_state_and_a_timer_is_registered(query: Any) -> None:
+    made = query(Held(), max_rows=1)
+    assert made.enrich([1, 2], now=100) == [4]
     assert len(made.handle.state) == 1
     assert made.handle.timers == {101}
 
 
-def test_without_new_data_the_timer_drains_the_state(query: Any) -> None:
+def test_a_timer_drains_the_state_without_new_rows(query: Any) -> None:
     function = Held()
     made = query(function)
-    made.give([1, 2, 3], now=100)
+    made.enrich([1, 2, 3], now=100)
     assert made.expire(now=200) == []
     assert made.handle.timers == {201}
     function.hangs = False
@@ -139,54 +141,54 @@ def test_without_new_data_the_timer_drains_the_state(query: Any) -> None:
     assert (made.handle.state, made.handle.timers) == ([], set())
 
 
-def test_with_new_data_what_was_carried_over_goes_first_and_its_timer_is_gone(query: Any) -> None:
-    """Or the micro-batch would spend its budget twice."""
+def test_carried_rows_are_called_before_new_rows_and_their_timer_is_deleted(query: Any) -> None:
+    """The timer would enrich them a second time, with a second budget."""
     function = Held()
     made = query(function)
-    made.give([1, 3], now=100)
+    made.enrich([1, 3], now=100)
     function.hangs, function.calls = False, []
-    assert sorted(made.give([4], [6], now=200)) == [2, 6, 8, 12]
+    assert sorted(made.enrich([4], [6], now=200)) == [2, 6, 8, 12]
     assert function.calls[:2] == [1, 3]
     assert (made.handle.state, made.handle.timers) == ([], set())
 
 
 def test_keyed_rows_are_called_in_the_order_of_their_places(query: Any) -> None:
-    """The frames of these tests come with falling places, as a shuffle may bring them."""
+    """The frames have descending places, because a shuffle may reorder them."""
     function = Held()
     function.hangs = False
     made = query(function, mode="keyed")
-    made.give([4], [2], [0], now=100)
+    made.enrich([4], [2], [0], now=100)
     assert function.calls == [0, 2, 4]
 
 
 @pytest.mark.parametrize("columns", ["n bigint, text string", "m bigint", "n int"])
-def test_rows_with_other_columns_are_refused_and_stay_where_they_are(query: Any, columns: str) -> None:
+def test_rows_with_other_columns_are_refused_and_the_state_is_unchanged(query: Any, columns: str) -> None:
     made = query(Held())
-    made.give([1], now=100)
+    made.enrich([1], now=100)
     after = query(Held(), columns=columns)
     after.handle.state = made.handle.state
     after.handle.timers.update(made.handle.timers)
-    message = f"carried over have the columns n bigint, and the stream has now {columns}: let"
+    message = f"carried over have the columns n bigint, but the stream now has {columns}: let"
     with pytest.raises(ValueError, match=message):
-        after.give([2], now=200)
-    with pytest.raises(ValueError, match=message):  # no new row shows the type that they have now
+        after.enrich([2], now=200)
+    with pytest.raises(ValueError, match=message):  # without a new row that shows the current type
         after.processor.handleExpiredTimer((0,), Time(200), None).__next__()
     assert after.handle.state == made.handle.state
 
 
-def test_keyed_rows_that_are_spread_over_another_number_of_partitions_are_refused(query: Any) -> None:
+def test_keyed_rows_from_another_number_of_partitions_are_refused(query: Any) -> None:
     made = query(Held(), mode="keyed", partitions=2)
-    made.give([1], now=100)
+    made.enrich([1], now=100)
     after = query(Held(), mode="keyed", partitions=3)
     after.handle.state = made.handle.state
-    with pytest.raises(ValueError, match=r"over 2 partitions, and the query has now 3: .*shuffle\.partitions to 2$"):
-        after.give([1], now=200)
+    with pytest.raises(ValueError, match=r"over 2 partitions, but the query now has 3, .*shuffle\.partitions to 2$"):
+        after.enrich([1], now=200)
 
 
-def test_unordered_rows_may_be_spread_over_any_number_of_partitions(query: Any) -> None:
+def test_unordered_rows_from_another_number_of_partitions_are_accepted(query: Any) -> None:
     function = Held()
     made = query(function, partitions=2)
-    made.give([1, 3], now=100)
+    made.enrich([1, 3], now=100)
     after = query(function, partitions=3)
     after.handle.state = made.handle.state
     after.handle.timers.update(made.handle.timers)
@@ -194,7 +196,7 @@ def test_unordered_rows_may_be_spread_over_any_number_of_partitions(query: Any) 
     assert sorted(after.expire(now=200)) == [2, 6]
 
 
-def test_payloads_become_record_batches_again() -> None:
+def test_unpacked_restores_the_record_batches() -> None:
     parts = [pa.RecordBatch.from_pydict({"n": [1, 2], "text": ["a", None]}), pa.RecordBatch.from_pydict({"x": [None]})]
     packed = pa.RecordBatch.from_pydict({"payload": [to_payload(part) for part in parts]})
     assert [each.to_pydict() for each in unpacked(iter([packed]))] == [part.to_pydict() for part in parts]

@@ -225,7 +225,7 @@ async def test_the_statuses_that_are_retried_can_be_others() -> None:
 
 
 def test_retry_after_is_waited_for() -> None:
-    strategy = HttpOptions().settings().retry
+    strategy = HttpOptions().settings().options.retry
     assert strategy is not None
     asked = RetryableError(Answer(503, {"retry-after": "7"}, ""))
     assert retry_after(asked) == 7.0
@@ -676,10 +676,10 @@ async def test_attempts_start_at_the_rate_and_what_is_cached_is_free(autojump_cl
 
 def test_no_more_calls_than_can_have_their_turns_in_time_are_made_at_once() -> None:
     """Four attempts wait for their turns for 5 s each, and 5 s of the 25 are left for the calls."""
-    assert HttpOptions(rate=10.0, timeout=25.0).settings().capacity == 50
-    assert HttpOptions(rate=10.0, timeout=25.0, retries=0).settings().capacity == 100
-    assert HttpOptions(rate=0.1, timeout=25.0).settings().capacity == 1
-    assert HttpOptions(rate=0.001, timeout=math.inf).settings().capacity == 100
+    assert HttpOptions(rate=10.0, timeout=25.0).settings().options.capacity == 50
+    assert HttpOptions(rate=10.0, timeout=25.0, retries=0).settings().options.capacity == 100
+    assert HttpOptions(rate=0.1, timeout=25.0).settings().options.capacity == 1
+    assert HttpOptions(rate=0.001, timeout=math.inf).settings().options.capacity == 100
 
 
 # Options

@@ -1,4 +1,4 @@
-"""The results: what a function may return for each declared type."""
+"""Converters: the values that a function may return for each declared type."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyspark.sql import Row
-from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
+from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from tests.support import stable_id
 from udfs._task.converters import NullFieldError, ResultTypeError, arrow_type, converter, plan_type
@@ -41,7 +41,7 @@ class DataPoint:
     y: int
 
 
-OldPoint = namedtuple("OldPoint", "x y")  # noqa: PYI024 - the untyped kind is allowed as well
+OldPoint = namedtuple("OldPoint", "x y")  # noqa: PYI024 - untyped named tuples are accepted, too
 
 
 def array(kind: T.DataType, *values: Any, zone: str = ZONE) -> Any:
@@ -50,7 +50,7 @@ def array(kind: T.DataType, *values: Any, zone: str = ZONE) -> Any:
 
 
 def back(kind: T.DataType, value: Any, zone: str = ZONE) -> Any:
-    """The value after its way into Arrow and out again, a null beside it."""
+    """The value, converted to Arrow and back, next to a null."""
     result, null = array(kind, value, None, zone=zone).to_pylist()
     assert null is None
     return result
@@ -84,11 +84,11 @@ def back(kind: T.DataType, value: Any, zone: str = ZONE) -> Any:
     ],
     ids=stable_id,
 )
-def test_a_value_of_the_type_comes_back_as_it_was(kind: T.DataType, value: Any) -> None:
+def test_a_value_of_the_declared_type_is_preserved(kind: T.DataType, value: Any) -> None:
     assert back(kind, value) == value
 
 
-def test_nan_stays_nan_and_does_not_become_null() -> None:
+def test_nan_does_not_become_null() -> None:
     result = back(T.DoubleType(), math.nan)
     assert result is not None
     assert math.isnan(result)
@@ -122,7 +122,7 @@ def test_nan_stays_nan_and_does_not_become_null() -> None:
     ],
     ids=stable_id,
 )
-def test_near_relatives_of_a_type_are_taken_as_it(kind: T.DataType, value: Any, expected: Any) -> None:
+def test_values_that_convert_exactly_are_accepted(kind: T.DataType, value: Any, expected: Any) -> None:
     assert back(kind, value) == expected
 
 
@@ -143,11 +143,11 @@ def test_near_relatives_of_a_type_are_taken_as_it(kind: T.DataType, value: Any, 
     ],
     ids=stable_id,
 )
-def test_a_struct_may_come_in_any_of_these_shapes(value: Any) -> None:
+def test_a_struct_may_be_returned_as_any_of_these_types(value: Any) -> None:
     assert back(POINT, value) == {"x": 1.0, "y": 2}
 
 
-def test_structs_arrays_and_maps_nest() -> None:
+def test_structs_arrays_and_maps_can_be_nested() -> None:
     kind = T.MapType(T.StringType(), STAMPED)
     aware = NOON.replace(tzinfo=NEW_YORK)
     result = back(kind, {"a": (NOON, [NamedPoint(1.0, 2), None]), "b": None, "c": {"at": aware, "points": None}})
@@ -169,25 +169,25 @@ def test_structs_arrays_and_maps_nest() -> None:
     ],
     ids=stable_id,
 )
-def test_a_timestamp_is_an_instant_and_a_naive_one_is_in_the_sessions_zone(value: Any) -> None:
+def test_a_naive_timestamp_is_in_the_session_time_zone(value: Any) -> None:
     assert back(T.TimestampType(), value) == NOON.replace(tzinfo=NEW_YORK)
 
 
 @pytest.mark.parametrize(
     ("zone", "utc"), [("+02:00", 10), ("-08:00", 20), ("Z", 12), ("UTC", 12), ("Asia/Kolkata", 6.5)]
 )
-def test_the_sessions_zone_may_be_an_offset_as_well_as_a_region(zone: str, utc: float) -> None:
+def test_the_session_time_zone_may_be_an_offset(zone: str, utc: float) -> None:
     midnight = datetime(2013, 7, 1, tzinfo=UTC)
     assert back(T.TimestampType(), datetime(2013, 7, 1, 12), zone) == midnight + timedelta(hours=utc)
 
 
-def test_a_timestamp_in_an_array_or_a_map_is_in_the_sessions_zone_too() -> None:
+def test_a_naive_timestamp_in_an_array_or_a_map_is_in_the_session_time_zone() -> None:
     noon = NOON.replace(tzinfo=NEW_YORK)
     assert back(T.ArrayType(T.TimestampType()), [NOON, None]) == [noon, None]
     assert back(T.MapType(T.TimestampType(), T.TimestampType()), {NOON: NOON}) == [(noon, noon)]
 
 
-def test_a_summer_time_that_happens_twice_is_told_apart_by_its_fold() -> None:
+def test_fold_distinguishes_the_two_instants_of_an_ambiguous_time() -> None:
     twice = datetime(2013, 11, 3, 1, 30)
     first, second = array(T.TimestampType(), twice, twice.replace(fold=1)).to_pylist()
     assert second - first == timedelta(hours=1)
@@ -253,7 +253,7 @@ def test_a_summer_time_that_happens_twice_is_told_apart_by_its_fold() -> None:
     ],
     ids=stable_id,
 )
-def test_what_is_of_another_type_is_refused_and_never_bent(kind: T.DataType, value: Any) -> None:
+def test_a_value_that_does_not_convert_exactly_is_refused(kind: T.DataType, value: Any) -> None:
     with pytest.raises(Exception, match=r".+"):
         array(kind, value)
 
@@ -261,10 +261,10 @@ def test_what_is_of_another_type_is_refused_and_never_bent(kind: T.DataType, val
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (1.0, r"returned float 1\.0, and x, y want a mapping, a dataclass or a named tuple"),
-        ("xy", "returned str 'xy', and x, y want a mapping"),
-        (NamedPoint, "returned type <class .*NamedPoint'>, and x, y want"),
-        (DataPoint, "returned type <class .*DataPoint'>, and x, y want"),
+        (1.0, r"returned float 1\.0, but x, y need a mapping, a dataclass or a named tuple"),
+        ("xy", "returned str 'xy', but x, y need a mapping"),
+        (NamedPoint, "returned type <class .*NamedPoint'>, but x, y need"),
+        (DataPoint, "returned type <class .*DataPoint'>, but x, y need"),
         ({"x": 1.0}, "returned dict {'x': 1.0} without y"),
         ({"x": 1.0, "y": 2, "z": 3}, "with z, which is not in the schema"),
         ({"x": 1.0, "Y": 2}, "without y and with Y, which is not in the schema"),
@@ -275,12 +275,12 @@ def test_what_is_of_another_type_is_refused_and_never_bent(kind: T.DataType, val
     ],
     ids=stable_id,
 )
-def test_a_struct_of_another_shape_is_refused_and_the_difference_named(value: Any, message: str) -> None:
+def test_a_struct_with_other_fields_is_an_error_that_names_the_difference(value: Any, message: str) -> None:
     with pytest.raises(ResultTypeError, match=message):
         array(POINT, value)
 
 
-def test_a_long_result_is_shortened_in_the_message() -> None:
+def test_a_long_value_is_shortened_in_the_message() -> None:
     with pytest.raises(ResultTypeError) as caught:
         array(POINT, "a" * 10_000)
     assert len(str(caught.value)) < 200
@@ -302,7 +302,7 @@ REQUIRED = T.StructType([T.StructField("x", T.LongType(), nullable=False)])
     ],
     ids=stable_id,
 )
-def test_a_none_inside_a_value_where_the_type_is_not_null_is_refused_and_its_place_named(
+def test_a_none_in_a_not_null_position_is_an_error_that_names_the_position(
     kind: T.DataType, value: Any, path: str
 ) -> None:
     with pytest.raises(NullFieldError, match=f"^returned None for {path}, which is NOT NULL"):
@@ -310,12 +310,12 @@ def test_a_none_inside_a_value_where_the_type_is_not_null_is_refused_and_its_pla
     assert array(kind, None).to_pylist() == [None]
 
 
-def test_a_field_that_is_not_null_takes_values_of_all_kinds() -> None:
+def test_a_not_null_field_accepts_values_with_and_without_a_converter() -> None:
     kind = T.StructType([T.StructField(name, T.LongType(), nullable=False) for name in "ab"])
     assert back(kind, {"a": 1, "b": 2.0}) == {"a": 1, "b": 2}
 
 
-def test_in_a_plan_char_and_varchar_are_strings_at_any_depth_and_all_else_is_as_declared() -> None:
+def test_plan_type_replaces_char_and_varchar_by_string_and_nothing_else() -> None:
     def nested(text: T.DataType) -> T.DataType:
         fields = [
             T.StructField("a", T.ArrayType(text, containsNull=False)),
@@ -328,15 +328,15 @@ def test_in_a_plan_char_and_varchar_are_strings_at_any_depth_and_all_else_is_as_
     assert plan_type(nested(T.CharType(3))) == nested(T.StringType())
 
 
-def test_a_time_is_a_naive_time_and_nothing_else() -> None:
-    """Spark has a type for it since 4.1."""
+def test_only_a_naive_time_is_accepted_as_a_time() -> None:
+    """Spark has had a type for it since 4.1."""
     assert (_time(time(1, 2, 3, 4)), _time(None)) == (time(1, 2, 3, 4), None)
     for value in (5, time(12, tzinfo=UTC), NOON, "12:00"):
         with pytest.raises(TypeError):
             _time(value)
 
 
-def test_what_arrow_takes_as_it_is_needs_no_converter() -> None:
-    """So that plain types cost nothing per row."""
+def test_types_that_arrow_checks_itself_have_no_converter() -> None:
+    """Plain types cost nothing per row."""
     for kind in (T.StringType(), T.DoubleType(), T.BooleanType(), T.BinaryType(), T.DecimalType()):
         assert converter(kind, ZONE) is None

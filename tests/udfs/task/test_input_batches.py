@@ -1,11 +1,11 @@
-"""The carry: input rows come back as they were, at the side of their results."""
+"""Input batches, from which rows are taken in any order."""
 
 from __future__ import annotations
 
+import weakref
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
-from itertools import chain
 from random import Random
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 
 import udfs._task.input_batches
 from udfs._row import Row
-from udfs._task.input_batches import Carry
+from udfs._task.input_batches import InputBatches
 from udfs._task.slices import ranges
 
 TYPES = {
@@ -42,109 +42,105 @@ def rows_at(*places: tuple[int, int]) -> list[Row]:
     return [Row((), number, index) for number, index in places]
 
 
-def take(carry: Carry, rows: list[Row]) -> pa.RecordBatch:
-    """The only batch; the rows have come out then."""
-    [found] = carry.take(rows)
-    carry.release(rows)
+def take(batches: InputBatches, rows: list[Row]) -> pa.RecordBatch:
+    """Take and release rows. Returns the only batch."""
+    [found] = batches.take(rows)
+    batches.release(rows)
     return found
 
 
 @pytest.fixture
-def carry() -> Carry:
-    return Carry()
+def batches() -> InputBatches:
+    return InputBatches()
 
 
 def column(found: pa.RecordBatch) -> list[Any]:
     return list(found.column(0).to_pylist())
 
 
-def test_rows_of_one_batch_come_back_in_the_order_asked_for(carry: Carry) -> None:
-    number = carry.add(batch("a", "b", "c"))
-    assert column(take(carry, rows_at((number, 2), (number, 0)))) == ["c", "a"]
+def test_take_returns_rows_of_one_batch_in_the_given_order(batches: InputBatches) -> None:
+    number = batches.add(batch("a", "b", "c"))
+    assert column(take(batches, rows_at((number, 2), (number, 0)))) == ["c", "a"]
 
 
-def test_rows_of_several_batches_come_back_in_the_order_asked_for(carry: Carry) -> None:
-    one, two, three = carry.add(batch(1, 2)), carry.add(batch(3)), carry.add(batch(4, 5))
-    found = take(carry, rows_at((three, 1), (one, 1), (two, 0), (three, 0), (one, 0)))
+def test_take_returns_rows_of_several_batches_in_the_given_order(batches: InputBatches) -> None:
+    one, two, three = batches.add(batch(1, 2)), batches.add(batch(3)), batches.add(batch(4, 5))
+    found = take(batches, rows_at((three, 1), (one, 1), (two, 0), (three, 0), (one, 0)))
     assert column(found) == [5, 2, 3, 4, 1]
 
 
-def test_a_batch_is_let_go_when_the_last_of_its_rows_has_come_out(carry: Carry) -> None:
-    one, two = carry.add(batch(1, 2)), carry.add(batch(3))
-    take(carry, rows_at((one, 1)))
-    assert set(carry._held) == {one, two}
-    take(carry, rows_at((two, 0)))
-    assert set(carry._held) == {one}
-    take(carry, rows_at((one, 0)))
-    assert set(carry._held) == set()
+def test_a_batch_is_dropped_when_its_last_row_is_released(batches: InputBatches) -> None:
+    large, small = batch(1, 2), batch(3)
+    alive = {"large": weakref.ref(large), "small": weakref.ref(small)}
+    one, two = batches.add(large), batches.add(small)
+    del large, small
+    batches.release(rows_at((one, 1), (two, 0)))
+    assert [name for name, reference in alive.items() if reference()] == ["large"]
+    batches.release(rows_at((one, 0)))
+    assert [name for name, reference in alive.items() if reference()] == []
 
 
-def test_a_row_comes_as_often_as_it_is_asked_for(carry: Carry) -> None:
-    one, two = carry.add(batch("a", "b")), carry.add(batch("c"))
-    [found] = carry.take(rows_at((one, 1), (one, 1), (one, 0), (one, 0), (one, 0)), 3)
+def test_take_repeats_a_row_as_often_as_it_is_given(batches: InputBatches) -> None:
+    one = batches.add(batch("a", "b"))
+    [found] = batches.take(rows_at((one, 1), (one, 1), (one, 0), (one, 0), (one, 0)), 3)
     assert column(found) == ["b", "b", "a", "a", "a"]
-    carry.release(rows_at((one, 1), (two, 0), (one, 0)))
-    assert carry._held == {}
 
 
-def test_no_rows_are_no_batch(carry: Carry) -> None:
-    carry.add(batch("a"))
-    assert list(carry.take([])) == []
+def test_take_returns_no_batch_for_no_rows(batches: InputBatches) -> None:
+    batches.add(batch("a"))
+    assert list(batches.take([])) == []
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_every_type_comes_back_bit_for_bit(carry: Carry, name: str) -> None:
+def test_take_preserves_every_type(batches: InputBatches, name: str) -> None:
     kind, value = TYPES[name]
     made = pa.RecordBatch.from_arrays([pa.array([value, None, value], kind)], names=[name])
-    carry.add(made)
-    carry.add(made)
-    found = take(carry, rows_at((1, 1), (0, 0), (0, 1), (1, 0), (0, 2), (1, 2)))
+    batches.add(made)
+    batches.add(made)
+    found = take(batches, rows_at((1, 1), (0, 0), (0, 1), (1, 0), (0, 2), (1, 2)))
     assert found.schema.field(0).type == kind
     assert found.column(0).to_pylist() == pa.array([None, value, None, *[value] * 3], kind).to_pylist()
 
 
-def test_columns_of_the_same_name_are_told_apart(carry: Carry) -> None:
+def test_columns_with_one_name_are_not_confused(batches: InputBatches) -> None:
     twins = pa.RecordBatch.from_arrays([pa.array([1, 2]), pa.array(["a", "b"])], names=["n", "n"])
     for _ in range(2):
-        carry.add(twins)
-    found = take(carry, rows_at((0, 1), (1, 0)))
+        batches.add(twins)
+    found = take(batches, rows_at((0, 1), (1, 0)))
     assert [each.to_pylist() for each in found.columns] == [[2, 1], ["b", "a"]]
 
 
-def test_any_order_in_any_pieces_gives_each_row_once(carry: Carry) -> None:
+def test_rows_can_be_taken_in_any_order_and_any_portions(batches: InputBatches) -> None:
     random = Random(0)
     sizes = [random.randint(1, 9) for _ in range(20)]
     places = []
-    for size in sizes:
-        number = carry.add(batch(*(1000 * carry._next + index for index in range(size))))
+    for number, size in enumerate(sizes):
+        assert batches.add(batch(*(1000 * number + index for index in range(size)))) == number
         places += [(number, index) for index in range(size)]
     random.shuffle(places)
-    pieces = []
     while places:
         size = random.randint(1, 17)
         piece, places = places[:size], places[size:]
-        assert column(take(carry, rows_at(*piece))) == [1000 * number + index for number, index in piece]
-        pieces.append(piece)
-    assert len(list(chain(*pieces))) == sum(sizes)
-    assert carry._held == {}
+        assert column(take(batches, rows_at(*piece))) == [1000 * number + index for number, index in piece]
 
 
-def test_a_straggler_does_not_hold_the_rows_that_have_come_out(carry: Carry) -> None:
+def test_a_straggler_does_not_hold_the_memory_of_released_rows(batches: InputBatches) -> None:
     texts = [f"{number:1000}" for number in range(100)]
-    number = carry.add(batch(*texts))
-    before = carry._held[number].nbytes
-    carry.release(rows_at(*((number, index) for index in range(100) if index not in {40, 41})))
-    assert carry._held[number].nbytes < before / 40
-    carry.release(rows_at((number, 40)))
-    assert column(take(carry, rows_at((number, 41)))) == [texts[41]]
-    assert carry._held == {}
+    whole = batch(*texts)
+    reference = weakref.ref(whole)
+    number = batches.add(whole)
+    del whole
+    batches.release(rows_at(*((number, index) for index in range(100) if index not in {40, 41})))
+    assert reference() is None
+    batches.release(rows_at((number, 40)))
+    assert column(take(batches, rows_at((number, 41)))) == [texts[41]]
 
 
-def test_rows_that_could_be_too_large_together_come_in_several_batches(
-    carry: Carry, monkeypatch: pytest.MonkeyPatch
+def test_rows_that_could_be_too_large_together_are_divided_into_several_batches(
+    batches: InputBatches, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(udfs._task.input_batches, "_SAFE_BYTES", 0)
     monkeypatch.setattr(udfs._task.input_batches, "ranges", partial(ranges, limit=2_500))
-    number = carry.add(batch(*["a" * 1_000, "b" * 1_000, "c" * 5_000, "d"]))
-    found = [column(each) for each in carry.take(rows_at(*[(number, n) for n in (0, 1, 1, 2, 3)]), 2)]
+    number = batches.add(batch(*["a" * 1_000, "b" * 1_000, "c" * 5_000, "d"]))
+    found = [column(each) for each in batches.take(rows_at(*[(number, n) for n in (0, 1, 1, 2, 3)]), 2)]
     assert [[text[0] for text in each] for each in found] == [["a", "b"], ["b"], ["c"], ["d"]]

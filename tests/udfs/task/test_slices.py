@@ -1,4 +1,4 @@
-"""The slices: no row is lost, and each part is small."""
+"""Slices of Arrow data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_small_data_is_one_slice() -> None:
     assert [len(each) for each in slices(data.slice(0, 0))] == [0]
 
 
-def test_large_data_is_cut_into_even_slices_of_bounded_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_data_is_cut_into_even_slices_of_limited_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(udfs._task.slices, "SLICE_BYTES", 1_000)
     batch = pa.RecordBatch.from_pydict({"n": range(10), "text": ["x" * 400] * 10})
     parts = list(slices(batch))
@@ -23,7 +23,7 @@ def test_large_data_is_cut_into_even_slices_of_bounded_bytes(monkeypatch: pytest
     assert max(part.nbytes for part in parts) <= 1_000
 
 
-def test_a_row_that_is_too_large_is_a_slice_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_above_the_limit_has_its_own_slice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(udfs._task.slices, "SLICE_BYTES", 10)
     assert [each.to_pylist() for each in slices(pa.array(["x" * 50, "y" * 50]))] == [["x" * 50], ["y" * 50]]
 
@@ -39,5 +39,5 @@ def test_a_row_that_is_too_large_is_a_slice_of_its_own(monkeypatch: pytest.Monke
         ([3, 3, 3, 3], [(0, 3), (3, 4)]),
     ],
 )
-def test_ranges_add_up_to_the_limit_at_most(sizes: list[int], expected: list[tuple[int, int]]) -> None:
+def test_ranges_add_up_to_at_most_the_limit(sizes: list[int], expected: list[tuple[int, int]]) -> None:
     assert list(ranges(sizes, limit=10)) == expected

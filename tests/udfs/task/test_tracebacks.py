@@ -6,14 +6,15 @@ import asyncio
 import os
 import traceback
 from collections.abc import Iterator
-from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyspark.sql.types import DoubleType, StructField, StructType
 
 from udfs._dataframe import _named
-from udfs._loop.bridge import enrich
+from udfs._settings import make_settings
+from udfs._task.enrichment import Enrichment
 from udfs._task.tracebacks import headline_first
 
 
@@ -85,10 +86,13 @@ def test_who_has_chosen_a_form_of_the_traceback_gets_that(
 
 
 def task(batches: Iterator[Any]) -> Any:
-    """What Spark runs in a task, with an empty plan."""
-    function = SimpleNamespace(name="weather")
-    work: Any = SimpleNamespace(run=partial(enrich, settings=None), settings=SimpleNamespace(function=function))
-    return _named(work)(batches)
+    """The function that Spark runs in a task."""
+    added = StructType([StructField("temp", DoubleType())])
+    return _named(Enrichment(make_settings(weather, 5.0, {}), added, "UTC", inputs=(0,)))(batches)
+
+
+async def weather(n: int) -> float:
+    return n / 2
 
 
 def first_frame(error: BaseException) -> str:
@@ -99,7 +103,7 @@ def first_frame(error: BaseException) -> str:
 
 def test_our_own_frames_are_left_out() -> None:
     def batches() -> Iterator[Any]:
-        yield []
+        yield pa.RecordBatch.from_pydict({"n": pa.array([], pa.int64())})
         raise OSError("the disk is full")
 
     with pytest.raises(OSError, match="full") as caught:

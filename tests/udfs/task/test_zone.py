@@ -1,4 +1,4 @@
-"""The zone: that of the query as far as Spark says, and else that of the session where the column was made."""
+"""The time zone of a query."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ IN_QUERY = {"spark.sql.execution.id": "7"}
 @pytest.mark.parametrize(
     ("properties", "default", "expected"),
     [
-        (None, "UTC", "Europe/Paris"),  # no task of Spark's at all
+        (None, "UTC", "Europe/Paris"),  # not in a task
         (TOKYO | IN_QUERY, "UTC", "Asia/Tokyo"),
         (TOKYO, "UTC", "Asia/Tokyo"),
-        (IN_QUERY, "UTC", "UTC"),  # its session sets none
+        (IN_QUERY, "UTC", "UTC"),  # its session sets no time zone
         (IN_QUERY, None, "Europe/Paris"),  # a remote session
         ({}, "UTC", "Europe/Paris"),  # below df.rdd
     ],
 )
-def test_the_zone_is_that_of_the_query_if_spark_says_it(
+def test_the_time_zone_is_that_of_the_query_if_spark_reports_it(
     monkeypatch: pytest.MonkeyPatch, properties: Any, default: Any, expected: str
 ) -> None:
     class Context:

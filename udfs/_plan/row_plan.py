@@ -1,0 +1,92 @@
+"""Row plan: a DataFrame operator, resolved against the columns of one DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructField, StructType
+
+from .._settings import Settings
+from .._task.converters import plan_fields
+from .._task.enrichment import Enrichment
+from .._task.extra_columns import extra_columns
+from .schema import check_columns, event_time_column, key_column, lookup_names, position_of
+from .session import time_zone
+
+__all__ = ["HASH_COLUMN", "RowPlan", "plan_rows"]
+
+# The carry-over adds a column of this name to `source`
+HASH_COLUMN = "__hash"
+
+
+@dataclass(frozen=True, slots=True)
+class RowPlan:
+    """What to run on which columns.
+
+    Attributes:
+        source: The DataFrame, with column names that Spark can look up.
+        columns: Its columns under the user's names, in the same order.
+        schema: The columns of the enriched rows.
+        keys: The names of the key columns in `source`.
+        enrichment: How the tasks enrich the rows.
+    """
+
+    source: DataFrame
+    columns: StructType
+    schema: StructType
+    keys: tuple[str, ...]
+    enrichment: Enrichment
+
+
+def plan_rows(
+    df: DataFrame,
+    added: StructType,
+    settings: Settings,
+    *,
+    inputs: Sequence[str],
+    event_time: str | None = None,
+    keys: Sequence[str] = (),
+    flatten: bool = False,
+) -> RowPlan:
+    """Check all column names, and find the columns.
+
+    Args:
+        df: The DataFrame to enrich.
+        added: The new columns.
+        settings: The settings of the UDF.
+        inputs, event_time, keys, flatten: As in the public functions.
+
+    Raises:
+        TypeError: A column cannot be an event time or a key.
+        ValueError: A column does not exist, or a new column exists already.
+    """
+    existing = df.schema
+    extras = [StructField(extra.name, extra.kind) for extra in extra_columns(settings)]
+    case = str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
+    event_times = [] if event_time is None else [event_time]
+    used = [*inputs, *event_times, *keys]
+    check_columns(existing.names, [*added.names, *(extra.name for extra in extras)], used, case=case)
+    position = {name: position_of(name, existing.names, case=case) for name in used}
+    for name in event_times:
+        event_time_column(existing.names[position[name]], existing, position[name])
+    for name in keys:
+        key_column(existing.names[position[name]], existing, position[name])
+    columns = StructType(plan_fields(existing))
+    names = lookup_names(existing.names, HASH_COLUMN)
+    return RowPlan(
+        source=df if names == existing.names else df.toDF(*names),
+        columns=columns,
+        schema=StructType([*columns.fields, *plan_fields(added), *extras]),
+        keys=tuple(names[position[name]] for name in keys),
+        enrichment=Enrichment(
+            settings,
+            added,
+            time_zone(df.sparkSession),
+            inputs=tuple(position[name] for name in inputs),
+            event_time=None if event_time is None else position[event_time],
+            key=tuple(position[name] for name in keys),
+            flatten=flatten,
+        ),
+    )
