@@ -185,7 +185,7 @@ def _arrow_udf(function: Callable[..., Any], kind: DataType) -> Any:
         from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]  # noqa: PLC0415 - new in Spark 4.1
     except ImportError:
         raise RuntimeError(
-            f"async_pandas_udf needs Spark 4.1 or newer, but this is Spark {pyspark.__version__}: upgrade Spark, or "
+            f"async_pandas_udf needs Spark 4.1 or newer, and this is {pyspark.__version__}: upgrade Spark, or "
             "use udfs.ordered_wait or udfs.unordered_wait, which work with it"
         ) from None
     return arrow_udf(function, kind)  # whose type hints select the evaluation from iterator to iterator

@@ -43,7 +43,7 @@ def check_carry_over(carry_over: object, df: DataFrame) -> None:
         )
     if not hasattr(df.groupBy(), "transformWithStateInPandas"):
         raise RuntimeError(
-            f"carry_over needs Spark 4.1 or newer in a remote session, but this is Spark {pyspark.__version__}: "
+            f"carry_over needs Spark 4.1 or newer in a remote session, and this is {pyspark.__version__}: "
             "upgrade Spark, or use a classic session"
         )
     provider = str(df.sparkSession.conf.get(PROVIDER))
@@ -53,7 +53,7 @@ def check_carry_over(carry_over: object, df: DataFrame) -> None:
         import_module(MESSAGES)
     except Exception as error:  # protobuf has its own exception for a version that is too old
         raise ImportError(
-            f"carry_over needs protobuf on the driver and on the workers: pip install 'trio-asyncio-io[spark]' "
+            f"carry_over needs protobuf, on the driver and on the workers: pip install 'trio-asyncio-io[spark]' "
             f"({error})"
         ) from error
 
