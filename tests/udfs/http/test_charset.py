@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from udfs.http import _charset
-from udfs.http._charset import charset_of, text_of
+from udfs.http._charset import charset_of, decode_text
 
 CODECS = sorted(_charset._CODECS)
 PAIRS = b"".join(bytes((first, second)) for first in range(256) for second in range(256))
@@ -69,7 +69,7 @@ def test_python_knows_every_label(label: str) -> None:
 @pytest.mark.parametrize("codec", CODECS)
 async def test_text_is_what_python_decodes_and_has_no_surrogates(codec: str) -> None:
     for body in (PAIRS, PAIRS[::-1], "Zürich こんにちは".encode(codec, "replace") * 5_000):
-        text = await text_of(body, codec)
+        text = await decode_text(body, codec)
         if codec != "iso2022_jp":
             assert text == body.decode(codec, "replace")
         text.encode()
@@ -77,8 +77,8 @@ async def test_text_is_what_python_decodes_and_has_no_surrogates(codec: str) -> 
 
 async def test_iso_2022_jp_is_decoded_and_what_it_cannot_be_is_utf_8() -> None:
     text = "こんにちは" * 10_000
-    assert await text_of(text.encode("iso2022_jp"), "iso-2022-jp") == text
-    assert await text_of(b"\x1b" * 20_000, "iso-2022-jp") == "\x1b" * 20_000
+    assert await decode_text(text.encode("iso2022_jp"), "iso-2022-jp") == text
+    assert await decode_text(b"\x1b" * 20_000, "iso-2022-jp") == "\x1b" * 20_000
 
 
 @pytest.mark.parametrize("codec", ["utf-16", "utf-32"])
@@ -86,12 +86,12 @@ async def test_iso_2022_jp_is_decoded_and_what_it_cannot_be_is_utf_8() -> None:
 @pytest.mark.parametrize("order", ["le", "be"])
 async def test_a_byte_order_mark_is_optional_and_little_endian_the_default(codec: str, mark: str, order: str) -> None:
     body = (mark + "Zürich").encode(f"{codec}-{order}")
-    assert (await text_of(body, codec) == "Zürich") == (bool(mark) or order == "le")
+    assert (await decode_text(body, codec) == "Zürich") == (bool(mark) or order == "le")
 
 
 async def test_other_tasks_run_while_a_large_body_is_decoded() -> None:
     with trio.CancelScope() as scope:
         scope.cancel()
-        assert await text_of(b"small", None) == "small"
-        await text_of(b"\x81" * 100_000, "cp1252")
+        assert await decode_text(b"small", None) == "small"
+        await decode_text(b"\x81" * 100_000, "cp1252")
     assert scope.cancelled_caught

@@ -18,7 +18,7 @@ import trio
 
 from tests.udfs.http.serving import listening
 from udfs.http import StackTransport, client
-from udfs.http._client import StackClient
+from udfs.http._stack_client import StackClient
 
 OK = b"HTTP/1.1 200 OK\r\n"
 

@@ -30,17 +30,17 @@ async def test_a_deadline_strikes_at_its_instant(autojump_clock: MockClock) -> N
     deadlines.set(line, 2.0)
     await trio.sleep(3)
     assert line.closed_at == start + 2
-    assert not deadlines.meet(line, 2.0)
+    assert not deadlines.clear(line, 2.0)
 
 
 async def test_a_deadline_that_is_met_strikes_nothing(autojump_clock: MockClock) -> None:
     deadlines, line = Deadlines(), Line()
     deadlines.set(line, 2.0)
     await trio.sleep(1)
-    assert deadlines.meet(line, 2.0)
+    assert deadlines.clear(line, 2.0)
     await trio.sleep(9)
     assert line.closed_at is None
-    assert not deadlines.meet(line, 2.0)
+    assert not deadlines.clear(line, 2.0)
 
 
 @pytest.mark.parametrize("order", [(1.0, 2.0, 3.0), (3.0, 2.0, 1.0), (2.0, 3.0, 1.0), (2.0, 2.0, 1.0)])
@@ -61,7 +61,7 @@ async def test_one_that_is_set_again_strikes_at_the_later_instant(autojump_clock
     await trio.sleep(0.5)
     deadlines.set(other, 2.0)
     await trio.sleep(0.5)
-    assert deadlines.meet(line, 2.0)
+    assert deadlines.clear(line, 2.0)
     deadlines.set(line, 2.0)
     await trio.sleep(9)
     assert (other.closed_at, line.closed_at) == (start + 2.5, start + 3)
@@ -72,7 +72,7 @@ async def test_a_deadline_that_has_come_strikes_at_once(seconds: float) -> None:
     deadlines, line = Deadlines(), Line()
     deadlines.set(line, seconds)
     assert line.closed_at is not None
-    assert not deadlines.meet(line, seconds)
+    assert not deadlines.clear(line, seconds)
 
 
 async def test_without_seconds_there_is_no_deadline(autojump_clock: MockClock) -> None:
@@ -80,7 +80,7 @@ async def test_without_seconds_there_is_no_deadline(autojump_clock: MockClock) -
     deadlines.set(line, None)
     assert tasks() == before
     await trio.sleep(9)
-    assert deadlines.meet(line, None)
+    assert deadlines.clear(line, None)
     assert line.closed_at is None
 
 
@@ -100,7 +100,7 @@ async def test_the_task_ends_when_there_is_nothing_to_wait_for(autojump_clock: M
         deadlines.set(line, 2.0)
         await wait_all_tasks_blocked()
         assert tasks() == before + 1
-        assert deadlines.meet(line, 2.0)
+        assert deadlines.clear(line, 2.0)
         await trio.sleep(2)
         await wait_all_tasks_blocked()
         assert tasks() == before
@@ -114,7 +114,7 @@ async def test_closing_ends_the_task_and_strikes_nothing() -> None:
     await wait_all_tasks_blocked()
     assert tasks() == before
     assert line.closed_at is None
-    assert deadlines.meet(line, 60.0)
+    assert deadlines.clear(line, 60.0)
 
 
 def test_deadlines_that_a_run_leaves_behind_serve_the_next() -> None:

@@ -16,6 +16,7 @@ import trustme
 from tests.udfs.http.serving import Peer, ok, refusing, serving
 from udfs.http import client
 from udfs.http._dial import Dialler
+from udfs.http._origin import Origin
 
 
 class Loopback(trio.abc.HostnameResolver):
@@ -113,7 +114,7 @@ async def test_attempts_follow_each_other_as_httpcores_do(
     start = trio.current_time()
     monkeypatch.setattr(trio, "open_tcp_stream", refuse)
     with pytest.raises(httpx.ConnectError, match="refused"):
-        await Dialler((b"http", b"h", 80, None), None, retries=4).connect(None)
+        await Dialler(Origin(b"http", b"h", 80), None, retries=4).connect(None)
     assert at == [0, 0, 0.5, 1.5, 3.5]
 
 

@@ -14,7 +14,7 @@ import trio.testing
 import trustme
 
 from tests.udfs.http.serving import Peer, never, ok, serving
-from tests.udfs.http.test_parser import CHUNKED, OK, REFUSED, RESPONSES
+from tests.udfs.http.test_response_parser import CHUNKED, OK, REFUSED, RESPONSES
 from udfs.http import client
 
 Send = Callable[[trio.abc.Stream], Awaitable[None]]

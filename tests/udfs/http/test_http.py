@@ -272,7 +272,7 @@ async def test_a_response_that_is_read_after_the_transport_was_closed_keeps_noth
             async with http.stream("GET", "/a") as response:
                 await transport.aclose()
                 assert await response.aread() == b"/a"
-            assert len(transport._idle) == 0
+            assert len(transport._pool._idle) == 0
 
 
 async def test_a_request_that_waited_for_a_connection_finds_the_transport_closed() -> None:

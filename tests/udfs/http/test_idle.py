@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from udfs.http._idle import IdleStacks, Origin
+from udfs.http._idle import IdleStacks
+from udfs.http._origin import Origin
 
-HERE: Origin = (b"http", b"here", 80, None)
-THERE: Origin = (b"http", b"there", 80, None)
+HERE = Origin(b"http", b"here", 80)
+THERE = Origin(b"http", b"there", 80)
 
 
 @dataclass(frozen=True)

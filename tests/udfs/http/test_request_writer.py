@@ -103,7 +103,7 @@ async def test_a_server_that_refuses_early_is_heard_and_its_connection_closed(is
             content: Any = parts(*[MEGABYTES] * 3) if is_made_on_the_way else MEGABYTES
             response = await http.post(f"http://127.0.0.1:{port}/", content=content)
             assert (response.status_code, response.text) == (413, "too large")
-        assert len(http._transport._idle) == 0
+        assert len(http._transport._pool._idle) == 0
 
 
 async def test_a_server_that_refuses_early_is_heard_through_tls() -> None:
@@ -138,7 +138,7 @@ async def test_a_server_that_answers_early_and_reads_on_gets_the_whole_body() ->
 
     async with listening(early) as port, client(timeout=None) as http:
         assert (await http.post(f"http://127.0.0.1:{port}/", content=MEGABYTES)).text == "good"
-        assert len(http._transport._idle) == 1
+        assert len(http._transport._pool._idle) == 1
 
 
 async def test_a_server_that_answers_and_hangs_up_is_heard() -> None:

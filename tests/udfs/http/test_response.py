@@ -16,9 +16,9 @@ import trio
 import zstandard
 
 from tests.udfs.http.serving import Peer, Server, ok, serving
-from udfs.http import _client, client
+from udfs.http import _stack_client, client
 from udfs.http._decoding import STEP_BYTES
-from udfs.http._response import Reply
+from udfs.http._response import Response
 
 MEBIBYTE = 1024 * 1024
 ZEROS = bytes(64 * MEBIBYTE)
@@ -150,7 +150,7 @@ async def test_a_response_is_read_within_a_limit() -> None:
     async with responding(b"weather") as (http, server):
         for limit in (7, 6):
             async with http.stream("GET", "/") as response:
-                assert isinstance(response, Reply)
+                assert isinstance(response, Response)
                 if limit == 7:
                     assert await response.aread_within(limit) == response.content == b"weather"
                 else:
@@ -160,7 +160,7 @@ async def test_a_response_is_read_within_a_limit() -> None:
 
 
 async def test_only_codings_that_can_be_decoded_are_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_client, "ACCEPT_ENCODING", "gzip, deflate")
+    monkeypatch.setattr(_stack_client, "ACCEPT_ENCODING", "gzip, deflate")
     async with client() as http, client(headers={"Accept-Encoding": "br"}) as with_brotli:
         assert http.headers["accept-encoding"] == "gzip, deflate"
         assert with_brotli.headers["accept-encoding"] == "br"

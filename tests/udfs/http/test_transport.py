@@ -66,7 +66,7 @@ async def test_an_idempotent_request_on_a_connection_that_died_idle_is_sent_once
         assert (await http.request(method, "/b", content=b"weather" if method == "PUT" else None)).status_code == 200
         assert [peer.paths for peer in server.peers] == [["/a", "/b"], ["/b"]]
         assert server.peers[1].body == (b"weather" if method == "PUT" else b"")
-        assert len(http._transport._busy) == 0
+        assert len(http._transport._pool._busy) == 0
 
 
 async def refused(http: httpx.AsyncClient, *arguments: Any, **options: Any) -> None:

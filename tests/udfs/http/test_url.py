@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.http._client import StackClient
-from udfs.http._url import plain_url
+from udfs.http._stack_client import StackClient
+from udfs.http._url import merge_plain_url
 
 BASES = ["", "http://example.org", "https://example.org:8443/api/v1", "http://[::1]:80/a%20b/", "http://u:p@h/x"]
 ODD_BASES = ["http://example.org/a?b=c", "http://example.org/a#d", "/only/a/path"]
@@ -41,12 +41,12 @@ def outcome(kind: type[httpx.AsyncClient], base: str, url: str) -> tuple[object,
 
 @pytest.mark.parametrize("url", PLAIN)
 def test_a_plain_url_needs_no_parser(url: str) -> None:
-    assert plain_url(httpx.URL("http://example.org/"), url) is not None
+    assert merge_plain_url(httpx.URL("http://example.org/"), url) is not None
 
 
 @pytest.mark.parametrize("url", [*OTHER, "/" + "a" * 5000, httpx.URL("/a")])
 def test_any_other_is_left_to_the_parser(url: str | httpx.URL) -> None:
-    assert plain_url(httpx.URL("http://example.org/"), url) is None
+    assert merge_plain_url(httpx.URL("http://example.org/"), url) is None
 
 
 @pytest.mark.parametrize("base", BASES + ODD_BASES)
@@ -66,5 +66,5 @@ def test_whatever_the_url_is_it_is_what_httpx_makes_of_it(base: str, url: str, i
 
 def test_two_urls_of_one_origin_are_two() -> None:
     base = httpx.URL("http://example.org/")
-    assert [str(plain_url(base, path)) for path in ("/a", "/b?c")] == ["http://example.org/a", "http://example.org/b?c"]
+    assert [str(merge_plain_url(base, path)) for path in ("/a", "/b?c")] == ["http://example.org/a", "http://example.org/b?c"]
     assert str(base) == "http://example.org/"

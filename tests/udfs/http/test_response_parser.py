@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.http._parser import MAX_HEAD_BYTES, ResponseParser
+from udfs.http._response_parser import MAX_HEAD_BYTES, ResponseParser
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -97,7 +97,7 @@ class Found:
     version: bytes
     headers: list[tuple[bytes, bytes]]
     body: bytes
-    may_go_on: bool
+    allows_reuse: bool
 
 
 def fed(*parts: bytes, method: str = "GET") -> ResponseParser:
@@ -118,7 +118,7 @@ def found(parser: ResponseParser) -> Found:
         parser.version,
         [(name, value) for name, _, value in parser.headers],
         body,
-        parser.may_go_on,
+        parser.allows_reuse,
     )
 
 
@@ -133,13 +133,13 @@ def cut(response: bytes, places: list[int]) -> list[bytes]:
 def test_head_and_body_come_out_as_they_went_in() -> None:
     whole = found(fed(OK + b"Content-Type: text/plain\r\nContent-Length: 7\r\n\r\nweather"))
     headers = [(b"Content-Type", b"text/plain"), (b"Content-Length", b"7")]
-    assert whole == Found(200, b"OK", b"HTTP/1.1", headers, b"weather", may_go_on=True)
+    assert whole == Found(200, b"OK", b"HTTP/1.1", headers, b"weather", allows_reuse=True)
 
 
 @pytest.mark.parametrize("response", RESPONSES.values(), ids=RESPONSES)
 def test_a_response_that_is_split_at_any_byte_is_the_same(response: bytes) -> None:
     whole = found(fed(response))
-    assert whole.may_go_on
+    assert whole.allows_reuse
     for place in range(1, len(response)):
         assert found(fed(response[:place], response[place:])) == whole
     assert found(fed(*(bytes([byte]) for byte in response))) == whole
@@ -182,7 +182,7 @@ def test_a_body_without_a_length_ends_with_the_connection_which_is_not_used_agai
     assert not parser.is_complete
     parser.feed_end()
     assert found(parser).body == b"weather"
-    assert not parser.may_go_on
+    assert not parser.allows_reuse
 
 
 def test_a_body_without_a_length_does_not_end_where_somebody_may_have_cut_the_connection() -> None:
@@ -202,7 +202,7 @@ def test_the_end_without_a_response_says_so() -> None:
 def test_the_answer_to_head_has_no_body_whatever_it_says(length: bytes) -> None:
     parser = fed(OK + length + b"\r\n", method="HEAD")
     assert found(parser).body == b""
-    assert parser.may_go_on
+    assert parser.allows_reuse
     parser.start("GET")
     parser.feed(RESPONSES["a length"])
     assert found(parser).body == b"weather"
@@ -213,7 +213,7 @@ def test_the_answer_to_head_has_no_body_whatever_it_says(length: bytes) -> None:
 def test_a_body_after_head_is_surplus(more: bytes, length: bytes) -> None:
     parser = fed(OK + length + b"\r\n" + more, method="HEAD")
     assert found(parser).body == b""
-    assert not parser.may_go_on
+    assert not parser.allows_reuse
 
 
 # What makes a connection unfit
@@ -225,7 +225,7 @@ def test_any_byte_behind_a_response_makes_the_connection_unfit_and_changes_nothi
     for byte in range(256):
         for surplus in (bytes([byte]), bytes([byte]) * 2, b"\r\n" + bytes([byte]), bytes([byte]) + b"\r\n"):
             more = found(fed(response + surplus))
-            assert not more.may_go_on
+            assert not more.allows_reuse
             assert (more.status, more.headers, more.body) == (whole.status, whole.headers, whole.body)
 
 
@@ -233,7 +233,7 @@ def test_any_byte_behind_a_response_makes_the_connection_unfit_and_changes_nothi
 def test_a_response_that_nobody_asked_for_makes_the_connection_unfit_and_changes_nothing(surplus: bytes) -> None:
     more = found(fed(OK + b"A: 1\r\nContent-Length: 2\r\n\r\nok" + surplus))
     assert (more.headers, more.body) == ([(b"A", b"1"), (b"Content-Length", b"2")], b"ok")
-    assert not more.may_go_on
+    assert not more.allows_reuse
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_a_response_that_nobody_asked_for_makes_the_connection_unfit_and_changes
     ],
 )
 def test_a_server_that_closes_or_is_old_gets_no_second_request(response: bytes) -> None:
-    assert not found(fed(response)).may_go_on
+    assert not found(fed(response)).allows_reuse
 
 
 # What it refuses
@@ -312,7 +312,7 @@ def test_an_error_shows_only_the_start_of_what_the_server_sent(response: bytes) 
 
 def test_what_a_trailer_says_of_the_connection_does_not_reach_the_next_response() -> None:
     parser = fed(CHUNKED + b"1\r\nx\r\n0\r\nConnection: close\r\n\r\n")
-    assert parser.may_go_on
+    assert parser.allows_reuse
     parser.start("GET")
     parser.feed(RESPONSES["a length"])
     assert found(parser).body == b"weather"

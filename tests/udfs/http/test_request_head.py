@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.http._head import rendered
+from udfs.http._request_head import render_head
 
 URL = "http://example.org/path?query"
 
@@ -21,13 +21,13 @@ def request(method: str = "GET", *headers: tuple[bytes, bytes], **options: Any) 
 
 
 def test_the_head_is_what_http_says() -> None:
-    head, length, _ = rendered(request("GET", (b"Accept", b"*/*"), (b"Empty", b""), (b"Name", b"\xe9 a\tb")))
+    head, length, _ = render_head(request("GET", (b"Accept", b"*/*"), (b"Empty", b""), (b"Name", b"\xe9 a\tb")))
     assert head == b"GET /path?query HTTP/1.1\r\nHost: example.org\r\nAccept: */*\r\nEmpty: \r\nName: \xe9 a\tb\r\n\r\n"
     assert length == 0
 
 
 def test_the_target_can_be_given() -> None:
-    assert rendered(request("OPTIONS", extensions={"target": b"*"}))[0].startswith(b"OPTIONS * HTTP/1.1\r\n")
+    assert render_head(request("OPTIONS", extensions={"target": b"*"}))[0].startswith(b"OPTIONS * HTTP/1.1\r\n")
 
 
 @pytest.mark.parametrize(
@@ -42,18 +42,18 @@ def test_the_target_can_be_given() -> None:
     ],
 )
 def test_the_headers_say_whether_it_is_the_last(name: bytes, value: bytes, is_last: bool) -> None:
-    assert rendered(request("GET", (name, value))).is_last is is_last
-    assert rendered(httpx.Request("GET", URL, headers=[(name, value), (b"Host", b"a")])).is_last is is_last
+    assert render_head(request("GET", (name, value))).closes_connection is is_last
+    assert render_head(httpx.Request("GET", URL, headers=[(name, value), (b"Host", b"a")])).closes_connection is is_last
 
 
 def test_the_same_headers_serve_another_line_and_a_bad_one_is_refused_again() -> None:
-    assert rendered(request("GET")).data.startswith(b"GET /path?query HTTP/1.1\r\nHost: ")
-    assert rendered(request("PUT", extensions={"target": b"*"})).data.startswith(b"PUT * HTTP/1.1\r\nHost: ")
+    assert render_head(request("GET")).data.startswith(b"GET /path?query HTTP/1.1\r\nHost: ")
+    assert render_head(request("PUT", extensions={"target": b"*"})).data.startswith(b"PUT * HTTP/1.1\r\nHost: ")
     for _ in range(2):
         with pytest.raises(httpx.LocalProtocolError, match="illegal value of the header A"):
-            rendered(request("GET", (b"A", b"1\n")))
+            render_head(request("GET", (b"A", b"1\n")))
         with pytest.raises(httpx.LocalProtocolError, match="illegal method or target"):
-            rendered(request("GET", extensions={"target": b"/a b"}))
+            render_head(request("GET", extensions={"target": b"/a b"}))
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_the_same_headers_serve_another_line_and_a_bad_one_is_refused_again() ->
     [([], 0), ([(b"content-length", b"12")], 12), ([(b"Transfer-Encoding", b"Chunked")], None)],
 )
 def test_the_headers_say_how_long_the_body_is(headers: list[tuple[bytes, bytes]], length: int | None) -> None:
-    assert rendered(request("POST", *headers))[1] == length
+    assert render_head(request("POST", *headers))[1] == length
 
 
 @pytest.mark.parametrize(
@@ -84,20 +84,20 @@ def test_the_headers_say_how_long_the_body_is(headers: list[tuple[bytes, bytes]]
 )
 def test_a_header_that_is_none_is_refused_and_its_value_kept_secret(header: tuple[bytes, bytes]) -> None:
     with pytest.raises(httpx.LocalProtocolError, match="illegal") as caught:
-        rendered(request("GET", header))
+        render_head(request("GET", header))
     assert "Injected: 1" not in str(caught.value)
 
 
 @pytest.mark.parametrize("method", ["GE T", "GET\r\nX: y\r\n\r\n", "", "G\0T"])
 def test_a_method_that_is_none_is_refused(method: str) -> None:
     with pytest.raises(httpx.LocalProtocolError, match="illegal method or target"):
-        rendered(request(method))
+        render_head(request(method))
 
 
 @pytest.mark.parametrize("target", [b"/a b", b"/ HTTP/1.1\r\nX: y\r\n\r\nGET /", b"/\n"])
 def test_a_target_that_is_none_is_refused(target: bytes) -> None:
     with pytest.raises(httpx.LocalProtocolError, match="illegal method or target"):
-        rendered(request(extensions={"target": target}))
+        render_head(request(extensions={"target": target}))
 
 
 @pytest.mark.parametrize(
@@ -115,13 +115,13 @@ def test_a_target_that_is_none_is_refused(target: bytes) -> None:
 )
 def test_headers_that_leave_the_length_open_are_refused(headers: list[tuple[bytes, bytes]]) -> None:
     with pytest.raises(httpx.LocalProtocolError, match=r"Content-Length|Transfer-Encoding"):
-        rendered(request("POST", *headers))
+        render_head(request("POST", *headers))
 
 
 @pytest.mark.parametrize("hosts", [[], [(b"Host", b"a"), (b"host", b"b")]])
 def test_there_is_one_host(hosts: list[tuple[bytes, bytes]]) -> None:
     with pytest.raises(httpx.LocalProtocolError, match="one Host header"):
-        rendered(httpx.Request("GET", URL, headers=hosts, stream=httpx.ByteStream(b"")))
+        render_head(httpx.Request("GET", URL, headers=hosts, stream=httpx.ByteStream(b"")))
 
 
 @given(st.lists(st.tuples(st.binary(max_size=6), st.binary(max_size=8)), max_size=3))
@@ -135,6 +135,6 @@ def test_what_is_sent_is_what_h11_would_send(headers: list[tuple[bytes, bytes]])
         )
     except h11.LocalProtocolError:
         with pytest.raises(httpx.LocalProtocolError):
-            rendered(asked)
+            render_head(asked)
     else:
-        assert rendered(asked)[0] == expected
+        assert render_head(asked)[0] == expected
