@@ -213,8 +213,8 @@ def decoder_for(codings: list[str]) -> Decoder | None:
         codings: The elements of Content-Encoding.
 
     Returns:
-        A decoder, or None if the body is not coded. The decoder refuses all data if the body has several codings, or one
-        that cannot be decoded. Names that are not registered are ignored, as in httpx.
+        A decoder, or None if the body is not coded. The decoder refuses all data if the body has several codings, or
+        one that cannot be decoded. Names that are not registered are ignored, as in httpx.
     """
     lowered = [coding.strip().lower() for coding in codings]
     names = [name for coding in lowered if (name := _ALIASES.get(coding, coding)) in _REGISTERED]

@@ -139,7 +139,8 @@ class Response(httpx.Response):
             else:
                 await _decode(decoder, raw, content, limit)
             if len(content) > limit or self._num_bytes_downloaded > 2 * limit + _SMALL_BYTES:
-                raise BodyTooLargeError(f"the body is larger than the {limit:,} bytes that max_body_bytes allows")
+                message = f"the body is larger than the {limit:,} bytes (max_body_bytes) that are allowed"
+                raise BodyTooLargeError(message)
             if body.has_ended:
                 break
         if decoder is not None:

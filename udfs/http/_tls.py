@@ -20,8 +20,8 @@ _NOTHING = memoryview(b"")
 class TlsStream:
     """A TLS connection. It decrypts everything that has arrived, so data after the end of a response is noticed.
 
-    Invariant: after each read from the socket, every complete record is decrypted. What is left is at most the beginning
-    of a record. OpenSSL does not show that, so this class counts the bytes of the records as well.
+    Invariant: after each read from the socket, every complete record is decrypted. At most the beginning of a record is
+    left. OpenSSL does not show that, so this class counts the bytes of the records as well.
 
     Session tickets, key updates and renegotiation are answered and are not data. One task may send while another
     receives: all encrypted data leaves through one buffer, in order.

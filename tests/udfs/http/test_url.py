@@ -66,5 +66,8 @@ def test_whatever_the_url_is_it_is_what_httpx_makes_of_it(base: str, url: str, i
 
 def test_two_urls_of_one_origin_are_two() -> None:
     base = httpx.URL("http://example.org/")
-    assert [str(merge_plain_url(base, path)) for path in ("/a", "/b?c")] == ["http://example.org/a", "http://example.org/b?c"]
+    assert [str(merge_plain_url(base, path)) for path in ("/a", "/b?c")] == [
+        "http://example.org/a",
+        "http://example.org/b?c",
+    ]
     assert str(base) == "http://example.org/"

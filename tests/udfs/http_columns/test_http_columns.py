@@ -28,9 +28,9 @@ from tests.udfs.http.serving import listening, refusing
 from trio_asyncio_io import FixedDelay, retry_after
 from udfs._row import Failure
 from udfs.http_columns import _options, _task, http_get, http_request, register_http
-from udfs.http_columns._answer import Answer, RetryableError
 from udfs.http_columns._options import HttpOptions
 from udfs.http_columns._request import Request
+from udfs.http_columns._response import Response, RetryableError
 from udfs.http_columns._task import HttpWork
 
 TEXT_BY_TEXT = pa.map_(pa.string(), pa.string())
@@ -227,10 +227,10 @@ async def test_the_statuses_that_are_retried_can_be_others() -> None:
 def test_retry_after_is_waited_for() -> None:
     strategy = HttpOptions().settings().retry
     assert strategy is not None
-    asked = RetryableError(Answer(503, {"retry-after": "7"}, ""))
+    asked = RetryableError(Response(503, {"retry-after": "7"}, ""))
     assert retry_after(asked) == 7.0
     assert strategy.wait(1, 0.5, asked) == 7.0
-    assert strategy.wait(1, 0.5, RetryableError(Answer(503, {}, ""))) < 1.0
+    assert strategy.wait(1, 0.5, RetryableError(Response(503, {}, ""))) < 1.0
 
 
 async def test_an_answer_that_wants_more_time_than_there_is_stands_at_once() -> None:
@@ -588,7 +588,7 @@ async def test_a_redirect_to_what_cannot_be_asked_shows_no_secret() -> None:
 def test_no_message_has_a_url_and_none_is_long() -> None:
     """Whatever a server made the parser, the resolver or TLS write into it."""
     error = ValueError("not http://user:secret@host/?token=secret#secret or user:secret@host, but " + "x" * 80_000)
-    shown = _task._of_failure(Failure(error, 1, 0.0), error, PATIENCE)["error"]
+    shown = _task._failure_struct(Failure(error, 1, 0.0), error, PATIENCE)["error"]
     assert shown["message"].startswith("not <URL> or host, but xxx")
     assert len(shown["message"]) < 1_100
 
@@ -661,9 +661,9 @@ async def test_attempts_start_at_the_rate_and_what_is_cached_is_free(autojump_cl
     call = HttpOptions(rate=2.0, cache=60.0, timeout=math.inf)._call()
     started = []
 
-    async def exchange(request: Request) -> Answer:
+    async def exchange(request: Request) -> Response:
         started.append((request.url, trio.current_time()))
-        return Answer(200, {}, "")
+        return Response(200, {}, "")
 
     call._exchange = exchange  # type: ignore[method-assign]
     await call.open()
