@@ -226,20 +226,23 @@ def scripted(*responses: Any) -> Respond:
     """Give one response after the other, and the last one again and again.
 
     Args:
-        responses: A status; a tuple of status, headers and body; None to close the connection; or an async callable
-            that gets the stream, after which the connection is closed.
+        responses: A status; a tuple of status, headers and, optionally, body; None to close the connection; or an async
+            callable that gets the stream, after which the connection is closed.
     """
     remaining = list(responses)
 
     async def respond(peer: Peer) -> None:
         response = remaining.pop(0) if len(remaining) > 1 else remaining[0]
-        if response is None or callable(response):
-            if response is not None:
-                await response(peer.stream)
-            await peer.stream.aclose()
-            return
-        status, headers, body = response if isinstance(response, tuple) else (response, {}, b"")
-        lines = [f"{name}: {value}" for name, value in headers.items()]
-        await peer.respond(body, *lines, status=f"{status} Whatever")
+        match response:
+            case None:
+                await peer.stream.aclose()
+            case int():
+                await peer.respond(status=f"{response} Whatever")
+            case (status, headers, *body):
+                lines = [f"{name}: {value}" for name, value in headers.items()]
+                await peer.respond(b"".join(body), *lines, status=f"{status} Whatever")
+            case send:
+                await send(peer.stream)
+                await peer.stream.aclose()
 
     return respond

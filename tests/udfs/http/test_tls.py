@@ -48,7 +48,7 @@ class Records:
         self.tls = self.context.wrap_bio(self.incoming, self.outgoing, server_side=True)
 
     async def handshake(self) -> bytes:
-        """Complete the handshake, but for the server's last records: return these. In TLS 1.3 they are session tickets."""
+        """Complete the handshake. Returns the server's last records, unsent: in TLS 1.3, session tickets."""
         while True:
             try:
                 self.tls.do_handshake()
