@@ -197,7 +197,7 @@ class _RefusedCoding(Decoder):
 
 
 _DECODERS: Final[dict[str, Callable[[], Decoder]]] = {"gzip": _GzipDecoder, "deflate": _DeflateDecoder}
-if hasattr(getattr(brotli, "Decompressor", None), "can_accept_more_data"):  # since 1.2, which introduced the limit
+if brotli is not None and hasattr(brotli.Decompressor, "can_accept_more_data"):  # since 1.2, which introduced the limit
     _DECODERS["br"] = _BrotliDecoder
 if zstandard is not None:
     _DECODERS["zstd"] = _ZstandardDecoder

@@ -82,7 +82,7 @@ async def get_fails(http: httpx.AsyncClient, peers: list[Peer], error: type[http
         "chunked twice",
         "a folded header",
         "lone line feeds",
-        "a chunk longer than it says",
+        "a chunk longer than its size",
     ],
 )
 async def test_an_unsafe_response_is_a_protocol_error(name: str, hostile: Hostile) -> None:

@@ -75,7 +75,7 @@ REFUSED = {
     "a lone carriage return": OK + b"A: b\rc\r\nContent-Length: 1\r\n\r\nx",
     "lone line feeds": b"HTTP/1.1 200 OK\nContent-Length: 1\n\nx",
     "a lone line feed at the end of the head": OK + b"Content-Length: 1\r\n\nx",
-    "a chunk longer than it says": CHUNKED + b"1\r\nxx\r\n0\r\n\r\n",
+    "a chunk longer than its size": CHUNKED + b"1\r\nxx\r\n0\r\n\r\n",
     "a chunk with a sign": CHUNKED + b"-1\r\nx\r\n0\r\n\r\n",
     "a chunk with a blank before its size": CHUNKED + b" 1\r\nx\r\n0\r\n\r\n",
     "a chunk with a blank in its size": CHUNKED + b"1 0\r\nxxxxxxxxxxxxxxxx\r\n0\r\n\r\n",
