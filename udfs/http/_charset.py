@@ -1,4 +1,4 @@
-"""The charset of a body: which one its Content-Type names, and the body as text."""
+"""Charsets: which one a Content-Type names, and decoding a body to text."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Final
 
 import trio
 
-__all__ = ["charset_of", "text_of"]
+__all__ = ["charset_of", "decode_text"]
 
-# A longer Content-Type names no charset.
+# The charset of a longer Content-Type is ignored
 _MAX_CHARACTERS: Final = 1_000
 
-# One parameter. A semicolon within quotes does not end it; a quote without its partner reaches to the end.
+# One parameter. A semicolon within quotes does not end it. A quote that is not closed extends to the end
 _PARAMETER: Final = re.compile(r'(?:[^;"]|"(?:[^"\\]|\\.)*"?)+')
 _TOKEN: Final = re.compile(r"[-\w.]+", re.ASCII)
 
-# Python's codecs for text that take linear time, whatever the body; not among them are punycode and idna, which are
-# quadratic, unicode_escape, and UTF-7, which can yield half of a surrogate pair.
+# Python's text codecs that take linear time for every body. Not included: punycode and idna, which are quadratic,
+# unicode_escape, and UTF-7, which can yield half of a surrogate pair
 _CODECS: Final = frozenset(
     [
         *("ascii", "latin_1", "utf_8", "utf_8_sig"),
@@ -34,18 +34,18 @@ _CODECS: Final = frozenset(
 )
 _LABELS: Final = {**{codec: codec for codec in _CODECS}, **{a: c for a, c in aliases.items() if c in _CODECS}}
 
-# Their incremental decoders require a byte order mark.
+# The incremental decoders of these codecs require a byte order mark
 _WITHOUT_MARK: Final = {"utf_16": "utf_16_le", "utf_32": "utf_32_le"}
 _MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 
-# Between two slices other tasks run. A byte that is not valid in its charset can take a microsecond.
+# Other tasks run between two slices. A byte that is not valid in its charset can take a microsecond
 _SLICE_BYTES: Final = 16 * 1024
 
 
 def charset_of(content_type: str | None) -> str | None:
-    """The charset that a Content-Type names, in lower case; None if it names none, or one that is not decoded here.
+    """Return the charset that a Content-Type names, in lower case; None if it names none, or one not decoded here.
 
-    It takes linear time. The standard library's parser takes quadratic time.
+    This takes linear time; the standard library's parser takes quadratic time.
     """
     if content_type is None or len(content_type) > _MAX_CHARACTERS:
         return None
@@ -58,14 +58,14 @@ def charset_of(content_type: str | None) -> str | None:
     return None
 
 
-async def text_of(body: bytes | bytearray, charset: str | None) -> str:
-    """The body as text without surrogates. Bytes that are not valid become U+FFFD.
-
-    Args:
-        body: All of it.
-        charset: As `charset_of` returned it. None: UTF-8.
+async def decode_text(body: bytes | bytearray, charset: str | None) -> str:
+    """Return a body as text without surrogates. Bytes that are not valid become U+FFFD.
 
     **Cancellation** leaves nothing behind.
+
+    Args:
+        body: The complete body.
+        charset: A result of `charset_of`. None: UTF-8.
     """
     codec = "utf_8" if charset is None else _LABELS[_key(charset)]
     if len(body) <= _SLICE_BYTES:
@@ -80,8 +80,8 @@ async def text_of(body: bytes | bytearray, charset: str | None) -> str:
                 await trio.lowlevel.checkpoint()
             parts.append(decoder.decode(body[start : start + _SLICE_BYTES]))
         parts.append(decoder.decode(b"", final=True))
-    except UnicodeError:  # ISO-2022-JP raises it for some bodies, in spite of "replace"
-        return await text_of(body, None)
+    except UnicodeError:  # ISO-2022-JP raises it for some bodies despite "replace"
+        return await decode_text(body, None)
     return "".join(parts)
 
 

@@ -9,28 +9,28 @@ import trio
 
 from ._deadlines import Deadlines
 from ._dial import Dialler, Stream
-from ._idle import Origin
-from ._parser import ResponseParser
-from ._request_writer import Upload
+from ._origin import Origin
+from ._request_writer import RequestWriter
+from ._response_parser import ResponseParser
 
 __all__ = ["Connection"]
 
 _BROKEN = (trio.BrokenResourceError, trio.ClosedResourceError)
-_REFUSED = 300  # the first status with which the server refuses the rest of a body
+_REFUSED = 300  # the first status with which a server refuses the rest of a request's body
 
 
 class Connection:
     """One connection to one origin. It connects at its first request.
 
-    After an error or a cancellation only `close` is left. Errors are httpx's, and do not know the request yet.
+    After an error or a cancellation it can only be closed. Its errors are httpx's, without their request.
 
     Args:
-        dialler: How to connect.
+        dialler: Makes the stream.
         keepalive_expiry: Seconds after which the idle connection is closed.
-        deadlines: Where its read timeouts, and those of its idleness, are stored.
+        deadlines: Shared by the connections of a pool; closes this one when a read or its idleness takes too long.
 
     Attributes:
-        parser: What has arrived of the response.
+        parser: Has what has arrived of the response.
     """
 
     def __init__(self, dialler: Dialler, keepalive_expiry: float, deadlines: Deadlines) -> None:
@@ -39,69 +39,72 @@ class Connection:
         self._dialler = dialler
         self._stream: Stream | None = None
         self._keepalive_expiry = None if keepalive_expiry == math.inf else keepalive_expiry
-        self._was_idle = self._was_sent = self._is_last = False
+        self._was_idle = self._was_written = self._closes_after_request = False
 
     @property
     def origin(self) -> Origin:
-        """Scheme, host, port and name in TLS."""
+        """What it is connected to."""
         return self._dialler.origin
 
     @property
     def has_died_idle(self) -> bool:
-        """After an error of `ask`: whether the connection had been idle before, and nothing came of a response.
+        """After an error of `send`: whether the connection was reused, and nothing of a response has arrived.
 
         Usually the server closed it just as the request was sent.
         """
         return self._was_idle and not self.parser.has_begun
 
-    async def ask(self, upload: Upload) -> None:
-        """Send the request, and wait for the head of its response: it is in the parser then.
+    async def send(self, writer: RequestWriter) -> None:
+        """Send a request and wait for the head of its response. The head is in the parser afterwards.
 
         Raises:
-            httpx.RequestError: The other side could not be reached, was too slow, or broke off; or the body of the
-                request is not as long as its Content-Length.
+            httpx.RequestError: The server was unreachable, too slow or broke off; or the length of the request's body
+                differs from its Content-Length.
         """
-        self._was_sent, self._is_last = False, upload.is_last
+        self._was_written, self._closes_after_request = False, writer.closes_connection
         if self._stream is None:
-            self._stream = await self._dialler.connect(upload.timeouts.get("connect"))
-        self.parser.start(upload.method)
-        if upload.is_long:
-            await self._send_and_watch(upload, self._stream)
+            self._stream = await self._dialler.connect(writer.timeouts.get("connect"))
+        self.parser.start(writer.method)
+        if writer.may_block:
+            await self._write_and_watch(writer, self._stream)
         else:
-            self._was_sent = await upload.send(self._stream)
+            self._was_written = await writer.write(self._stream)
         while not self.parser.has_head:
-            await self._receive(upload.timeouts.get("read"))
+            await self._receive(writer.timeouts.get("read"))
 
     async def read(self, seconds: float | None) -> bytes:
-        """The next part of the body; `b""` at its end.
+        """Return the next part of the body, `b""` at its end.
+
+        Args:
+            seconds: The read timeout; None for no limit.
 
         Raises:
-            httpx.ReadTimeout, httpx.ReadError, httpx.RemoteProtocolError: There is no end.
+            httpx.ReadTimeout, httpx.ReadError, httpx.RemoteProtocolError: The body is not complete.
         """
         while not (part := self.parser.take_body()) and not self.parser.is_complete:
             await self._receive(seconds)
         return part
 
     def is_reusable(self) -> bool:
-        """Whether request and response went through to their ends, and both sides keep the connection open."""
-        return self._was_sent and self.parser.may_go_on and not self._is_last
+        """Whether request and response are complete, and both sides allow another request."""
+        return self._was_written and self.parser.allows_reuse and not self._closes_after_request
 
-    def rest(self) -> None:
-        """Make it idle, its response being done with. It closes itself when it has been idle for too long."""
+    def begin_idle(self) -> None:
+        """Start the idle time. At its end the connection closes itself."""
         self._was_idle = True
         self._deadlines.set(self, self._keepalive_expiry)
 
-    def wake(self) -> bool:
-        """Make it busy again; whether it can be used.
+    def end_idle(self) -> bool:
+        """End the idle time. Returns whether the connection can be used.
 
-        It cannot if it has closed itself, or has not been silent: what came before the request is not its response.
+        It cannot if its time was up, or if anything has arrived: that is not the response to the next request.
         """
-        is_in_time = self._deadlines.meet(self, self._keepalive_expiry)
+        is_in_time = self._deadlines.clear(self, self._keepalive_expiry)
         return is_in_time and self.is_silent()
 
-    def discard(self) -> None:
-        """Close it while it is idle."""
-        self._deadlines.meet(self, self._keepalive_expiry)
+    def close_idle(self) -> None:
+        """End the idle time and close the connection."""
+        self._deadlines.clear(self, self._keepalive_expiry)
         self.close()
 
     def is_silent(self) -> bool:
@@ -109,7 +112,7 @@ class Connection:
         return self._stream is not None and self._stream.is_silent()
 
     def close(self) -> None:
-        """Close the stream, whatever is going on above it. This does not wait."""
+        """Close the stream, without waiting. A task that waits for it gets an error."""
         self._dialler.close()
 
     def abandon(self) -> None:
@@ -117,27 +120,27 @@ class Connection:
         if self._dialler.stream is not None:
             self._dialler.stream.abandon()
 
-    async def _send_and_watch(self, upload: Upload, stream: Stream) -> None:
-        """Send, but no longer than until the server refuses: it may respond early, and read no further."""
+    async def _write_and_watch(self, writer: RequestWriter, stream: Stream) -> None:
+        """Write until the server refuses the request: it may respond early and stop reading."""
         failures: list[Exception] = []
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._watch, nursery.cancel_scope, failures)
             try:
-                self._was_sent = await upload.send(stream)
-            except Exception as error:  # noqa: BLE001 - it leaves the nursery as itself, not in a group
+                self._was_written = await writer.write(stream)
+            except Exception as error:  # noqa: BLE001 - raised below, outside the nursery's exception group
                 failures.append(error)
             nursery.cancel_scope.cancel()
         if failures:
             raise failures[0]
 
-    async def _watch(self, sending: trio.CancelScope, failures: list[Exception]) -> None:
+    async def _watch(self, writing: trio.CancelScope, failures: list[Exception]) -> None:
         try:
             while not self.parser.has_head:
                 await self._receive(None)
         except httpx.RequestError as error:
             failures.append(error)
         if failures or self.parser.status >= _REFUSED:
-            sending.cancel()
+            writing.cancel()
 
     async def _receive(self, seconds: float | None) -> None:
         assert self._stream is not None
@@ -148,8 +151,8 @@ class Connection:
         except _BROKEN as error:
             failure = error
         finally:
-            is_met = self._deadlines.meet(self, seconds)
-        if not is_met:
+            is_in_time = self._deadlines.clear(self, seconds)
+        if not is_in_time:
             raise httpx.ReadTimeout(f"read timeout of {seconds} s")
         if failure is not None:
             raise httpx.ReadError(str(failure)) from failure

@@ -1,4 +1,4 @@
-"""Deadlines: by when a connection must be read from, or used again, and the one task that closes it if it is not."""
+"""Deadlines: closes the connections whose time to be read or reused is up."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ class _Closable(Protocol):
 
 
 class Deadlines:
-    """Closes each connection whose deadline comes before it is met.
+    """Closes each connection whose deadline expires before it is cleared.
 
-    A connection on which a read took too long, or that was idle for too long, is closed in any case, and to close a
-    socket wakes whoever waits for it. So a deadline needs no cancel scope, which costs more than all else that a
-    request does on Trio: it is an entry in a dictionary, and one task sleeps until the first of them.
+    A connection is closed in any case when a read or its idleness takes too long, and closing a socket wakes the task
+    that waits for it. So a deadline does not need a cancel scope, the largest cost of a request on Trio: it is an entry
+    in a dictionary, and one task sleeps until the first of them.
 
-    Invariant: deadlines that were set with the same seconds come in the order in which they were set, and a
-    dictionary, which keeps that order, is a priority queue. There is one for each number of seconds in use, and none
-    is empty.
+    Invariant: deadlines that were set with the same number of seconds expire in the order in which they were set. So a
+    dictionary, which preserves that order, is their priority queue. There is one for each number of seconds in use, and
+    none is empty.
 
-    **Cancellation** of whoever waits strikes nothing. The task is Trio's (a system task), for a transport has no
-    nursery: it ends when it finds nothing to wait for, by `close`, and with the run.
+    **Cancellation** of a waiting task expires no deadline. The sleeping task is a system task of Trio, because a
+    transport has no nursery. It ends when no deadline is left, with `close`, or with the run.
     """
 
     def __init__(self) -> None:
@@ -35,11 +35,11 @@ class Deadlines:
         self._is_closed = False
 
     def set(self, connection: _Closable, seconds: float | None) -> None:
-        """The connection must be heard of within so many seconds. One that has come already strikes at once.
+        """Close the connection in this many seconds, unless `clear` is called first.
 
         Args:
-            connection: What is closed otherwise. It has no other deadline.
-            seconds: From now. None: whenever it likes.
+            connection: A connection without a deadline.
+            seconds: From now. None: no deadline. 0, negative or NaN: the connection is closed immediately.
         """
         if seconds is None:
             return
@@ -50,43 +50,43 @@ class Deadlines:
         self._queues.setdefault(seconds, {})[connection] = due
         if self._sleep is None:
             self._sleep = trio.CancelScope(deadline=due)
-            trio.lowlevel.spawn_system_task(self._keep, self._sleep)
+            trio.lowlevel.spawn_system_task(self._run, self._sleep)
         elif due < self._sleep.deadline:
             self._sleep.deadline = due
 
-    def meet(self, connection: _Closable, seconds: float | None) -> bool:
-        """It was heard of; whether that was before the deadline struck. If not, it is closed."""
+    def clear(self, connection: _Closable, seconds: float | None) -> bool:
+        """Remove the deadline that was set with these seconds. Returns False if it has expired."""
         if seconds is None:
             return True
         queue = self._queues.get(seconds, {})
-        is_met = queue.pop(connection, None) is not None
-        if is_met and not queue:
+        is_in_time = queue.pop(connection, None) is not None
+        if is_in_time and not queue:
             del self._queues[seconds]
-        return is_met
+        return is_in_time
 
     def close(self) -> None:
-        """End the task: no deadline strikes any more."""
+        """End the task. No deadline expires any more."""
         self._is_closed = True
         if self._sleep is not None:
             self._sleep.cancel()
 
     def abandon(self) -> None:
-        """Forget all deadlines, in a forked child, where the task may not exist and must close nothing."""
+        """Forget all deadlines. For a forked child, where the task must close nothing."""
         self._queues.clear()
 
-    async def _keep(self, sleep: trio.CancelScope) -> None:
+    async def _run(self, sleep: trio.CancelScope) -> None:
         try:
             while self._queues and not self._is_closed:
                 with sleep:
                     await trio.sleep_forever()
-                self._strike(trio.current_time())
+                self._expire(trio.current_time())
                 firsts = [next(iter(queue.values())) for queue in self._queues.values()]
                 self._sleep = sleep = trio.CancelScope(deadline=min(firsts, default=0))
         finally:
             self._sleep = None
 
-    def _strike(self, now: float) -> None:
+    def _expire(self, now: float) -> None:
         for seconds, queue in list(self._queues.items()):
             for connection, _ in list(takewhile(lambda item: item[1] <= now, queue.items())):
-                self.meet(connection, seconds)
+                self.clear(connection, seconds)
                 connection.close()

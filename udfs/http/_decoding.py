@@ -1,4 +1,4 @@
-"""Content codings: gzip, deflate, brotli and zstandard, decoded in bounded steps. Plain data, no Trio."""
+"""Decoders of the content codings gzip, deflate, brotli and zstandard, in bounded steps. Plain data, without Trio."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ __all__ = ["ACCEPT_ENCODING", "STEP_BYTES", "Decoder", "decoder_for"]
 # The output of one step of zlib and brotli
 STEP_BYTES: Final = 64 * 1024
 
-# The input of one step. A gzip body can consist of thousands of tiny members, and zlib copies its unused input after
-# each one, so it gets little input at a time.
+# The input of one step. It is small because a gzip body can consist of thousands of tiny members, and zlib copies its
+# unused input after each one
 _SLICE_BYTES: Final = 8 * 1024
-# zstandard has no limit for its output. A block of 128 KiB can take 4 bytes, so these give 8 MiB at most.
+# zstandard has no limit for its output. Four bytes can decode to a block of 128 KiB, so these decode to at most 8 MiB
 _ZSTANDARD_SLICE_BYTES: Final = 256
 _ZSTANDARD_WINDOW_BYTES: Final = 8 * 1024 * 1024  # the limit of RFC 9659
 
 _GZIP: Final = 16  # added to zlib's window bits
 _DEFLATED: Final = 8  # zlib's number of its compression method, in the first byte
 
-# Some have no decoder here, or only if a package is installed. "identity" is not a coding.
+# The names that IANA has registered. Some have no decoder here, or only with a package. "identity" is not a coding
 _REGISTERED: Final = frozenset({"br", "compress", "dcb", "dcz", "deflate", "gzip", "zstd"})
 _ALIASES: Final = {"x-compress": "compress", "x-gzip": "gzip"}  # RFC 9110, section 8.4.1
 
@@ -44,7 +44,7 @@ _ALIASES: Final = {"x-compress": "compress", "x-gzip": "gzip"}  # RFC 9110, sect
 class Decoder(ABC):
     """Decodes a body with one content coding.
 
-    A body of no bytes is valid in every coding: a response to HEAD has a Content-Encoding, but no body.
+    An empty body is valid in every coding: a response to HEAD has a Content-Encoding and no body.
     """
 
     _name: ClassVar[str]
@@ -52,10 +52,10 @@ class Decoder(ABC):
     _slice_bytes: ClassVar[int] = _SLICE_BYTES
 
     def decode(self, data: bytes) -> Iterator[bytes]:
-        """Decode more of the body. A step is made only when its output is requested.
+        """Decode more of the body, lazily: each step runs when its output is requested.
 
         Yields:
-            Decoded bytes, never empty: about `STEP_BYTES` at most, and 8 MiB for zstandard.
+            Decoded bytes, never empty: at most about `STEP_BYTES`, or 8 MiB for zstandard.
 
         Raises:
             httpx.DecodingError: The data is not valid in this coding.
@@ -70,10 +70,10 @@ class Decoder(ABC):
         """Check that the body is complete.
 
         Raises:
-            httpx.DecodingError: It was cut off.
+            httpx.DecodingError: The body was cut off.
         """
         if not self._is_complete():
-            raise httpx.DecodingError(f"the body is cut off: its {self._name} data has no end")
+            raise httpx.DecodingError(f"the body is cut off: the end of its {self._name} data is missing")
 
     @abstractmethod
     def _decoded(self, data: bytes, /) -> Iterator[bytes]: ...
@@ -83,7 +83,7 @@ class Decoder(ABC):
 
 
 class _MembersDecoder(Decoder):
-    """Decodes a body of one or more members, each a complete stream of its own."""
+    """Decodes a body of one or more members, each of them a complete stream."""
 
     def __init__(self) -> None:
         self._member: Any = None
@@ -156,7 +156,7 @@ class _DeflateDecoder(Decoder):
             self._inflater = zlib.decompressobj(zlib.MAX_WBITS if _has_zlib_header(data) else -zlib.MAX_WBITS)
         yield from _inflated(self._inflater, data)
         if self._inflater.unused_data:
-            raise zlib.error("there is data after its end")
+            raise zlib.error("data after the end of the deflate stream")
 
     def _is_complete(self) -> bool:
         return not self._head or (self._inflater is not None and self._inflater.eof)
@@ -197,31 +197,31 @@ class _RefusedCoding(Decoder):
 
 
 _DECODERS: Final[dict[str, Callable[[], Decoder]]] = {"gzip": _GzipDecoder, "deflate": _DeflateDecoder}
-if hasattr(getattr(brotli, "Decompressor", None), "can_accept_more_data"):  # since 1.2, the first with a limit
+if brotli is not None and hasattr(brotli.Decompressor, "can_accept_more_data"):  # since 1.2, which introduced the limit
     _DECODERS["br"] = _BrotliDecoder
 if zstandard is not None:
     _DECODERS["zstd"] = _ZstandardDecoder
 
-# In httpx's order
+# In the order of httpx
 ACCEPT_ENCODING: Final = ", ".join(_DECODERS)
 
 
 def decoder_for(codings: list[str]) -> Decoder | None:
-    """The decoder for a body.
+    """Return the decoder for a body.
 
     Args:
         codings: The elements of Content-Encoding.
 
     Returns:
-        A decoder. It refuses all data if the body has several codings, or one that cannot be decoded. None: the body
-        is not coded; names that nobody has registered are ignored, as httpx ignores them.
+        A decoder, or None if the body is not coded. The decoder refuses all data if the body has several codings, or
+        one that cannot be decoded. Names that are not registered are ignored, as in httpx.
     """
-    lowered = [each.strip().lower() for each in codings]
-    names = [name for each in lowered if (name := _ALIASES.get(each, each)) in _REGISTERED]
+    lowered = [coding.strip().lower() for coding in codings]
+    names = [name for coding in lowered if (name := _ALIASES.get(coding, coding)) in _REGISTERED]
     if not names:
         return None
     if len(names) > 1:
-        return _RefusedCoding(f"the body has {len(names)} content codings; at most one is decoded")
+        return _RefusedCoding(f"the body has {len(names)} content codings; at most one is supported")
     [name] = names
     if name not in _DECODERS:
         return _RefusedCoding(f"the body has the content coding {name!r}, which cannot be decoded here")
@@ -236,5 +236,5 @@ def _inflated(inflater: Any, data: bytes) -> Iterator[bytes]:
 
 
 def _has_zlib_header(data: bytes) -> bool:
-    """Whether these are zlib's first bytes (RFC 1950, section 2.2). No encoder writes bare deflate data like it."""
+    """Whether data starts with zlib's header (RFC 1950, section 2.2). No encoder writes bare deflate data like that."""
     return data[0] & 0x0F == _DEFLATED and int.from_bytes(data[:2]) % 31 == 0

@@ -1,4 +1,4 @@
-"""Dialling: from an origin to a connected stream, through TLS where the scheme requires it."""
+"""Dialler: from an origin to a connected stream, with TLS where the scheme requires it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import httpx
 import trio
 
-from ._idle import Origin
+from ._origin import Origin
 from ._socket import Socket
 from ._tls import TlsStream
 
@@ -17,21 +17,21 @@ __all__ = ["Dialler", "Stream"]
 
 Stream = Socket | TlsStream
 
-_FIRST_PAUSE = 0.5  # seconds; the pauses before attempts are 0, 0.5, 1, 2, ... as httpcore's
+_FIRST_PAUSE = 0.5  # seconds; the pauses before the retries are 0, 0.5, 1, 2, ..., as httpcore's
 
-# ValueError: a host or a name for TLS that nobody can have; OverflowError: such a port
+# ValueError: a host or a name for TLS that is not valid; OverflowError: a port that is not
 _FAILURES = (OSError, ValueError, OverflowError, trio.BrokenResourceError, trio.ClosedResourceError)
 
 
 @dataclass
 class Dialler:
-    """Connects to one origin, and owns the stream from its first moment, also if the handshake fails.
+    """Connects to one origin. It owns the stream from the start, so a failed handshake leaves nothing open.
 
     Attributes:
-        origin: Scheme, host, port and the name to verify in TLS, if it is not the host.
-        ssl_context: For an HTTPS origin.
+        origin: What to connect to.
+        ssl_context: For TLS, or None.
         retries: Attempts after the first.
-        stream: Once there is one.
+        stream: The stream of the last attempt, or None before the first.
     """
 
     origin: Origin
@@ -40,10 +40,12 @@ class Dialler:
     stream: Stream | None = None
 
     async def connect(self, seconds: float | None) -> Stream:
-        """A stream to the origin; the attempts follow each other without a limit but their own timeouts.
+        """Return a connected stream.
+
+        **Cancellation** leaves the stream open until `close`.
 
         Args:
-            seconds: For each attempt; None: without a limit.
+            seconds: Upper limit for each attempt; None for no limit.
 
         Raises:
             httpx.ConnectError, httpx.ConnectTimeout: The last attempt failed.
@@ -57,32 +59,33 @@ class Dialler:
             pause = pause * 2 or _FIRST_PAUSE
         return await self._attempt(seconds)
 
+    def close(self) -> None:
+        """Close the stream, if there is one, without waiting."""
+        if self.stream is not None:
+            self.stream.close()
+
     async def _attempt(self, seconds: float | None) -> Stream:
         try:
             with trio.move_on_after(math.inf if seconds is None else seconds):
-                return await self._connected()
+                return await self._open()
         except _FAILURES as error:
             self.close()
             raise httpx.ConnectError(_message(error)) from error
         self.close()
         raise httpx.ConnectTimeout(f"connect timeout of {seconds} s")
 
-    async def _connected(self) -> Stream:
-        _, host, port, server_name = self.origin
-        socket = self.stream = Socket(await trio.open_tcp_stream(host.decode(), port))
+    async def _open(self) -> Stream:
+        host, port = self.origin.host.decode(), self.origin.port
+        socket = self.stream = Socket(await trio.open_tcp_stream(host, port))
         if self.ssl_context is None:
             return socket
-        tls = self.stream = TlsStream(socket, self.ssl_context, server_name or host.decode())
+        tls = self.stream = TlsStream(socket, self.ssl_context, self.origin.server_name or host)
         await tls.handshake()
         return tls
 
-    def close(self) -> None:
-        """Close the stream, if there is one. This does not wait."""
-        if self.stream is not None:
-            self.stream.close()
-
 
 def _message(error: BaseException) -> str:
+    """Return the text of the first error in the chain that has one."""
     cause: BaseException | None = error
     while cause is not None and not str(cause):
         cause = cause.__cause__

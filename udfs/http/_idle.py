@@ -1,14 +1,13 @@
-"""Idle stacks: which idle connection goes out next, and which is the first to go."""
+"""IdleStacks: idle connections, on a stack per origin. Plain data."""
 
 from __future__ import annotations
 
 from collections import deque
 from typing import Generic, Protocol, TypeVar
 
-__all__ = ["IdleStacks", "Origin"]
+from ._origin import Origin
 
-# Scheme, host and port; and the name to verify in TLS, if it is not the host
-Origin = tuple[bytes, bytes, int, str | None]
+__all__ = ["IdleStacks"]
 
 
 class _HasOrigin(Protocol):
@@ -20,56 +19,56 @@ C = TypeVar("C", bound=_HasOrigin)
 
 
 class IdleStacks(Generic[C]):
-    """Idle connections, a last-in-first-out stack per origin. Plain data: nothing here waits or closes.
+    """Idle connections, on a last-in-first-out stack per origin. It neither waits nor closes anything.
 
-    Each stack is in the order of arrival, so the one that has been idle longest over all origins lies at the
-    bottom of its own stack. That is why every operation costs the same, however many connections there are.
+    Each stack is in order of arrival, so the connection that has been idle longest over all origins is at the bottom
+    of its stack. Therefore the cost of every operation is independent of the number of connections.
     """
 
     def __init__(self) -> None:
         self._stacks: dict[Origin, deque[C]] = {}
-        # A dictionary for its order: the first key has been idle longest.
-        self._arrived: dict[C, None] = {}
+        # A dictionary for its order: the first key has been idle longest
+        self._by_arrival: dict[C, None] = {}
 
     def __len__(self) -> int:
-        """The number of idle connections, over all origins."""
-        return len(self._arrived)
+        """The number of idle connections over all origins."""
+        return len(self._by_arrival)
 
     def push(self, connection: C) -> None:
-        """Lay a connection on top of its origin's stack."""
+        """Put a connection on top of its origin's stack."""
         self._stacks.setdefault(connection.origin, deque()).append(connection)
-        self._arrived[connection] = None
+        self._by_arrival[connection] = None
 
     def pop(self, origin: Origin) -> C | None:
-        """The connection of this origin that came last, taken off; None if there is none."""
+        """Remove and return the newest connection of an origin; None if it has none."""
         stack = self._stacks.get(origin)
-        return None if stack is None else self._taken_off(stack.pop(), stack)
+        return None if stack is None else self._removed(stack.pop(), stack)
 
     def oldest(self) -> C | None:
-        """The connection that has been idle longest, left where it is; None if there is none."""
-        return next(iter(self._arrived), None)
+        """Return the connection that has been idle longest; None if no connection is idle."""
+        return next(iter(self._by_arrival), None)
 
     def pop_oldest(self) -> C:
-        """The connection that has been idle longest, taken off.
+        """Remove and return the connection that has been idle longest.
 
         Raises:
-            IndexError: There is none.
+            IndexError: No connection is idle.
         """
         connection = self.oldest()
         if connection is None:
             raise IndexError("no connection is idle")
         stack = self._stacks[connection.origin]
-        return self._taken_off(stack.popleft(), stack)
+        return self._removed(stack.popleft(), stack)
 
     def drain(self) -> list[C]:
-        """All connections, taken off, the one that has been idle longest first."""
-        connections = list(self._arrived)
-        self._arrived.clear()
+        """Remove and return all connections, the one that has been idle longest first."""
+        connections = list(self._by_arrival)
+        self._by_arrival.clear()
         self._stacks.clear()
         return connections
 
-    def _taken_off(self, connection: C, stack: deque[C]) -> C:
-        del self._arrived[connection]
+    def _removed(self, connection: C, stack: deque[C]) -> C:
+        del self._by_arrival[connection]
         if not stack:
             del self._stacks[connection.origin]
         return connection

@@ -1,4 +1,4 @@
-"""Socket: a connected TCP socket that passes through the scheduler once per response."""
+"""Socket: a connected TCP socket with one checkpoint per response."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _NOTHING = memoryview(b"")
 class Socket:
     """A TCP connection without the checkpoints that a request does not need.
 
-    `trio.SocketStream` makes a checkpoint for every send, even if the kernel takes the data at once. A request is
-    always followed by a wait for its response, so `send_now` makes none. `receive_some` always makes one: it waits
-    until there is something to read, instead of trying a read that would almost always fail.
+    `trio.SocketStream` makes a checkpoint for every send, even if the kernel takes the data immediately. `send_now`
+    makes none, because a request is always followed by a wait for its response. `receive_some` always makes one: it
+    waits until the socket is readable, because reading before that would almost always fail.
 
     Args:
         connected: The result of `trio.open_tcp_stream`. Its file descriptor is taken over.
 
     Attributes:
-        has_clean_end: Whether an end of the stream is known to be the server's. In TCP it always is, as far as anyone
-            can know; in TLS see `TlsStream`.
+        has_clean_end: Whether an end of the stream is known to be the server's. TCP cannot tell, so it is always True;
+            for TLS see `TlsStream`.
     """
 
     has_clean_end = True
@@ -33,8 +33,8 @@ class Socket:
     def __init__(self, connected: trio.SocketStream) -> None:
         self._socket = socket.socket(fileno=connected.socket.detach())
         self._socket.settimeout(0)
-        self._arrivals = select.poll()
-        self._arrivals.register(self._socket, select.POLLIN)
+        self._readable = select.poll()
+        self._readable.register(self._socket, select.POLLIN)
         self._unsent = _NOTHING
 
     @property
@@ -43,11 +43,11 @@ class Socket:
         return self._socket.fileno() >= 0
 
     def send_now(self, data: bytes) -> bool:
-        """Send what the kernel takes, without waiting. False: call `drain`, which sends the rest.
+        """Send what the kernel takes, without waiting. Returns whether that was everything; if not, call `drain`.
 
         Raises:
-            trio.BrokenResourceError: The other side has closed.
-            trio.ClosedResourceError: This side has.
+            trio.BrokenResourceError: The other side has closed the connection.
+            trio.ClosedResourceError: This side has closed it.
         """
         try:
             sent = self._socket.send(data)
@@ -58,8 +58,8 @@ class Socket:
         self._unsent = memoryview(data)[sent:] if sent < len(data) else _NOTHING
         return sent == len(data)
 
-    def push(self) -> bool:
-        """Send what the kernel takes of the rest; whether nothing of it is left. Raises as `send_now`."""
+    def flush_now(self) -> bool:
+        """Send what the kernel takes of the unsent data. Returns whether that was everything. Raises as `send_now`."""
         try:
             while self._unsent:
                 self._unsent = self._unsent[self._socket.send(self._unsent) :]
@@ -71,15 +71,15 @@ class Socket:
 
     async def drain(self) -> None:
         """Wait until all data is sent. Raises as `send_now`."""
-        while not self.push():
+        while not self.flush_now():
             await self.wait_writable()
 
     async def wait_writable(self) -> None:
-        """Wait until the kernel takes more."""
+        """Wait until the kernel takes more data."""
         await trio.lowlevel.wait_writable(self._socket)
 
     async def receive_some(self) -> bytes:
-        """The next bytes, as soon as there are some; `b""` at the end.
+        """Wait for data and return it; `b""` at the end.
 
         Raises:
             trio.BrokenResourceError: The connection broke.
@@ -92,13 +92,13 @@ class Socket:
             try:
                 return self.receive_now()
             except BlockingIOError:
-                continue  # the kernel may wake a reader for nothing
+                continue  # a spurious wake-up
 
     def receive_now(self) -> bytes:
-        """The bytes that have arrived; `b""` at the end. Raises as `receive_some`.
+        """Return the data that has arrived; `b""` at the end. Raises as `receive_some`.
 
         Raises:
-            BlockingIOError: There are none.
+            BlockingIOError: Nothing has arrived.
         """
         try:
             return self._socket.recv(_CHUNK)
@@ -108,17 +108,17 @@ class Socket:
             raise self._broken(error) from error
 
     def is_silent(self) -> bool:
-        """Whether the connection is open, and nothing has arrived, neither bytes nor the end."""
-        return self._socket.fileno() >= 0 and not self._arrivals.poll(0)
+        """Whether the connection is open, and neither data nor the end has arrived."""
+        return self._socket.fileno() >= 0 and not self._readable.poll(0)
 
     def close(self) -> None:
-        """Close it, at once. A task that waits for it gets a `trio.ClosedResourceError`. Idempotent."""
+        """Close it without waiting. Idempotent. A task that waits for it gets a `trio.ClosedResourceError`."""
         if self.is_open:
             trio.lowlevel.notify_closing(self._socket)
             self._socket.close()
 
     def abandon(self) -> None:
-        """Close this process's descriptor and nothing else: a parent process goes on with the connection."""
+        """Close only this process's descriptor, because a parent process still uses the connection."""
         self._socket.close()
 
     def _broken(self, error: OSError) -> Exception:

@@ -1,4 +1,4 @@
-"""TLS on a `Socket`: `ssl.SSLObject` between two buffers, so that nothing that arrives goes unseen."""
+"""TlsStream: TLS on a `Socket`, by an `ssl.SSLObject` between two buffers."""
 
 from __future__ import annotations
 
@@ -11,29 +11,30 @@ from ._socket import Socket
 __all__ = ["TlsStream"]
 
 _HEADER = 5  # bytes before each TLS record: its type, its version (2) and its length (2)
-_RECORD = 16 * 1024  # the largest piece of data in a record, and so the most that one read returns
-_CHUNK = 4 * _RECORD  # encrypted and sent at a time
+_RECORD = 16 * 1024  # bytes: the largest content of a record, and of one read
+_CHUNK = 4 * _RECORD  # bytes that are encrypted and sent at a time
 
 _NOTHING = memoryview(b"")
 
 
 class TlsStream:
-    """A TLS connection. It decrypts whatever has arrived, so that a caller sees data behind the end of a response.
+    """A TLS connection. It decrypts everything that has arrived, so data after the end of a response is noticed.
 
-    Invariant: after each read from the socket every complete record is decrypted. What may be left is the beginning of
-    a record, which OpenSSL holds where nobody can see it; therefore the record headers are counted here as well.
+    Invariant: after each read from the socket, every complete record is decrypted. At most the beginning of a record is
+    left. OpenSSL does not show that, so this class counts the bytes of the records as well.
 
     Session tickets, key updates and renegotiation are answered and are not data. One task may send while another
-    receives: encrypted data leaves through one buffer, in order.
+    receives: all encrypted data leaves through one buffer, in order.
 
     Args:
         socket: The connected socket. This stream closes it.
         context: How to verify the server.
-        server_name: The name that the certificate must have; also sent to the server (SNI) unless it is an address.
+        server_name: The name that the certificate must have. It is also sent to the server (SNI) unless it is an
+            address.
 
     Attributes:
-        has_clean_end: Whether the server has ended the stream with a `close_notify`. Without one, an end may be the
-            work of somebody who cut the connection.
+        has_clean_end: Whether the server has ended the stream with a `close_notify`. Without one, anybody may have cut
+            the connection.
     """
 
     def __init__(self, socket: Socket, context: ssl.SSLContext, server_name: str) -> None:
@@ -45,11 +46,11 @@ class TlsStream:
         self._has_ended = False
         self._failure: ssl.SSLError | None = None
         self._received: list[bytes] = []
-        self._plain = _NOTHING
+        self._unencrypted = _NOTHING
         self._is_filling = False
-        self._others = trio.lowlevel.ParkingLot()
-        self._header = b""  # of the record that is arriving
-        self._missing = 0  # bytes of that record, once its header is there
+        self._waiting = trio.lowlevel.ParkingLot()
+        self._header = b""  # what has arrived of the next record's header
+        self._missing = 0  # bytes that are missing of the record whose header has arrived
 
     @property
     def is_open(self) -> bool:
@@ -75,18 +76,18 @@ class TlsStream:
         except ssl.SSLError:
             self._flush()  # the alert that gives the server the reason
             raise
-        self._decrypt()  # what came with the end of the handshake
+        self._decrypt()  # data may have come with the end of the handshake
 
     def send_now(self, data: bytes) -> bool:
-        """Send what the kernel takes, without waiting. False: call `drain`, which sends the rest.
+        """Send what the kernel takes, without waiting. Returns whether that was everything; if not, call `drain`.
 
         Raises:
-            trio.BrokenResourceError: The other side has closed.
-            trio.ClosedResourceError: This side has.
+            trio.BrokenResourceError: The other side has closed the connection.
+            trio.ClosedResourceError: This side has closed it.
         """
-        self._plain = memoryview(data)
+        self._unencrypted = memoryview(data)
         try:
-            return self._push()
+            return self._flush_now()
         except ssl.SSLWantReadError:
             return False
 
@@ -94,17 +95,17 @@ class TlsStream:
         """Wait until all data is sent. Raises as `send_now`."""
         while True:
             try:
-                if self._push():
+                if self._flush_now():
                     return
                 await self._socket.wait_writable()
-            except ssl.SSLWantReadError:  # the server renegotiates, and is to speak next
+            except ssl.SSLWantReadError:  # the server renegotiates, and must send next
                 await self._fill()
 
     async def receive_some(self) -> bytes:
-        """All data that has arrived, as soon as there is some; `b""` at the end.
+        """Wait for data and return all that has arrived; `b""` at the end.
 
         Raises:
-            trio.BrokenResourceError: The connection broke, or what arrived is not valid TLS.
+            trio.BrokenResourceError: The connection broke, or the data is not valid TLS.
             trio.ClosedResourceError: This side has closed it.
         """
         while not self._received:
@@ -118,27 +119,27 @@ class TlsStream:
         return data
 
     def is_silent(self) -> bool:
-        """Whether the connection is open, and no data has arrived, not even a part of a record, nor the end."""
+        """Whether the connection is open, and neither data, nor a part of a record, nor the end has arrived."""
         try:
             if not self._socket.is_silent():
                 self._feed(self._socket.receive_now())
         except (BlockingIOError, trio.BrokenResourceError, trio.ClosedResourceError):
             return False
-        is_left = self._received or self._header or self._missing or self._outgoing.pending
-        return not (is_left or self._has_ended or self._failure)
+        has_data = self._received or self._header or self._missing or self._outgoing.pending
+        return not (has_data or self._has_ended or self._failure)
 
     def close(self) -> None:
-        """Say goodbye, if the kernel takes that at once, and close the socket. Idempotent; this does not wait."""
+        """Send a `close_notify` if the kernel takes it immediately, and close the socket. Idempotent."""
         if self.is_open:
             try:
                 self._tls.unwrap()
             except (OSError, ValueError):
-                pass  # usually that the server's own goodbye is not there yet, for which nobody waits
+                pass  # usually because the server's `close_notify` is missing; this client does not wait for it
             self._flush()
         self._socket.close()
 
     def abandon(self) -> None:
-        """Close this process's descriptor and nothing else: a parent process goes on with the connection."""
+        """Close only this process's descriptor, because a parent process still uses the connection."""
         self._socket.abandon()
 
     def _is_agreed(self) -> bool:
@@ -152,14 +153,14 @@ class TlsStream:
         if self._outgoing.pending and not self._socket.send_now(self._outgoing.read()):
             await self._socket.drain()
 
-    def _push(self) -> bool:
-        """Encrypt and send what the kernel takes; whether nothing is left.
+    def _flush_now(self) -> bool:
+        """Encrypt and send what the kernel takes. Returns whether that was everything.
 
         Raises:
-            ssl.SSLWantReadError: Something has to be received first.
+            ssl.SSLWantReadError: TLS has to receive something first.
         """
-        while self._socket.push():
-            if self._plain and not self._outgoing.pending:
+        while self._socket.flush_now():
+            if self._unencrypted and not self._outgoing.pending:
                 self._encrypt()
             if not self._outgoing.pending:
                 return True
@@ -168,7 +169,7 @@ class TlsStream:
 
     def _encrypt(self) -> None:
         try:
-            self._plain = self._plain[self._tls.write(self._plain[:_CHUNK]) :]
+            self._unencrypted = self._unencrypted[self._tls.write(self._unencrypted[:_CHUNK]) :]
         except ssl.SSLWantReadError:
             if not self._outgoing.pending:
                 raise
@@ -176,24 +177,24 @@ class TlsStream:
             raise trio.BrokenResourceError(str(error)) from error
 
     def _flush(self) -> None:
-        """Send what TLS itself has to send, if the kernel takes it; else it leaves with the next data."""
+        """Send TLS's own messages if the kernel takes them; otherwise they leave with the next data."""
         try:
-            if self._outgoing.pending and self._socket.push():
+            if self._outgoing.pending and self._socket.flush_now():
                 self._socket.send_now(self._outgoing.read())
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # whoever reads or writes next notices as well
+            pass  # the next read or write fails as well
 
     async def _fill(self) -> None:
-        """Take in the next bytes; if another task waits for them already, wait until it has."""
+        """Receive data, or wait until the task that is receiving already has done so."""
         if self._is_filling:
-            await self._others.park()
+            await self._waiting.park()
             return
         self._is_filling = True
         try:
             data = await self._socket.receive_some()
         finally:
             self._is_filling = False
-            self._others.unpark_all()
+            self._waiting.unpark_all()
         self._feed(data)
 
     def _feed(self, data: bytes) -> None:
@@ -205,7 +206,7 @@ class TlsStream:
         self._decrypt()
 
     def _decrypt(self) -> None:
-        """Read all complete records. After the end, and after a failure, nothing is read."""
+        """Decrypt all complete records. After the end, and after a failure, nothing is read."""
         try:
             while (self._incoming.pending or self._tls.pending()) and not self._has_ended:
                 part = self._tls.read(_RECORD)
@@ -214,7 +215,7 @@ class TlsStream:
                 else:
                     self._has_ended = self.has_clean_end = True
         except ssl.SSLWantReadError:
-            pass  # not a whole record, or a message of TLS itself
+            pass  # the record is not complete, or it was a message of TLS itself
         except ssl.SSLZeroReturnError:
             self._has_ended = self.has_clean_end = True
         except ssl.SSLError as error:
@@ -222,7 +223,7 @@ class TlsStream:
         self._flush()
 
     def _count(self, data: bytes) -> None:
-        """Walk from record header to record header, to know how much of the last record is missing."""
+        """Follow the record headers, to find how much of the last record is missing."""
         data = self._header + data
         start = self._missing
         while start + _HEADER <= len(data):

@@ -1,4 +1,4 @@
-"""Plain URLs: those that httpx's parser would hand through as they are, and which need not go through it."""
+"""Plain URLs: httpx's parser would leave them as they are, so they need not pass through it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Final
 
 import httpx
 
-__all__ = ["checked_url", "plain_url"]
+__all__ = ["checked_url", "merge_plain_url"]
 
-_MOST_BYTES: Final = 2_048
-_ORIGINS: Final = 1_024
+_MAX_BYTES: Final = 2_048
+_CACHED_ORIGINS: Final = 1_024
 
-# Scheme and authority; a path; a query. What may stand in path and query, httpx's parser leaves as it is.
+# Scheme and authority, path, query. httpx's parser does not change the characters that are listed for path and query
 _PLAIN: Final = re.compile(
     r"(https?://[A-Za-z0-9.:\[\]-]+)?"
     r"(/[A-Za-z0-9._~/:,=+@-]*(?:%[0-9A-Fa-f]{2}[A-Za-z0-9._~/:,=+@-]*)*)"
@@ -21,18 +21,17 @@ _PLAIN: Final = re.compile(
 )
 
 
-def plain_url(base: httpx.URL, url: httpx.URL | str) -> httpx.URL | None:
-    """What httpx's client makes of its base URL and a URL; None where it would have to think.
+def merge_plain_url(base: httpx.URL, url: httpx.URL | str) -> httpx.URL | None:
+    """Return what httpx's client makes of its base URL and a plain URL; None if the URL is not plain.
 
-    httpx's parser looks at each character of a URL, more than once. What it does with a path or a query is to quote
-    characters that have to be, to resolve dot segments, and to check that a path begins with a slash. Here none has to
-    be quoted, no segment begins with a dot, and the path begins with one slash, so that the parts are what they are.
-    Scheme and authority go through the parser, once.
+    httpx's parser examines each character of a URL more than once: it quotes characters in path and query, resolves dot
+    segments, and checks that a path begins with a slash. A plain URL has nothing to quote, no segment that begins with
+    a dot, and exactly one slash at the start of its path. Its scheme and authority are parsed once and cached.
 
     Raises:
-        httpx.InvalidURL: The authority is none.
+        httpx.InvalidURL: The authority is not valid.
     """
-    found = _PLAIN.fullmatch(url) if isinstance(url, str) and len(url) <= _MOST_BYTES else None
+    found = _PLAIN.fullmatch(url) if isinstance(url, str) and len(url) <= _MAX_BYTES else None
     if found is None:
         return None
     origin, path, query = found.groups()
@@ -47,7 +46,7 @@ def plain_url(base: httpx.URL, url: httpx.URL | str) -> httpx.URL | None:
 
 
 def checked_url(url: httpx.URL) -> httpx.URL:
-    """The URL, if httpx can decode its host, which it does only when somebody asks for it.
+    """Return the URL, after a check that its host can be decoded. httpx decodes it only when `host` is read.
 
     Raises:
         httpx.InvalidURL: The host is not valid IDNA.
@@ -59,13 +58,13 @@ def checked_url(url: httpx.URL) -> httpx.URL:
     return url
 
 
-@lru_cache(_ORIGINS)
+@lru_cache(_CACHED_ORIGINS)
 def _parsed(origin: str) -> httpx.URL:
     return checked_url(httpx.URL(origin))
 
 
 def _with(base: httpx.URL, path: str, query: str | None) -> httpx.URL:
-    # The only door that does not lead through the parser. The bound on httpx's version covers it, as do the tests.
+    # httpx has no public way to make a URL without its parser. The bound on its version and the tests cover this one
     url = httpx.URL.__new__(httpx.URL)
     url._uri_reference = base._uri_reference._replace(path=path, query=query)  # noqa: SLF001
     return url

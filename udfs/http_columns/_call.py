@@ -1,4 +1,4 @@
-"""The HTTP call: one request of one row as an async function, and what of its outcome is worth another attempt."""
+"""HttpCall: one HTTP request as an async function, and the choice of outcomes that are retried."""
 
 from __future__ import annotations
 
@@ -15,47 +15,39 @@ from trio_asyncio_io import AsyncFunction, retry_after
 from trio_asyncio_io.policies import cached, rate_limited, single_flight
 
 from ..http import client
-from ..http._charset import text_of
-from ..http._response import Reply
-from ._answer import Answer, RetryableError
+from ..http._charset import decode_text
+from ..http._response import Response as ClientResponse
 from ._request import Request
+from ._response import Response, RetryableError
 
 __all__ = ["HttpCall"]
 
-_KEPT_ANSWERS: Final = 4_000
-_MOST_REDIRECTS: Final = 20
-_TOO_MANY: Final = 429
+_CACHED_RESPONSES: Final = 4_000
+_MAX_REDIRECTS: Final = 20
+_TOO_MANY_REQUESTS: Final = 429
 _UNAVAILABLE: Final = 503
 
-# What the network does, as opposed to what is wrong with the request or with the body.
+# Errors of the network, in contrast to errors of the request or of the body
 _TRANSIENT: Final = (httpx.NetworkError, httpx.RemoteProtocolError)
 
 
-class _NotKeptError(Exception):
-    """Carries an answer past the cache."""
-
-    def __init__(self, answer: Answer) -> None:
-        super().__init__(answer.status)
-        self.answer = answer
-
-
 @dataclass(eq=False, kw_only=True)
-class HttpCall(AsyncFunction[Request, Answer | None]):
-    """A function, request -> its answer, whatever the status; None for a request without a URL.
+class HttpCall(AsyncFunction[Request, Response | None]):
+    """A function from a request to its response, whatever the status; None for a request without a URL.
 
-    What is worth another attempt is raised as a `RetryableError`, and left in the request too: when the retries or the
-    time are used up, it stands. An answer whose `Retry-After` lies beyond the deadline is returned at once.
+    An outcome that should be retried is raised as a `RetryableError` and stored in the request, where it is the result
+    when retries or time are used up. A response whose `Retry-After` ends after the deadline is returned immediately.
 
-    Runs where: opened once per worker process, with one client; equal ones share it.
+    Runs where: opened once per worker process, with one client. Equal calls share it.
 
     Args:
         timeout: Seconds from a request's first attempt to its deadline.
-        headers: Sent with every request; the request's own of the same name come instead.
-        retry_statuses: The statuses that are worth another attempt.
+        headers: Sent with every request, unless the request has one of the same name.
+        retry_statuses: The statuses that are retried.
         rate: Attempts that start per second, or None.
-        cache: Seconds for which a GET's answer is kept, or None.
-        max_body_bytes: Limit of a body's bytes, decoded.
-        follow_redirects: Whether the answer to a redirect is that of its target.
+        cache: Seconds for which the response to a GET is cached, or None.
+        max_body_bytes: Upper limit of a body, decoded.
+        follow_redirects: Whether redirects are followed.
     """
 
     timeout: float
@@ -67,118 +59,112 @@ class HttpCall(AsyncFunction[Request, Answer | None]):
     follow_redirects: bool
 
     async def open(self) -> None:
-        """Open the client, and what stands between it and the rows."""
-        # A row must not send the cookies of another one. With this policy the jar does not even parse them, which takes
-        # 5 ms for each cookie if a redirect leads to a URL of 64 KiB
+        """Open the client, and put the rate and the cache around the exchange."""
+        # Rows do not share cookies. With this policy the jar does not even parse them, which takes 5 ms per cookie if
+        # a redirect leads to a URL of 64 KiB
         no_cookies = CookieJar(DefaultCookiePolicy(netscape=False))
-        hook = _check_location if self.follow_redirects else _as_result
+        hook = _check_location if self.follow_redirects else _mark_as_result
         self._http = client(timeout=None, cookies=no_cookies, event_hooks={"response": [hook]})
         self._send: Any = self._exchange
         if self.rate is not None:
             self._send = rate_limited(self._exchange, self.rate, burst=max(1, int(self.rate / 100)))
-        self._get: Any = self._keepable
+        self._send_get: Any = self._send
         if self.cache is not None:
             key = Request.cache_key
-            shared = single_flight(self._keepable, key=key)
-            self._get = cached(shared, size=_KEPT_ANSWERS, ttl=self.cache, key=key)
+            self._send_get = cached(
+                single_flight(self._send, key=key),
+                size=_CACHED_RESPONSES,
+                ttl=self.cache,
+                key=key,
+                negative_ttl=0,
+                is_negative=_is_not_cacheable,
+            )
 
     async def close(self) -> None:
         """Close the client and its connections."""
         await self._http.aclose()
 
-    async def invoke(self, request: Request) -> Answer | None:
-        """The answer to one attempt.
+    async def invoke(self, request: Request) -> Response | None:
+        """Return the response to one attempt.
 
         Raises:
-            RetryableError: The outcome is worth another attempt.
-            httpx.HTTPError, httpx.InvalidURL, BodyTooLargeError, ValueError: There is no answer.
+            RetryableError: The outcome should be retried.
+            httpx.HTTPError, httpx.InvalidURL, BodyTooLargeError, ValueError: The attempt failed for good.
         """
         request.last = None
         if request.is_null:
             return None
-        request.begin(self._http, self.headers, trio.current_time() + self.timeout)
+        request.prepare(self._http, self.headers, trio.current_time() + self.timeout)
         try:
-            answer = await self._answer(request)
+            response: Response = await (self._send_get if request.is_plain_get else self._send)(request)
         except _TRANSIENT as error:
             if not (request.is_idempotent or _was_never_sent(request, error)):
                 raise
             request.last = RetryableError(None, error)
             raise request.last from error
-        if not self._asks_for_another(request, answer):
-            return answer
-        request.last = RetryableError(answer)
+        if not self._is_retryable(request, response):
+            return response
+        request.last = RetryableError(response)
         if trio.current_time() + (retry_after(request.last) or 0.0) >= request.deadline:
-            return answer
+            return response
         raise request.last
 
-    async def _answer(self, request: Request) -> Answer:
-        answer: Answer
-        if not request.is_plain_get:
-            answer = await self._send(request)
-            return answer
-        try:
-            answer = await self._get(request)
-        except _NotKeptError as passed:
-            answer = passed.answer
-        return answer
-
-    async def _keepable(self, request: Request) -> Answer:
-        answer: Answer = await self._send(request)
-        if not answer.may_be_kept:
-            raise _NotKeptError(answer)
-        return answer
-
-    def _asks_for_another(self, request: Request, answer: Answer) -> bool:
-        if answer.status not in self.retry_statuses:
+    def _is_retryable(self, request: Request, response: Response) -> bool:
+        if response.status not in self.retry_statuses:
             return False
         if request.is_idempotent:
             return True
-        refused = answer.status == _TOO_MANY or (answer.status == _UNAVAILABLE and "retry-after" in answer.headers)
-        return refused and not request.was_redirected
+        has_delay = response.status == _UNAVAILABLE and "retry-after" in response.headers
+        is_refused = response.status == _TOO_MANY_REQUESTS or has_delay
+        return is_refused and not request.was_redirected
 
-    async def _exchange(self, request: Request) -> Answer:
+    async def _exchange(self, request: Request) -> Response:
         hop = request.prepared
         assert hop is not None
-        for _ in range(_MOST_REDIRECTS + 1):
+        for _ in range(_MAX_REDIRECTS + 1):
             response = await self._http.send(hop, stream=True, follow_redirects=False)
-            assert isinstance(response, Reply)
+            assert isinstance(response, ClientResponse)
             async with aclosing(response):
                 if response.next_request is None:
                     return await self._read(response)
                 request.was_redirected = True
                 hop = response.next_request
-        raise httpx.TooManyRedirects(f"there were more than {_MOST_REDIRECTS} redirects")
+        raise httpx.TooManyRedirects(f"the request was redirected more than {_MAX_REDIRECTS} times")
 
-    async def _read(self, response: Reply) -> Answer:
+    async def _read(self, response: ClientResponse) -> Response:
         body = await response.aread_within(self.max_body_bytes)
-        text = await text_of(body, response.charset_encoding)
-        return Answer(response.status_code, _joined(response.headers.multi_items()), text)
+        text = await decode_text(body, response.charset_encoding)
+        return Response(response.status_code, _joined(response.headers.multi_items()), text)
 
 
-async def _as_result(response: httpx.Response) -> None:
-    """A hook, for redirects that are not followed: httpx would parse the Location, and fail if it is not a URL."""
-    assert isinstance(response, Reply)
+def _is_not_cacheable(response: Response) -> bool:
+    return not response.is_cacheable
+
+
+async def _mark_as_result(response: httpx.Response) -> None:
+    """Keep httpx from parsing the Location of a redirect that is not followed. A hook."""
+    assert isinstance(response, ClientResponse)
     response.is_result = True
 
 
 async def _check_location(response: httpx.Response) -> None:
-    """A hook, for redirects that are followed: an unusable Location is not an error of the network, nor shown.
+    """Refuse an unusable Location, without showing it and without a network error. A hook.
 
     Raises:
-        httpx.InvalidURL, httpx.UnsupportedProtocol: Another attempt will not make it usable.
+        httpx.InvalidURL, httpx.UnsupportedProtocol: The Location is not usable. Another attempt would fail as well.
     """
     if response.has_redirect_location:
         try:
             target = response.url.join(response.headers["Location"])
             is_supported = target.scheme in {"http", "https"} and bool(target.host)
-        except (httpx.InvalidURL, ValueError):  # httpx decodes the host when it is asked for
+        except (httpx.InvalidURL, ValueError):  # ValueError: httpx cannot decode the host
             raise httpx.InvalidURL("the Location of a redirect is not a valid URL") from None
         if not is_supported:
             raise httpx.UnsupportedProtocol("the Location of a redirect must start with http:// or https://")
 
 
 def _joined(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The headers by name. httpx's `items` takes quadratic time if many have the same name."""
+    """Join headers of the same name. httpx's `items` takes quadratic time for many of them."""
     values: dict[str, list[str]] = {}
     for name, value in headers:
         values.setdefault(name, []).append(value)

@@ -1,4 +1,4 @@
-"""The options of HTTP columns: checked on the driver, made into the settings of their tasks."""
+"""HttpOptions: the options of HTTP columns, checked on the driver, and the settings of the tasks."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from trio_asyncio_io import ExponentialBackoff, Options, RetryStrategy
 from .._packed_function import pack
 from .._plan.session import share_of
 from .._settings import Settings
-from ._answer import RetryableError
 from ._call import HttpCall
 from ._request import check_header
+from ._response import RetryableError
 
 __all__ = ["HttpArguments", "HttpOptions"]
 
 _FIRST_BACKOFF: Final = 0.2
 _LONGEST_BACKOFF: Final = 10.0
-_LARGEST_BODY: Final = 512 * 1024 * 1024
+_MAX_BODY_BYTES: Final = 512 * 1024 * 1024
 _STATUSES: Final = range(100, 600)
 
 
 class HttpArguments(TypedDict, total=False):
-    """The keyword arguments that all HTTP columns share; `udfs.http_columns` says what they mean."""
+    """The keyword arguments of all HTTP columns; `http_request` describes them."""
 
     timeout: float
     capacity: int
@@ -45,11 +45,11 @@ class HttpOptions:
 
     Args:
         headers: Sent with every request, or None.
-        timeout, capacity, ...: As in `udfs.http_columns`.
+        timeout, capacity, ...: As for `http_request`.
 
     Raises:
-        TypeError, ValueError: An option is out of its range; the message names it and its value, but never
-            the value of a header.
+        TypeError, ValueError: An option is out of its range. The message names it and its value, but never the value
+            of a header.
     """
 
     headers: Mapping[str, str] | None = None
@@ -69,51 +69,54 @@ class HttpOptions:
         for name, value in (self.headers or {}).items():
             check_header(name, value)
         object.__setattr__(self, "retry_statuses", _statuses(self.retry_statuses))
-        _whole("retries", self.retries, 0, math.inf)
-        _whole("max_body_bytes", self.max_body_bytes, 1, _LARGEST_BODY)
-        _positive("rate", "calls per second", self.rate, allow_infinity=False)
-        _positive("cache", "seconds", self.cache, allow_infinity=True)
+        _check_whole("retries", self.retries, 0, math.inf)
+        _check_whole("max_body_bytes", self.max_body_bytes, 1, _MAX_BODY_BYTES)
+        _check_positive("rate", "calls per second", self.rate, allow_infinity=False)
+        _check_positive("cache", "seconds", self.cache, allow_infinity=True)
         if not isinstance(self.follow_redirects, bool):
             raise TypeError(f"follow_redirects must be True or False, got {self.follow_redirects!r}")
-        self.settings()  # which checks the rest
+        self.settings()  # checks the other options
         if self.rate is not None and self.rate * self.timeout < 2:  # noqa: PLR2004 - half of the timeout
             raise ValueError(
-                f"rate={self.rate} starts a call every {1 / self.rate:g} s, and waiting for its turn counts in the "
-                f"timeout of {self.timeout:g} s: give a timeout of at least {2 / self.rate:g} s"
+                f"rate={self.rate} starts a call every {1 / self.rate:g} s, and the wait for its start counts towards "
+                f"the timeout of {self.timeout:g} s: give a timeout of at least {2 / self.rate:g} s"
             )
 
     @classmethod
     def of(cls, headers: Mapping[str, str] | None, arguments: Mapping[str, Any]) -> HttpOptions:
-        """The options that these keyword arguments are.
+        """Return the options with these keyword arguments.
 
         Raises:
-            TypeError: There is no option of a name; lists those that there are.
+            TypeError: A name is not the name of an option. The message lists the options.
         """
-        known = [each.name for each in fields(cls) if each.name != "headers"]
+        names = [field.name for field in fields(cls) if field.name != "headers"]
         for name in arguments:
-            if name not in known:
-                raise TypeError(f"there is no option {name!r}; there are {', '.join(known)}")
+            if name not in names:
+                raise TypeError(f"there is no option {name!r}; there are {', '.join(names)}")
         return cls(headers, **arguments)
 
     def settings(self, session: Any = None) -> Settings:
-        """The settings of the tasks.
+        """Return the settings of the tasks.
 
         Args:
-            session: Whose tasks share the `cluster_capacity`. None: nobody shares anything.
+            session: The session whose tasks share the `cluster_capacity`. None: the capacity is 1 if it is shared.
         """
         capacity = self.capacity
         if self.cluster_capacity is not None:
             capacity = 1 if session is None else share_of(self.cluster_capacity, session)
         options = Options(self.timeout, capacity=capacity, buffer=self.buffer, retry=self._retry())
         settings = Settings(pack(self._call()), options, buffer=self.buffer, on_error="column")
-        return settings.with_capacity(int(min(options.capacity, self._most_at_once())))
+        return settings.with_capacity(int(min(options.capacity, self._useful_capacity())))
 
-    def _most_at_once(self) -> float:
-        """More calls than this would wait for their turns for longer than their timeout has room for."""
+    def _useful_capacity(self) -> float:
+        """Return the capacity above which the rate would let calls wait for longer than their timeout allows.
+
+        With this capacity, each attempt waits for an equal share of the timeout, and one share is left for the calls.
+        """
         if self.rate is None:
             return math.inf
-        turns = self.retries + 1
-        return max(1.0, self.rate * self.timeout / (turns + 1))
+        attempts = self.retries + 1
+        return max(1.0, self.rate * self.timeout / (attempts + 1))
 
     def _retry(self) -> RetryStrategy:
         return ExponentialBackoff(self.retries, _FIRST_BACKOFF, _LONGEST_BACKOFF, retry_on=RetryableError)
@@ -131,23 +134,24 @@ class HttpOptions:
 
 
 def _statuses(statuses: object) -> tuple[int, ...]:
-    wanted = "retry_statuses must be HTTP statuses such as (429, 503)"
+    rule = "retry_statuses must be HTTP statuses such as (429, 503)"
     if not isinstance(statuses, Iterable) or isinstance(statuses, str | bytes):
-        raise TypeError(f"{wanted}, got {statuses!r}")
+        raise TypeError(f"{rule}, got {statuses!r}")
     listed = tuple(statuses)
-    if not all(isinstance(each, int) and each in _STATUSES for each in listed):
-        raise ValueError(f"{wanted}, got {listed!r}")
-    return tuple(sorted({int(each) for each in listed}))
+    if not all(isinstance(status, int) and status in _STATUSES for status in listed):
+        raise ValueError(f"{rule}, got {listed!r}")
+    return tuple(sorted({int(status) for status in listed}))
 
 
-def _whole(name: str, value: object, least: int, most: float) -> None:
+def _check_whole(name: str, value: object, minimum: int, maximum: float) -> None:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} must be a whole number, got {value!r}")
-    if not least <= value <= most:
-        raise ValueError(f"{name} must be at least {least} and at most {most:,}, got {value}")
+    if not minimum <= value <= maximum:
+        limit = "" if maximum == math.inf else f" and at most {maximum:,}"
+        raise ValueError(f"{name} must be at least {minimum}{limit}, got {value}")
 
 
-def _positive(name: str, unit: str, value: object, *, allow_infinity: bool) -> None:
+def _check_positive(name: str, unit: str, value: object, *, allow_infinity: bool) -> None:
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -1,4 +1,4 @@
-"""The HTTP request of a row: its parts as they stand in the row, and as httpx takes them."""
+"""Request: the HTTP request of one row, as it is in the row and as httpx takes it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 import httpx
 
 from ..http._request_writer import IDEMPOTENT
-from ._answer import RetryableError
+from ._response import RetryableError
 
 __all__ = ["Request", "check_header"]
 
@@ -21,21 +21,21 @@ _FORBIDDEN: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 class Request:
-    """One row's request, and how far it has come.
+    """The request of one row, and the state of its attempts.
 
-    Its repr, which is in errors and logs, shows neither URL nor headers: both may have secrets.
+    Its repr, which appears in errors and logs, shows neither URL nor headers, because both may contain secrets.
 
     Args:
-        method: Such as "GET", in upper or lower case.
-        url: With http:// or https://. None for it or for the method: there is no request.
-        headers: The row's own; one whose value is None is not sent.
-        body: Text is sent as UTF-8.
+        method: A method such as "GET", in upper or lower case. None, as for the URL: no request is sent.
+        url: A URL with http:// or https://.
+        headers: The row's own headers. One whose value is None is not sent.
+        body: Bytes, or text, which is sent as UTF-8.
 
     Attributes:
-        last: The outcome of the last attempt, if it was worth another; None while one is under way.
-        deadline: On Trio's clock; known from the first attempt on.
-        prepared: As httpx takes it; made at the first attempt.
-        was_redirected: Whether the attempt has been redirected.
+        last: The outcome of the last attempt if it should be retried; None during an attempt.
+        deadline: On Trio's clock; set at the first attempt.
+        prepared: The request for httpx; made at the first attempt.
+        was_redirected: Whether the attempt was redirected.
     """
 
     __slots__ = ("_body", "_headers", "deadline", "last", "method", "prepared", "url", "was_redirected")
@@ -55,33 +55,34 @@ class Request:
 
     @property
     def is_null(self) -> bool:
-        """Whether there is nothing to ask."""
+        """Whether no request is sent."""
         return self.method is None or self.url is None
 
     @property
     def is_plain_get(self) -> bool:
-        """Whether its URL and headers are all that there is to it."""
+        """Whether URL and headers determine the request."""
         return self.method == "GET" and self._body is None
 
     @property
     def is_idempotent(self) -> bool:
-        """Whether it may be sent twice: by its method, or because the service knows it again by its key."""
+        """Whether it may be sent twice: because of its method, or because the service recognizes its key."""
         return self.method in IDEMPOTENT or any(name.lower() == "idempotency-key" for name, _ in self._headers)
 
     def cache_key(self) -> Hashable:
-        """What tells a plain GET from another."""
+        """Return what distinguishes one plain GET from another."""
         return self.url, self._headers
 
-    def begin(self, http: httpx.AsyncClient, common: Headers, deadline: float) -> None:
-        """Before each attempt.
+    def prepare(self, http: httpx.AsyncClient, common: Headers, deadline: float) -> None:
+        """Prepare for an attempt.
 
         Args:
             http: The client.
-            common: Headers for every request.
-            deadline: That of a first attempt.
+            common: Headers of every request. The row's own replace those of the same name.
+            deadline: The request's deadline, if this is its first attempt.
 
         Raises:
-            httpx.InvalidURL, httpx.UnsupportedProtocol, ValueError: It can never be sent. Shows no secret.
+            httpx.InvalidURL, httpx.UnsupportedProtocol, ValueError: The request is not valid. The message shows no
+                secret.
         """
         self.was_redirected = False
         if self.prepared is not None:
@@ -92,21 +93,20 @@ class Request:
         if not _TOKEN.fullmatch(self.method):
             raise ValueError("the method must be a word such as GET")
         body = self._body.encode() if isinstance(self._body, str) else self._body
-        self.prepared = http.build_request(
-            self.method, _parsed(self.url), headers=_merged(common, self._headers), content=body
-        )
+        headers = _merged(common, self._headers)
+        self.prepared = http.build_request(self.method, _parsed(self.url), headers=headers, content=body)
 
 
 def check_header(name: object, value: object) -> None:
-    """Check that it can be sent.
+    """Check that a header can be sent.
 
     Raises:
-        TypeError, ValueError: It cannot; the message shows neither the value nor a name that may hold one.
+        TypeError, ValueError: It cannot. The message shows neither the value nor a name that may contain one.
     """
     if not isinstance(name, str) or not isinstance(value, str):
         raise TypeError("headers must map names to values, both of them strings")
     if not _TOKEN.fullmatch(name):
-        raise ValueError("the name of a header has a character that it must not have")
+        raise ValueError("the name of a header contains a character that is not allowed")
     if _FORBIDDEN.search(value):
         raise ValueError(f"the value of the header {name!r} has a control character")
 
@@ -121,15 +121,15 @@ def _merged(common: Headers, own: Headers) -> list[tuple[bytes, bytes]]:
 
 
 def _parsed(url: str) -> httpx.URL:
-    """The URL.
+    """Parse a URL.
 
     Raises:
-        httpx.InvalidURL, httpx.UnsupportedProtocol: It is none that can be asked. Shows nothing of it.
+        httpx.InvalidURL, httpx.UnsupportedProtocol: It is not a URL of HTTP. The message shows nothing of it.
     """
     try:
         parsed = httpx.URL(url.strip())
     except (httpx.InvalidURL, ValueError):
-        raise httpx.InvalidURL("the URL cannot be read") from None
+        raise httpx.InvalidURL("the URL is not valid and cannot be read") from None
     if parsed.scheme not in {"http", "https"} or not parsed.host:
         raise httpx.UnsupportedProtocol("the URL must start with http:// or https:// and name a host")
     return parsed

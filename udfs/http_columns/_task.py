@@ -1,10 +1,9 @@
-"""The HTTP rows: requests out of Arrow columns, and what came of them as an Arrow array."""
+"""HttpConversion: Arrow columns to requests, and their outcomes to an Arrow array of structs."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
@@ -18,12 +17,12 @@ from .._settings import Settings
 from .._task.conversion import Conversion
 from .._task.converters import arrow_type
 from .._task.extra_columns import ERROR_TYPE
-from ._answer import Answer
 from ._request import Request
+from ._response import Response
 
-__all__ = ["ANSWER_TYPE", "PARAMETERS", "HttpWork"]
+__all__ = ["PARAMETERS", "RESPONSE_TYPE", "HttpConversion"]
 
-ANSWER_TYPE: Final = StructType(
+RESPONSE_TYPE: Final = StructType(
     [
         StructField("status", IntegerType()),
         StructField("headers", MapType(StringType(), StringType())),
@@ -32,49 +31,29 @@ ANSWER_TYPE: Final = StructType(
     ]
 )
 
-# What each function is called with, and how many of these must be there
+# The parameters of each function, and how many of them are required
 PARAMETERS: Final = {
     "http_get": (("url", "headers"), 1),
     "http_request": (("method", "url", "headers", "body"), 2),
 }
 
-# An Arrow array of strings holds 2 GiB; a character is four bytes at most.
+# Characters of the bodies in one Arrow array. Its strings may have 2 GiB, and a character has up to four bytes
 _CHARACTERS: Final = 64 * 1024 * 1024
 
-# What may hold a secret: a URL, or a part of one up to its host. Each pattern starts only where a word does, so that
-# it takes linear time.
+# Parts of a message that may contain a secret: a URL, or the user part of one. Each pattern matches only at the start
+# of a word, so it takes linear time
 _URL: Final = re.compile(r"(?<!\S)\S*://\S+")
 _USERINFO: Final = re.compile(r"(?<![^\s/'\"])[^\s/'\"]*@")
 
-_MESSAGE_CHARACTERS: Final = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class HttpWork:
-    """What a task needs to know; pickled.
-
-    Args:
-        settings: How its calls are made.
-        kind: "http_get" or "http_request".
-    """
-
-    settings: Settings
-    kind: str
-
-    def run(self, batches: Iterator[Any]) -> Iterator[pa.Array]:
-        """The answers to the requests in the batches, row by row.
-
-        Raises:
-            TypeError: The columns are not those of the function.
-        """
-        return HttpConversion(self.settings, self.kind).run(batches)
+_MAX_MESSAGE_LENGTH: Final = 1_000
 
 
 class HttpConversion(Conversion[Any, pa.Array]):
-    """Converts columns to requests, and their answers to an array.
+    """Converts columns to requests, and their responses to an array.
 
     Args:
-        settings, kind: As in `HttpWork`.
+        settings: The settings of the calls.
+        kind: "http_get" or "http_request".
     """
 
     def __init__(self, settings: Settings, kind: str) -> None:
@@ -87,16 +66,16 @@ class HttpConversion(Conversion[Any, pa.Array]):
         return self._rows(batch if isinstance(batch, tuple) else (batch,), next(self._numbers))
 
     def write(self, rows: list[Row]) -> Iterator[pa.Array]:
-        """The answers, in the order of the rows."""
+        """The outcomes, in the order of the rows."""
         for part in _parts(rows):
-            yield pa.array(
-                [_as_struct(row, self.settings.options.timeout) for row in part], type=arrow_type(ANSWER_TYPE)
-            )
+            structs = [_as_struct(row, self.settings.options.timeout) for row in part]
+            yield pa.array(structs, type=arrow_type(RESPONSE_TYPE))
 
     def _rows(self, columns: Sequence[pa.Array], number: int) -> list[Row]:
-        names, least = PARAMETERS[self._kind]
-        if not least <= len(columns) <= len(names):
-            raise TypeError(f"{self._kind} takes {', '.join(names)}, of which the first {least} must be there")
+        names, required = PARAMETERS[self._kind]
+        if not required <= len(columns) <= len(names):
+            rule = f"{self._kind} takes {', '.join(names)}, of which the first {required} are required"
+            raise TypeError(f"{rule}, got {len(columns)}")
         values = {name: _values(self._kind, name, column) for name, column in zip(names, columns, strict=False)}
         size = len(columns[0])
         methods = values.get("method", ["GET"] * size)
@@ -109,10 +88,10 @@ class HttpConversion(Conversion[Any, pa.Array]):
 
 
 def _values(kind: str, name: str, column: pa.Array) -> list[Any]:
-    """The column's values, if it can be this parameter."""
-    fits, wanted = _WANTED[name]
+    """Return the values of a column, after a check of its type."""
+    fits, rule = _TYPES[name]
     if not (fits(column.type) or pa.types.is_null(column.type)):
-        raise TypeError(f"{name} of {kind} must be {wanted}, and is {column.type}: cast it")
+        raise TypeError(f"{name} of {kind} must be {rule}, and is {column.type}: cast it")
     values: list[Any] = column.to_pylist()
     return values
 
@@ -129,7 +108,7 @@ def _is_text_by_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_map(kind)) and _is_text(kind.key_type) and _is_text(kind.item_type)
 
 
-_WANTED: Final = {
+_TYPES: Final = {
     "method": (_is_text, "a string"),
     "url": (_is_text, "a string"),
     "headers": (_is_text_by_text, "a map<string, string>"),
@@ -138,7 +117,7 @@ _WANTED: Final = {
 
 
 def _parts(chunk: list[Row]) -> Iterator[list[Row]]:
-    """The chunk in parts that an Arrow array can hold."""
+    """Split a chunk into parts that fit into one Arrow array."""
     part: list[Row] = []
     length = 0
     for row in chunk:
@@ -154,21 +133,22 @@ def _parts(chunk: list[Row]) -> Iterator[list[Row]]:
 def _as_struct(row: Row, timeout: float) -> dict[str, Any] | None:
     request: Request = row.inputs[0]
     if row.failure is None:
-        return None if row.result is None else _of_answer(row.result)
-    # A failure that came of its own accord has no other outcome beside it; a deadline or the last retry has.
+        return None if row.result is None else _response_struct(row.result)
+    # When retries or time are used up, the outcome of the last attempt is the result
     if request.last is None:
-        return _of_failure(row.failure, row.failure.exception, timeout)
+        return _failure_struct(row.failure, row.failure.exception, timeout)
     if request.last.response is not None:
-        return _of_answer(request.last.response)
+        return _response_struct(request.last.response)
     assert request.last.error is not None
-    return _of_failure(row.failure, request.last.error, timeout)
+    return _failure_struct(row.failure, request.last.error, timeout)
 
 
-def _of_answer(answer: Answer) -> dict[str, Any]:
-    return {"status": answer.status, "headers": list(answer.headers.items()), "body": answer.body, "error": None}
+def _response_struct(response: Response) -> dict[str, Any]:
+    headers = list(response.headers.items())
+    return {"status": response.status, "headers": headers, "body": response.body, "error": None}
 
 
-def _of_failure(failure: Failure, exception: Exception, timeout: float) -> dict[str, Any]:
+def _failure_struct(failure: Failure, exception: Exception, timeout: float) -> dict[str, Any]:
     error = Failure(exception, failure.attempts, failure.seconds).as_struct()
     if isinstance(exception, ElementTimeoutError):
         error["message"] = f"there was no answer within the timeout of {timeout:g} s"
@@ -177,7 +157,7 @@ def _of_failure(failure: Failure, exception: Exception, timeout: float) -> dict[
 
 
 def _shortened(message: str) -> str:
-    """The message without most of its text if a server made it too long."""
-    if len(message) <= _MESSAGE_CHARACTERS:
+    """Shorten a message. A server can make it very long."""
+    if len(message) <= _MAX_MESSAGE_LENGTH:
         return message
-    return f"{message[:_MESSAGE_CHARACTERS]}… ({len(message):,} characters)"
+    return f"{message[:_MAX_MESSAGE_LENGTH]}… ({len(message):,} characters)"

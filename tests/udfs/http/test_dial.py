@@ -1,9 +1,8 @@
-"""Dialling: which address, which name in TLS, how often, and what is left of an attempt that failed."""
+"""Dialler: addresses, names in TLS and retries."""
 
 from __future__ import annotations
 
 import socket
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,21 +10,21 @@ from typing import Any
 import httpx
 import pytest
 import trio
-import trustme
 
-from tests.udfs.http.serving import Peer, ok, refusing, serving
+from tests.udfs.http.serving import Peer, client_context, ok, refusing, server_context, serving
 from udfs.http import client
 from udfs.http._dial import Dialler
+from udfs.http._origin import Origin
 
 
 class Loopback(trio.abc.HostnameResolver):
-    """Every host is this one."""
+    """Resolves every host to 127.0.0.1."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[bytes | None, int]] = []
+        self.lookups: list[tuple[bytes | None, int]] = []
 
     async def getaddrinfo(self, host: bytes | None, port: Any, *_: Any, **__: Any) -> Any:
-        self.asked.append((host, int(port)))
+        self.lookups.append((host, int(port)))
         return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", int(port)))]
 
     async def getnameinfo(self, *_: Any) -> Any:
@@ -51,73 +50,69 @@ async def serving_ipv6() -> AsyncIterator[int]:
         try:
             listeners = await trio.open_tcp_listeners(0, host="::1")
         except OSError:
-            pytest.skip("there is no IPv6 here")
+            pytest.skip("this machine has no IPv6")
         nursery.start_soon(trio.serve_listeners, serve, listeners)
         yield listeners[0].socket.getsockname()[1]
         nursery.cancel_scope.cancel()
 
 
-async def test_an_ipv6_address_is_an_address() -> None:
+async def test_an_ipv6_address_can_be_dialled() -> None:
     async with serving_ipv6() as port, client() as http:
         response = await http.get(f"http://[::1]:{port}/a")
         assert (response.text, response.request.headers["host"]) == ("/a", f"[::1]:{port}")
 
 
-async def test_a_host_that_is_not_ascii_is_looked_up_and_named_as_idna_has_it(resolver: Loopback) -> None:
+async def test_a_host_that_is_not_ascii_is_resolved_and_sent_as_idna(resolver: Loopback) -> None:
     async with serving(ok) as server, client() as http:
         response = await http.get(f"http://bücher.example:{server.port}/a")
-        assert resolver.asked == [(b"xn--bcher-kva.example", server.port)]
+        assert resolver.lookups == [(b"xn--bcher-kva.example", server.port)]
         assert response.request.headers["host"] == f"xn--bcher-kva.example:{server.port}"
 
 
 @pytest.mark.parametrize(("scheme", "port"), [("http", 80), ("https", 443)])
-async def test_a_scheme_has_its_port(monkeypatch: pytest.MonkeyPatch, scheme: str, port: int) -> None:
+async def test_each_scheme_has_its_default_port(monkeypatch: pytest.MonkeyPatch, scheme: str, port: int) -> None:
     async def refuse(host: str, port: int) -> Any:
-        asked.append((host, port))
+        dialled.append((host, port))
         raise OSError("refused")
 
-    asked: list[tuple[str, int]] = []
+    dialled: list[tuple[str, int]] = []
     monkeypatch.setattr(trio, "open_tcp_stream", refuse)
     async with client(verify=False) as http:
         with pytest.raises(httpx.ConnectError, match="refused"):
             await http.get(f"{scheme}://example.org/")
-    assert asked == [("example.org", port)]
+    assert dialled == [("example.org", port)]
 
 
-async def test_a_host_that_cannot_be_is_a_connect_error() -> None:
+async def test_an_impossible_host_is_a_connect_error() -> None:
     async with client() as http:
         with pytest.raises(httpx.ConnectError):
             await http.get(f"http://{'a' * 64}.example/")
 
 
-async def test_the_name_in_tls_can_be_given(resolver: Loopback) -> None:
-    authority = trustme.CA()
-    serving_side, asking_side = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
-    authority.issue_cert("inner.example").configure_cert(serving_side)
-    authority.configure_trust(asking_side)
-    async with serving(ok, serving_side) as server, client(verify=asking_side) as http:
+async def test_sni_hostname_replaces_the_name_in_tls(resolver: Loopback) -> None:
+    async with serving(ok, server_context("inner.example")) as server, client(verify=client_context()) as http:
         url = f"https://outer.example:{server.port}/a"
         with pytest.raises(httpx.ConnectError, match=r"outer\.example"):
             await http.get(url)
         assert (await http.get(url, extensions={"sni_hostname": "inner.example"})).text == "/a"
 
 
-async def test_attempts_follow_each_other_as_httpcores_do(
+async def test_the_pauses_between_attempts_are_those_of_httpcore(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
     async def refuse(*_: Any) -> Any:
-        at.append(trio.current_time() - start)
+        instants.append(trio.current_time() - start)
         raise OSError("refused")
 
-    at: list[float] = []
+    instants: list[float] = []
     start = trio.current_time()
     monkeypatch.setattr(trio, "open_tcp_stream", refuse)
     with pytest.raises(httpx.ConnectError, match="refused"):
-        await Dialler((b"http", b"h", 80, None), None, retries=4).connect(None)
-    assert at == [0, 0, 0.5, 1.5, 3.5]
+        await Dialler(Origin(b"http", b"h", 80), None, retries=4).connect(None)
+    assert instants == [0, 0, 0.5, 1.5, 3.5]
 
 
-async def test_an_attempt_that_succeeds_is_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_attempt_follows_a_successful_one(monkeypatch: pytest.MonkeyPatch) -> None:
     real = trio.open_tcp_stream
     attempts = []
 
@@ -133,7 +128,7 @@ async def test_an_attempt_that_succeeds_is_the_last(monkeypatch: pytest.MonkeyPa
     assert len(attempts) == 2
 
 
-async def test_without_retries_there_is_one_attempt() -> None:
+async def test_without_retries_the_first_failure_is_the_error() -> None:
     with refusing() as port:
         async with client() as http:
             with pytest.raises(httpx.ConnectError, match=str(port)):

@@ -1,4 +1,4 @@
-"""The idle stacks, as plain data."""
+"""IdleStacks, as plain data."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from udfs.http._idle import IdleStacks, Origin
+from udfs.http._idle import IdleStacks
+from udfs.http._origin import Origin
 
-HERE: Origin = (b"http", b"here", 80, None)
-THERE: Origin = (b"http", b"there", 80, None)
+HERE = Origin(b"http", b"here", 80)
+THERE = Origin(b"http", b"there", 80)
 
 
 @dataclass(frozen=True)
@@ -28,23 +29,23 @@ def stacks(*connections: Connection) -> IdleStacks[Connection]:
     return idle
 
 
-def test_the_freshest_of_an_origin_comes_out_first() -> None:
+def test_pop_returns_the_newest_connection_of_an_origin() -> None:
     idle = stacks(A, B, C)
     assert [idle.pop(HERE), idle.pop(HERE), idle.pop(HERE)] == [B, A, None]
 
 
-def test_an_origin_gets_its_own_connections_only() -> None:
+def test_an_origin_gets_only_its_own_connections() -> None:
     idle = stacks(A)
     assert idle.pop(THERE) is None
     assert len(idle) == 1
 
 
-def test_the_oldest_is_the_one_that_has_been_idle_longest_over_all_origins() -> None:
+def test_pop_oldest_returns_the_connection_idle_longest_over_all_origins() -> None:
     idle = stacks(C, A, B)
     assert [idle.pop_oldest(), idle.pop_oldest(), idle.pop_oldest()] == [C, A, B]
 
 
-def test_to_be_used_makes_a_connection_young_again() -> None:
+def test_a_reused_connection_is_the_newest_again() -> None:
     idle = stacks(A, C)
     used = idle.pop(HERE)
     assert used is A
@@ -52,28 +53,21 @@ def test_to_be_used_makes_a_connection_young_again() -> None:
     assert idle.oldest() is C
 
 
-def test_looking_at_the_oldest_leaves_it_where_it_is() -> None:
+def test_oldest_does_not_remove_the_connection() -> None:
     idle = stacks(A)
     assert idle.oldest() is A
     assert len(idle) == 1
 
 
-def test_nothing_is_oldest_when_nothing_is_idle() -> None:
+def test_without_connections_there_is_no_oldest() -> None:
     idle = stacks()
     assert idle.oldest() is None
     with pytest.raises(IndexError, match="no connection is idle"):
         idle.pop_oldest()
 
 
-def test_drain_takes_all_the_oldest_first() -> None:
+def test_drain_returns_all_connections_oldest_first() -> None:
     idle = stacks(C, A, B)
     assert idle.drain() == [C, A, B]
     assert len(idle) == 0
     assert idle.pop(HERE) is None
-
-
-def test_an_origin_without_connections_takes_no_memory() -> None:
-    idle = stacks(A, C)
-    idle.pop(HERE)
-    idle.pop_oldest()
-    assert idle._stacks == {}

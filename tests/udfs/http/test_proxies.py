@@ -1,4 +1,4 @@
-"""The environment's proxies: a request that one of them applies to is refused, and every other one goes out."""
+"""Proxies of the environment: a request to which one applies is refused, and every other one is sent."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ PROXY = "http://user:secret@127.0.0.1:1"
 
 
 @pytest.fixture(autouse=True)
-def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
 
 
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
-async def test_a_request_to_which_a_proxy_applies_is_refused_if_the_environment_is_trusted(
+async def test_a_request_to_which_a_proxy_applies_is_refused_with_trust_env(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setenv(name, PROXY)
@@ -41,7 +41,7 @@ async def test_a_request_to_which_a_proxy_applies_is_refused_if_the_environment_
         ("HTTP_PROXY", "", ""),
     ],
 )
-async def test_a_request_to_which_no_proxy_applies_goes_out(
+async def test_a_request_to_which_no_proxy_applies_is_sent(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str, no_proxy: str
 ) -> None:
     monkeypatch.setenv(name, value)
@@ -50,16 +50,16 @@ async def test_a_request_to_which_no_proxy_applies_goes_out(
         assert (await http.get("/a")).text == "/a"
 
 
-async def test_a_proxy_is_not_read_if_the_environment_is_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_proxies_are_ignored_without_trust_env(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", PROXY)
     async with serving(ok) as server, client(base_url=server.url) as http:
         assert (await http.get("/a")).text == "/a"
 
 
-async def test_a_redirect_to_a_url_to_which_a_proxy_applies_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_redirect_to_which_a_proxy_applies_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", PROXY)
     async with (
-        serving(lambda peer: peer.answer(b"", "location: https://127.0.0.1:1/", status="302 Found")) as server,
+        serving(lambda peer: peer.respond(b"", "location: https://127.0.0.1:1/", status="302 Found")) as server,
         client(base_url=server.url, trust_env=True, follow_redirects=True) as http,
     ):
         with pytest.raises(httpx.ProxyError):

@@ -1,4 +1,4 @@
-"""Responses of the client: their bodies are decoded in small steps, and only if they are complete."""
+"""Response: bodies are decoded in small steps, and an incomplete body is an error."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import trio
 import zstandard
 
 from tests.udfs.http.serving import Peer, Server, ok, serving
-from udfs.http import _client, client
+from udfs.http import _stack_client, client
 from udfs.http._decoding import STEP_BYTES
-from udfs.http._response import Reply
+from udfs.http._response import Response
 
 MEBIBYTE = 1024 * 1024
 ZEROS = bytes(64 * MEBIBYTE)
@@ -27,15 +27,15 @@ BOMB = gzip.compress(ZEROS)
 
 @asynccontextmanager
 async def responding(body: bytes, *headers: str) -> AsyncIterator[tuple[httpx.AsyncClient, Server]]:
-    """A client of a server that sends this for "/", and its path for any other one."""
+    """A client and its server, which sends this for "/" and the path for any other one."""
 
-    async def answer(peer: Peer) -> None:
-        if peer.paths[-1] == "/":
-            await peer.answer(body, *headers)
+    async def respond(peer: Peer) -> None:
+        if peer.path == "/":
+            await peer.respond(body, *headers)
         else:
             await ok(peer)
 
-    async with serving(answer) as server, client(base_url=server.url) as http:
+    async with serving(respond) as server, client(base_url=server.url) as http:
         yield http, server
 
 
@@ -72,7 +72,7 @@ async def test_a_stream_is_decoded_in_chunks_of_the_requested_size(chunk_size: i
         ("zstd", zstandard.compress(b"one,") + zstandard.compress(b"two")),
     ],
 )
-async def test_a_coded_body_comes_out_whole_in_every_way_to_read_it(coding: str, encoded: bytes) -> None:
+async def test_every_way_to_read_a_coded_body_gives_all_of_it(coding: str, encoded: bytes) -> None:
     async with responding(encoded, f"content-encoding: {coding}") as (http, server):
         assert (await http.get("/")).content == b"one,two"
         async with http.stream("GET", "/") as response:
@@ -93,7 +93,7 @@ async def test_a_coded_body_comes_out_whole_in_every_way_to_read_it(coding: str,
     ids=["cut off", "with garbage", "not gzip"],
 )
 @pytest.mark.parametrize("is_streamed", [False, True])
-async def test_a_damaged_body_is_a_decoding_error_that_names_its_request(body: bytes, is_streamed: bool) -> None:
+async def test_a_damaged_body_is_a_decoding_error_with_its_request(body: bytes, is_streamed: bool) -> None:
     async with responding(body, "content-encoding: gzip") as (http, _):
         async with http.stream("GET", "/") as response:
             with pytest.raises(httpx.DecodingError) as caught:
@@ -110,7 +110,7 @@ async def test_stacked_codings_are_refused(codings: list[str]) -> None:
             await http.get("/")
 
 
-async def test_a_stream_of_a_bomb_comes_in_small_parts() -> None:
+async def test_a_streamed_bomb_arrives_in_small_parts() -> None:
     async with responding(BOMB, "content-encoding: gzip") as (http, _), http.stream("GET", "/") as response:
         sizes = [len(part) async for part in response.aiter_bytes()]
     assert sum(sizes) == len(ZEROS)
@@ -118,8 +118,8 @@ async def test_a_stream_of_a_bomb_comes_in_small_parts() -> None:
 
 
 @pytest.mark.parametrize("is_streamed", [False, True])
-async def test_other_tasks_run_while_one_piece_of_a_bomb_is_decoded(is_streamed: bool) -> None:
-    """It arrives in one piece or two, so there is no other reason for so many checkpoints."""
+async def test_other_tasks_run_while_a_bomb_is_decoded(is_streamed: bool) -> None:
+    """It arrives in one piece or two, so receiving does not explain that many checkpoints."""
     passes = 0
 
     async def count() -> None:
@@ -136,7 +136,7 @@ async def test_other_tasks_run_while_one_piece_of_a_bomb_is_decoded(is_streamed:
     assert passes > len(ZEROS) // STEP_BYTES // 2
 
 
-async def test_a_reader_who_stops_early_hangs_up() -> None:
+async def test_a_stream_that_is_left_early_closes_the_connection() -> None:
     body = gzip.compress(os.urandom(4 * MEBIBYTE), 1)
     async with responding(body, "content-encoding: gzip") as (http, server):
         async with http.stream("GET", "/") as response, aclosing(response.aiter_bytes()) as parts:
@@ -146,11 +146,11 @@ async def test_a_reader_who_stops_early_hangs_up() -> None:
             await response.aread()
 
 
-async def test_a_response_is_read_within_a_limit() -> None:
+async def test_a_body_larger_than_the_limit_is_an_error() -> None:
     async with responding(b"weather") as (http, server):
         for limit in (7, 6):
             async with http.stream("GET", "/") as response:
-                assert isinstance(response, Reply)
+                assert isinstance(response, Response)
                 if limit == 7:
                     assert await response.aread_within(limit) == response.content == b"weather"
                 else:
@@ -159,8 +159,8 @@ async def test_a_response_is_read_within_a_limit() -> None:
     assert len(server.peers) == 1
 
 
-async def test_only_codings_that_can_be_decoded_are_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_client, "ACCEPT_ENCODING", "gzip, deflate")
+async def test_the_client_accepts_only_codings_that_it_decodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_stack_client, "ACCEPT_ENCODING", "gzip, deflate")
     async with client() as http, client(headers={"Accept-Encoding": "br"}) as with_brotli:
         assert http.headers["accept-encoding"] == "gzip, deflate"
         assert with_brotli.headers["accept-encoding"] == "br"
@@ -184,7 +184,7 @@ async def test_only_codings_that_can_be_decoded_are_accepted(monkeypatch: pytest
     ],
     ids=lambda value: value[:36],
 )
-async def test_text_is_decoded_only_in_charsets_that_take_linear_time(content_type: str, encoding: str) -> None:
+async def test_only_charsets_that_take_linear_time_are_used(content_type: str, encoding: str) -> None:
     body = "Zürich".encode(encoding) + b"a" * 100_000 + b"-"
     async with responding(body, f"content-type: {content_type}") as (http, _):
         response = await http.get("/")

@@ -1,4 +1,4 @@
-"""TLS: what belongs to a response and what does not, record by record."""
+"""TlsStream, record by record: which data belongs to a response."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ import httpx
 import pytest
 import trio
 import trio.testing
-import trustme
 
-from tests.udfs.http.serving import Peer, listening, ok, serving
+from tests.udfs.http.serving import Peer, client_context, listening, ok, server_context, serving
 from udfs.http import client
 
 OK = b"HTTP/1.1 200 OK\r\n"
 FORGED = OK + b"Content-Length: 6\r\n\r\nforged"
 REQUEST_END = b"\r\n\r\n"
 
-AUTHORITY = trustme.CA()
 VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 
 
@@ -28,29 +26,17 @@ def whole(body: bytes) -> bytes:
     return OK + b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 
-def server_side(*names: str) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    AUTHORITY.issue_cert(*(names or ("127.0.0.1",))).configure_cert(context)
-    return context
-
-
-def client_side() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    AUTHORITY.configure_trust(context)
-    return context
-
-
 @pytest.fixture(params=VERSIONS, scope="module")
 def context(request: pytest.FixtureRequest) -> ssl.SSLContext:
     """The server's side, in each version of TLS."""
-    context = server_side()
+    context = server_context()
     context.minimum_version = context.maximum_version = VERSIONS[request.param]
     return context
 
 
 @dataclass
 class Records:
-    """The server's end of a TLS connection, with each record in the test's own hands."""
+    """The server's end of a TLS connection. The test sends each record itself."""
 
     stream: trio.SocketStream
     context: ssl.SSLContext
@@ -62,7 +48,7 @@ class Records:
         self.tls = self.context.wrap_bio(self.incoming, self.outgoing, server_side=True)
 
     async def handshake(self) -> bytes:
-        """Agree with the client. Returns the server's last records, unsent: in TLS 1.3 its session tickets."""
+        """Complete the handshake. Returns the server's last records, unsent: in TLS 1.3, session tickets."""
         while True:
             try:
                 self.tls.do_handshake()
@@ -96,16 +82,16 @@ class Records:
             self.tls.write(part)
         return self.outgoing.read()
 
-    def goodbye(self) -> bytes:
+    def close_notify(self) -> bytes:
         """The record that ends the stream, a `close_notify`."""
         try:
             self.tls.unwrap()
         except ssl.SSLWantReadError:
-            pass  # the client's is not there yet
+            pass  # the client's has not arrived
         return self.outgoing.read()
 
-    def question(self) -> bytes:
-        """A message of TLS itself, of version 1.3: whether the client has a certificate."""
+    def certificate_request(self) -> bytes:
+        """A message of TLS 1.3 itself: the request for a certificate of the client."""
         self.tls._sslobj.verify_client_post_handshake()  # type: ignore[attr-defined]
         self.tls.do_handshake()
         return self.outgoing.read()
@@ -124,9 +110,9 @@ Serve = Callable[[Records], Awaitable[None]]
 
 @asynccontextmanager
 async def peers(
-    serve: Serve, context: ssl.SSLContext, asking_side: ssl.SSLContext | None = None
+    serve: Serve, context: ssl.SSLContext, client_tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[tuple[httpx.AsyncClient, list[Records]]]:
-    """A client, and the connections of its server, each of which `serve` gets before the handshake."""
+    """A client, and the connections of its server. `serve` gets each of them before the handshake."""
     accepted: list[Records] = []
 
     async def accept(stream: trio.SocketStream) -> None:
@@ -139,54 +125,50 @@ async def peers(
 
     async with (
         listening(accept) as port,
-        client(verify=asking_side or client_side(), base_url=f"https://127.0.0.1:{port}") as http,
+        client(verify=client_tls or client_context(), base_url=f"https://127.0.0.1:{port}") as http,
     ):
         yield http, accepted
 
 
-def answering(answers: Callable[[Records, bytes], bytes]) -> Serve:
-    """Answer each request with these records, in one segment."""
+def responding(responses: Callable[[Records, bytes], bytes]) -> Serve:
+    """Respond to each request with these records, in one segment."""
 
     async def serve(records: Records) -> None:
         await records.send(await records.handshake())
         while target := await records.next_request():
-            await records.send(answers(records, target))
+            await records.send(responses(records, target))
 
     return serve
 
 
-# Surplus
+# Surplus data
 
 
-async def test_a_response_in_a_record_of_its_own_never_answers_the_next_request(context: ssl.SSLContext) -> None:
-    def answer(records: Records, target: bytes) -> bytes:
+async def test_a_response_in_a_second_record_never_answers_the_next_request(context: ssl.SSLContext) -> None:
+    def respond(records: Records, target: bytes) -> bytes:
         return records.records(whole(target), FORGED) if target == b"/a" else records.records(whole(target))
 
-    async with peers(answering(answer), context) as (http, accepted):
+    async with peers(responding(respond), context) as (http, accepted):
         assert [(await http.get(path)).text for path in ("/a", "/b", "/c")] == ["/a", "/b", "/c"]
         assert [records.requests for records in accepted] == [[b"/a"], [b"/b", b"/c"]]
 
 
 @pytest.mark.parametrize("size", [1, 4, 5, 6, 40])
-async def test_the_start_of_a_record_behind_a_response_makes_the_connection_unfit(
-    context: ssl.SSLContext, size: int
-) -> None:
-    """OpenSSL holds it where it cannot be seen, and the rest of it would come as the response to the next request."""
+async def test_the_start_of_a_record_after_a_response_prevents_reuse(context: ssl.SSLContext, size: int) -> None:
+    """OpenSSL does not show it, and the rest of it would arrive as the response to the next request."""
 
-    def answer(records: Records, target: bytes) -> bytes:
+    def respond(records: Records, target: bytes) -> bytes:
         good = records.records(whole(target))
         return good + records.records(FORGED)[:size] if target == b"/a" else good
 
-    async with peers(answering(answer), context) as (http, accepted):
+    async with peers(responding(respond), context) as (http, accepted):
         assert [(await http.get(path)).text for path in ("/a", "/b", "/c")] == ["/a", "/b", "/c"]
         assert [records.requests for records in accepted] == [[b"/a"], [b"/b", b"/c"]]
 
 
 @pytest.mark.parametrize("surplus", [b"x", FORGED])
-async def test_data_that_arrives_while_the_connection_is_idle_makes_it_unfit(
-    context: ssl.SSLContext, surplus: bytes
-) -> None:
-    async with peers(answering(lambda records, target: records.records(whole(target))), context) as (http, accepted):
+async def test_data_that_arrives_on_an_idle_connection_prevents_reuse(context: ssl.SSLContext, surplus: bytes) -> None:
+    async with peers(responding(lambda records, target: records.records(whole(target))), context) as (http, accepted):
         assert (await http.get("/a")).text == "/a"
         await trio.testing.wait_all_tasks_blocked()
         await accepted[0].send(accepted[0].records(surplus))
@@ -195,33 +177,33 @@ async def test_data_that_arrives_while_the_connection_is_idle_makes_it_unfit(
 
 
 @pytest.mark.parametrize("is_idle", [False, True])
-async def test_a_goodbye_makes_the_connection_unfit(context: ssl.SSLContext, is_idle: bool) -> None:
-    def answer(records: Records, target: bytes) -> bytes:
-        return records.records(whole(target)) + (b"" if is_idle else records.goodbye())
+async def test_a_close_notify_prevents_reuse(context: ssl.SSLContext, is_idle: bool) -> None:
+    def respond(records: Records, target: bytes) -> bytes:
+        return records.records(whole(target)) + (b"" if is_idle else records.close_notify())
 
-    async with peers(answering(answer), context) as (http, accepted):
+    async with peers(responding(respond), context) as (http, accepted):
         assert (await http.get("/a")).text == "/a"
         if is_idle:
             await trio.testing.wait_all_tasks_blocked()
-            await accepted[0].send(accepted[0].goodbye())
+            await accepted[0].send(accepted[0].close_notify())
         assert (await http.get("/b")).text == "/b"
         assert [records.requests for records in accepted] == [[b"/a"], [b"/b"]]
 
 
-async def test_what_is_not_tls_behind_a_response_makes_the_connection_unfit(context: ssl.SSLContext) -> None:
-    def answer(records: Records, target: bytes) -> bytes:
+async def test_data_after_a_response_that_is_not_tls_prevents_reuse(context: ssl.SSLContext) -> None:
+    def respond(records: Records, target: bytes) -> bytes:
         return records.records(whole(target)) + b"this is not TLS, whatever it is"
 
-    async with peers(answering(answer), context) as (http, accepted):
+    async with peers(responding(respond), context) as (http, accepted):
         assert [(await http.get(path)).text for path in ("/a", "/b")] == ["/a", "/b"]
         assert [records.requests for records in accepted] == [[b"/a"], [b"/b"]]
 
 
-# Messages of TLS itself are not surplus
+# Messages of TLS itself
 
 
 @pytest.mark.parametrize("size", [1, 4, 5, 6, 100])
-async def test_session_tickets_may_come_in_pieces_and_with_a_response(size: int) -> None:
+async def test_session_tickets_may_arrive_in_pieces_and_with_a_response(size: int) -> None:
     async def serve(records: Records) -> None:
         tickets = await records.handshake()
         assert tickets
@@ -232,41 +214,43 @@ async def test_session_tickets_may_come_in_pieces_and_with_a_response(size: int)
         await records.next_request()
         await records.send(records.records(whole(b"/b")))
 
-    async with peers(serve, server_side()) as (http, accepted):
+    async with peers(serve, server_context()) as (http, accepted):
         assert [(await http.get(path)).text for path in ("/a", "/b")] == ["/a", "/b"]
         assert [records.requests for records in accepted] == [[b"/a", b"/b"]]
 
 
 @pytest.mark.parametrize("is_idle", [False, True])
-async def test_a_message_without_data_leaves_the_connection_fit_and_is_answered(is_idle: bool) -> None:
-    def answer(records: Records, target: bytes) -> bytes:
-        return records.records(whole(target)) + (records.question() if target == b"/a" and not is_idle else b"")
+async def test_a_message_of_tls_is_answered_and_does_not_prevent_reuse(is_idle: bool) -> None:
+    def respond(records: Records, target: bytes) -> bytes:
+        return records.records(whole(target)) + (
+            records.certificate_request() if target == b"/a" and not is_idle else b""
+        )
 
-    serving_side, asking_side = server_side(), client_side()
-    serving_side.verify_mode, asking_side.post_handshake_auth = ssl.CERT_OPTIONAL, True
-    async with peers(answering(answer), serving_side, asking_side) as (http, accepted):
+    server_tls, client_tls = server_context(), client_context()
+    server_tls.verify_mode, client_tls.post_handshake_auth = ssl.CERT_OPTIONAL, True
+    async with peers(responding(respond), server_tls, client_tls) as (http, accepted):
         assert (await http.get("/a")).text == "/a"
         if is_idle:
             await trio.testing.wait_all_tasks_blocked()
-            await accepted[0].send(accepted[0].question())
+            await accepted[0].send(accepted[0].certificate_request())
         assert (await http.get("/b")).text == "/b"
         assert [records.requests for records in accepted] == [[b"/a", b"/b"]]
 
 
-# Ends
+# The end of the stream
 
 
-async def test_data_and_goodbye_in_one_segment_are_a_whole_body(context: ssl.SSLContext) -> None:
-    def answer(records: Records, target: bytes) -> bytes:
-        return records.records(OK + b"\r\n", b"wea", b"ther") + records.goodbye()
+async def test_data_and_close_notify_in_one_segment_are_a_complete_body(context: ssl.SSLContext) -> None:
+    def respond(records: Records, target: bytes) -> bytes:
+        return records.records(OK + b"\r\n", b"wea", b"ther") + records.close_notify()
 
-    async with peers(answering(answer), context) as (http, _):
+    async with peers(responding(respond), context) as (http, _):
         assert (await http.get("/")).text == "weather"
 
 
 @pytest.mark.parametrize("cut", [1, 5, 20])
 @pytest.mark.parametrize("head", [OK + b"\r\n", OK + b"Content-Length: 7\r\n\r\n"], ids=["until the end", "a length"])
-async def test_a_record_that_is_cut_is_a_protocol_error(context: ssl.SSLContext, head: bytes, cut: int) -> None:
+async def test_a_record_that_is_cut_off_is_a_protocol_error(context: ssl.SSLContext, head: bytes, cut: int) -> None:
     async def serve(records: Records) -> None:
         await records.send(await records.handshake())
         await records.next_request()
@@ -278,7 +262,7 @@ async def test_a_record_that_is_cut_is_a_protocol_error(context: ssl.SSLContext,
             await http.get("/")
 
 
-async def test_a_body_of_a_known_length_is_whole_without_a_goodbye(context: ssl.SSLContext) -> None:
+async def test_a_body_of_known_length_is_complete_without_a_close_notify(context: ssl.SSLContext) -> None:
     async def serve(records: Records) -> None:
         await records.send(await records.handshake())
         await records.send(records.records(whole(await records.next_request())))
@@ -289,28 +273,28 @@ async def test_a_body_of_a_known_length_is_whole_without_a_goodbye(context: ssl.
         assert [records.requests for records in accepted] == [[b"/a"], [b"/b"]]
 
 
-async def test_what_is_not_tls_within_a_response_is_a_read_error(context: ssl.SSLContext) -> None:
-    def answer(records: Records, target: bytes) -> bytes:
+async def test_invalid_tls_within_a_response_is_a_read_error(context: ssl.SSLContext) -> None:
+    def respond(records: Records, target: bytes) -> bytes:
         good = records.records(whole(target))
         return good if target == b"/ok" else good[:-1] + bytes([good[-1] ^ 1])
 
-    async with peers(answering(answer), context) as (http, _):
+    async with peers(responding(respond), context) as (http, _):
         with pytest.raises(httpx.ReadError, match="SSL"):
             await http.get("/bad")
         assert (await http.get("/ok")).text == "/ok"
 
 
-async def test_the_client_says_goodbye(context: ssl.SSLContext) -> None:
+async def test_the_client_sends_a_close_notify(context: ssl.SSLContext) -> None:
     ends: list[bytes] = []
 
     async def accept(stream: trio.SocketStream) -> None:
         peer = Peer(trio.SSLStream(stream, context, server_side=True))
         await peer.next_request()
         await ok(peer)
-        ends.append(bytes(await peer.stream.receive_some()))  # without a goodbye: a BrokenResourceError
+        ends.append(bytes(await peer.stream.receive_some()))  # raises a BrokenResourceError without a `close_notify`
 
     async with listening(accept) as port:
-        async with client(verify=client_side()) as http:
+        async with client(verify=client_context()) as http:
             await http.get(f"https://127.0.0.1:{port}/")
         await trio.testing.wait_all_tasks_blocked()
         assert ends == [b""]
@@ -324,17 +308,17 @@ async def test_a_server_that_hangs_up_in_the_handshake_is_a_connect_error() -> N
         await stream.receive_some()
         await stream.aclose()
 
-    async with listening(hang_up) as port, client(verify=client_side()) as http:
+    async with listening(hang_up) as port, client(verify=client_context()) as http:
         with pytest.raises(httpx.ConnectError, match="in the TLS handshake"):
             await http.get(f"https://127.0.0.1:{port}/")
 
 
-async def test_a_server_learns_why_its_certificate_is_refused() -> None:
+async def test_the_server_gets_an_alert_with_the_reason_for_a_refusal() -> None:
     alerts: list[str] = []
 
     async def accept(stream: trio.SocketStream) -> None:
         with pytest.raises(trio.BrokenResourceError) as caught:
-            await trio.SSLStream(stream, server_side(), server_side=True).receive_some()
+            await trio.SSLStream(stream, server_context(), server_side=True).receive_some()
         alerts.append(str(caught.value.__cause__))
 
     async with listening(accept) as port, client() as http:
@@ -344,7 +328,7 @@ async def test_a_server_learns_why_its_certificate_is_refused() -> None:
     assert ["UNKNOWN_CA" in alert for alert in alerts] == [True]
 
 
-async def test_http_1_1_is_negotiated_although_another_client_has_changed_the_shared_context() -> None:
+async def test_http_1_1_is_negotiated_after_another_client_changed_the_shared_context() -> None:
     chosen: list[str | None] = []
 
     async def serve(records: Records) -> None:
@@ -353,30 +337,22 @@ async def test_http_1_1_is_negotiated_although_another_client_has_changed_the_sh
         await records.next_request()
         await records.send(records.records(OK + b"Connection: close\r\nContent-Length: 0\r\n\r\n"))
 
-    serving_side, asking_side = server_side(), client_side()
-    serving_side.set_alpn_protocols(["h2", "http/1.1"])
-    async with peers(serve, serving_side, asking_side) as (http, _):
+    server_tls, client_tls = server_context(), client_context()
+    server_tls.set_alpn_protocols(["h2", "http/1.1"])
+    async with peers(serve, server_tls, client_tls) as (http, _):
         for _ in range(2):
             await http.get("/")
-            asking_side.set_alpn_protocols(["h2"])
+            client_tls.set_alpn_protocols(["h2"])
     assert chosen == ["http/1.1", "http/1.1"]
 
 
-@pytest.mark.filterwarnings("ignore:`cert=...` is deprecated:DeprecationWarning")
-async def test_certificates_that_cannot_be_loaded_are_a_connect_error() -> None:
-    async with client(verify=False, cert="/does/not/exist.pem") as http:
-        with pytest.raises(httpx.ConnectError, match="cannot load the certificates") as caught:
-            await http.get("https://127.0.0.1:1/")
-        assert caught.value.request.url.port == 1
+# Server names
 
 
-# Names
-
-
-async def test_a_connection_serves_only_the_name_for_which_it_was_verified() -> None:
+async def test_a_connection_is_reused_only_for_its_verified_name() -> None:
     async with (
-        serving(ok, server_side("a.example")) as server,
-        client(base_url=server.url, verify=client_side()) as http,
+        serving(ok, server_context("a.example")) as server,
+        client(base_url=server.url, verify=client_context()) as http,
     ):
         for path in ("/1", "/2"):
             assert (await http.get(path, extensions={"sni_hostname": "a.example"})).text == path
@@ -386,41 +362,41 @@ async def test_a_connection_serves_only_the_name_for_which_it_was_verified() -> 
         assert [peer.paths for peer in server.peers] == [["/1", "/2"], [], []]
 
 
-async def test_a_name_that_nobody_can_have_is_a_connect_error() -> None:
-    async with serving(ok, server_side()) as server, client(verify=client_side()) as http:
+async def test_an_impossible_name_is_a_connect_error() -> None:
+    async with serving(ok, server_context()) as server, client(verify=client_context()) as http:
         for name in (".example", "a" * 64 + ".example"):
             with pytest.raises(httpx.ConnectError):
                 await http.get(server.url, extensions={"sni_hostname": name})
 
 
-async def test_a_redirect_to_another_host_is_not_verified_by_the_name_of_the_first() -> None:
+async def test_a_redirect_to_another_host_drops_the_sni_hostname() -> None:
     async def moved(peer: Peer) -> None:
-        await peer.answer(b"", f"location: https://127.0.0.1:{target.port}/", status="302 Found")
+        await peer.respond(b"", f"location: https://127.0.0.1:{target.port}/", status="302 Found")
 
     async with (
-        serving(ok, server_side("a.example")) as target,
-        serving(moved, server_side("a.example")) as server,
-        client(verify=client_side(), follow_redirects=True) as http,
+        serving(ok, server_context("a.example")) as target,
+        serving(moved, server_context("a.example")) as server,
+        client(verify=client_context(), follow_redirects=True) as http,
     ):
         with pytest.raises(httpx.ConnectError, match=r"127\.0\.0\.1"):
             await http.get(f"https://localhost:{server.port}/", extensions={"sni_hostname": "a.example"})
         assert [len(server.peers), len(target.peers)] == [1, 1]
 
 
-# Size
+# Large bodies
 
 
-async def test_large_bodies_arrive_whole_although_the_server_begins_to_read_late(context: ssl.SSLContext) -> None:
+async def test_large_bodies_arrive_complete_although_the_server_reads_late(context: ssl.SSLContext) -> None:
     body = bytes(range(256)) * 40_000
 
     async def late(stream: trio.SocketStream) -> None:
         tls = trio.SSLStream(stream, context, server_side=True)
         received = bytearray(await tls.receive_some())
-        await trio.testing.wait_all_tasks_blocked()  # the kernel takes no more of the client
+        await trio.testing.wait_all_tasks_blocked()  # the kernel takes no more data from the client
         start = received.index(REQUEST_END) + len(REQUEST_END)
         while len(received) < start + len(body):
             received += await tls.receive_some(1_000_000)
         await tls.send_all(whole(bytes(received[start:])))
 
-    async with listening(late) as port, client(verify=client_side()) as http:
+    async with listening(late) as port, client(verify=client_context()) as http:
         assert (await http.post(f"https://127.0.0.1:{port}/", content=body)).content == body

@@ -1,4 +1,4 @@
-"""The transport: requests that are repeated, requests that are refused, and processes that are forked."""
+"""StackTransport: requests that are sent twice or refused, redirects, and forked processes."""
 
 from __future__ import annotations
 
@@ -12,29 +12,25 @@ import pytest
 import trio
 import trio.testing
 
-from tests.udfs.http.serving import Peer, never, ok, serving
-from tests.udfs.http.test_tls import client_side, server_side
+from tests.udfs.http.serving import Peer, client_context, never, ok, reset, server_context, serving
 from udfs.http import client
 
 
 async def finish(peer: Peer) -> None:
-    """End the connection as a server does that has closed it."""
+    """Close the connection in order."""
     await peer.stream.aclose()
 
 
-async def reset(peer: Peer) -> None:
-    """End the connection as a server does that is gone."""
-    stream = peer.stream.transport_stream if isinstance(peer.stream, trio.SSLStream) else peer.stream
-    assert isinstance(stream, trio.SocketStream)
-    stream.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-    await stream.aclose()
+async def break_off(peer: Peer) -> None:
+    """Close the connection with a reset."""
+    await reset(peer.stream)
 
 
 def dying(end: Callable[[Peer], Awaitable[None]], *, lives: int = 1) -> Callable[[Peer], Awaitable[None]]:
-    """A server whose first connections end when their second request has arrived."""
+    """Responses of a server whose first connections end when their second request has arrived."""
     connections: list[Peer] = []
 
-    async def answer(peer: Peer) -> None:
+    async def respond(peer: Peer) -> None:
         if peer not in connections:
             connections.append(peer)
         if len(peer.paths) > 1 and connections.index(peer) < lives:
@@ -42,7 +38,7 @@ def dying(end: Callable[[Peer], Awaitable[None]], *, lives: int = 1) -> Callable
         else:
             await ok(peer)
 
-    return answer
+    return respond
 
 
 @pytest.fixture(params=["http", "https"])
@@ -50,70 +46,77 @@ def tls(request: pytest.FixtureRequest) -> bool:
     return bool(request.param == "https")
 
 
-# A connection that dies as it is used again
+# Idle connections that die as they are reused
 
 
-@pytest.mark.parametrize("end", [finish, reset])
-@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"])
+@pytest.mark.parametrize(
+    ("method", "end"),
+    [
+        ("GET", finish),
+        ("GET", break_off),
+        ("PUT", break_off),
+        *[(method, finish) for method in ("HEAD", "OPTIONS", "TRACE", "PUT", "DELETE")],
+    ],
+)
 async def test_an_idempotent_request_on_a_connection_that_died_idle_is_sent_once_more(
     method: str, end: Callable[[Peer], Awaitable[None]], tls: bool
 ) -> None:
     async with (
-        serving(dying(end), server_side() if tls else None) as server,
-        client(base_url=server.url, verify=client_side()) as http,
+        serving(dying(end), server_context() if tls else None) as server,
+        client(base_url=server.url, verify=client_context()) as http,
     ):
         await http.get("/a")
         assert (await http.request(method, "/b", content=b"weather" if method == "PUT" else None)).status_code == 200
         assert [peer.paths for peer in server.peers] == [["/a", "/b"], ["/b"]]
-        assert server.peers[1].body == (b"weather" if method == "PUT" else b"")
-        assert len(http._transport._busy) == 0
+        assert server.peers[1].request.body == (b"weather" if method == "PUT" else b"")
 
 
-async def refused(http: httpx.AsyncClient, *arguments: Any, **options: Any) -> None:
+async def fails(http: httpx.AsyncClient, *arguments: Any, **options: Any) -> None:
     with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError)) as caught:
         await http.request(*arguments, **options)
     assert caught.value.request.url.path == "/b"
 
 
-@pytest.mark.parametrize("end", [finish, reset])
-@pytest.mark.parametrize("method", ["POST", "PATCH", "PURGE"])
+@pytest.mark.parametrize(
+    ("method", "end"), [("POST", finish), ("POST", break_off), ("PATCH", finish), ("PURGE", finish)]
+)
 async def test_a_request_that_is_not_idempotent_is_sent_once(
     method: str, end: Callable[[Peer], Awaitable[None]], tls: bool
 ) -> None:
     async with (
-        serving(dying(end), server_side() if tls else None) as server,
-        client(base_url=server.url, verify=client_side()) as http,
+        serving(dying(end), server_context() if tls else None) as server,
+        client(base_url=server.url, verify=client_context()) as http,
     ):
         await http.get("/a")
-        await refused(http, method, "/b")
+        await fails(http, method, "/b")
         assert [peer.paths for peer in server.peers] == [["/a", "/b"]]
 
 
-async def test_a_body_that_is_made_on_the_way_is_sent_once() -> None:
+async def test_a_streamed_body_is_sent_once() -> None:
     async def parts() -> AsyncIterator[bytes]:
         yield b"weather"
 
     async with serving(dying(finish)) as server, client(base_url=server.url) as http:
         await http.get("/a")
-        await refused(http, "PUT", "/b", content=parts(), headers={"content-length": "7"})
+        await fails(http, "PUT", "/b", content=parts(), headers={"content-length": "7"})
         assert [peer.paths for peer in server.peers] == [["/a", "/b"]]
 
 
 async def test_a_request_on_a_new_connection_is_sent_once() -> None:
     async with serving(finish) as server, client(base_url=server.url) as http:
-        await refused(http, "GET", "/b")
+        await fails(http, "GET", "/b")
         assert [peer.paths for peer in server.peers] == [["/b"]]
 
 
 async def test_a_request_is_sent_twice_at_most() -> None:
-    answers = [finish, finish, ok]
+    behaviours = [finish, finish, ok]
 
-    async def answer(peer: Peer) -> None:
-        await answers.pop()(peer)
+    async def respond(peer: Peer) -> None:
+        await behaviours.pop()(peer)
 
-    async with serving(answer) as server, client(base_url=server.url) as http:
+    async with serving(respond) as server, client(base_url=server.url) as http:
         await http.get("/a")
-        await refused(http, "GET", "/b")
+        await fails(http, "GET", "/b")
         assert [peer.paths for peer in server.peers] == [["/a", "/b"], ["/b"]]
 
 
@@ -127,7 +130,7 @@ async def test_a_request_whose_response_has_begun_is_sent_once(start: bytes) -> 
 
     async with serving(dying(begin)) as server, client(base_url=server.url) as http:
         await http.get("/a")
-        await refused(http, "GET", "/b")
+        await fails(http, "GET", "/b")
         assert [peer.paths for peer in server.peers] == [["/a", "/b"]]
 
 
@@ -139,24 +142,24 @@ async def test_a_request_that_times_out_is_sent_once() -> None:
         assert [peer.paths for peer in server.peers] == [["/a", "/b"]]
 
 
-async def test_a_request_that_is_repeated_takes_no_second_slot() -> None:
+async def test_a_repeated_request_takes_no_second_slot() -> None:
     async with serving(dying(finish)) as server, client(base_url=server.url, max_connections=1) as http:
         for path in ("/a", "/b", "/c"):
             assert (await http.get(path)).text == path
         assert [peer.paths for peer in server.peers] == [["/a", "/b"], ["/b", "/c"]]
 
 
-async def test_a_request_whose_client_is_closed_is_not_repeated() -> None:
+async def test_a_request_of_a_closed_client_is_not_repeated() -> None:
     async with serving(dying(never)) as server, client(base_url=server.url) as http:
         await http.get("/a")
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(refused, http, "GET", "/b")
+            nursery.start_soon(fails, http, "GET", "/b")
             await trio.testing.wait_all_tasks_blocked(0.01)
             await http._transport.aclose()
         assert [peer.paths for peer in server.peers] == [["/a", "/b"]]
 
 
-# A request that cannot be sent
+# Requests that cannot be sent
 
 
 @pytest.mark.parametrize(
@@ -171,7 +174,7 @@ async def test_a_request_whose_client_is_closed_is_not_repeated() -> None:
         ("POST", {"content": b"", "headers": [("content-length", "0"), ("transfer-encoding", "chunked")]}),
     ],
 )
-async def test_a_request_that_cannot_be_sent_takes_no_connection(method: str, options: dict[str, Any]) -> None:
+async def test_an_invalid_request_takes_no_connection(method: str, options: dict[str, Any]) -> None:
     async with serving(ok) as server, client(base_url=server.url, max_connections=1) as http:
         await http.get("/a")
         with pytest.raises(httpx.LocalProtocolError) as caught:
@@ -182,13 +185,13 @@ async def test_a_request_that_cannot_be_sent_takes_no_connection(method: str, op
 
 
 @pytest.mark.parametrize("port", [0, 65_536, 99_999])
-async def test_a_port_that_cannot_be_is_a_connect_error(port: int) -> None:
+async def test_an_impossible_port_is_a_connect_error(port: int) -> None:
     async with client() as http:
         with pytest.raises(httpx.ConnectError):
             await http.get(f"http://127.0.0.1:{port}/")
 
 
-async def test_a_host_that_is_not_idna_is_an_invalid_url() -> None:
+async def test_a_host_that_is_not_valid_idna_is_an_invalid_url() -> None:
     async with client() as http:
         for options in ({}, {"params": {"a": "b"}}):
             with pytest.raises(httpx.InvalidURL, match="IDNA"):
@@ -202,9 +205,9 @@ async def test_a_host_that_is_not_idna_is_an_invalid_url() -> None:
 @pytest.mark.parametrize(
     "location", ["http://xn--/", "https://xn--a\xe9/", "http://[x]/", "http://h:port/", "http:///" + "a" * 70_000]
 )
-async def test_a_location_that_is_not_a_url_is_a_protocol_error(location: str, follow_redirects: bool) -> None:
+async def test_an_invalid_location_is_a_protocol_error(location: str, follow_redirects: bool) -> None:
     async with (
-        serving(lambda peer: peer.answer(b"", f"location: {location}", status="302 Found")) as server,
+        serving(lambda peer: peer.respond(b"", f"location: {location}", status="302 Found")) as server,
         client(base_url=server.url, follow_redirects=follow_redirects) as http,
     ):
         with pytest.raises(httpx.RemoteProtocolError, match="location") as caught:
@@ -215,7 +218,7 @@ async def test_a_location_that_is_not_a_url_is_a_protocol_error(location: str, f
 
 async def test_the_error_of_a_redirect_does_not_show_the_url() -> None:
     async with (
-        serving(lambda peer: peer.answer(b"", "location: ftp://h/?token=secret", status="302 Found")) as server,
+        serving(lambda peer: peer.respond(b"", "location: ftp://h/?token=secret", status="302 Found")) as server,
         client(base_url=server.url, follow_redirects=True) as http,
     ):
         with pytest.raises(httpx.UnsupportedProtocol, match="'ftp'") as caught:
@@ -226,9 +229,9 @@ async def test_the_error_of_a_redirect_does_not_show_the_url() -> None:
 @pytest.mark.parametrize(
     "challenge", ["foo", 'realm="r", nonce="n", algorithm=foo', 'realm="r", nonce="n", qop=auth-int']
 )
-async def test_a_digest_challenge_that_cannot_be_met_is_a_protocol_error(challenge: str) -> None:
+async def test_a_malformed_digest_challenge_is_a_protocol_error(challenge: str) -> None:
     async with (
-        serving(lambda peer: peer.answer(b"", f"www-authenticate: Digest {challenge}", status="401 No")) as server,
+        serving(lambda peer: peer.respond(b"", f"www-authenticate: Digest {challenge}", status="401 No")) as server,
         client(base_url=server.url, auth=httpx.DigestAuth("user", "secret")) as http,
     ):
         with pytest.raises(httpx.RemoteProtocolError, match="Digest") as caught:
@@ -239,7 +242,7 @@ async def test_a_digest_challenge_that_cannot_be_met_is_a_protocol_error(challen
 # Idle connections
 
 
-async def test_idle_connections_are_closed_when_they_expire_although_nobody_asks() -> None:
+async def test_idle_connections_are_closed_when_they_expire_without_a_further_request() -> None:
     async with serving(ok) as server, client(base_url=server.url, keepalive_expiry=0.01) as http:
         await http.get("/a")
         await server.peers[0].ended.wait()
@@ -265,7 +268,7 @@ async def main():
                     assert (await http.get(path)).text == path
                 await http.aclose()
                 os._exit(0)
-            # Trio's epoll is shared, so that one process at a time may use the loop
+            # Both processes share Trio's epoll, so only one at a time may use the loop
             status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
             assert (await http.get("/parent")).text == "/parent"
             assert await response.aread() == b"/open"
@@ -275,8 +278,8 @@ trio.run(main)
 """
 
 
-async def test_a_forked_child_makes_its_own_connections_and_leaves_those_of_its_parent() -> None:
-    async with serving(ok, patience=100.0) as server:  # a process that imports PySpark
+async def test_a_forked_child_makes_connections_of_its_own_and_leaves_those_of_its_parent() -> None:
+    async with serving(ok, patience=100.0) as server:  # the child process imports PySpark
         process = await trio.run_process([sys.executable, "-c", FORKED, server.url], cwd=ROOT)
         assert process.returncode == 0
         assert [peer.paths for peer in server.peers] == [["/open"], ["/parent", "/parent"], ["/child", "/child"]]

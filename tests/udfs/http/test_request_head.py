@@ -1,4 +1,4 @@
-"""The head of a request: what goes out is one request, and says how long its body is."""
+"""The head of a request: always one request, with a certain length of its body."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.http._head import rendered
+from udfs.http._request_head import render_head
 
 URL = "http://example.org/path?query"
 
@@ -20,18 +20,18 @@ def request(method: str = "GET", *headers: tuple[bytes, bytes], **options: Any) 
     return httpx.Request(method, URL, headers=lines, stream=httpx.ByteStream(b""), **options)
 
 
-def test_the_head_is_what_http_says() -> None:
-    head, length, _ = rendered(request("GET", (b"Accept", b"*/*"), (b"Empty", b""), (b"Name", b"\xe9 a\tb")))
+def test_the_head_has_a_request_line_and_the_headers() -> None:
+    head, length, _ = render_head(request("GET", (b"Accept", b"*/*"), (b"Empty", b""), (b"Name", b"\xe9 a\tb")))
     assert head == b"GET /path?query HTTP/1.1\r\nHost: example.org\r\nAccept: */*\r\nEmpty: \r\nName: \xe9 a\tb\r\n\r\n"
     assert length == 0
 
 
-def test_the_target_can_be_given() -> None:
-    assert rendered(request("OPTIONS", extensions={"target": b"*"}))[0].startswith(b"OPTIONS * HTTP/1.1\r\n")
+def test_the_extension_target_replaces_the_target() -> None:
+    assert render_head(request("OPTIONS", extensions={"target": b"*"}))[0].startswith(b"OPTIONS * HTTP/1.1\r\n")
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "is_last"),
+    ("name", "value", "closes"),
     [
         (b"Connection", b"close", True),
         (b"connection", b"x, Close", True),
@@ -41,27 +41,27 @@ def test_the_target_can_be_given() -> None:
         (b"X", b"connection: close", False),
     ],
 )
-def test_the_headers_say_whether_it_is_the_last(name: bytes, value: bytes, is_last: bool) -> None:
-    assert rendered(request("GET", (name, value))).is_last is is_last
-    assert rendered(httpx.Request("GET", URL, headers=[(name, value), (b"Host", b"a")])).is_last is is_last
+def test_connection_close_among_the_headers_is_noticed(name: bytes, value: bytes, closes: bool) -> None:
+    assert render_head(request("GET", (name, value))).closes_connection is closes
+    assert render_head(httpx.Request("GET", URL, headers=[(name, value), (b"Host", b"a")])).closes_connection is closes
 
 
-def test_the_same_headers_serve_another_line_and_a_bad_one_is_refused_again() -> None:
-    assert rendered(request("GET")).data.startswith(b"GET /path?query HTTP/1.1\r\nHost: ")
-    assert rendered(request("PUT", extensions={"target": b"*"})).data.startswith(b"PUT * HTTP/1.1\r\nHost: ")
+def test_cached_headers_are_rendered_for_another_line_and_illegal_ones_refused_again() -> None:
+    assert render_head(request("GET")).data.startswith(b"GET /path?query HTTP/1.1\r\nHost: ")
+    assert render_head(request("PUT", extensions={"target": b"*"})).data.startswith(b"PUT * HTTP/1.1\r\nHost: ")
     for _ in range(2):
         with pytest.raises(httpx.LocalProtocolError, match="illegal value of the header A"):
-            rendered(request("GET", (b"A", b"1\n")))
+            render_head(request("GET", (b"A", b"1\n")))
         with pytest.raises(httpx.LocalProtocolError, match="illegal method or target"):
-            rendered(request("GET", extensions={"target": b"/a b"}))
+            render_head(request("GET", extensions={"target": b"/a b"}))
 
 
 @pytest.mark.parametrize(
     ("headers", "length"),
     [([], 0), ([(b"content-length", b"12")], 12), ([(b"Transfer-Encoding", b"Chunked")], None)],
 )
-def test_the_headers_say_how_long_the_body_is(headers: list[tuple[bytes, bytes]], length: int | None) -> None:
-    assert rendered(request("POST", *headers))[1] == length
+def test_the_headers_determine_the_length_of_the_body(headers: list[tuple[bytes, bytes]], length: int | None) -> None:
+    assert render_head(request("POST", *headers))[1] == length
 
 
 @pytest.mark.parametrize(
@@ -82,22 +82,22 @@ def test_the_headers_say_how_long_the_body_is(headers: list[tuple[bytes, bytes]]
         (b"\xe9", b"1"),
     ],
 )
-def test_a_header_that_is_none_is_refused_and_its_value_kept_secret(header: tuple[bytes, bytes]) -> None:
+def test_an_illegal_header_is_refused_without_showing_its_value(header: tuple[bytes, bytes]) -> None:
     with pytest.raises(httpx.LocalProtocolError, match="illegal") as caught:
-        rendered(request("GET", header))
+        render_head(request("GET", header))
     assert "Injected: 1" not in str(caught.value)
 
 
 @pytest.mark.parametrize("method", ["GE T", "GET\r\nX: y\r\n\r\n", "", "G\0T"])
-def test_a_method_that_is_none_is_refused(method: str) -> None:
+def test_an_illegal_method_is_refused(method: str) -> None:
     with pytest.raises(httpx.LocalProtocolError, match="illegal method or target"):
-        rendered(request(method))
+        render_head(request(method))
 
 
 @pytest.mark.parametrize("target", [b"/a b", b"/ HTTP/1.1\r\nX: y\r\n\r\nGET /", b"/\n"])
-def test_a_target_that_is_none_is_refused(target: bytes) -> None:
+def test_an_illegal_target_is_refused(target: bytes) -> None:
     with pytest.raises(httpx.LocalProtocolError, match="illegal method or target"):
-        rendered(request(extensions={"target": target}))
+        render_head(request(extensions={"target": target}))
 
 
 @pytest.mark.parametrize(
@@ -113,28 +113,28 @@ def test_a_target_that_is_none_is_refused(target: bytes) -> None:
         [(b"Transfer-Encoding", b"chunked"), (b"Transfer-Encoding", b"chunked")],
     ],
 )
-def test_headers_that_leave_the_length_open_are_refused(headers: list[tuple[bytes, bytes]]) -> None:
+def test_headers_with_an_uncertain_length_are_refused(headers: list[tuple[bytes, bytes]]) -> None:
     with pytest.raises(httpx.LocalProtocolError, match=r"Content-Length|Transfer-Encoding"):
-        rendered(request("POST", *headers))
+        render_head(request("POST", *headers))
 
 
 @pytest.mark.parametrize("hosts", [[], [(b"Host", b"a"), (b"host", b"b")]])
-def test_there_is_one_host(hosts: list[tuple[bytes, bytes]]) -> None:
+def test_a_request_without_exactly_one_host_is_refused(hosts: list[tuple[bytes, bytes]]) -> None:
     with pytest.raises(httpx.LocalProtocolError, match="one Host header"):
-        rendered(httpx.Request("GET", URL, headers=hosts, stream=httpx.ByteStream(b"")))
+        render_head(httpx.Request("GET", URL, headers=hosts, stream=httpx.ByteStream(b"")))
 
 
 @given(st.lists(st.tuples(st.binary(max_size=6), st.binary(max_size=8)), max_size=3))
 @settings(deadline=None)
-def test_what_is_sent_is_what_h11_would_send(headers: list[tuple[bytes, bytes]]) -> None:
-    """h11 is what httpx sends with. It may refuse more, for what it takes for a length; it never refuses less."""
-    asked = request("GET", *headers)
+def test_the_head_is_the_one_that_h11_sends(headers: list[tuple[bytes, bytes]]) -> None:
+    """httpx uses h11. Whatever h11 refuses is refused here as well."""
+    made = request("GET", *headers)
     try:
         expected = h11.Connection(h11.CLIENT).send(
-            h11.Request(method="GET", target="/path?query", headers=asked.headers.raw)
+            h11.Request(method="GET", target="/path?query", headers=made.headers.raw)
         )
     except h11.LocalProtocolError:
         with pytest.raises(httpx.LocalProtocolError):
-            rendered(asked)
+            render_head(made)
     else:
-        assert rendered(asked)[0] == expected
+        assert render_head(made)[0] == expected

@@ -1,4 +1,4 @@
-"""The head of a request, as bytes, and how its body is framed."""
+"""RequestHead: the head of a request as bytes, and the framing of its body."""
 
 from __future__ import annotations
 
@@ -8,64 +8,64 @@ from typing import Final, NamedTuple
 
 import httpx
 
-__all__ = ["Head", "rendered"]
+__all__ = ["RequestHead", "render_head"]
 
 _LINE: Final = re.compile(rb"[-!#$%&'*+.^_`|~0-9a-zA-Z]+ [\x21-\x7e]+")
 
-# Header lines as RFC 9112 has them, with h11's view of a value: no NUL, no space but blanks and tabs inside. It holds
-# for all of them at once, so a line end inside a value would pass for the next line: the lines are counted.
+# Header lines as in RFC 9112, and values as in h11: without NUL, and with no whitespace but blanks and tabs inside. The
+# pattern matches all lines at once, so a line end inside a value would pass as a further line: the lines are counted.
 _FIELDS: Final = re.compile(rb"(?:[-!#$%&'*+.^_`|~0-9a-zA-Z]+: (?:[^\x00\s](?:[^\x00\r\n\v\f]*[^\x00\s])?)?\r\n)*")
 
 _CLOSE: Final = re.compile(rb"^connection:[^\r]*\bclose\b", re.IGNORECASE | re.MULTILINE)
 
-_KEPT: Final = 64  # most headers are those of the request before
+_CACHED: Final = 64  # most requests have the same headers as an earlier one
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
 
-class Head(NamedTuple):
+class RequestHead(NamedTuple):
     """The head of a request.
 
     Attributes:
         data: The request line, the headers and the empty line after them.
-        length: Of the body, in bytes; None: it goes in chunks.
-        is_last: Whether the request asks the server to close the connection after it.
+        content_length: Bytes of the body. None: the body is sent in chunks.
+        closes_connection: Whether the request asks the server to close the connection after it.
     """
 
     data: bytes
-    length: int | None
-    is_last: bool
+    content_length: int | None
+    closes_connection: bool
 
 
-def rendered(request: httpx.Request) -> Head:
-    """The head, as it is sent.
+def render_head(request: httpx.Request) -> RequestHead:
+    """Return the head of a request, as it is sent.
 
     Raises:
-        httpx.LocalProtocolError: It is not HTTP, or there would be two requests in it; or the headers leave open
-            how long the body is, or for which host the request.
+        httpx.LocalProtocolError: The method, the target or a header is not valid in HTTP, or could be read as a second
+            request; or the headers do not determine the length of the body or the host.
     """
     line = b"%b %b" % (request.method.encode(), request.extensions.get("target") or request.url.raw_path)
     if _LINE.fullmatch(line) is None:
         raise httpx.LocalProtocolError(f"illegal method or target: {line!r}")
-    fields, length, is_last = _rendered(tuple(request.headers.raw))
-    return Head(b"%b HTTP/1.1\r\n%b\r\n" % (line, fields), length, is_last)
+    fields, content_length, closes_connection = _render_fields(tuple(request.headers.raw))
+    return RequestHead(b"%b HTTP/1.1\r\n%b\r\n" % (line, fields), content_length, closes_connection)
 
 
-@lru_cache(_KEPT)
-def _rendered(headers: Headers) -> tuple[bytes, int | None, bool]:
+@lru_cache(_CACHED)
+def _render_fields(headers: Headers) -> tuple[bytes, int | None, bool]:
     names = [name.lower() for name, _ in headers]
-    if names.count(b"host") == 1:  # it goes first, as RFC 9110 asks for
+    if names.count(b"host") == 1:  # RFC 9110 recommends that it comes first
         first = names.index(b"host")
         headers = (headers[first], *headers[:first], *headers[first + 1 :])
     fields = b"".join([b"%b: %b\r\n" % header for header in headers])
     if _FIELDS.fullmatch(fields) is None or fields.count(b"\n") != len(headers):
-        raise httpx.LocalProtocolError(_illegal(headers))
+        raise httpx.LocalProtocolError(_illegal_header(headers))
     if names.count(b"host") != 1:
-        raise httpx.LocalProtocolError(f"there must be one Host header, there are {names.count(b'host')}")
-    return fields, _length(headers), _CLOSE.search(fields) is not None
+        raise httpx.LocalProtocolError(f"a request must have one Host header, got {names.count(b'host')}")
+    return fields, _content_length(headers), _CLOSE.search(fields) is not None
 
 
-def _length(headers: Headers) -> int | None:
+def _content_length(headers: Headers) -> int | None:
     lengths = [value for name, value in headers if name.lower() == b"content-length"]
     codings = [value.lower() for name, value in headers if name.lower() == b"transfer-encoding"]
     if codings:
@@ -77,10 +77,10 @@ def _length(headers: Headers) -> int | None:
     return int(lengths[0]) if lengths else 0
 
 
-def _illegal(headers: Headers) -> str:
+def _illegal_header(headers: Headers) -> str:
     for name, value in headers:
         if b"\n" in name or _FIELDS.fullmatch(b"%b: \r\n" % name) is None:
             return f"illegal header name {name!r}"
         if b"\n" in value or _FIELDS.fullmatch(b"a: %b\r\n" % value) is None:
-            return f"illegal value of the header {name.decode()}"  # which may be a secret
+            return f"illegal value of the header {name.decode()}"  # the value may be a secret
     return "illegal headers"

@@ -1,4 +1,4 @@
-"""The response parser, as plain data: what it takes, what it refuses, and what makes a connection unfit."""
+"""ResponseParser, as plain data: what it accepts, what it refuses, and what prevents reuse of the connection."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.http._parser import MAX_HEAD_BYTES, ResponseParser
+from udfs.http._response_parser import MAX_HEAD_BYTES, ResponseParser
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -34,10 +34,10 @@ RESPONSES = {
 
 REFUSED = {
     "not HTTP": b"this is not HTTP\r\n\r\n",
-    "a line of its own before": b"\r\n" + OK + b"Content-Length: 0\r\n\r\n",
+    "an empty line before the head": b"\r\n" + OK + b"Content-Length: 0\r\n\r\n",
     "RTSP": b"RTSP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
     "RTSP after an interim response": EARLY + b"RTSP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
-    "a line of its own after an interim response": EARLY + b"\r\n" + OK + b"Content-Length: 0\r\n\r\n",
+    "an empty line after an interim response": EARLY + b"\r\n" + OK + b"Content-Length: 0\r\n\r\n",
     "a NUL in the reason": b"HTTP/1.1 200 OK\0\r\nContent-Length: 0\r\n\r\n",
     "a control character in the reason": b"HTTP/1.1 200 O\x1bK\r\nContent-Length: 0\r\n\r\n",
     "a control character in the reason of an interim response": b"HTTP/1.1 103 \x7f\r\n\r\n" + OK + b"\r\n",
@@ -65,8 +65,8 @@ REFUSED = {
     "two codings": OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
     "chunked and then not": OK + b"Transfer-Encoding: chunked, identity\r\n\r\n1\r\nx\r\n0\r\n\r\n",
     "chunked twice": OK + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
-    "chunked with a tab behind": OK + b"Transfer-Encoding: chunked\t\r\n\r\n1\r\nx\r\n0\r\n\r\n",
-    "something like chunked": OK + b"Transfer-Encoding: xchunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+    "chunked and a tab": OK + b"Transfer-Encoding: chunked\t\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+    "xchunked": OK + b"Transfer-Encoding: xchunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
     "a blank before the colon": OK + b"Content-Length : 1\r\n\r\nx",
     "a folded header": OK + b"A: b\r\n c\r\nContent-Length: 1\r\n\r\nx",
     "a header without a colon": OK + b"Content-Length\r\n\r\nx",
@@ -75,11 +75,11 @@ REFUSED = {
     "a lone carriage return": OK + b"A: b\rc\r\nContent-Length: 1\r\n\r\nx",
     "lone line feeds": b"HTTP/1.1 200 OK\nContent-Length: 1\n\nx",
     "a lone line feed at the end of the head": OK + b"Content-Length: 1\r\n\nx",
-    "a chunk longer than it says": CHUNKED + b"1\r\nxx\r\n0\r\n\r\n",
+    "a chunk longer than its size": CHUNKED + b"1\r\nxx\r\n0\r\n\r\n",
     "a chunk with a sign": CHUNKED + b"-1\r\nx\r\n0\r\n\r\n",
     "a chunk with a blank before its size": CHUNKED + b" 1\r\nx\r\n0\r\n\r\n",
     "a chunk with a blank in its size": CHUNKED + b"1 0\r\nxxxxxxxxxxxxxxxx\r\n0\r\n\r\n",
-    "a blank behind a chunk": CHUNKED + b"1\r\nx \r\n0\r\n\r\n",
+    "a blank after a chunk": CHUNKED + b"1\r\nx \r\n0\r\n\r\n",
     "a padded chunk with a lone line feed": CHUNKED + b"1 \nx\r\n0\r\n\r\n",
     "a chunk with a prefix": CHUNKED + b"0x1\r\nx\r\n0\r\n\r\n",
     "a chunk beyond 64 bits": CHUNKED + b"fffffffffffffffff\r\nx\r\n0\r\n\r\n",
@@ -97,7 +97,7 @@ class Found:
     version: bytes
     headers: list[tuple[bytes, bytes]]
     body: bytes
-    may_go_on: bool
+    allows_reuse: bool
 
 
 def fed(*parts: bytes, method: str = "GET") -> ResponseParser:
@@ -118,7 +118,7 @@ def found(parser: ResponseParser) -> Found:
         parser.version,
         [(name, value) for name, _, value in parser.headers],
         body,
-        parser.may_go_on,
+        parser.allows_reuse,
     )
 
 
@@ -127,19 +127,19 @@ def cut(response: bytes, places: list[int]) -> list[bytes]:
     return [response[start:end] for start, end in pairwise(edges) if start < end]
 
 
-# What it takes
+# Responses that are accepted
 
 
-def test_head_and_body_come_out_as_they_went_in() -> None:
+def test_head_and_body_are_parsed() -> None:
     whole = found(fed(OK + b"Content-Type: text/plain\r\nContent-Length: 7\r\n\r\nweather"))
     headers = [(b"Content-Type", b"text/plain"), (b"Content-Length", b"7")]
-    assert whole == Found(200, b"OK", b"HTTP/1.1", headers, b"weather", may_go_on=True)
+    assert whole == Found(200, b"OK", b"HTTP/1.1", headers, b"weather", allows_reuse=True)
 
 
 @pytest.mark.parametrize("response", RESPONSES.values(), ids=RESPONSES)
-def test_a_response_that_is_split_at_any_byte_is_the_same(response: bytes) -> None:
+def test_a_response_split_at_any_byte_is_the_same(response: bytes) -> None:
     whole = found(fed(response))
-    assert whole.may_go_on
+    assert whole.allows_reuse
     for place in range(1, len(response)):
         assert found(fed(response[:place], response[place:])) == whole
     assert found(fed(*(bytes([byte]) for byte in response))) == whole
@@ -154,7 +154,7 @@ def test_a_response_in_any_pieces_is_the_same(data: st.DataObject, name: str) ->
 
 
 @pytest.mark.parametrize("response", RESPONSES.values(), ids=RESPONSES)
-def test_no_part_of_a_response_passes_for_the_whole(response: bytes) -> None:
+def test_no_part_of_a_response_is_complete(response: bytes) -> None:
     for place in range(1, len(response)):
         parser = fed(response[:place])
         assert not parser.is_complete
@@ -164,12 +164,12 @@ def test_no_part_of_a_response_passes_for_the_whole(response: bytes) -> None:
 
 @given(st.lists(st.binary(min_size=1, max_size=50), max_size=8))
 @settings(deadline=None)
-def test_any_body_in_any_chunks_comes_out_whole(chunks: list[bytes]) -> None:
+def test_any_body_in_any_chunks_is_complete(chunks: list[bytes]) -> None:
     sent = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks)
     assert found(fed(CHUNKED + sent + b"0\r\n\r\n")).body == b"".join(chunks)
 
 
-def test_responses_follow_each_other() -> None:
+def test_one_parser_parses_several_responses() -> None:
     parser = fed(RESPONSES["chunks"])
     for name in ("a length", "204", "interim responses", "chunks"):
         parser.start("GET")
@@ -177,20 +177,20 @@ def test_responses_follow_each_other() -> None:
         assert found(parser) == found(fed(RESPONSES[name]))
 
 
-def test_a_body_without_a_length_ends_with_the_connection_which_is_not_used_again() -> None:
+def test_a_body_without_a_length_ends_with_the_connection() -> None:
     parser = fed(OK + b"\r\nwea", b"ther")
     assert not parser.is_complete
     parser.feed_end()
     assert found(parser).body == b"weather"
-    assert not parser.may_go_on
+    assert not parser.allows_reuse
 
 
-def test_a_body_without_a_length_does_not_end_where_somebody_may_have_cut_the_connection() -> None:
+def test_a_body_without_a_length_does_not_end_with_an_unclean_end() -> None:
     with pytest.raises(httpx.RemoteProtocolError, match="before the end of the body"):
         fed(OK + b"\r\nweather").feed_end(is_clean=False)
 
 
-def test_the_end_without_a_response_says_so() -> None:
+def test_the_end_before_a_response_is_an_error() -> None:
     with pytest.raises(httpx.RemoteProtocolError, match="without sending a response"):
         fed(EARLY).feed_end()
 
@@ -199,41 +199,41 @@ def test_the_end_without_a_response_says_so() -> None:
 
 
 @pytest.mark.parametrize("length", [b"Content-Length: 7\r\n", b"Transfer-Encoding: chunked\r\n"])
-def test_the_answer_to_head_has_no_body_whatever_it_says(length: bytes) -> None:
+def test_the_response_to_head_has_no_body_whatever_its_headers(length: bytes) -> None:
     parser = fed(OK + length + b"\r\n", method="HEAD")
     assert found(parser).body == b""
-    assert parser.may_go_on
+    assert parser.allows_reuse
     parser.start("GET")
     parser.feed(RESPONSES["a length"])
     assert found(parser).body == b"weather"
 
 
-@pytest.mark.parametrize("more", [b"weather", b"\r\n", b"5;x=", b"7\r\nweather\r\n0\r\n\r\n"])
+@pytest.mark.parametrize("surplus", [b"weather", b"\r\n", b"5;x=", b"7\r\nweather\r\n0\r\n\r\n"])
 @pytest.mark.parametrize("length", [b"Content-Length: 7\r\n", b"Transfer-Encoding: chunked\r\n", b""])
-def test_a_body_after_head_is_surplus(more: bytes, length: bytes) -> None:
-    parser = fed(OK + length + b"\r\n" + more, method="HEAD")
+def test_a_body_after_head_is_surplus(surplus: bytes, length: bytes) -> None:
+    parser = fed(OK + length + b"\r\n" + surplus, method="HEAD")
     assert found(parser).body == b""
-    assert not parser.may_go_on
+    assert not parser.allows_reuse
 
 
-# What makes a connection unfit
+# Surplus data
 
 
 @pytest.mark.parametrize("response", RESPONSES.values(), ids=RESPONSES)
-def test_any_byte_behind_a_response_makes_the_connection_unfit_and_changes_nothing(response: bytes) -> None:
+def test_any_byte_after_a_response_prevents_reuse_and_changes_nothing(response: bytes) -> None:
     whole = found(fed(response))
     for byte in range(256):
         for surplus in (bytes([byte]), bytes([byte]) * 2, b"\r\n" + bytes([byte]), bytes([byte]) + b"\r\n"):
             more = found(fed(response + surplus))
-            assert not more.may_go_on
+            assert not more.allows_reuse
             assert (more.status, more.headers, more.body) == (whole.status, whole.headers, whole.body)
 
 
 @pytest.mark.parametrize("surplus", RESPONSES.values(), ids=RESPONSES)
-def test_a_response_that_nobody_asked_for_makes_the_connection_unfit_and_changes_nothing(surplus: bytes) -> None:
+def test_a_second_response_prevents_reuse_and_changes_nothing(surplus: bytes) -> None:
     more = found(fed(OK + b"A: 1\r\nContent-Length: 2\r\n\r\nok" + surplus))
     assert (more.headers, more.body) == ([(b"A", b"1"), (b"Content-Length", b"2")], b"ok")
-    assert not more.may_go_on
+    assert not more.allows_reuse
 
 
 @pytest.mark.parametrize(
@@ -246,15 +246,15 @@ def test_a_response_that_nobody_asked_for_makes_the_connection_unfit_and_changes
         b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     ],
 )
-def test_a_server_that_closes_or_is_old_gets_no_second_request(response: bytes) -> None:
-    assert not found(fed(response)).may_go_on
+def test_connection_close_and_http_1_0_prevent_reuse(response: bytes) -> None:
+    assert not found(fed(response)).allows_reuse
 
 
-# What it refuses
+# Responses that are refused
 
 
 @pytest.mark.parametrize("response", REFUSED.values(), ids=REFUSED)
-def test_what_is_not_safe_to_take_is_refused_however_it_arrives(response: bytes) -> None:
+def test_an_unsafe_response_is_refused_however_it_arrives(response: bytes) -> None:
     with pytest.raises(httpx.RemoteProtocolError):
         fed(response)
     with pytest.raises(httpx.RemoteProtocolError):
@@ -280,14 +280,14 @@ def test_noise_is_refused_or_incomplete(noise: bytes) -> None:
     ],
     ids=["headers", "a header", "a reason", "interim responses", "trailers", "a chunk's extension"],
 )
-def test_what_has_no_end_and_no_body_is_refused_at_a_limit(start: bytes, endless: bytes) -> None:
+def test_endless_data_without_a_body_is_refused_at_the_limit(start: bytes, endless: bytes) -> None:
     parts = [endless * 100] * (MAX_HEAD_BYTES // len(endless) // 100 + 1)
     with pytest.raises(httpx.RemoteProtocolError, match=r"larger than 102,400 bytes"):
         fed(start + parts[0], *parts)
 
 
 @pytest.mark.parametrize("is_interim", [False, True])
-def test_a_head_may_have_as_many_bytes_as_the_limit_and_not_one_more(is_interim: bool) -> None:
+def test_a_head_may_have_exactly_max_head_bytes(is_interim: bool) -> None:
     start, end = (EARLY if is_interim else b"") + OK + b"A: ", b"\r\nContent-Length: 1\r\n\r\n"
     filling = b"a" * (MAX_HEAD_BYTES - len(start + end))
     assert found(fed(start + filling + end + b"x")).body == b"x"
@@ -304,15 +304,15 @@ def test_a_head_may_have_as_many_bytes_as_the_limit_and_not_one_more(is_interim:
     ],
     ids=["a transfer coding", "a reason", "no response"],
 )
-def test_an_error_shows_only_the_start_of_what_the_server_sent(response: bytes) -> None:
+def test_an_error_shows_only_the_start_of_the_data(response: bytes) -> None:
     with pytest.raises(httpx.RemoteProtocolError) as caught:
         fed(response)
     assert len(str(caught.value)) < 200
 
 
-def test_what_a_trailer_says_of_the_connection_does_not_reach_the_next_response() -> None:
+def test_connection_close_in_a_trailer_is_ignored() -> None:
     parser = fed(CHUNKED + b"1\r\nx\r\n0\r\nConnection: close\r\n\r\n")
-    assert parser.may_go_on
+    assert parser.allows_reuse
     parser.start("GET")
     parser.feed(RESPONSES["a length"])
     assert found(parser).body == b"weather"

@@ -1,4 +1,4 @@
-"""The response parser: bytes in, a response out, or an error. Plain data, no Trio."""
+"""ResponseParser: bytes in, a response or an error out. Plain data, without Trio."""
 
 from __future__ import annotations
 
@@ -16,60 +16,64 @@ _START: Final = b"HTTP/1."
 _END: Final = b"\r\n\r\n"
 _LINE_ENDS: Final = b"\r\n"
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+# Plain numbers: a comparison with a member of `httpx.codes`, an enumeration, is much slower
+_FIRST_STATUS: Final = 100
 _SWITCHING_PROTOCOLS: Final = 101
-_OK: Final = 200  # plain numbers, for `httpx.codes` is an enumeration, and each comparison with it a search
-_LEAST: Final = 100
+_OK: Final = 200
 _BODILESS: Final = (204, 304)
-_SHOWN: Final = 60  # characters of what the server sent, in an error
+_SHOWN: Final = 60  # bytes of the server's data, in an error
 
 
 class ResponseParser:
-    """The responses of one connection, one after the other; llhttp (httptools) parses, in its strict mode.
+    """Parses the responses of one connection, one after the other, with llhttp (httptools) in its strict mode.
 
-    Each head is cut off before llhttp sees it, so that it is known what lies behind it. What llhttp accepts and an
-    HTTP/1.1 client should not is refused here: another protocol's name (it knows RTSP and ICE) and empty lines before a
-    head, also behind an interim response, a control character in the reason, a status below 100, an HTTP version other
-    than 1.0 and 1.1, every transfer coding but a single "chunked" (a body in another would end where the connection
-    does, so that a cut would not show), and heads of a response, or anything else without a byte of body, of more than
-    `MAX_HEAD_BYTES`. What llhttp refuses and RFC 9112 allows is accepted: blanks behind the size of a chunk.
+    llhttp gets each head alone, so that every byte after the head is known. This class refuses what llhttp accepts and
+    an HTTP/1.1 client should not:
 
-    Anything behind the end of a response makes the connection unfit for another, as then nobody knows what belongs
-    to what.
+    * the name of another protocol (llhttp accepts RTSP and ICE), and empty lines before a head, interim heads included
+    * a control character in the reason phrase, a status below 100, an HTTP version other than 1.0 and 1.1
+    * every transfer coding but a single "chunked". A body in another one would end with the connection, so a body that
+      is cut off would look complete
+    * more than `MAX_HEAD_BYTES` of heads, or of anything else without a byte of body
+
+    It accepts what llhttp refuses and RFC 9112 allows: blanks after the size of a chunk.
+
+    Surplus data after a response makes the connection unusable, because it could be taken for the next response.
 
     Attributes:
-        status, reason, version, headers: The head of the final response, once `has_head`.
-            A header is its name as it came, its name in lower case and its value, as `httpx.Headers` stores it.
-        names: Of the headers, in lower case.
+        status, reason, version, headers: The head of the final response, once `has_head`. A header is its name as it
+            was received, its name in lower case, and its value, as `httpx.Headers` stores it.
+        names: The names of the headers, in lower case.
         has_begun: Whether anything has arrived.
-        has_head: Whether the head is complete. Interim responses (1xx) are passed over.
-        is_complete: Whether the response is.
+        has_head: Whether the head of the final response is complete. Interim responses (1xx) are dropped.
+        is_complete: Whether the response is complete.
     """
 
     def __init__(self) -> None:
         self._llhttp = httptools.HttpResponseParser(self)
-        self._is_spent = False
+        self._needs_new_llhttp = False
         self.start("GET")
 
     def start(self, method: str) -> None:
-        """Make ready for the response to a request of this method."""
+        """Prepare for the response to a request with this method."""
         self.has_begun = self.has_head = self.is_complete = False
         self._is_head_request = method == "HEAD"
         self._ends_with_connection = self._has_surplus = self._keeps_alive = False
         self._parts: list[bytes] = []
         self._problem = ""
-        self._without_body = 0
+        self._bytes_without_body = 0
         self._start_head()
 
     @property
-    def may_go_on(self) -> bool:
-        """Whether the connection is fit for another request: nothing is left over, and the server keeps it open."""
+    def allows_reuse(self) -> bool:
+        """Whether the response is complete, nothing followed it, and the server keeps the connection open."""
         return self.is_complete and self._keeps_alive and not self._has_surplus
 
     def feed(self, data: bytes) -> None:
-        """Take what has arrived, at least a byte.
+        """Parse data that has arrived, at least one byte.
 
         Raises:
-            httpx.RemoteProtocolError: It is not HTTP, or not safe to accept.
+            httpx.RemoteProtocolError: The data is not HTTP, or not safe to accept.
         """
         self.has_begun = True
         while data and not self.has_head:
@@ -82,14 +86,14 @@ class ResponseParser:
         self._feed_body(data)
 
     def feed_end(self, *, is_clean: bool = True) -> None:
-        """Take the end of the connection.
+        """Parse the end of the connection.
 
         Args:
-            is_clean: Whether it is certain that the server meant it. In TLS an end without a `close_notify` may be
-                anyone's.
+            is_clean: Whether the end is certainly the server's. In TLS, anybody can cause an end without a
+                `close_notify`.
 
         Raises:
-            httpx.RemoteProtocolError: It is not the end of the response.
+            httpx.RemoteProtocolError: The response is not complete.
         """
         if not self.has_head:
             raise httpx.RemoteProtocolError("Server disconnected without sending a response.")
@@ -98,16 +102,16 @@ class ResponseParser:
         self.is_complete = True
 
     def take_body(self) -> bytes:
-        """What has arrived of the body since the last time, maybe nothing."""
+        """Remove and return what has arrived of the body; `b""` if nothing has."""
         body = b"".join(self._parts)
         self._parts.clear()
         return body
 
     def _start_head(self) -> None:
-        if self._is_spent:
-            self._llhttp, self._is_spent = httptools.HttpResponseParser(self), False
-        self._seam = b""  # the last bytes of the head, which may be the first ones of its end
-        self._head_length = 0  # of the head, so far
+        if self._needs_new_llhttp:
+            self._llhttp, self._needs_new_llhttp = httptools.HttpResponseParser(self), False
+        self._tail = b""  # the last bytes of the head, in which its end may begin
+        self._head_length = 0  # what has arrived of it
         self.status = 0
         self.reason = b""
         self.version = b""
@@ -116,19 +120,19 @@ class ResponseParser:
         self._codings: list[bytes] = []
 
     def _feed_head(self, data: bytes) -> bytes:
-        """Take what belongs to the head; what is behind it."""
+        """Parse the part of the data that belongs to the head; return the rest."""
         if not data.startswith(_START[self._head_length : self._head_length + len(data)]):
             raise httpx.RemoteProtocolError(f"the response does not begin with HTTP/1: {data[:_SHOWN]!r}")
-        seam = self._seam + data
-        found = seam.find(_END)
+        tail = self._tail + data
+        found = tail.find(_END)
         if found < 0:
             end = len(data)
-            self._seam = seam[1 - len(_END) :]
+            self._tail = tail[1 - len(_END) :]
         else:
-            end = found + len(_END) - len(self._seam)
+            end = found + len(_END) - len(self._tail)
         self._head_length += end
-        self._without_body += end
-        if self._without_body > MAX_HEAD_BYTES:
+        self._bytes_without_body += end
+        if self._bytes_without_body > MAX_HEAD_BYTES:
             raise _too_large()
         self._parse(data[:end])
         if found >= 0 and not self.has_head:  # it was an interim response
@@ -136,15 +140,15 @@ class ResponseParser:
         return data[end:]
 
     def _feed_body(self, data: bytes) -> None:
-        self._without_body += len(data)
+        self._bytes_without_body += len(data)
         if data[-1] in _LINE_ENDS:
-            # llhttp passes over line ends between two messages without a word. So such a byte is fed alone: if the
-            # response was complete before it, it is surplus.
+            # llhttp ignores line ends between two messages. So such a byte is parsed alone: if the response was
+            # complete before it, it is surplus.
             self._parse(data[:-1])
             self._has_surplus |= self.is_complete
             data = data[-1:]
         self._parse(data)
-        if self._without_body > MAX_HEAD_BYTES and not self.is_complete:
+        if self._bytes_without_body > MAX_HEAD_BYTES and not self.is_complete:
             raise _too_large()
 
     def _parse(self, data: bytes) -> None:
@@ -157,19 +161,19 @@ class ResponseParser:
         if self._problem:
             raise httpx.RemoteProtocolError(self._problem)
 
-    # What llhttp calls. After the end of the response all of it is surplus.
+    # llhttp calls these methods. Whatever it finds after the end of the response is surplus.
 
     def on_message_begin(self) -> None:
         """A message begins."""
         self._has_surplus |= self.is_complete
 
     def on_status(self, reason: bytes) -> None:
-        """A piece of the reason phrase."""
+        """A part of the reason phrase."""
         if not self.has_head:
             self.reason += reason
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header, or a trailer, which httpx has no place for."""
+        """A header, or a trailer. Trailers are dropped, as in httpx."""
         if self.has_head:
             return
         lowered = name.lower()
@@ -179,7 +183,7 @@ class ResponseParser:
             self._codings.append(value.lower())
 
     def on_headers_complete(self) -> None:
-        """The head is complete; of an interim response, nothing is kept."""
+        """The head of a response is complete, interim or final."""
         if self.has_head:
             return
         llhttp = self._llhttp
@@ -189,35 +193,35 @@ class ResponseParser:
         if self._problem or self.status < _OK:
             return
         self.has_head = True
-        # HTTP/1.0 can say `Connection: keep-alive`, and its servers get chunks and lengths wrong. h11 closes, too
+        # HTTP/1.0 has `Connection: keep-alive`, but its servers often frame bodies wrongly. h11 closes as well
         self._keeps_alive = llhttp.should_keep_alive() and self.version == b"HTTP/1.1"
-        # Here the end of the head is the end of the response, whatever lengths it gives
+        # Such a response ends with its head, whatever its Content-Length
         self.is_complete = self._is_head_request or self.status in _BODILESS
-        # llhttp may expect a body now, and a trailer may change its mind on the connection
-        self._is_spent = self.is_complete or bool(self._codings)
+        # llhttp may expect a body now, and a trailer may change its view of the connection
+        self._needs_new_llhttp = self.is_complete or bool(self._codings)
         self._ends_with_connection = not (b"content-length" in self.names or self._codings)
         if self._codings:
             llhttp.set_dangerous_leniencies(lenient_spaces_after_chunk_size=True)
 
     def on_body(self, data: bytes) -> None:
-        """A piece of the body."""
+        """A part of the body."""
         if self.is_complete:
             self._has_surplus = True
             return
-        self._without_body = 0
+        self._bytes_without_body = 0
         self._parts.append(data)
 
     def on_message_complete(self) -> None:
-        """The message is complete: the response, or an interim one."""
+        """A response is complete, interim or final."""
         self.is_complete |= self.has_head
 
     def _problem_of_head(self) -> str:
         if self.status == _SWITCHING_PROTOCOLS:
-            return "the server switches to another protocol (101), and this client speaks HTTP/1.1 only"
-        if self.status < _LEAST:
-            return f"the status is {self.status}"
+            return "the server switches to another protocol (101), and this client supports HTTP/1.1 only"
+        if self.status < _FIRST_STATUS:
+            return f"the status is {self.status}; statuses start at {_FIRST_STATUS}"
         if self.version not in (b"HTTP/1.1", b"HTTP/1.0"):
-            return f"the response is in {self.version.decode()}"
+            return f"the response is in {self.version.decode()}, not in HTTP/1.1 or HTTP/1.0"
         if _CONTROL.search(self.reason):
             return f"the reason phrase has a control character: {self.reason[:_SHOWN]!r}"
         if self._codings not in ([], [b"chunked"]):

@@ -1,0 +1,30 @@
+"""Origins: schemes that are refused, ports and names in TLS."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from udfs.http import client
+from udfs.http._origin import Origin, origin_of
+
+
+@pytest.mark.parametrize(
+    ("url", "name", "origin"),
+    [
+        ("http://h/a", None, Origin(b"http", b"h", 80)),
+        ("https://h/a", None, Origin(b"https", b"h", 443)),
+        ("https://h:80/a", "n", Origin(b"https", b"h", 80, "n")),
+        ("http://h:443/a", "n", Origin(b"http", b"h", 443)),
+    ],
+)
+def test_the_origin_has_the_schemes_port_and_a_name_only_in_tls(url: str, name: str | None, origin: Origin) -> None:
+    request = httpx.Request("GET", url, extensions={} if name is None else {"sni_hostname": name})
+    assert origin_of(request) == origin
+
+
+@pytest.mark.parametrize("url", ["ftp://127.0.0.1/", "/no/host", "http:///path"])
+async def test_a_url_of_another_scheme_or_without_a_host_is_refused(url: str) -> None:
+    async with client() as http:
+        with pytest.raises(httpx.UnsupportedProtocol, match="must start with http"):
+            await http.get(url)

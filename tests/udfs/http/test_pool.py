@@ -1,0 +1,340 @@
+"""ConnectionPool, over real connections: reuse, limits, and what closes a connection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+import trio
+import trio.testing
+
+from tests.udfs.http.serving import Latch, Peer, listening, never, ok, serving
+from udfs.http import StackTransport, client
+
+
+async def get_all(http: httpx.AsyncClient, urls: list[str]) -> None:
+    async with trio.open_nursery() as nursery:
+        for url in urls:
+            nursery.start_soon(http.get, url)
+
+
+# Reuse
+
+
+async def test_sequential_requests_share_one_connection() -> None:
+    async with serving(ok) as server, client(base_url=server.url) as http:
+        assert [(await http.get(path)).text for path in ("/a", "/b", "/c")] == ["/a", "/b", "/c"]
+        assert [peer.paths for peer in server.peers] == [["/a", "/b", "/c"]]
+
+
+async def test_concurrent_requests_use_a_connection_each_and_leave_it_idle() -> None:
+    latches = {"/first": Latch(20), "/second": Latch(20)}
+
+    async def together(peer: Peer) -> None:
+        await latches[peer.path].wait()
+        await peer.respond()
+
+    async with serving(together) as server, client(base_url=server.url) as http:
+        await get_all(http, ["/first"] * 20)
+        await get_all(http, ["/second"] * 20)
+        assert [peer.paths for peer in server.peers] == [["/first", "/second"]] * 20
+
+
+async def test_the_connection_that_became_idle_last_is_reused_first() -> None:
+    latch, order = Latch(3), [trio.Event() for _ in range(3)]
+
+    async def in_order(peer: Peer) -> None:
+        await latch.wait()
+        await order[int(peer.paths[0][1:])].wait()
+        await peer.respond()
+
+    async with serving(in_order) as server, client(base_url=server.url) as http:
+        async with trio.open_nursery() as nursery:
+
+            async def get(number: int) -> None:
+                await http.get(f"/{number}")
+                order[(number + 1) % 3].set()
+
+            for number in range(3):
+                nursery.start_soon(get, number)
+            await latch.opened.wait()
+            order[1].set()
+        await http.get("/next")
+        assert sorted(peer.paths for peer in server.peers) == [["/0", "/next"], ["/1"], ["/2"]]
+
+
+async def test_each_origin_has_its_own_connections() -> None:
+    async with serving(ok) as here, serving(ok) as there, client() as http:
+        for url in (here.url, there.url, here.url, there.url):
+            await http.get(url)
+        assert [len(here.peers), len(there.peers)] == [1, 1]
+
+
+# Connections that are not reused
+
+
+async def test_a_cancelled_request_closes_its_connection_and_no_other() -> None:
+    requested = trio.Event()
+
+    async def some(peer: Peer) -> None:
+        if peer.path == "/slow":
+            requested.set()
+            return await never(peer)
+        return await ok(peer)
+
+    async with serving(some) as server, client(base_url=server.url) as http:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(http.get, "/slow")
+            await requested.wait()
+            await http.get("/a")
+            nursery.cancel_scope.cancel()
+        assert (await http.get("/b")).text == "/b"
+        await server.peers[0].ended.wait()
+        assert [peer.paths for peer in server.peers] == [["/slow"], ["/a", "/b"]]
+
+
+async def test_a_request_cancelled_in_its_tls_handshake_closes_its_connection() -> None:
+    """httpcore forgets such a socket, so only the garbage collector would close it."""
+    hello, hung_up = trio.Event(), trio.Event()
+
+    async def silent(stream: trio.SocketStream) -> None:
+        async for _ in stream:
+            hello.set()
+        hung_up.set()
+
+    async with (
+        serving(ok) as server,
+        listening(silent) as port,
+        client() as http,
+        trio.open_nursery() as nursery,
+    ):
+        await http.get(server.url)  # leaves an idle connection, which must stay open
+        failures: list[BaseException] = []
+
+        async def get() -> None:
+            try:
+                await http.get(f"https://127.0.0.1:{port}")
+            except BaseException as failure:
+                failures.append(failure)  # its traceback keeps the socket alive
+                raise
+
+        nursery.start_soon(get)
+        await hello.wait()
+        nursery.cancel_scope.cancel()
+        with trio.CancelScope(shield=True):
+            await hung_up.wait()
+            assert not server.peers[0].ended.is_set()
+    assert isinstance(failures[0], trio.Cancelled)
+
+
+async def test_an_unread_response_closes_its_connection() -> None:
+    async def endless(peer: Peer) -> None:
+        await peer.stream.send_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\nthe start")
+
+    async with serving(endless) as server, client(base_url=server.url) as http:
+        async with http.stream("GET", "/"):
+            pass
+        await server.peers[0].ended.wait()
+        async with http.stream("GET", "/"):
+            pass
+        assert len(server.peers) == 2
+
+
+async def test_an_idle_connection_that_the_server_closed_is_not_reused() -> None:
+    async with serving(ok) as server, client(base_url=server.url) as http:
+        for path in ("/a", "/b"):
+            assert (await http.get(path)).text == path
+            await server.peers[-1].stream.aclose()
+        assert [peer.paths for peer in server.peers] == [["/a"], ["/b"]]
+
+
+async def test_connection_close_in_a_response_closes_the_connection() -> None:
+    async with (
+        serving(lambda peer: peer.respond(b"", "connection: close")) as server,
+        client(base_url=server.url) as http,
+    ):
+        await http.get("/")
+        await server.peers[0].ended.wait()
+
+
+@pytest.mark.parametrize("value", ["close", "Close", "te, close"])
+async def test_connection_close_in_a_request_closes_the_connection(value: str) -> None:
+    async with serving(ok) as server, client(base_url=server.url) as http:
+        await http.get("/a", headers={"Connection": value})
+        await server.peers[0].ended.wait()
+        await http.get("/b", headers={"X-Closed": "close", "Connection": "te"})
+        await http.get("/c")
+        assert [peer.paths for peer in server.peers] == [["/a"], ["/b", "/c"]]
+
+
+async def test_a_cancelled_read_closes_the_connection_although_the_response_is_open() -> None:
+    async def endless(peer: Peer) -> None:
+        await peer.stream.send_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n")
+
+    async with serving(endless) as server, client(base_url=server.url) as http:
+        response = await http.send(http.build_request("GET", "/"), stream=True)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(response.aread)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+        await server.peers[0].ended.wait()
+        await response.aclose()
+
+
+async def test_an_expired_connection_is_closed_and_not_reused() -> None:
+    async with serving(ok) as server, client(base_url=server.url, keepalive_expiry=0) as http:
+        await http.get("/a")
+        await http.get("/b")
+        await server.peers[0].ended.wait()
+        assert [peer.paths for peer in server.peers] == [["/a"], ["/b"]]
+
+
+async def test_an_unusable_idle_connection_is_closed_by_a_request_to_another_origin() -> None:
+    async with serving(ok) as here, serving(ok) as there, client() as http:
+        await http.get(here.url)
+        stream = here.peers[0].stream
+        assert isinstance(stream, trio.SocketStream)
+        await trio.testing.wait_all_tasks_blocked()  # the response may arrive before the server's `send_all` returns
+        await stream.send_eof()
+        await http.get(there.url)
+        await here.peers[0].ended.wait()
+
+
+# Closing
+
+
+async def test_closing_the_client_closes_every_idle_connection() -> None:
+    latch = Latch(5)
+
+    async def together(peer: Peer) -> None:
+        await latch.wait()
+        await peer.respond()
+
+    async with serving(together) as server:
+        async with client(base_url=server.url) as http:
+            await get_all(http, ["/"] * 5)
+        for peer in server.peers:
+            await peer.ended.wait()
+        assert len(server.peers) == 5
+
+
+async def test_closing_the_transport_fails_requests_in_flight() -> None:
+    requested = trio.Event()
+
+    async def watch(peer: Peer) -> None:
+        requested.set()
+        await never(peer)
+
+    async with serving(watch) as server:
+        transport = StackTransport()
+        http = httpx.AsyncClient(transport=transport, base_url=server.url)
+        async with trio.open_nursery() as nursery:
+
+            async def get() -> None:
+                with pytest.raises(httpx.ReadError):
+                    await http.get("/")
+
+            nursery.start_soon(get)
+            await requested.wait()
+            await transport.aclose()
+        with pytest.raises(RuntimeError, match="the transport is closed"):
+            await http.get("/")
+        await http.aclose()
+
+
+async def test_a_response_read_after_the_transport_was_closed_leaves_no_connection_open() -> None:
+    async with serving(ok) as server:
+        transport = StackTransport()
+        async with httpx.AsyncClient(transport=transport, base_url=server.url) as http:
+            async with http.stream("GET", "/a") as response:
+                await transport.aclose()
+                assert await response.aread() == b"/a"
+            await server.peers[0].ended.wait()
+
+
+async def test_a_request_that_waits_for_a_connection_fails_when_the_transport_is_closed() -> None:
+    async with serving(never) as server:
+        transport = StackTransport(max_connections=1)
+        http = httpx.AsyncClient(transport=transport, base_url=server.url)
+        async with trio.open_nursery() as nursery:
+
+            async def get(error: type[Exception]) -> None:
+                with pytest.raises(error):
+                    await http.get("/")
+
+            nursery.start_soon(get, httpx.ReadError)
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            nursery.start_soon(get, RuntimeError)
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            await transport.aclose()
+        await http.aclose()
+        assert len(server.peers) == 1
+
+
+async def test_no_task_of_a_client_outlives_it() -> None:
+    async with serving(ok) as server:
+        before = trio.lowlevel.current_statistics().tasks_living
+        async with client(base_url=server.url, timeout=60.0) as http:
+            await http.get("/")
+        for peer in server.peers:
+            await peer.ended.wait()
+        await trio.testing.wait_all_tasks_blocked()
+        assert trio.lowlevel.current_statistics().tasks_living == before
+
+
+# Limits
+
+
+async def test_at_most_max_idle_connections_stay_open() -> None:
+    latch = Latch(3)
+
+    async def together(peer: Peer) -> None:
+        await latch.wait()
+        await peer.respond()
+
+    async with serving(together) as server, client(base_url=server.url, max_idle=1) as http:
+        await get_all(http, ["/"] * 3)
+        await http.get("/next")
+        assert sorted(len(peer.paths) for peer in server.peers) == [1, 1, 2]
+        assert sum(peer.ended.is_set() for peer in server.peers) == 2
+
+
+async def test_a_request_beyond_max_connections_waits() -> None:
+    async with serving(ok) as server, client(base_url=server.url, max_connections=2) as http:
+        await get_all(http, ["/"] * 10)
+        assert len(server.peers) == 2
+        assert sum(len(peer.paths) for peer in server.peers) == 10
+
+
+async def test_a_request_waits_no_longer_than_the_pool_timeout() -> None:
+    requested = trio.Event()
+
+    async def watch(peer: Peer) -> None:
+        requested.set()
+        await never(peer)
+
+    async with serving(watch) as server, client(base_url=server.url, max_connections=1) as http:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(http.get, "/")
+            await requested.wait()
+            with pytest.raises(httpx.PoolTimeout, match=r"no connection came free in 0\.01 s"):
+                await http.get("/", timeout=httpx.Timeout(None, pool=0.01))
+            nursery.cancel_scope.cancel()
+        with pytest.raises(httpx.ReadTimeout):
+            await http.get("/", timeout=httpx.Timeout(None, read=0.01))
+
+
+async def test_an_idle_connection_is_closed_for_another_origin_at_max_connections() -> None:
+    async with serving(ok) as here, serving(ok) as there, client(max_connections=1) as http:
+        await http.get(here.url)
+        await http.get(there.url)
+        await here.peers[0].ended.wait()
+
+
+@pytest.mark.parametrize(
+    "limit", [{"max_connections": 0}, {"max_idle": -1}, {"keepalive_expiry": float("nan")}, {"retries": -1}]
+)
+def test_a_limit_out_of_range_is_refused_by_name(limit: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(limit))} must be at least"):
+        StackTransport(**limit)

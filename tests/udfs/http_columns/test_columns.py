@@ -1,0 +1,55 @@
+"""The public functions, without a Spark session."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import trio
+
+from tests.udfs.http_columns.working import responding
+from udfs.http_columns import http_get, http_request, register_http
+
+
+def test_public_names_have_the_address_of_the_public_module() -> None:
+    assert {each.__module__ for each in (http_get, http_request, register_http)} == {"udfs.http_columns"}
+
+
+@pytest.mark.parametrize(
+    ("use", "error", "message"),
+    [
+        (lambda: http_get("https://host/"), ValueError, r"the name of a column, .* write F\.lit\(url\)"),
+        (lambda: http_request("GET", "https://host/"), ValueError, r"write F\.lit\(url\)"),
+        (lambda: http_request("method", "url"), ValueError, r"method must be one of .*, or a column"),
+        (lambda: http_get("url", {"a": 1}), TypeError, "headers must map names to values, both of them strings"),
+        (lambda: register_http(None, headers="secret"), TypeError, "headers must be a mapping .* got a str$"),
+        (lambda: register_http(None, prefix="my "), ValueError, "prefix must be the beginning .* got 'my '"),
+    ],
+)
+def test_a_likely_mistake_is_refused_with_advice(use: Callable[[], Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        use()
+
+
+def test_importing_udfs_does_not_import_httpx() -> None:
+    code = "import sys, udfs; sys.exit('httpx' in sys.modules)"
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=False).returncode == 0
+
+
+async def test_a_registered_function_runs_without_a_session() -> None:
+    """As in a worker, and in a user's own tests."""
+    registered: dict[str, Any] = {}
+    session: Any = SimpleNamespace(udf=SimpleNamespace(register=registered.__setitem__))
+    register_http(session, retries=0)
+
+    def rows(url: str) -> list[Any]:
+        return [row for array in registered["http_get"].func(iter([pa.array([url])])) for row in array.to_pylist()]
+
+    async with responding((200, {}, b"hello")) as server:
+        [row] = await trio.to_thread.run_sync(rows, server.url)
+    assert (row["status"], row["body"], row["error"]) == (200, "hello", None)

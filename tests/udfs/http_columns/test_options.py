@@ -1,0 +1,76 @@
+"""HttpOptions: checks, and the settings of the tasks."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from trio_asyncio_io import retry_after
+from udfs.http_columns import http_get, http_request, register_http
+from udfs.http_columns._options import HttpOptions
+from udfs.http_columns._response import Response, RetryableError
+
+
+def test_only_equal_options_share_a_client() -> None:
+    def digest(**options: Any) -> str:
+        return HttpOptions.of(options.pop("headers", None), options).settings().function.digest
+
+    same = digest(headers={"a": "b", "c": "d"}, retry_statuses=[503, 429], capacity=7)
+    assert digest(headers={"c": "d", "a": "b"}, retry_statuses=(429, 503, 429), capacity=9) == same
+    assert digest(headers={"a": "b", "c": "other"}, retry_statuses=[503, 429]) != same
+    assert digest() != digest(cache=60.0) != digest(cache=61.0)
+
+
+def test_the_rate_limits_the_capacity_so_that_every_attempt_can_start_in_time() -> None:
+    """Four attempts wait for 5 s each, and 5 s of the 25 are left for the calls."""
+    assert HttpOptions(rate=10.0, timeout=25.0).settings().options.capacity == 50
+    assert HttpOptions(rate=10.0, timeout=25.0, retries=0).settings().options.capacity == 100
+    assert HttpOptions(rate=0.1, timeout=25.0).settings().options.capacity == 1
+    assert HttpOptions(rate=0.001, timeout=math.inf).settings().options.capacity == 100
+
+
+def test_a_backoff_is_at_least_the_retry_after() -> None:
+    strategy = HttpOptions().settings().options.retry
+    assert strategy is not None
+    refused = RetryableError(Response(503, {"retry-after": "7"}, ""))
+    assert retry_after(refused) == 7.0
+    assert strategy.wait(1, 0.5, refused) == 7.0
+    assert strategy.wait(1, 0.5, RetryableError(Response(503, {}, ""))) < 1.0
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"timeout": -1.0}, ValueError, "timeout must be seconds, .* got -1"),
+        ({"timeout": "30"}, TypeError, "timeout must be seconds"),
+        ({"capacity": 0}, ValueError, "capacity must be at least 1, got 0"),
+        ({"capacity": 100, "buffer": 10}, ValueError, "buffer must be at least the capacity, 100, got 10"),
+        ({"retries": -1}, ValueError, "retries must be at least 0.* got -1"),
+        ({"retries": 1.5}, TypeError, "retries must be a whole number, got 1.5"),
+        ({"retries": True}, TypeError, "retries must be a whole number, got True"),
+        ({"retry_statuses": 503}, TypeError, "retry_statuses must be HTTP statuses .* got 503"),
+        ({"retry_statuses": "503"}, TypeError, "retry_statuses must be HTTP statuses .* got '503'"),
+        ({"retry_statuses": [5, 503]}, ValueError, r"retry_statuses must be HTTP statuses .* got \(5, 503\)"),
+        ({"rate": 0}, ValueError, "rate must be calls per second above 0 and finite, got 0"),
+        ({"rate": math.inf}, ValueError, "rate must be .* got inf"),
+        ({"rate": math.nan}, ValueError, "rate must be .* got nan"),
+        ({"rate": "fast"}, TypeError, "rate must be calls per second as a number, or None, got 'fast'"),
+        ({"rate": 0.05}, ValueError, "starts a call every 20 s, .* give a timeout of at least 40 s"),
+        ({"cache": 0.0}, ValueError, "cache must be seconds above 0, got 0.0"),
+        ({"cache": True}, TypeError, "cache must be seconds as a number, or None, got True"),
+        ({"max_body_bytes": 0}, ValueError, "max_body_bytes must be at least 1 .* got 0"),
+        ({"max_body_bytes": 2**40}, ValueError, "max_body_bytes must be .* at most 536,870,912"),
+        ({"follow_redirects": 1}, TypeError, "follow_redirects must be True or False, got 1"),
+        ({"time_out": 5.0}, TypeError, "there is no option 'time_out'; there are timeout, capacity, .*"),
+    ],
+)
+def test_a_bad_option_is_refused_by_name(options: dict[str, Any], error: type[Exception], message: str) -> None:
+    for use in (
+        lambda: http_get("url", **options),
+        lambda: http_request("GET", "url", **options),
+        lambda: register_http(None, **options),
+    ):
+        with pytest.raises(error, match=message):
+            use()

@@ -1,0 +1,53 @@
+"""The work of one task, without Spark: Arrow columns in, structs out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pyarrow as pa
+import trio
+
+from tests.support import PATIENCE
+from tests.udfs.http.serving import Server, scripted, serving
+from udfs.http_columns._options import HttpOptions
+from udfs.http_columns._task import HttpConversion
+
+
+@asynccontextmanager
+async def responding(*responses: Any) -> AsyncIterator[Server]:
+    """A server with scripted responses."""
+    async with serving(scripted(*responses)) as server:
+        yield server
+
+
+def work(kind: str, headers: dict[str, str] | None = None, **options: Any) -> HttpConversion:
+    return HttpConversion(HttpOptions.of(headers, {"timeout": PATIENCE, **options}).settings(), kind)
+
+
+async def results_of(task: HttpConversion, *columns: Any) -> list[Any]:
+    """The structs for one batch of these columns."""
+    arrays = tuple(each if isinstance(each, pa.Array) else pa.array(each, pa.string()) for each in columns)
+
+    def run() -> list[Any]:
+        parts = list(task.run(iter([arrays])))
+        return [value for part in parts for value in part.to_pylist(maps_as_pydicts="strict")]
+
+    return await trio.to_thread.run_sync(run)
+
+
+async def get(*urls: str | None, **options: Any) -> list[Any]:
+    return await results_of(work("http_get", **options), list(urls))
+
+
+async def request(
+    method: str | None,
+    url: str,
+    own: dict[str, str | None] | None = None,
+    body: str | bytes | None = None,
+    **options: Any,
+) -> Any:
+    headers = pa.array([None if own is None else list(own.items())], pa.map_(pa.string(), pa.string()))
+    [result] = await results_of(work("http_request", **options), [method], [url], headers, pa.array([body]))
+    return result

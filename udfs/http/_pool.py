@@ -1,0 +1,163 @@
+"""ConnectionPool: the busy and idle connections of one transport, and their limits."""
+
+from __future__ import annotations
+
+import math
+import os
+import ssl
+from typing import Final
+from weakref import WeakSet
+
+import httpx
+import trio
+
+from ._connection import Connection
+from ._deadlines import Deadlines
+from ._dial import Dialler
+from ._idle import IdleStacks
+from ._origin import Origin
+
+__all__ = ["ConnectionPool"]
+
+
+class ConnectionPool:
+    """Hands out connections, one request at a time each. A forked process starts with an empty pool.
+
+    Args:
+        max_connections, max_idle, keepalive_expiry, retries: As for `StackTransport`.
+
+    Attributes:
+        is_closed: Whether `close` was called.
+
+    Raises:
+        ValueError: A limit is out of its range.
+    """
+
+    def __init__(self, max_connections: int | None, max_idle: int, keepalive_expiry: float, retries: int) -> None:
+        _check_minimum(1, max_connections=1 if max_connections is None else max_connections)
+        _check_minimum(0, max_idle=max_idle, keepalive_expiry=keepalive_expiry, retries=retries)
+        self._max_connections = math.inf if max_connections is None else max_connections
+        self._max_idle = max_idle
+        self._keepalive_expiry = keepalive_expiry
+        self._retries = retries
+        self.is_closed = False
+        self._start()
+        _pools.add(self)
+
+    async def acquire(self, origin: Origin, ssl_context: ssl.SSLContext | None, seconds: float | None) -> Connection:
+        """Return an idle connection to the origin, or a new one. The caller gives it to `release`.
+
+        Args:
+            origin: What to connect to.
+            ssl_context: For TLS, or None.
+            seconds: Upper limit of the wait for a free connection; None for no limit.
+
+        Raises:
+            httpx.PoolTimeout: No connection became free in time.
+            RuntimeError: The pool is closed.
+        """
+        if self._slots is not None:
+            await _acquire_slot(self._slots, seconds)
+        if self.is_closed:
+            self._release_slot()
+            raise RuntimeError("the transport is closed: make a new client, or leave its block later")
+        return self._reuse(origin) or self._connect(origin, ssl_context)
+
+    def replace(self, connection: Connection, ssl_context: ssl.SSLContext | None) -> Connection:
+        """Close a busy connection and return a new one to its origin, in the same slot."""
+        self._busy.discard(connection)
+        connection.close()
+        return self._new(connection.origin, ssl_context)
+
+    def release(self, connection: Connection) -> None:
+        """Take back a busy connection: store it as idle if it can be reused, close it otherwise."""
+        self._busy.discard(connection)
+        if not self.is_closed and connection.is_reusable():
+            connection.begin_idle()
+            self._idle.push(connection)
+        else:
+            connection.close()
+        self._release_slot()
+        self._trim()
+
+    def close(self) -> None:
+        """Close every connection, idle or busy."""
+        self.is_closed = True
+        self._deadlines.close()
+        for connection in [*self._idle.drain(), *self._busy]:
+            connection.close()
+
+    def abandon(self) -> None:
+        """Leave all connections to the parent process, and start anew. For a forked child.
+
+        Both processes have the same sockets, and may have the same epoll. So each descriptor is closed, and nothing is
+        sent, shut down or unregistered.
+        """
+        self._deadlines.abandon()
+        for connection in [*self._idle.drain(), *self._busy]:
+            connection.abandon()
+        self._start()
+
+    def _start(self) -> None:
+        self._slots = None if self._max_connections == math.inf else trio.Semaphore(int(self._max_connections))
+        self._idle: IdleStacks[Connection] = IdleStacks()
+        self._busy: set[Connection] = set()
+        self._deadlines = Deadlines()
+
+    def _reuse(self, origin: Origin) -> Connection | None:
+        while (connection := self._idle.pop(origin)) is not None:
+            if connection.end_idle():
+                self._busy.add(connection)
+                return connection
+            connection.close()
+        return None
+
+    def _connect(self, origin: Origin, ssl_context: ssl.SSLContext | None) -> Connection:
+        while (oldest := self._idle.oldest()) is not None and not oldest.is_silent():
+            self._idle.pop_oldest().close_idle()
+        connection = self._new(origin, ssl_context)
+        self._trim()
+        return connection
+
+    def _new(self, origin: Origin, ssl_context: ssl.SSLContext | None) -> Connection:
+        connection = Connection(Dialler(origin, ssl_context, self._retries), self._keepalive_expiry, self._deadlines)
+        self._busy.add(connection)
+        return connection
+
+    def _release_slot(self) -> None:
+        if self._slots is not None:
+            self._slots.release()
+
+    def _trim(self) -> None:
+        """Close the connections that have been idle longest while a limit is exceeded."""
+        while idle := len(self._idle):
+            if idle <= self._max_idle and idle + len(self._busy) <= self._max_connections:
+                return
+            self._idle.pop_oldest().close_idle()
+
+
+async def _acquire_slot(slots: trio.Semaphore, seconds: float | None) -> None:
+    try:
+        slots.acquire_nowait()
+    except trio.WouldBlock:
+        with trio.move_on_after(math.inf if seconds is None else seconds):
+            await slots.acquire()
+            return
+        raise httpx.PoolTimeout(f"no connection came free in {seconds} s") from None
+
+
+def _check_minimum(minimum: int, **limits: float) -> None:
+    for name, value in limits.items():
+        if not value >= minimum:
+            raise ValueError(f"{name} must be at least {minimum}, got {value}")
+
+
+_pools: Final[WeakSet[ConnectionPool]] = WeakSet()
+
+
+def _abandon_in_child() -> None:
+    for pool in list(_pools):
+        pool.abandon()
+
+
+os.register_at_fork(after_in_child=_abandon_in_child)

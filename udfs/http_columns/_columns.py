@@ -1,0 +1,188 @@
+"""The public functions `http_get`, `http_request` and `register_http`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, Unpack
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+from pyspark.sql.types import DataType
+
+from .._column import AsyncPandasUDF
+from .._plan.session import active_session
+from .._plan.worker_python import needs_packages, use_the_drivers_python
+from ._options import HttpArguments, HttpOptions
+from ._task import RESPONSE_TYPE, HttpConversion
+
+__all__ = ["http_get", "http_request", "register_http"]
+
+ColumnOrName: TypeAlias = Any  # a `Column`, classic or Connect, or a str
+
+_METHODS: Final = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE")
+
+
+def http_get(
+    url: ColumnOrName, headers: Mapping[str, str] | ColumnOrName | None = None, **options: Unpack[HttpArguments]
+) -> Any:
+    """Return a column with the response to a GET request for each row.
+
+    The same as `http_request("GET", url, headers, ...)`.
+
+    Args:
+        url: A column of strings, or its name.
+        headers, options: As for `http_request`.
+
+    Raises:
+        TypeError, ValueError: An option or a header is out of its range; the message names it.
+
+    Example:
+        pages.select("url", http_get("url", timeout=10.0, cache=300.0).alias("page")).where("page.status = 200")
+    """
+    constant, column = _split(headers)
+    columns = [_checked(each) for each in (url, column) if each is not None]
+    return _udf("http_get", HttpOptions.of(constant, options), active_session())(*columns)
+
+
+def http_request(
+    method: str | Any,
+    url: ColumnOrName,
+    headers: Mapping[str, str] | ColumnOrName | None = None,
+    body: ColumnOrName | None = None,
+    **options: Unpack[HttpArguments],
+) -> Any:
+    """Return a column with the response to an HTTP request for each row.
+
+    Every response is a result, whatever its status. After a response with a status of `retry_statuses`, and after a
+    network error, another attempt follows while retries and time are left. The backoff starts at 0.2 s, doubles up to
+    10 s, is randomized, and is at least the response's `Retry-After`. The last outcome is the result.
+
+    A request whose method is not idempotent (RFC 9110, section 9.2.2), such as POST and PATCH, is retried only if the
+    service has not processed it: the connection failed, or the response is a 429, or a 503 with a `Retry-After`. With
+    the header `Idempotency-Key` in its row, it is retried as the others are.
+
+    **Batch**: requests stay in flight across Arrow batches. **Order**: that of the rows. **Nulls**: a null URL or
+    method gives a null struct. Null headers and a null body are left out, and so is a header whose value is null.
+    **Runs where**: in each task's Python worker. Columns with equal options share one client there, with its
+    connections and its cache. Rows do not share cookies, and proxies of the environment are not used.
+
+    Args:
+        method: A method such as "POST", or a column of strings.
+        url: A column of strings, or its name. A user and password in a URL are sent as Basic authentication.
+        headers: A mapping that is sent with every row; or a column of map<string, string>, or its name. In
+            `register_http` it is a mapping, and a row's own headers replace those of the same name.
+        body: A column of strings, sent as UTF-8, or of binary, or its name. None: no body.
+        options:
+            timeout=30.0: Seconds from the start of a row's first attempt to its result, all attempts and backoffs
+                included, above 0. `math.inf`: no limit.
+            capacity=100: Upper limit of requests that run at once in each running task, at least 1.
+            cluster_capacity=None: The same for all tasks that can run at once, instead of `capacity`.
+            buffer=None: Upper limit of rows, with their bodies, that a task holds; at least the capacity. None: a
+                hundred times the capacity, at least 1,000.
+            retries=3: Attempts after the first, at least 0.
+            retry_statuses=(429, 500, 502, 503, 504): The statuses that are retried, from 100 to 599.
+            rate=None: Attempts that start per second in each running task, above 0. Above 100, those of 10 ms may
+                start together. None: no limit.
+            cache=None: Seconds for which a worker process stores the response to a GET, for equal URLs and headers,
+                above 0. It stores the 4,000 that were used last, if their status is 2xx, 3xx or 404, and their body
+                and their headers have at most 64 Ki characters each. None: no cache.
+            max_body_bytes=10485760: Upper limit of a decompressed body, from 1 to 512 MiB. A larger body is an error.
+            follow_redirects=False: Whether redirects are followed, up to 20 of them. The headers are sent to other
+                hosts as well, except `Authorization`.
+
+    Returns:
+        A column of the struct that `udfs.http_columns` describes.
+
+    Raises:
+        TypeError, ValueError: An option or a header is out of its range; the message names it.
+
+    Example:
+        http_request("POST", "url", {"content-type": "application/json"}, F.to_json(F.struct("id", "name")))
+    """
+    if isinstance(method, str) and method.upper() not in _METHODS:
+        raise ValueError(f"method must be one of {', '.join(_METHODS)}, or a column such as F.col('method')")
+    constant, column = _split(headers)
+    columns = [_checked(each) for each in (url, column, body)]
+    udf = _udf("http_request", HttpOptions.of(constant, options), active_session())
+    if body is None:
+        columns = columns[: 1 if column is None else 2]
+    elif column is None:
+        columns[1] = F.lit(None).cast("map<string, string>")
+    return udf(F.lit(method) if isinstance(method, str) else method, *columns)
+
+
+def register_http(
+    spark: Any,
+    prefix: str = "http_",
+    *,
+    headers: Mapping[str, str] | None = None,
+    **options: Unpack[HttpArguments],
+) -> None:
+    """Register the SQL functions `http_get(url[, headers])` and `http_request(method, url[, headers[, body]])`.
+
+    Args:
+        spark: The session in which they are registered.
+        prefix: The start of their names, in place of "http_". Register several prefixes for several sets of options.
+        headers, options: As for `http_request`.
+
+    Raises:
+        TypeError, ValueError: An option or a header is out of its range, or the prefix cannot start the name of a
+            function; the message names it.
+
+    Example:
+        register_http(spark, "geo_", headers={"authorization": f"Bearer {token}"}, rate=50.0)
+        spark.sql("select ip, geo_get('https://geo.example/' || ip).body from visits")
+    """
+    if not f"{prefix}get".isidentifier():
+        raise ValueError(f"prefix must be the beginning of a function's name, got {prefix!r}")
+    if headers is not None and not isinstance(headers, Mapping):
+        raise TypeError(f"headers must be a mapping of names to values, got a {type(headers).__name__}")
+    checked = HttpOptions.of(headers, options)
+    for kind in ("http_get", "http_request"):
+        spark.udf.register(prefix + kind.removeprefix("http_"), _udf(kind, checked, spark))
+
+
+@dataclass(frozen=True)
+class _HttpUDF(AsyncPandasUDF):
+    """An HTTP column, with the attributes that Spark reads from a UDF.
+
+    Attributes:
+        kind: "http_get" or "http_request".
+    """
+
+    kind: str = "http_get"
+
+    @property
+    def __name__(self) -> str:
+        return self.kind
+
+    @property
+    def returnType(self) -> DataType:  # noqa: N802 - Spark's name
+        return RESPONSE_TYPE
+
+    @property
+    def func(self) -> Callable[[Iterator[Any]], Iterator[pa.Array]]:
+        settings, kind = self.settings, self.kind
+
+        def run(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
+            return HttpConversion(settings, kind).run(batches)
+
+        run.__name__ = run.__qualname__ = self.__name__
+        return needs_packages(run)
+
+
+def _udf(kind: str, options: HttpOptions, session: Any) -> _HttpUDF:
+    use_the_drivers_python(session)
+    return _HttpUDF(options.settings(session), RESPONSE_TYPE, kind=kind)
+
+
+def _split(headers: Any) -> tuple[Mapping[str, str] | None, Any]:
+    """Return the headers as a mapping for all rows and as a column; one of them is None."""
+    return (headers, None) if headers is None or isinstance(headers, Mapping) else (None, headers)
+
+
+def _checked(column: Any) -> Any:
+    if isinstance(column, str) and "://" in column:
+        raise ValueError("a str is the name of a column, but this one is a URL: for a constant URL, write F.lit(url)")
+    return column
