@@ -9,8 +9,9 @@
 #     _plan                on the driver only: schema, session, task slots, metrics
 #     _task                in a worker, the thread that reads and writes Arrow
 #     _loop                in a worker, the thread that runs Trio; `bridge` is the only way into it
-#     _settings  _packed_function  _row  _text     pickled, and sent to the workers
+#     _settings  _packed_function  _row            pickled, and sent to the workers
 #     http                 an httpx client for Trio; knows neither Spark nor the operator
+#     _frames  _text                               stack frames and error texts
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -19,7 +19,7 @@ from ._task.converters import plan_type
 from ._task.output import Output, extras_of
 from ._task.reading import rows_of
 from ._task.slices import slices
-from ._task.tracebacks import headline_first
+from ._task.tracebacks import traceback_as_note
 from ._task.zone import Zone
 
 __all__ = ["AsyncPandasUDF", "async_pandas_udf"]
@@ -124,7 +124,7 @@ class AsyncPandasUDF:
         work = _Work(settings, parse_type(self.declared), zone)
 
         def run(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
-            with headline_first():
+            with traceback_as_note():
                 yield from work.run(batches)
 
         run.__name__ = run.__qualname__ = self.__name__

@@ -28,7 +28,7 @@ from ._settings import Settings, SettingsArguments, make_settings
 from ._task.converters import plan_fields
 from ._task.enrichment import Enrichment
 from ._task.output import extras_of
-from ._task.tracebacks import headline_first
+from ._task.tracebacks import traceback_as_note
 
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
 
@@ -278,7 +278,7 @@ def _named(work: Enrichment) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa
     """The work as a function, which the plan shows under the name of the user's."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with headline_first():
+        with traceback_as_note():
             yield from work.run(batches)
 
     run.__name__ = run.__qualname__ = work.settings.function.name

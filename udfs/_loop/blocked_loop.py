@@ -10,6 +10,7 @@ from types import FrameType
 
 import trio
 
+from .._frames import is_user_frame
 from .._packed_function import PackedFunction
 
 __all__ = ["BlockedLoop"]
@@ -21,9 +22,6 @@ POLL_SECONDS = 0.02
 
 # At most this many functions are named in one process.
 MAX_REPORTED = 100
-
-# Modules with these names, and those of the standard library, are not the user's.
-INFRASTRUCTURE = {"outcome", "pyspark", "trio", "trio_asyncio", "trio_asyncio_io", "udfs"} | sys.stdlib_module_names
 
 # Their frames are not those of a function; their caller is.
 COMPREHENSIONS = {"<dictcomp>", "<genexpr>", "<listcomp>", "<setcomp>"}
@@ -130,8 +128,7 @@ def _user_frames(frame: FrameType | None) -> list[FrameType]:
     while frame is not None:
         if frame.f_code is PackedFunction.unpack.__code__:
             return []
-        package = str(frame.f_globals.get("__name__")).partition(".")[0]
-        if package not in INFRASTRUCTURE and frame.f_code.co_name not in COMPREHENSIONS:
+        if is_user_frame(frame) and frame.f_code.co_name not in COMPREHENSIONS:
             frames.append(frame)
         frame = frame.f_back
     return frames[::-1]

@@ -17,10 +17,11 @@ import trio
 
 from trio_asyncio_io import AsyncWaitOperator, Results, Snapshot, Statistics, StreamRecord, assign_watermarks
 
+from .._frames import starting_in_user_code
 from .._row import Row
 from .._settings import Settings
 from .budget import Budget
-from .calls import RowCalls, raised_by_user
+from .calls import RowCalls
 from .hangup import HangUpError, until_hangup, worker_socket
 from .output_buffer import OutputBuffer
 from .runtime import Runtime
@@ -121,7 +122,7 @@ class _Task:
             except Empty:
                 return
             if isinstance(item, BaseException):
-                raise raised_by_user(item)
+                raise starting_in_user_code(_fatal(item))
             if not isinstance(item, list):
                 return
             self._under_way -= len(item)
@@ -240,6 +241,15 @@ async def _fill(chunk: list[Any], results: Results[Any], wanted: int) -> None:
             if len(chunk) >= wanted:
                 return
             chunk.append(await results.receive())
+
+
+def _fatal(error: BaseException) -> BaseException:
+    """The first exception in a group that must end the process, such as `SystemExit`; else the error itself."""
+    while isinstance(error, BaseExceptionGroup) and not isinstance(error, Exception):
+        _, fatal = error.split(Exception)
+        assert fatal is not None
+        error = fatal.exceptions[0]
+    return error
 
 
 def _done_rows(snapshot: Snapshot) -> list[Row]:

@@ -15,7 +15,7 @@ from .._row import Failure, Row
 from .._settings import Settings
 from .row_observer import of_rows
 
-__all__ = ["RowCalls", "raised_by_user"]
+__all__ = ["RowCalls"]
 
 
 class RowCalls(AsyncFunction[Row, Row]):
@@ -87,24 +87,6 @@ class RowCalls(AsyncFunction[Row, Row]):
     def _seconds(self, row: Row) -> float:
         """Since the first call; 0.0 where nobody will ask."""
         return 0.0 if row.started is None else trio.current_time() - row.started
-
-
-def raised_by_user(error: BaseException) -> BaseException:
-    """The exception with a traceback that begins in the user's function, if it comes from there.
-
-    It is the first thing that one reads on the driver; how the operator got there is of no use to its reader. Where
-    several calls raised what must end the process, such as `SystemExit`, it is the first of these.
-    """
-    while isinstance(error, BaseExceptionGroup) and not isinstance(error, Exception):
-        _, severe = error.split(Exception)
-        assert severe is not None
-        error = severe.exceptions[0]
-    traceback = error.__traceback__
-    while traceback is not None:
-        if traceback.tb_frame.f_code in (RowCalls.invoke.__code__, RowCalls._timed_out.__code__):  # noqa: SLF001
-            return error.with_traceback(traceback.tb_next)
-        traceback = traceback.tb_next
-    return error
 
 
 def _of_rows(strategy: RetryStrategy) -> RetryStrategy:

@@ -11,7 +11,7 @@ from trio.testing import MockClock
 
 from trio_asyncio_io import AsyncFunction, AsyncWaitOperator, ElementTimeoutError, ExponentialBackoff, FixedDelay
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
-from udfs._loop.calls import RowCalls, raised_by_user
+from udfs._loop.calls import RowCalls
 from udfs._row import Row
 from udfs._task.reading import rows_of
 
@@ -182,29 +182,3 @@ async def test_the_wrong_number_of_inputs_is_the_callers_type_error(run: Any) ->
 
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'other'"):
         await run(two, "a")
-
-
-async def test_a_traceback_is_cut_down_to_the_users_frames(run: Any) -> None:
-    async def helper() -> None:
-        raise LookupError("not here")
-
-    async def fails(value: str) -> None:
-        await helper()
-
-    with pytest.raises(LookupError) as caught:
-        await run(fails, "a")
-    error = raised_by_user(caught.value)
-    names = []
-    traceback = error.__traceback__
-    while traceback is not None:
-        names.append(traceback.tb_frame.f_code.co_name)
-        traceback = traceback.tb_next
-    assert names == ["fails", "helper"]
-
-
-def test_a_traceback_from_elsewhere_is_left_as_it_is() -> None:
-    with pytest.raises(ZeroDivisionError) as caught:
-        _ = 1 / 0
-    before = caught.value.__traceback__
-    assert raised_by_user(caught.value).__traceback__ is before
-    assert raised_by_user(OSError("never raised")).__traceback__ is None
