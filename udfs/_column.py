@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Unpack, cast, overload
 
 import pyarrow as pa
 import pyspark
+from pyspark.sql import Column
 from pyspark.sql.types import DataType, StructField, StructType
+
+from trio_asyncio_io import AsyncFunction
 
 from ._loop.bridge import enrich
 from ._plan.schema import parse_type
@@ -23,6 +26,17 @@ from ._task.tracebacks import traceback_as_note
 from ._task.zone import Zone
 
 __all__ = ["AsyncPandasUDF", "async_pandas_udf"]
+
+AnyFunction: TypeAlias = Callable[..., Awaitable[Any]] | AsyncFunction[Any, Any]
+F = TypeVar("F", bound=AnyFunction)
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    # `AsyncPandasUDF` without a parameter is valid under strict type checking, too
+    F_co = TypeVarWithDefault("F_co", bound=AnyFunction, covariant=True, default=Any)
+else:
+    F_co = TypeVar("F_co", bound=AnyFunction, covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +69,7 @@ class _Work:
 
 
 @dataclass(frozen=True)
-class AsyncPandasUDF:
+class AsyncPandasUDF(Generic[F_co]):
     """An async function as a column; made by `async_pandas_udf`.
 
     Call it with columns or names of columns. `spark.udf.register(name, it)` makes it an SQL function. It has
@@ -67,6 +81,7 @@ class AsyncPandasUDF:
         declared: The result's type as it was given.
         cluster_capacity: The limit for all tasks together, or None.
         deterministic: Whether Spark may call it again for the same row.
+        function: The async callable or `AsyncFunction` itself. Await it to test it without Spark.
     """
 
     __module__ = "udfs"
@@ -75,8 +90,16 @@ class AsyncPandasUDF:
     declared: DataType | str
     cluster_capacity: int | None = None
     deterministic: bool = False
+    function: F_co = field(default=cast(Any, None), repr=False, compare=False)
 
-    def __call__(self, *columns: Any) -> Any:
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the function, which the settings hold packed: its name leads to the UDF if it was decorated."""
+        return {**vars(self), "function": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, function=state["settings"].function.unpack())
+
+    def __call__(self, *columns: Column | str) -> Column:
         """The column of the function's results.
 
         Args:
@@ -88,9 +111,10 @@ class AsyncPandasUDF:
         if not columns:
             raise TypeError(f"{self.__name__} needs at least one column to be called with")
         made = _arrow_udf(self.func, self.returnType)
-        return (made if self.deterministic else made.asNondeterministic())(*columns)
+        column: Column = (made if self.deterministic else made.asNondeterministic())(*columns)
+        return column
 
-    def asNondeterministic(self) -> AsyncPandasUDF:  # noqa: N802 - the name by which Spark knows a UDF
+    def asNondeterministic(self) -> AsyncPandasUDF[F_co]:  # noqa: N802 - the name by which Spark knows a UDF
         """The same UDF, which Spark must not call again for the same row; it is so by default."""
         return replace(self, deterministic=False)
 
@@ -129,6 +153,37 @@ class AsyncPandasUDF:
 
         run.__name__ = run.__qualname__ = self.__name__
         return needs_packages(run)
+
+
+@overload
+def async_pandas_udf(
+    f: F,
+    returnType: DataType | str,  # noqa: N803 - pandas_udf's names
+    *,
+    timeout: float,
+    deterministic: bool = False,
+    **arguments: Unpack[SettingsArguments],
+) -> AsyncPandasUDF[F]: ...
+
+
+@overload
+def async_pandas_udf(
+    f: DataType | str,
+    *,
+    timeout: float,
+    deterministic: bool = False,
+    **arguments: Unpack[SettingsArguments],
+) -> Callable[[F], AsyncPandasUDF[F]]: ...
+
+
+@overload
+def async_pandas_udf(
+    *,
+    returnType: DataType | str,  # noqa: N803 - pandas_udf's names
+    timeout: float,
+    deterministic: bool = False,
+    **arguments: Unpack[SettingsArguments],
+) -> Callable[[F], AsyncPandasUDF[F]]: ...
 
 
 def async_pandas_udf(
@@ -183,6 +238,7 @@ def async_pandas_udf(
             ...
 
         df.select("ip", country("ip"))
+        await country.function("127.0.0.1")  # without Spark
     """
     if f is None or isinstance(f, str | DataType):
         kind = f if returnType is None else returnType
@@ -195,12 +251,13 @@ def async_pandas_udf(
 
 
 def _make(
-    function: Any, kind: DataType | str, timeout: float, arguments: dict[str, Any], *, deterministic: bool
-) -> AsyncPandasUDF:
+    function: F, kind: DataType | str, timeout: float, arguments: dict[str, Any], *, deterministic: bool
+) -> AsyncPandasUDF[F]:
     cluster_capacity = arguments.pop("cluster_capacity", None)
     if cluster_capacity is not None:
         arguments["capacity"] = 1  # the least; the share is known where there is a session
-    return AsyncPandasUDF(make_settings(function, timeout, arguments), kind, cluster_capacity, deterministic)
+    settings = make_settings(function, timeout, arguments)
+    return AsyncPandasUDF(settings, kind, cluster_capacity, deterministic, function)
 
 
 def _arrow_udf(function: Callable[..., Any], kind: DataType) -> Any:
@@ -211,7 +268,8 @@ def _arrow_udf(function: Callable[..., Any], kind: DataType) -> Any:
             f"async_pandas_udf needs Spark 4.1 or newer, and this is {pyspark.__version__}; udfs.ordered_wait and "
             "udfs.unordered_wait work with it"
         ) from None
-    return arrow_udf(function, kind)  # the function's type hints say that it goes from iterator to iterator
+    untyped: Any = arrow_udf  # PySpark's stub requires its functionType
+    return untyped(function, kind)  # the function's type hints say that it goes from iterator to iterator
 
 
 def _identity(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:

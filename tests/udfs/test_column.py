@@ -7,6 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import trio
+from pyspark import cloudpickle
 from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
 
 from tests.naming import told
@@ -101,9 +103,20 @@ def test_a_udf_is_made_without_a_session_as_decorator_and_as_function() -> None:
     assert by_function.settings.capacity == 7
 
 
-def test_a_udf_survives_a_pickle() -> None:
-    made = async_pandas_udf(fail_on_two, T.LongType(), timeout=5.0)
-    assert pickle.loads(pickle.dumps(made)) == made
+@async_pandas_udf("long", timeout=5.0)
+async def decorated(value: int) -> int:
+    return 10 * value
+
+
+def test_the_decorated_function_can_be_awaited_without_spark() -> None:
+    assert trio.run(decorated.function, 7) == 70
+
+
+@pytest.mark.parametrize("dumps", [pickle.dumps, cloudpickle.dumps])
+def test_a_udf_and_its_function_survive_a_pickle(dumps: Any) -> None:
+    copied = pickle.loads(dumps(decorated))
+    assert copied == decorated
+    assert trio.run(copied.function, 7) == 70
 
 
 def test_a_udf_is_not_deterministic_unless_it_says_so() -> None:

@@ -77,8 +77,8 @@ class Buckets:
         *columns, hashes = batch.columns
         rows = pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(batch.schema)[:-1]))
         chosen = pa.array([value % len(self.ids) for value in hashes.to_pylist()], pa.int32())
-        for each in sorted(pc.unique(chosen).to_pylist()):
-            yield each, rows.filter(pc.equal(chosen, each))
+        for each in sorted(chosen.unique().to_pylist()):
+            yield each, rows.filter(pc.equal(chosen, each))  # pyright: ignore[reportAttributeAccessIssue] - made at import
 
 
 def partitions_of_query(planned: int) -> int:

@@ -32,10 +32,10 @@ class RowCalls(AsyncFunction[Row, Row]):
 
     def __init__(self, function: Any, on_timeout: Any, settings: Settings) -> None:
         self._call: Callable[..., Awaitable[Any]] = getattr(function, "invoke", function)
-        handler = on_timeout or getattr(function, "timeout", None)
+        handler: Callable[..., Awaitable[Any]] | float | None = on_timeout or getattr(function, "timeout", None)
         handler = getattr(handler, "invoke", handler)
-        # A function may have an attribute of this name that is a number of seconds.
-        self._on_timeout: Callable[..., Awaitable[Any]] | None = handler if callable(handler) else None
+        # Many clients have an attribute `timeout` that is a number of seconds
+        self._on_timeout = handler if callable(handler) else None
         self._settings = settings
         self._keeps_time = settings.keeps_time
         self.made = 0

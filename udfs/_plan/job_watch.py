@@ -52,6 +52,7 @@ class JobWatch(Protocol):
 
     def look(self) -> Numbers:
         """The numbers as they are now; the last ones where Spark does not answer any more."""
+        ...
 
     def close(self) -> None:
         """Look no more."""

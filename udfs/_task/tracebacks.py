@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from traceback import format_exception
+from typing import Any
 
 from .._frames import starting_in_user_code
 from .._text import as_text, message_of
@@ -50,8 +51,8 @@ def _encodable(error: BaseException) -> BaseException:
     original = type(error)
     base = Exception if isinstance(error, Exception) else BaseException
     names = {"__module__": original.__module__, "__qualname__": original.__qualname__}
-    same_name: type[BaseException] = type(original.__name__, (base,), names)
-    copied = same_name(message_of(error)).with_traceback(error.__traceback__)
+    same_name: Any = type(original.__name__, (base,), names)
+    copied: BaseException = same_name(message_of(error)).with_traceback(error.__traceback__)
     for note in getattr(error, "__notes__", ()):
         copied.add_note(as_text(note))
     return copied

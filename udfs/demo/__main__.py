@@ -140,7 +140,7 @@ def _checked(output: Path | None) -> Path:
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m udfs.demo", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m udfs.demo", description=str(__doc__).splitlines()[0])
     parser.add_argument(
         "--stream",
         action="store_true",

@@ -26,7 +26,7 @@ def by_hand(url: str, capacity: int, timeout: float) -> Callable[[Frames], Frame
     def run(frames: Frames) -> Frames:
         for frame in frames:
             facts = asyncio.run(_enrich(frame, url, capacity, timeout))
-            yield frame.assign(**pd.DataFrame(facts, index=frame.index))
+            yield pd.concat([frame, pd.DataFrame(facts, index=frame.index)], axis=1)
 
     return run
 
