@@ -13,7 +13,7 @@ from trio_asyncio_io.policies import from_cache
 
 from .._row import Failure, Row
 from .._settings import Settings
-from .row_observer import of_rows
+from .row_observer import RowObserver
 
 __all__ = ["RowCalls"]
 
@@ -47,7 +47,7 @@ class RowCalls(AsyncFunction[Row, Row]):
         settings = self._settings
         return settings.options(
             retry=settings.retry and _of_rows(settings.retry),
-            observer=settings.observer and of_rows(settings.observer),
+            observer=settings.observer and RowObserver(settings.observer),
             on_timeout=self._timed_out if self._on_timeout else None,
             on_error="raise" if settings.on_error == "raise" else self._failed,
         )
