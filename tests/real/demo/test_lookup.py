@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from udfs.demo._behaviour import Behaviour
-from udfs.demo._lookup import LookupApp, LookupStatistics, answers_by_path
+from udfs.demo._lookup import LookupApp, LookupStatistics, bodies_by_path
 
 PROMPT = Behaviour(mean_seconds=0, straggler_share=0, error_share=0)
 SLOW = Behaviour(straggler_share=1, straggler_seconds=(1000, 1000), error_share=0)
@@ -75,7 +75,7 @@ def test_anything_else_is_a_404_and_no_row(method: str, path: str) -> None:
 
 
 def test_every_observation_and_aircraft_has_its_path() -> None:
-    answers = answers_by_path()
+    answers = bodies_by_path()
     assert len(answers) == 26_115 + 3_322
     assert json.loads(answers["/weather/EWR/2013-01-01T10:00:00Z"])["temp"] == 39.02
     assert json.loads(answers["/planes/N10156"])["seats"] == 55
