@@ -1,4 +1,4 @@
-"""The calls: the user's function of column values as the operator's function of rows."""
+"""Adapts the user's function of column values to the operator's function of rows."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ __all__ = ["RowCalls"]
 
 
 class RowCalls(AsyncFunction[Row, Row]):
-    """A function, row -> the same row with its result, around the user's function.
+    """An operator's function: calls the user's function for a row and returns the row with its result.
 
     Args:
-        function: The user's function, open.
-        on_timeout: The user's handler, open, or None.
-        settings: The UDF's settings.
+        function: The user's function, already opened.
+        on_timeout: The user's handler, already opened, or None.
+        settings: The settings of the UDF.
 
     Attributes:
-        made: Calls of the user's function so far.
+        made: The number of calls of the user's function so far.
     """
 
     def __init__(self, function: Any, on_timeout: Any, settings: Settings) -> None:
@@ -40,10 +40,10 @@ class RowCalls(AsyncFunction[Row, Row]):
         self._keeps_time = settings.keeps_time
         self.made = 0
         if callable(flush := getattr(function, "flush", None)):
-            self.flush = flush  # what the operator asks for, and only if it is there
+            self.flush = flush  # the operator calls it if it exists
 
     def options(self) -> dict[str, Any]:
-        """The operator's arguments."""
+        """The arguments of the operator."""
         settings = self._settings
         return settings.options(
             retry=settings.retry and _of_rows(settings.retry),
@@ -53,13 +53,13 @@ class RowCalls(AsyncFunction[Row, Row]):
         )
 
     async def open(self) -> None:
-        """Set what each call sets: with the same value, the worker's context is not replaced for each row."""
+        """Set the context variable that each call sets. Setting it again to the same value copies no context."""
         if self._keeps_time:
             from_cache.set(False)
 
     async def invoke(self, row: Row) -> Row:
         """Call the user's function for one row."""
-        if row.failure is not None:  # an input has no equal in Python
+        if row.failure is not None:  # an input value cannot be represented in Python
             return row
         self.made += 1
         row.attempts += 1
@@ -85,12 +85,12 @@ class RowCalls(AsyncFunction[Row, Row]):
         return row
 
     def _seconds(self, row: Row) -> float:
-        """Since the first call; 0.0 where nobody will ask."""
+        """Seconds since the first call started; 0.0 if the settings do not ask for times."""
         return 0.0 if row.started is None else trio.current_time() - row.started
 
 
 def _of_rows(strategy: RetryStrategy) -> RetryStrategy:
-    """The strategy, with its predicate on results looking at the row's result."""
+    """The strategy with `retry_on_result` applied to the row's result."""
     predicate = strategy.retry_on_result
     if predicate is None:
         return strategy

@@ -144,7 +144,7 @@ def test_with_a_budget_that_is_spent_every_batch_is_read_whatever_its_bytes(
 ) -> None:
     """Their rows go into the state; who waited for them would wait for calls that the budget gives up."""
     monkeypatch.setattr(udfs._loop.bridge, "BUFFER_BYTES", 1)
-    chunks = enrich(iter([rows([n]) for n in range(5)]), settings(never), Budget(0.0, most=5))
+    chunks = enrich(iter([rows([n]) for n in range(5)]), settings(never), Budget(0.0, max_unfinished=5))
     assert values(chunks) == []
 
 

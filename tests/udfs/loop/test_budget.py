@@ -18,13 +18,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_a_budget_without_an_end_leaves_nothing_behind(clock: list[float]) -> None:
     budget = Budget()
     clock[0] += 1e9
-    assert (budget.remaining(), budget.most) == (None, 0)
+    assert (budget.remaining(), budget.max_unfinished) == (None, 0)
 
 
 def test_a_budget_runs_out_and_is_never_negative(clock: list[float]) -> None:
-    budget = Budget(5.0, most=3)
+    budget = Budget(5.0, max_unfinished=3)
     assert budget.remaining() == 5.0
     clock[0] += 4.0
     assert budget.remaining() == 1.0
     clock[0] += 4.0
-    assert (budget.remaining(), budget.most) == (0.0, 3)
+    assert (budget.remaining(), budget.max_unfinished) == (0.0, 3)

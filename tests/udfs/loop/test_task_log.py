@@ -64,7 +64,7 @@ def test_a_level_that_does_not_exist_is_told(monkeypatch: pytest.MonkeyPatch, ca
     monkeypatch.setenv("UDFS_LOG_LEVEL", "loud")
     TaskLog("weather").write(NUMBERS, 1019)
     assert caplog.messages[0].startswith("UDFS_LOG_LEVEL must be one of")
-    assert caplog.messages[0].endswith("got 'LOUD': taken for INFO")
+    assert caplog.messages[0].endswith("got 'LOUD'. Using INFO")
     assert "weather: 1,000 outputs" in caplog.messages[1]
 
 

@@ -98,7 +98,7 @@ def test_the_default_parallelism_is_a_number_of_partitions_and_says_nothing_of_s
 def test_with_dynamic_allocation_the_most_executors_count(master: str) -> None:
     conf = {"spark_executor_cores": 4, "spark_executor_instances": 2, "spark_dynamicAllocation_enabled": "true"}
     assert task_slots(session(master, spark_dynamicAllocation_maxExecutors=10, **conf)) == 40
-    with pytest.raises(ValueError, match="cluster_capacity needs to know how many tasks can run at once"):
+    with pytest.raises(ValueError, match="cluster_capacity needs a limit of the tasks that can run at once"):
         task_slots(session(master, **conf))
 
 
