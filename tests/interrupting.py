@@ -1,4 +1,4 @@
-"""Ctrl-C at a given point: SIGINT before the n-th line of the package's code, or from within user code."""
+"""Ctrl-C at a chosen point: before the n-th line of the package's code, or within user code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PACKAGE = str(Path(trio_asyncio_io.__file__).parent)
 
 @contextmanager
 def default_sigint() -> Iterator[None]:
-    """Trio handles SIGINT only where Python's own handler is installed."""
+    """Install Python's handler of SIGINT, because Trio replaces no other."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
@@ -26,15 +26,15 @@ def default_sigint() -> Iterator[None]:
 
 
 class Lines:
-    """Counts the lines of the package that run, and raises SIGINT before one of them.
+    """Counts the executed lines of the package, and raises SIGINT before one of them.
 
     Args:
-        strike_at: The number of that line, from 1. 0: none.
+        interrupt_at: The number of that line, from 1. 0: none.
     """
 
-    def __init__(self, strike_at: int = 0) -> None:
+    def __init__(self, interrupt_at: int = 0) -> None:
         self.count = 0
-        self._strike_at = strike_at
+        self._interrupt_at = interrupt_at
 
     @contextmanager
     def traced(self) -> Iterator[None]:
@@ -50,22 +50,22 @@ class Lines:
     def _trace_lines(self, frame: FrameType, event: str, argument: Any) -> Callable[..., Any]:
         if event == "line":
             self.count += 1
-            if self.count == self._strike_at:
+            if self.count == self._interrupt_at:
                 signal.raise_signal(signal.SIGINT)
         return self._trace_lines
 
 
-class Striker:
-    """User code in which SIGINT strikes once.
+class Interruption:
+    """Raises SIGINT within user code, once.
 
     Attributes:
-        was_interrupted: Whether it raised there and then.
+        was_interrupted: Whether the signal raised `KeyboardInterrupt` there.
     """
 
     def __init__(self) -> None:
         self.was_interrupted = False
 
-    def strike(self) -> None:
+    def interrupt(self) -> None:
         if self.was_interrupted:
             return
         try:

@@ -307,10 +307,10 @@ async def test_a_total_that_was_too_small_is_no_longer_shown(autojump_clock: Moc
 
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
 def test_no_interrupt_loses_an_output_that_the_operator_counts_as_received() -> None:
-    def run(strike_at: int) -> tuple[list[int], list[Any], Lines]:
+    def run(interrupt_at: int) -> tuple[list[int], list[Any], Lines]:
         operator = AsyncWaitOperator(Scripted[int](), source=iter(range(6)), timeout=5.0, capacity=2)
         out: list[int] = []
-        lines = Lines(strike_at)
+        lines = Lines(interrupt_at)
 
         async def main() -> None:
             async with operator:
@@ -323,11 +323,11 @@ def test_no_interrupt_loses_an_output_that_the_operator_counts_as_received() -> 
             try:
                 trio.run(main)
             except KeyboardInterrupt:
-                assert strike_at
+                assert interrupt_at
         return out, [each.element for each in operator.snapshot().elements], lines
 
     _, _, lines = run(0)
-    for strike_at in range(1, lines.count, 5):
-        out, held, _ = run(strike_at)
-        assert out + held == list(range(len(out) + len(held))), strike_at
+    for interrupt_at in range(1, lines.count, 5):
+        out, held, _ = run(interrupt_at)
+        assert out + held == list(range(len(out) + len(held))), interrupt_at
     gc.collect()

@@ -1,4 +1,4 @@
-"""Ctrl-C: it never strikes between two steps of the operator, and it always reaches the user's code."""
+"""Ctrl-C never interrupts the operator between two of its steps, and always reaches the user's code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import trio
 
-from tests.interrupting import Lines, Striker, default_sigint
+from tests.interrupting import Interruption, Lines, default_sigint
 from tests.naming import told
 from trio_asyncio_io import AsyncFunction, AsyncWaitOperator, FixedDelay, Observer
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
@@ -64,10 +64,12 @@ async def outputs_of(operator: AsyncWaitOperator[int, int], out: list[int], elem
             out.append(output)  # noqa: PERF401 - what was received before the interrupt counts
 
 
-def interrupted_run(strike_at: int, operator: AsyncWaitOperator[int, int], elements: Any = None) -> tuple[Any, Lines]:
+def interrupted_run(
+    interrupt_at: int, operator: AsyncWaitOperator[int, int], elements: Any = None
+) -> tuple[Any, Lines]:
     """What a run received that SIGINT ended, and the lines that it ran."""
     out: list[int] = []
-    lines = Lines(strike_at)
+    lines = Lines(interrupt_at)
 
     async def main() -> None:
         with lines.traced():
@@ -76,7 +78,7 @@ def interrupted_run(strike_at: int, operator: AsyncWaitOperator[int, int], eleme
     try:
         trio.run(main)
     except* KeyboardInterrupt:
-        assert strike_at
+        assert interrupt_at
     return out, lines
 
 
@@ -110,29 +112,29 @@ class _AsyncIterator:
 )
 def test_no_interrupt_loses_or_doubles_an_element(mode: str, variant: str, is_async: bool) -> None:
     _, lines = interrupted_run(0, operator_of(mode, variant, source=Source(is_async).read()))
-    for strike_at in range(1, lines.count, max(1, lines.count // INJECTIONS)):
+    for interrupt_at in range(1, lines.count, max(1, lines.count // INJECTIONS)):
         source = Source(is_async)
         operator = operator_of(mode, variant, source=source.read())
-        out, _ = interrupted_run(strike_at, operator)
+        out, _ = interrupted_run(interrupt_at, operator)
         assert operator.statistics().running == 0
         restored = operator_of(mode, variant, source=source.read(), restore=operator.snapshot())
         rest: list[int] = []
         trio.run(outputs_of, restored, rest, None)
         # A failure is scripted for the first call only, which may have been that of the interrupted run
         received = [each for each in out + rest if each in expected(variant)]
-        assert (received if mode == "ordered" else sorted(received)) == expected(variant), strike_at
+        assert (received if mode == "ordered" else sorted(received)) == expected(variant), interrupt_at
 
 
 def test_an_interrupted_put_has_accepted_its_element_or_has_not(mode: str) -> None:
     _, lines = interrupted_run(0, operator_of(mode, "plain"), iter(ELEMENTS))
-    for strike_at in range(1, lines.count, max(1, lines.count // INJECTIONS)):
+    for interrupt_at in range(1, lines.count, max(1, lines.count // INJECTIONS)):
         operator = operator_of(mode, "plain")
         elements = iter(ELEMENTS)
-        out, _ = interrupted_run(strike_at, operator, elements)
+        out, _ = interrupted_run(interrupt_at, operator, elements)
         held = [each.element for each in operator.snapshot().elements]
         left = list(elements)
         taken = ELEMENTS[: len(ELEMENTS) - len(left)]
-        assert sorted(out + held) in (taken, taken[:-1]), strike_at
+        assert sorted(out + held) in (taken, taken[:-1]), interrupt_at
 
 
 # The user's code.
@@ -142,92 +144,96 @@ async def at_once(value: Any) -> Any:
     return value
 
 
-def striking(striker: Striker) -> Callable[..., Any]:
+def interrupting(interruption: Interruption) -> Callable[..., Any]:
     async def call(*arguments: Any) -> Any:
-        striker.strike()
+        interruption.interrupt()
 
     return call
 
 
-def in_the_function(striker: Striker) -> dict[str, Any]:
-    return {"function": striking(striker)}
+def in_the_function(interruption: Interruption) -> dict[str, Any]:
+    return {"function": interrupting(interruption)}
 
 
-def in_a_function_that_returns_an_awaitable(striker: Striker) -> dict[str, Any]:
-    return {"function": lambda value: striker.strike() or at_once(value)}
+def in_a_function_that_returns_an_awaitable(interruption: Interruption) -> dict[str, Any]:
+    return {"function": lambda value: interruption.interrupt() or at_once(value)}
 
 
-def in_a_retried_function(striker: Striker) -> dict[str, Any]:
-    return {"function": striking(striker), "retry": FixedDelay(1, 0.0, attempt_timeout=1.0), "observer": Observer()}
+def in_a_retried_function(interruption: Interruption) -> dict[str, Any]:
+    return {
+        "function": interrupting(interruption),
+        "retry": FixedDelay(1, 0.0, attempt_timeout=1.0),
+        "observer": Observer(),
+    }
 
 
-def in_the_source(striker: Striker) -> dict[str, Any]:
+def in_the_source(interruption: Interruption) -> dict[str, Any]:
     def source() -> Iterator[int]:
         yield 1
-        striker.strike()
+        interruption.interrupt()
 
     return {"source": source()}
 
 
-def in_an_async_source(striker: Striker) -> dict[str, Any]:
+def in_an_async_source(interruption: Interruption) -> dict[str, Any]:
     class Striking(_AsyncIterator):
         async def __anext__(self) -> int:
-            striker.strike()
+            interruption.interrupt()
             return 1
 
     return {"source": Striking(iter([]))}
 
 
-def in_the_key(striker: Striker) -> dict[str, Any]:
-    return {"mode": "keyed", "key": lambda value: striker.strike()}
+def in_the_key(interruption: Interruption) -> dict[str, Any]:
+    return {"mode": "keyed", "key": lambda value: interruption.interrupt()}
 
 
-def in_on_timeout(striker: Striker) -> dict[str, Any]:
-    return {"function": Scripted(default=Step(math.inf)), "timeout": 0.0, "on_timeout": striking(striker)}
+def in_on_timeout(interruption: Interruption) -> dict[str, Any]:
+    return {"function": Scripted(default=Step(math.inf)), "timeout": 0.0, "on_timeout": interrupting(interruption)}
 
 
-def in_on_error(striker: Striker) -> dict[str, Any]:
-    return {"function": Scripted(default=Step(error=OSError)), "on_error": striking(striker)}
+def in_on_error(interruption: Interruption) -> dict[str, Any]:
+    return {"function": Scripted(default=Step(error=OSError)), "on_error": interrupting(interruption)}
 
 
-def in_open(striker: Striker) -> dict[str, Any]:
+def in_open(interruption: Interruption) -> dict[str, Any]:
     class Opened(AsyncFunction[Any, Any]):
-        open = striking(striker)
+        open = interrupting(interruption)
         invoke = at_once
 
     return {"function": Opened()}
 
 
-def in_close(striker: Striker) -> dict[str, Any]:
+def in_close(interruption: Interruption) -> dict[str, Any]:
     class Closed(AsyncFunction[Any, Any]):
         invoke = at_once
-        close = striking(striker)
+        close = interrupting(interruption)
 
     return {"function": Closed()}
 
 
-def in_an_iterable_result(striker: Striker) -> dict[str, Any]:
+def in_an_iterable_result(interruption: Interruption) -> dict[str, Any]:
     async def rows(value: Any) -> Iterator[int]:
-        return (striker.strike() for _ in range(3))
+        return (interruption.interrupt() for _ in range(3))
 
     return {"function": rows, "flatten": True}
 
 
-def in_retry_on(striker: Striker) -> dict[str, Any]:
+def in_retry_on(interruption: Interruption) -> dict[str, Any]:
     return {
         "function": Scripted(default=Step(error=OSError)),
-        "retry": FixedDelay(1, 0.0, retry_on=lambda error: striker.strike()),
+        "retry": FixedDelay(1, 0.0, retry_on=lambda error: interruption.interrupt()),
     }
 
 
-def in_retry_on_result(striker: Striker) -> dict[str, Any]:
-    return {"retry": FixedDelay(1, 0.0, retry_on_result=lambda result: striker.strike())}
+def in_retry_on_result(interruption: Interruption) -> dict[str, Any]:
+    return {"retry": FixedDelay(1, 0.0, retry_on_result=lambda result: interruption.interrupt())}
 
 
-def in_retry_after(striker: Striker) -> dict[str, Any]:
+def in_retry_after(interruption: Interruption) -> dict[str, Any]:
     return {
         "function": Scripted(default=Step(error=OSError)),
-        "retry": FixedDelay(1, 0.0, retry_after=lambda error: striker.strike()),
+        "retry": FixedDelay(1, 0.0, retry_after=lambda error: interruption.interrupt()),
     }
 
 
@@ -252,8 +258,8 @@ def in_retry_after(striker: Striker) -> dict[str, Any]:
     ids=lambda place: place.__name__,
 )
 def test_an_interrupt_reaches_user_code_that_never_comes_to_a_checkpoint(place: Any) -> None:
-    striker = Striker()
-    options = {"function": at_once, "source": iter([1, 2, 3]), "timeout": 5.0, **place(striker)}
+    interruption = Interruption()
+    options = {"function": at_once, "source": iter([1, 2, 3]), "timeout": 5.0, **place(interruption)}
     recorder = Recorder(options.pop("function"))
 
     async def main() -> None:
@@ -263,16 +269,16 @@ def test_an_interrupt_reaches_user_code_that_never_comes_to_a_checkpoint(place: 
 
     with pytest.raises(KeyboardInterrupt):
         trio.run(main)
-    assert striker.was_interrupted
+    assert interruption.was_interrupted
     assert recorder.running == 0
 
 
 def test_an_element_whose_key_was_interrupted_is_in_the_snapshot() -> None:
-    striker = Striker()
+    interruption = Interruption()
 
     def key(value: int) -> int:
         if value == 2:
-            striker.strike()
+            interruption.interrupt()
         return value
 
     operator = AsyncWaitOperator(at_once, source=iter([1, 2, 3]), mode="keyed", key=key, timeout=5.0)
