@@ -18,7 +18,7 @@ ROWS = {"/planes/N1": b'{"seats": 2}', "/weather/EWR/now": b'{"temp": 39.02}'}
 
 
 class Exchange:
-    """One request and what comes of it."""
+    """One request and its response."""
 
     def __init__(self, path: str, method: str = "GET", client: str = "one") -> None:
         self.scope = {"type": "http", "method": method, "path": path, "client": client}
@@ -51,13 +51,13 @@ async def statistics(app: LookupApp) -> LookupStatistics:
     return LookupStatistics(**(await ask(app, "/stats"))[1])
 
 
-def test_a_row_is_found_under_its_path() -> None:
+def test_a_path_returns_its_row() -> None:
     app = LookupApp(PROMPT, ROWS)
     assert asyncio.run(ask(app, "/planes/N1")) == (200, {"seats": 2})
     assert asyncio.run(ask(app, "/weather/EWR/now")) == (200, {"temp": 39.02})
 
 
-def test_a_row_that_is_not_there_is_an_honest_404() -> None:
+def test_a_missing_row_is_a_404() -> None:
     assert asyncio.run(ask(LookupApp(PROMPT, ROWS), "/planes/NA")) == (
         404,
         {"error": "no such row: /planes/NA"},
@@ -68,7 +68,7 @@ def test_a_row_that_is_not_there_is_an_honest_404() -> None:
     ("method", "path"),
     [("GET", "/"), ("OPTIONS", "*"), ("POST", "/planes/N1"), ("GET", "/reset"), ("GET", "/planes")],
 )
-def test_anything_else_is_a_404_and_no_row(method: str, path: str) -> None:
+def test_other_routes_are_a_404_and_not_counted(method: str, path: str) -> None:
     status, body = asyncio.run(ask(LookupApp(PROMPT, ROWS), path, method))
     assert status == 404
     assert set(body) == {"error"}
@@ -81,7 +81,7 @@ def test_every_observation_and_aircraft_has_its_path() -> None:
     assert json.loads(answers["/planes/N10156"])["seats"] == 55
 
 
-def test_statistics_count_what_was_asked_and_answered() -> None:
+def test_statistics_count_requests_and_responses() -> None:
     async def run() -> LookupStatistics:
         app = LookupApp(PROMPT, ROWS)
         for path in ("/planes/N1", "/planes/N1", "/planes/N2", "/weather/EWR/now"):
@@ -120,7 +120,7 @@ def test_a_repeat_after_a_failure_is_counted_until_the_path_succeeds() -> None:
     assert seen.ok == statuses.count(200) > 10
 
 
-def test_the_peak_is_the_most_that_were_in_flight_at_once() -> None:
+def test_the_peak_is_the_highest_number_in_flight() -> None:
     async def run() -> list[LookupStatistics]:
         app = LookupApp(SLOW, ROWS)
         exchanges = [Exchange("/planes/N1") for _ in range(7)]
@@ -142,7 +142,7 @@ def test_the_peak_is_the_most_that_were_in_flight_at_once() -> None:
     assert (after.in_flight, after.peak_in_flight, after.cancelled) == (0, 7, 8)
 
 
-def test_the_mean_latency_is_what_was_slept() -> None:
+def test_the_mean_latency_is_that_of_the_decisions() -> None:
     behaviour = Behaviour(mean_seconds=0.001, straggler_share=0, error_share=0)
 
     async def run() -> LookupStatistics:
@@ -155,7 +155,7 @@ def test_the_mean_latency_is_what_was_slept() -> None:
     assert asyncio.run(run()).mean_seconds == pytest.approx(sum(slept) / 3)
 
 
-def test_a_reset_begins_anew_and_leaves_what_is_in_flight_to_the_past() -> None:
+def test_requests_in_flight_at_a_reset_are_not_counted_after_it() -> None:
     async def run() -> LookupStatistics:
         app = LookupApp(SLOW, ROWS)
         waiting = Exchange("/planes/N1")
@@ -170,7 +170,7 @@ def test_a_reset_begins_anew_and_leaves_what_is_in_flight_to_the_past() -> None:
     assert (seen.requests, seen.in_flight, seen.peak_in_flight, seen.cancelled) == (0, 0, 0, 0)
 
 
-def test_trouble_is_answered_and_not_counted() -> None:
+def test_requests_for_trouble_are_not_counted() -> None:
     async def run() -> tuple[list[int], LookupStatistics]:
         app = LookupApp(PROMPT, ROWS)
         statuses = [(await ask(app, "/flaky/a"))[0] for _ in range(4)]
@@ -182,7 +182,7 @@ def test_trouble_is_answered_and_not_counted() -> None:
     assert seen.requests == seen.connections == 0
 
 
-def test_a_client_that_leaves_a_slow_answer_gets_none() -> None:
+def test_a_client_that_hangs_up_on_slow_gets_no_response() -> None:
     exchange = Exchange("/slow/1000")
     exchange.hung_up.set()
     app = LookupApp(PROMPT, ROWS)
@@ -190,7 +190,7 @@ def test_a_client_that_leaves_a_slow_answer_gets_none() -> None:
     assert exchange.status == 0
 
 
-def test_a_reset_forgets_trouble() -> None:
+def test_a_reset_includes_trouble() -> None:
     async def run() -> list[int]:
         app = LookupApp(PROMPT, ROWS)
         return [
