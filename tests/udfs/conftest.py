@@ -67,7 +67,7 @@ def settings() -> Callable[..., Settings]:
 
 @pytest.fixture
 def live() -> Callable[[Any], Live]:
-    """What stands for a packed function; two settings around the same one share its open instance."""
+    """Makes a replacement for a packed function. Settings around the same one share its open instance."""
     return _live
 
 

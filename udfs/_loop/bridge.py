@@ -15,24 +15,20 @@ from typing import Any
 
 import trio
 
-from trio_asyncio_io import AsyncWaitOperator, Results, Snapshot, Statistics, StreamRecord, assign_watermarks
+from trio_asyncio_io import AsyncWaitOperator, Snapshot, Statistics, assign_watermarks
 
 from .._frames import starting_in_user_code
 from .._row import Row
 from .._settings import Settings
 from .budget import Budget
 from .calls import RowCalls
+from .chunks import send_chunks
 from .hangup import HangUpError, until_hangup, worker_socket
 from .output_buffer import OutputBuffer
 from .runtime import Runtime
 from .task_log import TaskLog
 
 __all__ = ["enrich"]
-
-# A chunk is sent to Spark's thread when it has this many rows or its first row is this old. The first chunks are
-# smaller: a chunk does not wait for more rows than all chunks before it had together.
-CHUNK_ROWS = 512
-LINGER_SECONDS = 0.01
 
 # No further Arrow batch is read while the batches of the unfinished rows have at least this many bytes.
 BUFFER_BYTES = 128 * 1024 * 1024
@@ -196,7 +192,7 @@ class _Task:
             operator: AsyncWaitOperator[Row, Row] = AsyncWaitOperator(calls, source=source, **calls.options())
             try:
                 async with operator:
-                    await self._collect(operator.output)
+                    await send_chunks(operator.output, self._outbox.put)
             except trio.Cancelled:
                 if rows := _done_rows(operator.snapshot()):
                     self._outbox.put(rows)
@@ -221,32 +217,6 @@ class _Task:
             for row in rows:
                 yield row
 
-    async def _collect(self, results: Results[Any]) -> None:
-        collected = 0
-        try:
-            while True:
-                chunk = [await results.receive()]
-                try:
-                    with trio.move_on_after(LINGER_SECONDS):
-                        await _fill(chunk, results, min(collected, CHUNK_ROWS))
-                finally:
-                    if rows := _rows_in(chunk):
-                        self._outbox.put(rows)
-                collected += len(chunk)
-        except trio.EndOfChannel:
-            pass
-
-
-async def _fill(chunk: list[Any], results: Results[Any], wanted: int) -> None:
-    """Add results that are ready, up to a full chunk. Wait only while the chunk has fewer than `wanted`."""
-    while len(chunk) < CHUNK_ROWS:
-        try:
-            chunk.append(results.receive_nowait())
-        except trio.WouldBlock:
-            if len(chunk) >= wanted:
-                return
-            chunk.append(await results.receive())
-
 
 def _fatal(error: BaseException) -> BaseException:
     """The first exception in a group that must end the process, such as `SystemExit`; else the error itself."""
@@ -260,9 +230,3 @@ def _fatal(error: BaseException) -> BaseException:
 def _done_rows(snapshot: Snapshot) -> list[Row]:
     """The rows with a result that were not received, so that their calls are not repeated."""
     return [row for element in snapshot.elements for row in element.results or ()]
-
-
-def _rows_in(chunk: list[Any]) -> list[Row]:
-    if all(isinstance(item, Row) for item in chunk):
-        return chunk
-    return [item.value for item in chunk if isinstance(item, StreamRecord)]

@@ -41,24 +41,24 @@ class Exchange:
         self.body += message.get("body", b"")
 
 
-async def ask(app: LookupApp, path: str, method: str = "GET", client: str = "one") -> tuple[int, Any]:
+async def request(app: LookupApp, path: str, method: str = "GET", client: str = "one") -> tuple[int, Any]:
     exchange = Exchange(path, method, client)
     await app(exchange.scope, exchange.receive, exchange.send)
     return exchange.status, json.loads(exchange.body)
 
 
 async def statistics(app: LookupApp) -> LookupStatistics:
-    return LookupStatistics(**(await ask(app, "/stats"))[1])
+    return LookupStatistics(**(await request(app, "/stats"))[1])
 
 
 def test_a_path_returns_its_row() -> None:
     app = LookupApp(PROMPT, ROWS)
-    assert asyncio.run(ask(app, "/planes/N1")) == (200, {"seats": 2})
-    assert asyncio.run(ask(app, "/weather/EWR/now")) == (200, {"temp": 39.02})
+    assert asyncio.run(request(app, "/planes/N1")) == (200, {"seats": 2})
+    assert asyncio.run(request(app, "/weather/EWR/now")) == (200, {"temp": 39.02})
 
 
 def test_a_missing_row_is_a_404() -> None:
-    assert asyncio.run(ask(LookupApp(PROMPT, ROWS), "/planes/NA")) == (
+    assert asyncio.run(request(LookupApp(PROMPT, ROWS), "/planes/NA")) == (
         404,
         {"error": "no such row: /planes/NA"},
     )
@@ -69,7 +69,7 @@ def test_a_missing_row_is_a_404() -> None:
     [("GET", "/"), ("OPTIONS", "*"), ("POST", "/planes/N1"), ("GET", "/reset"), ("GET", "/planes")],
 )
 def test_other_routes_are_a_404_and_not_counted(method: str, path: str) -> None:
-    status, body = asyncio.run(ask(LookupApp(PROMPT, ROWS), path, method))
+    status, body = asyncio.run(request(LookupApp(PROMPT, ROWS), path, method))
     assert status == 404
     assert set(body) == {"error"}
 
@@ -85,8 +85,8 @@ def test_statistics_count_requests_and_responses() -> None:
     async def run() -> LookupStatistics:
         app = LookupApp(PROMPT, ROWS)
         for path in ("/planes/N1", "/planes/N1", "/planes/N2", "/weather/EWR/now"):
-            await ask(app, path)
-        await ask(app, "/planes/N1", client="two")
+            await request(app, path)
+        await request(app, "/planes/N1", client="two")
         return await statistics(app)
 
     assert asyncio.run(run()) == LookupStatistics(
@@ -111,7 +111,7 @@ def test_a_repeat_after_a_failure_is_counted_until_the_path_succeeds() -> None:
 
     async def run() -> tuple[list[int], LookupStatistics]:
         app = LookupApp(behaviour, ROWS)
-        statuses = [(await ask(app, "/planes/N1"))[0] for _ in range(50)]
+        statuses = [(await request(app, "/planes/N1"))[0] for _ in range(50)]
         return statuses, await statistics(app)
 
     statuses, seen = asyncio.run(run())
@@ -148,10 +148,10 @@ def test_the_mean_latency_is_that_of_the_decisions() -> None:
     async def run() -> LookupStatistics:
         app = LookupApp(behaviour, ROWS)
         for _ in range(3):
-            await ask(app, "/planes/N1")
+            await request(app, "/planes/N1")
         return await statistics(app)
 
-    slept = [behaviour.decide("/planes/N1", asked).seconds for asked in (1, 2, 3)]
+    slept = [behaviour.decide("/planes/N1", number).seconds for number in (1, 2, 3)]
     assert asyncio.run(run()).mean_seconds == pytest.approx(sum(slept) / 3)
 
 
@@ -161,7 +161,7 @@ def test_requests_in_flight_at_a_reset_are_not_counted_after_it() -> None:
         waiting = Exchange("/planes/N1")
         task = asyncio.create_task(app(waiting.scope, waiting.receive, waiting.send))
         await waiting.waits.wait()
-        assert (await ask(app, "/reset", "POST"))[0] == 200
+        assert (await request(app, "/reset", "POST"))[0] == 200
         waiting.hung_up.set()
         await task
         return await statistics(app)
@@ -173,8 +173,8 @@ def test_requests_in_flight_at_a_reset_are_not_counted_after_it() -> None:
 def test_requests_for_trouble_are_not_counted() -> None:
     async def run() -> tuple[list[int], LookupStatistics]:
         app = LookupApp(PROMPT, ROWS)
-        statuses = [(await ask(app, "/flaky/a"))[0] for _ in range(4)]
-        statuses += [(await ask(app, path))[0] for path in ("/slow/0.001", "/slow", "/busy/a")]
+        statuses = [(await request(app, "/flaky/a"))[0] for _ in range(4)]
+        statuses += [(await request(app, path))[0] for path in ("/slow/0.001", "/slow", "/busy/a")]
         return statuses, await statistics(app)
 
     statuses, seen = asyncio.run(run())
@@ -194,7 +194,7 @@ def test_a_reset_includes_trouble() -> None:
     async def run() -> list[int]:
         app = LookupApp(PROMPT, ROWS)
         return [
-            (await ask(app, path, method))[0]
+            (await request(app, path, method))[0]
             for method, path in (("GET", "/flaky/a"), ("POST", "/reset"), ("GET", "/flaky/a"))
         ]
 

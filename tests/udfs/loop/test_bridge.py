@@ -14,6 +14,7 @@ import pytest
 import trio
 
 import udfs._loop.bridge
+import udfs._loop.chunks
 from tests.support import PATIENCE
 from udfs._loop.bridge import enrich
 from udfs._loop.budget import Budget
@@ -177,7 +178,7 @@ def test_no_row_crosses_a_watermark(rows: Any, settings: Any) -> None:
 
 def test_watermarks_alone_make_no_chunk(rows: Any, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last watermark follows the end of the input, which may be long after the last row."""
-    monkeypatch.setattr(udfs._loop.bridge, "CHUNK_ROWS", 1)
+    monkeypatch.setattr(udfs._loop.chunks, "CHUNK_ROWS", 1)
     chunks = enrich(iter([rows([1, 2], 0, [5, 50])]), settings(double, mode="unordered", delay=1))
     assert [len(chunk) for chunk in chunks] == [1, 1]
 
@@ -394,7 +395,7 @@ def test_the_source_is_closed_even_if_the_buffer_is_full(rows: Any, settings: An
 
 
 def test_chunks_are_not_larger_than_the_limit(rows: Any, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(udfs._loop.bridge, "CHUNK_ROWS", 3)
+    monkeypatch.setattr(udfs._loop.chunks, "CHUNK_ROWS", 3)
     sizes = [len(chunk) for chunk in enrich(iter([rows(range(100))]), settings(double))]
     assert max(sizes) == 3
     assert sum(sizes) == 100
@@ -420,7 +421,7 @@ def test_a_chunk_waits_for_no_more_rows_than_earlier_chunks_had(
     rows: Any, settings: Any, gate: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Regardless of the time limit of a chunk: the first two rows are sent alone, the next two together."""
-    monkeypatch.setattr(udfs._loop.bridge, "LINGER_SECONDS", PATIENCE)
+    monkeypatch.setattr(udfs._loop.chunks, "LINGER_SECONDS", PATIENCE)
     gates = [gate() for _ in range(4)]
 
     async def call(value: int) -> int:
