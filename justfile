@@ -48,7 +48,7 @@ lint: setup
     {{ cog }} --check {{ documents }}
     {{ python }} .venv/bin/lint-imports --no-logo --no-cache
 
-# Check the types: both packages with mypy, the public face with pyright too
+# Check the types of both packages with mypy and pyright
 types: setup
     {{ python }} -m mypy
     PYRIGHT_PYTHON_IGNORE_WARNINGS=1 {{ python }} -m pyright

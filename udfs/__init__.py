@@ -2,15 +2,16 @@
 
 # The layout, by where the code runs. Imports point down only.
 #
-#     demo                 the main job, on real flights and weather
+#     demo                 a job on real flights and weather
 #     http_columns         HTTP as columns and SQL functions
 #     _column  _dataframe  progress                the public functions, on the driver
-#     _carry_over          keeps unfinished rows of a stream from one micro-batch to the next
-#     _plan                on the driver only: schema, session, task slots, metrics
+#     _carry_over          carries unfinished rows of a stream to the next micro-batch
+#     _plan                on the driver only: schema, session, task slots, metrics, progress
 #     _task                in a worker, the thread that reads and writes Arrow
 #     _loop                in a worker, the thread that runs Trio; `bridge` is the only way into it
-#     _settings  _packed_function  _row  _text     pickled, and sent to the workers
+#     _settings  _packed_function  _row            pickled, and sent to the workers
 #     http                 an httpx client for Trio; knows neither Spark nor the operator
+#     _frames  _text                               stack frames and error texts
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -45,8 +46,8 @@ __all__ = [
     "unordered_wait",
 ]
 
-# The names that need PySpark, and where they are. They are imported at their first use, because `udfs.http` and the
-# demo's service need no PySpark.
+# The modules of the names that need PySpark. They are imported at their first use, because `udfs.http` and the demo's
+# service work without PySpark.
 _MODULES = {
     "AsyncPandasUDF": "_column",
     "CarriedTooLongError": "_carry_over.options",
@@ -62,7 +63,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, imported at its first use."""
+    """Import a public name at its first use."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

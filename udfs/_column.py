@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Unpack, cast, overload
 
 import pyarrow as pa
 import pyspark
+from pyspark.sql import Column
 from pyspark.sql.types import DataType, StructField, StructType
+
+from trio_asyncio_io import AsyncFunction
 
 from ._plan.schema import parse_type
 from ._plan.session import active_session, default_time_zone, share_of, time_zone
@@ -17,14 +20,25 @@ from ._settings import Settings, SettingsArguments, make_settings
 from ._task.column import ColumnConversion
 from ._task.converters import plan_type
 from ._task.extra_columns import extra_columns
-from ._task.tracebacks import headline_first
+from ._task.tracebacks import traceback_as_note
 from ._task.zone import Zone
 
 __all__ = ["AsyncPandasUDF", "async_pandas_udf"]
 
+AnyFunction: TypeAlias = Callable[..., Awaitable[Any]] | AsyncFunction[Any, Any]
+F = TypeVar("F", bound=AnyFunction)
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    # `AsyncPandasUDF` without a parameter is valid under strict type checking, too
+    F_co = TypeVarWithDefault("F_co", bound=AnyFunction, covariant=True, default=Any)
+else:
+    F_co = TypeVar("F_co", bound=AnyFunction, covariant=True)
+
 
 @dataclass(frozen=True)
-class AsyncPandasUDF:
+class AsyncPandasUDF(Generic[F_co]):
     """A column UDF with an async function, as `async_pandas_udf` returns it.
 
     Call it with columns or names of columns. `spark.udf.register(name, udf)` makes it an SQL function: it has the
@@ -36,6 +50,7 @@ class AsyncPandasUDF:
         declared: The type of a result, as the user declared it.
         cluster_capacity: The limit of all tasks together, or None.
         deterministic: Whether Spark may call the function again for the same row.
+        function: The async callable or `AsyncFunction` itself. Await it to test it without Spark.
     """
 
     __module__ = "udfs"
@@ -44,8 +59,16 @@ class AsyncPandasUDF:
     declared: DataType | str
     cluster_capacity: int | None = None
     deterministic: bool = False
+    function: F_co = field(default=cast(Any, None), repr=False, compare=False)
 
-    def __call__(self, *columns: Any) -> Any:
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the function, which the settings hold packed: a decorated function's name refers to the UDF."""
+        return {**vars(self), "function": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, function=state["settings"].function.unpack())
+
+    def __call__(self, *columns: Column | str) -> Column:
         """The column of results.
 
         Args:
@@ -57,9 +80,10 @@ class AsyncPandasUDF:
         if not columns:
             raise TypeError(f"{self.__name__} needs at least one column: call it with columns or names of columns")
         udf = _arrow_udf(self.func, self.returnType)
-        return (udf if self.deterministic else udf.asNondeterministic())(*columns)
+        column: Column = (udf if self.deterministic else udf.asNondeterministic())(*columns)
+        return column
 
-    def asNondeterministic(self) -> AsyncPandasUDF:  # noqa: N802 - Spark's name
+    def asNondeterministic(self) -> AsyncPandasUDF[F_co]:  # noqa: N802 - Spark's name
         """This UDF with `deterministic=False`, which is the default: Spark does not call it again for the same row."""
         return replace(self, deterministic=False)
 
@@ -93,11 +117,42 @@ class AsyncPandasUDF:
         kind = parse_type(self.declared)
 
         def run(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
-            with headline_first():
+            with traceback_as_note():
                 yield from ColumnConversion(settings, kind, zone.of_query()).run(batches)
 
         run.__name__ = run.__qualname__ = self.__name__
         return needs_packages(run)
+
+
+@overload
+def async_pandas_udf(
+    f: F,
+    returnType: DataType | str,  # noqa: N803 - pandas_udf's names
+    *,
+    timeout: float,
+    deterministic: bool = False,
+    **arguments: Unpack[SettingsArguments],
+) -> AsyncPandasUDF[F]: ...
+
+
+@overload
+def async_pandas_udf(
+    f: DataType | str,
+    *,
+    timeout: float,
+    deterministic: bool = False,
+    **arguments: Unpack[SettingsArguments],
+) -> Callable[[F], AsyncPandasUDF[F]]: ...
+
+
+@overload
+def async_pandas_udf(
+    *,
+    returnType: DataType | str,  # noqa: N803 - pandas_udf's names
+    timeout: float,
+    deterministic: bool = False,
+    **arguments: Unpack[SettingsArguments],
+) -> Callable[[F], AsyncPandasUDF[F]]: ...
 
 
 def async_pandas_udf(
@@ -159,6 +214,7 @@ def async_pandas_udf(
             ...
 
         df.select("ip", country("ip"))
+        await country.function("127.0.0.1")  # without Spark
     """
     if f is None or isinstance(f, str | DataType):
         kind = f if returnType is None else returnType
@@ -171,13 +227,14 @@ def async_pandas_udf(
 
 
 def _make(
-    function: Any, kind: DataType | str, timeout: float, arguments: SettingsArguments, *, deterministic: bool
-) -> AsyncPandasUDF:
+    function: F, kind: DataType | str, timeout: float, arguments: SettingsArguments, *, deterministic: bool
+) -> AsyncPandasUDF[F]:
     arguments = arguments.copy()  # a decorator may be used again
     cluster_capacity = arguments.pop("cluster_capacity", None)
     if cluster_capacity is not None:
         arguments["capacity"] = 1  # `func` replaces it by the task's share, which only a session can compute
-    return AsyncPandasUDF(make_settings(function, timeout, arguments), kind, cluster_capacity, deterministic)
+    settings = make_settings(function, timeout, arguments)
+    return AsyncPandasUDF(settings, kind, cluster_capacity, deterministic, function)
 
 
 def _arrow_udf(function: Callable[..., Any], kind: DataType) -> Any:
@@ -188,7 +245,8 @@ def _arrow_udf(function: Callable[..., Any], kind: DataType) -> Any:
             f"async_pandas_udf needs Spark 4.1 or newer, and this is {pyspark.__version__}: upgrade Spark, or "
             "use udfs.ordered_wait or udfs.unordered_wait, which work with it"
         ) from None
-    return arrow_udf(function, kind)  # whose type hints select the evaluation from iterator to iterator
+    untyped: Any = arrow_udf  # PySpark's stub requires its functionType
+    return untyped(function, kind)  # the function's type hints select the evaluation from iterator to iterator
 
 
 def _identity(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:

@@ -19,7 +19,7 @@ from ._plan.session import share_of
 from ._plan.worker_python import needs_packages, use_the_drivers_python
 from ._settings import Mode, Settings, SettingsArguments, make_settings
 from ._task.enrichment import Enrichment, RowConversion
-from ._task.tracebacks import headline_first
+from ._task.tracebacks import traceback_as_note
 
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
 
@@ -283,7 +283,7 @@ def _named(enrichment: Enrichment) -> Callable[[Iterator[pa.RecordBatch]], Itera
     """The function for `mapInArrow`. Spark's plan shows it under the name of the user's function."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with headline_first():
+        with traceback_as_note():
             yield from RowConversion(enrichment).run(batches)
 
     run.__name__ = run.__qualname__ = enrichment.settings.function.name

@@ -1,6 +1,6 @@
-"""Progress: the tasks and micro-batches of a Spark session, for people in a terminal or a notebook.
+"""A progress line for Spark's tasks and micro-batches in a terminal or a notebook.
 
-It needs rich, which the extra `progress` brings.
+It needs rich, which the extra `progress` installs.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ if TYPE_CHECKING:
 
 __all__ = ["progress"]
 
-PATIENCE = 5.0  # seconds that the last look may take
+CLOSE_SECONDS = 5.0  # time limit of the last query for progress
 
 
 @contextmanager
 def progress(
     session: SparkSession | None = None, *, description: str = "", console: Console | None = None
 ) -> Iterator[None]:
-    """A line that shows how far Spark is with what runs in the block: its tasks, and the micro-batches of its streams.
+    """Show the progress of the block's Spark jobs: their tasks, and the micro-batches of streaming queries.
 
-    In a terminal and in a notebook (with ipywidgets) the line changes in its place; elsewhere, in a file or a CI log,
-    there is a line every 30 seconds. At the end, however it came, one line remains. Works in a classic and in a remote
-    session; a remote one tells of the tasks of its batch queries that are done, and not of those that run or failed.
+    In a terminal or a notebook (with ipywidgets), one line is updated in place. In a file or a CI log, a new line is
+    written every 30 seconds. The last line remains after the block, even if it raises. Works in classic and in remote
+    sessions. A remote session reports only the completed tasks of batch queries, not running or failed ones.
 
-    The micro-batch is the last one that was done, of each query that runs. Where the query has `metrics=`, what
-    its calls came to stands there, as `udfs.summary` has it.
+    For each streaming query the line describes the last completed micro-batch. If the query has `metrics=`, it includes
+    their summary, as in `udfs.summary`.
 
-    Runs where: on the driver, in a thread that looks a few times a second and ends with the block. All jobs of the
-    session's application count that run meanwhile, whoever started them.
+    Runs where: on the driver, in a thread that polls Spark a few times per second and ends with the block. All jobs of
+    the application that run during the block are counted.
 
     Args:
-        session: None: the active one.
-        description: Stands before the numbers.
-        console: A rich console. None: one on standard error, so that standard output stays yours. Turn Spark's own
-            bar off where both are on one terminal: `spark.ui.showConsoleProgress` = false.
+        session: The session; None: the active one.
+        description: Text before the numbers.
+        console: A rich console; None: one on standard error. If Spark's own progress bar is on the same terminal,
+            disable it: `spark.ui.showConsoleProgress` = false.
 
     Raises:
         ImportError: rich is not installed.
-        RuntimeError: There is no session.
+        RuntimeError: No session is active.
 
     Example:
         with progress(description="weather"):
@@ -58,16 +58,16 @@ def progress(
     """
     watch = watch_on(session or active_session())
     display = display_on(console)
-    began = time.monotonic()
+    started = time.monotonic()
     numbers = Numbers()
-    over = threading.Event()
+    ended = threading.Event()
     prefix = f"{description}: " if description else ""
 
     def show() -> None:
         nonlocal numbers
-        while not over.wait(display.interval):
+        while not ended.wait(display.interval):
             numbers = watch.look()
-            line = "  ".join([*numbers.tasks(), clock(time.monotonic() - began), *numbers.streams])
+            line = "  ".join([*numbers.tasks(), clock(time.monotonic() - started), *numbers.streams])
             display.show(prefix + line, numbers.done, numbers.total or None)
         numbers = watch.look()
 
@@ -76,8 +76,8 @@ def progress(
     try:
         yield
     finally:
-        over.set()
-        thread.join(PATIENCE)
+        ended.set()
+        thread.join(CLOSE_SECONDS)
         watch.close()
-        line = f"{', '.join(numbers.tasks())} in {time.monotonic() - began:,.1f} s"
+        line = f"{', '.join(numbers.tasks())} in {time.monotonic() - started:,.1f} s"
         display.close(prefix + "; ".join([line, *numbers.streams]))

@@ -2,7 +2,7 @@
 
 from typing import Any, assert_type
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import StringType, StructType
 
 from udfs import (
@@ -38,20 +38,44 @@ async def country(ip: str) -> str:
 async def nowhere(ip: str) -> None: ...
 
 
-def the_column_udf(df: DataFrame) -> None:
-    made: AsyncPandasUDF = async_pandas_udf(country, StringType(), timeout=5.0, on_timeout=nowhere)
+async def the_column_udf_as_a_function(df: DataFrame) -> None:
+    made = async_pandas_udf(country, StringType(), timeout=5.0, on_timeout=nowhere)
     assert_type(made.deterministic, bool)
-    assert_type(made.asNondeterministic(), AsyncPandasUDF)
-    assert_type(df.select("ip", made("ip")), DataFrame)
+    assert_type(await made.asNondeterministic().function("127.0.0.1"), str)
+    assert_type(df.select("ip", made("ip"), made(df.ip)), DataFrame)
+    assert_type(made("ip"), Column)
     df.sparkSession.udf.register("country", made)
+    without_parameter: AsyncPandasUDF = made
+    without_parameter("ip")
+    assert_type(async_pandas_udf(Weather(), "temp double", timeout=5.0), AsyncPandasUDF[Weather])
+    made(5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
-    @async_pandas_udf("string", timeout=5.0, on_error="null", cluster_capacity=400)  # type: ignore[untyped-decorator]
+
+async def the_column_udf_as_a_decorator(df: DataFrame) -> None:
+    @async_pandas_udf("string", timeout=5.0, on_error="null", cluster_capacity=400)
     async def decorated(ip: str) -> str:
         return ip
 
+    @async_pandas_udf(returnType=StringType(), timeout=5.0)
+    async def by_keyword(ip: str, hour: int) -> str | None:
+        return ip if hour else None
+
     df.withColumn("country", decorated(df.ip))
-    async_pandas_udf("string")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
-    async_pandas_udf("string", timeout=5.0, on_error="skip")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    assert_type(await decorated.function("127.0.0.1"), str)
+    assert_type(await by_keyword.function("127.0.0.1", 10), str | None)
+    await decorated.function(5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    await by_keyword.function("127.0.0.1")  # type: ignore[call-arg, misc]  # pyright: ignore[reportCallIssue]
+    await decorated("ip")  # type: ignore[misc]  # pyright: ignore[reportGeneralTypeIssues]
+
+    @async_pandas_udf("string", timeout=5.0)  # type: ignore[type-var]  # pyright: ignore[reportArgumentType]
+    def blocking(ip: str) -> str:
+        return ip
+
+
+def wrong_arguments_of_the_column_udf() -> None:
+    async_pandas_udf("string")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+    async_pandas_udf(country, timeout=5.0)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+    async_pandas_udf("string", timeout=5.0, on_error="skip")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
 def the_operators(df: DataFrame) -> None:

@@ -6,7 +6,8 @@ import pickle
 from typing import Any
 
 import pytest
-from pyspark.sql import types as T  # noqa: N812 - the usual name
+import trio
+from pyspark import cloudpickle
 
 from tests.support import stable_id
 from udfs._column import async_pandas_udf
@@ -25,9 +26,20 @@ def test_a_udf_is_created_without_a_session_by_decorator_and_by_call() -> None:
     assert by_function.settings.options.capacity == 7
 
 
-def test_a_udf_can_be_pickled() -> None:
-    made = async_pandas_udf(look_up, T.LongType(), timeout=5.0)
-    assert pickle.loads(pickle.dumps(made)) == made
+@async_pandas_udf("long", timeout=5.0)
+async def decorated(value: int) -> int:
+    return 10 * value
+
+
+def test_the_decorated_function_can_be_awaited_without_spark() -> None:
+    assert trio.run(decorated.function, 7) == 70
+
+
+@pytest.mark.parametrize("dumps", [pickle.dumps, cloudpickle.dumps])
+def test_a_udf_and_its_function_survive_a_pickle(dumps: Any) -> None:
+    copied = pickle.loads(dumps(decorated))
+    assert copied == decorated
+    assert trio.run(copied.function, 7) == 70
 
 
 def test_a_udf_is_not_deterministic_by_default() -> None:

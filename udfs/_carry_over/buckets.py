@@ -77,8 +77,9 @@ class Buckets:
         *columns, hashes = batch.columns
         rows = pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(batch.schema)[:-1]))
         chosen = pa.array([value % len(self.ids) for value in hashes.to_pylist()], pa.int32())
-        for index in sorted(pc.unique(chosen).to_pylist()):
-            yield index, rows.filter(pc.equal(chosen, index))
+        for index in sorted(chosen.unique().to_pylist()):
+            mask = pc.equal(chosen, index)  # pyright: ignore[reportAttributeAccessIssue] - made at import
+            yield index, rows.filter(mask)
 
 
 def partitions_of_query(planned: int) -> int:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from .._task.enrichment import Enrichment
-from .._task.tracebacks import headline_first
+from .._task.tracebacks import traceback_as_note
 from .buckets import partitions_of_query
 from .carried_rows import CarriedRows, Origin
 from .ipc import from_payload, to_payload
@@ -71,7 +71,7 @@ class CarryingProcessor:
     def _run(self, payloads: Iterator[bytes], now: int) -> Iterator[pd.DataFrame]:
         state = [bytes(value) for (value,) in self._state.get()]
         micro_batch = MicroBatch(self._enrichment, self._carry_over, now)
-        with headline_first():
+        with traceback_as_note():
             for batch in micro_batch.run(self._input(state, payloads, now)):
                 yield pd.DataFrame({"payload": [to_payload(batch)]})
         origin = Origin(self._types, partitions_of_query(self._partitions))

@@ -1,1 +1,1 @@
-"""The loop: what runs in the worker's Trio thread, and the way into it."""
+"""Code that runs in the Trio thread of a Python worker, and `bridge`, its only entry point."""

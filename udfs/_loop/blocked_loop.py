@@ -1,4 +1,4 @@
-"""The blocked loop: a warning that names the function which blocks the runtime's loop."""
+"""Blocked-loop detection: logs a warning that names the function which blocks the worker's loop."""
 
 from __future__ import annotations
 
@@ -10,64 +10,61 @@ from types import FrameType
 
 import trio
 
+from .._frames import is_user_frame
 from .._packed_function import PackedFunction
 
 __all__ = ["BlockedLoop"]
 
-# A function that is found in all of these samples, which are this far apart, has blocked the loop for 0.1 s. Samples
-# are counted, not seconds: where the whole process stood still, the sleep between two of them was longer.
+# A function in this many consecutive samples has blocked the loop for at least 0.1 s. Samples are counted, because a
+# suspended process makes a single sleep between two of them longer.
 SAMPLES = 6
 POLL_SECONDS = 0.02
 
-# At most this many functions are named in one process.
+# The limit of warnings per process, one per function
 MAX_REPORTED = 100
 
-# Modules with these names, and those of the standard library, are not the user's.
-INFRASTRUCTURE = {"outcome", "pyspark", "trio", "trio_asyncio", "trio_asyncio_io", "udfs"} | sys.stdlib_module_names
-
-# Their frames are not those of a function; their caller is.
+# A frame of one of these belongs to the function that calls it
 COMPREHENSIONS = {"<dictcomp>", "<genexpr>", "<listcomp>", "<setcomp>"}
 
 logger = logging.getLogger("udfs")
 
 
 class BlockedLoop(trio.abc.Instrument):
-    """A watch over one Trio loop: logs a warning when a function blocks it for more than 0.1 s.
+    """Logs a warning when a function blocks a Trio loop for more than 0.1 s.
 
-    Within one scheduler pass, each task runs at most once. So a function that has the same frame in all samples of
-    a pass has not awaited between them. A single call into C that does not release the GIL stops this watch, too,
-    and is not reported.
+    Each task runs at most once within a scheduler pass. So a function with the same frame in all samples of a pass has
+    not awaited between them. A call into C that holds the GIL stops the sampling, too, and is not reported.
 
-    Runs where: the hooks in the loop's thread, once per scheduler pass; the samples in a daemon thread, which waits
-    without polling while the loop is idle.
+    Runs where: the hooks in the loop's thread, once per scheduler pass; the sampling in a daemon thread, which does not
+    poll while the loop is idle.
     """
 
     def __init__(self) -> None:
-        self._pass = object()  # a new one for each pass
-        self._is_idle = True  # the pass has ended, and the loop waits for I/O
+        self._pass = object()  # identifies the current pass
+        self._is_idle = True  # the loop waits for I/O between two passes
         self._is_over = False
         self._is_parked = False
         self._wakeup = threading.Event()
         self._reported: set[tuple[str, str]] = set()
 
     def before_run(self) -> None:
-        """Start the thread."""
+        """Start the sampling thread."""
         self._loop = threading.get_ident()
         threading.Thread(target=self._watch, name="udfs-blocked-loop", daemon=True).start()
 
     def after_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - Trio's signature
-        """A pass begins."""
+        """Mark the start of a pass."""
         self._pass = object()
         self._is_idle = False
         if self._is_parked:
             self._wakeup.set()
 
     def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - Trio's signature
-        """A pass has ended."""
+        """Mark the end of a pass."""
         self._is_idle = True
 
     def after_run(self) -> None:
-        """End the thread."""
+        """End the sampling thread."""
         self._is_idle = self._is_over = True
         self._wakeup.set()
 
@@ -83,7 +80,7 @@ class BlockedLoop(trio.abc.Instrument):
                 self._sample(current)
 
     def _park(self, current: object) -> None:
-        """Wait for the next pass."""
+        """Wait for the next pass, without polling."""
         self._wakeup.clear()
         self._is_parked = True
         if self._pass is current and not self._is_over:
@@ -91,7 +88,7 @@ class BlockedLoop(trio.abc.Instrument):
         self._is_parked = False
 
     def _sample(self, current: object) -> None:
-        """Sample this pass until it ends or a function is found in enough samples."""
+        """Take samples until the pass ends or a function is in enough of them."""
         common: list[FrameType] = []
         samples = 0
         while True:
@@ -115,9 +112,9 @@ class BlockedLoop(trio.abc.Instrument):
             return
         self._reported.add(function)
         logger.warning(
-            "%s (%s, line %s) has blocked the loop of this worker for more than 0.1 s, and all other calls wait. Await "
-            "an async client, or move what blocks into a function without `async` and run it in threads: "
-            "trio_asyncio_io.adapters.in_thread",
+            "%s (%s, line %s) has blocked the loop of this worker for more than 0.1 s, so all other calls had to wait. "
+            "Await an async client instead, or move the blocking code into a function without `async` and run it in "
+            "threads with trio_asyncio_io.adapters.in_thread",
             code.co_qualname.rpartition("<locals>.")[2],
             code.co_filename,
             line,
@@ -125,19 +122,18 @@ class BlockedLoop(trio.abc.Instrument):
 
 
 def _user_frames(frame: FrameType | None) -> list[FrameType]:
-    """The frames of the user's code, outermost first; none while a function is unpickled, which imports modules."""
+    """The frames of the user's code, outermost first. Empty while a function is unpickled, which imports modules."""
     frames: list[FrameType] = []
     while frame is not None:
         if frame.f_code is PackedFunction.unpack.__code__:
             return []
-        package = str(frame.f_globals.get("__name__")).partition(".")[0]
-        if package not in INFRASTRUCTURE and frame.f_code.co_name not in COMPREHENSIONS:
+        if is_user_frame(frame) and frame.f_code.co_name not in COMPREHENSIONS:
             frames.append(frame)
         frame = frame.f_back
     return frames[::-1]
 
 
 def _culprit(frames: list[FrameType]) -> FrameType:
-    """The innermost frame that is not of an installed library, or else the outermost."""
+    """The innermost frame outside installed libraries; the outermost frame if all are inside."""
     own = [frame for frame in frames if "-packages" not in frame.f_code.co_filename]
     return own[-1] if own else frames[0]

@@ -1,8 +1,8 @@
-"""The bridge: the one place where Spark's synchronous worker enters Trio.
+"""The bridge from Spark's synchronous thread into Trio; the only one.
 
-Spark's thread reads Arrow batches and yields Arrow batches; the operator runs in the runtime's loop, in
-another thread. Rows cross in whole batches, results in chunks: one crossing per row would cost more than
-the row itself. Reading goes on while calls are under way, so there is no barrier at a batch's end.
+Spark's thread reads and yields Arrow batches, while the operator runs in the loop's thread. Rows enter the loop one
+batch at a time and leave it in chunks, because a thread switch per row would cost more than the row itself. Spark's
+thread reads the next batch while calls are running, so there is no barrier at the end of a batch.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from typing import Any
 
 import trio
 
-from trio_asyncio_io import AsyncWaitOperator, Results, Snapshot, Statistics, StreamRecord, assign_watermarks
+from trio_asyncio_io import AsyncWaitOperator, Snapshot, Statistics, assign_watermarks
 
+from .._frames import starting_in_user_code
 from .._row import Row
 from .._settings import Settings
 from .budget import Budget
-from .calls import RowCalls, raised_by_user
+from .calls import RowCalls
+from .chunks import send_chunks
 from .hangup import HangUpError, until_hangup, worker_socket
 from .output_buffer import OutputBuffer
 from .runtime import Runtime
@@ -28,33 +30,33 @@ from .task_log import TaskLog
 
 __all__ = ["enrich"]
 
-# A chunk goes to Spark's thread when it has this many rows or its first row is this old, whichever comes first.
-# Early chunks go sooner: a chunk waits for no more rows than have gone before it.
-CHUNK_ROWS = 512
-LINGER_SECONDS = 0.01
-
-# No further Arrow batch is read while the rows that are under way came with so many bytes.
+# No further Arrow batch is read while the batches of the unfinished rows have at least this many bytes.
 BUFFER_BYTES = 128 * 1024 * 1024
 
-# How long Spark's thread waits for cancelled calls to unwind. Spark kills the process after two seconds anyway.
+# Time for cancelled calls to unwind. Spark kills the process after two seconds anyway.
 STOP_SECONDS = 2.0
 
 _END = object()
 
 
 def enrich(batches: Iterator[list[Row]], settings: Settings, budget: Budget | None = None) -> Iterator[list[Row]]:
-    """The same rows, each with its result or its failure, in chunks.
+    """The same rows in chunks, each with its result or its failure.
 
-    Batch: the next one is read as soon as fewer rows than the buffer are under way, which came with fewer than
-    `BUFFER_BYTES`; at most the buffer and one batch are held. Order: that of the settings' mode. Runs where: in
-    Spark's thread of a Python worker; the calls run in the worker's loop. Closing this generator cancels them and
+    Batch: the next batch is read as soon as fewer rows than the buffer are unfinished and their batches have fewer than
+    `BUFFER_BYTES`. So at most the buffer and one batch are in memory. Order: that of the settings' mode. Runs where: in
+    Spark's thread of a Python worker, with the calls in the worker's loop. Closing this generator cancels the calls and
     waits until they have unwound.
 
-    With a budget: once it is spent and no more rows than it allows are unfinished, the calls are cancelled. Every
-    row that is done by then comes out; the others do not. All batches are read in any case.
+    When a budget is spent and at most `budget.max_unfinished` rows are unfinished, their calls are cancelled. Rows that
+    are finished by then come out, the others do not. All batches are read in any case.
+
+    Args:
+        batches: The rows of each Arrow batch.
+        settings: The settings of the UDF.
+        budget: None: wait for all rows.
 
     Raises:
-        Exception: The user's own, if the settings say so.
+        Exception: The function's exception, with `on_error="raise"`.
         HangUpError: Spark has closed the connection.
     """
     task: _Task | None = None
@@ -68,19 +70,19 @@ def enrich(batches: Iterator[list[Row]], settings: Settings, budget: Budget | No
         if task is not None:
             task.end()
             yield from task.chunks_until(1)
-            yield from task.chunks_of_the_stopped()
+            yield from task.last_chunks()
     finally:
         if task is not None:
             task.stop()
 
 
 class _Task:
-    """One Spark task's operator, seen from Spark's thread; what runs in the loop says so."""
+    """The operator of one Spark task. Coroutines and `_deliver` run in the loop, other methods in Spark's thread."""
 
     def __init__(self, settings: Settings, budget: Budget) -> None:
         self._settings = settings
         self._budget = budget
-        self._under_way = 0
+        self._unfinished = 0  # rows sent to the loop and not yet received from it
         self._nbytes = 0
         self._outbox: SimpleQueue[list[Row] | BaseException | object] = SimpleQueue()
         self._inbox, self._source = trio.open_memory_channel[list[Row]](float("inf"))
@@ -96,7 +98,7 @@ class _Task:
         self._runtime.start(self._run, self._on_death)
 
     def send(self, rows: list[Row]) -> None:
-        self._under_way += len(rows)
+        self._unfinished += len(rows)
         self._nbytes += sum(row.nbytes for row in rows)
         self._runtime.soon(lambda: self._deliver(rows))
 
@@ -111,9 +113,9 @@ class _Task:
             self._log.write(self._statistics, self._calls)
 
     def chunks_until(self, bound: int) -> Iterator[list[Row]]:
-        """The chunks that are there; wait for more while `bound` rows or more are under way.
+        """The chunks that are ready, and further ones until fewer than `bound` rows are unfinished.
 
-        Once the budget is spent, the bound is that of the budget, if this is higher.
+        After the budget is spent, `max_unfinished` rows may remain unfinished.
         """
         while True:
             try:
@@ -121,42 +123,42 @@ class _Task:
             except Empty:
                 return
             if isinstance(item, BaseException):
-                raise raised_by_user(item)
+                raise starting_in_user_code(_fatal(item))
             if not isinstance(item, list):
                 return
-            self._under_way -= len(item)
+            self._unfinished -= len(item)
             self._nbytes -= sum(row.nbytes for row in item)
             yield item
-            self._output_buffer.flush()  # Spark's thread is back, so it has written the chunk
+            self._output_buffer.flush()  # Spark's thread has resumed this generator, so it has written the chunk
 
-    def chunks_of_the_stopped(self) -> Iterator[list[Row]]:
-        """Cancel what the budget leaves unfinished; the chunks of what was done before that took effect."""
-        if self._under_way:
+    def last_chunks(self) -> Iterator[list[Row]]:
+        """Cancel the unfinished calls; the chunks of rows that were finished before that."""
+        if self._unfinished:
             self.stop()
-            yield from self.chunks_until(self._under_way + 1)
+            yield from self.chunks_until(self._unfinished + 1)
 
     def _next(self, bound: int) -> list[Row] | BaseException | object:
-        """What comes next out of the loop; `Empty` if there is nothing and no need to wait."""
+        """The next item from the loop. Raises `Empty` if none is ready and there is no reason to wait."""
         remaining = self._budget.remaining()
-        if (self._under_way >= bound or self._nbytes >= BUFFER_BYTES) and remaining != 0.0:
+        if (self._unfinished >= bound or self._nbytes >= BUFFER_BYTES) and remaining != 0.0:
             try:
                 return self._outbox.get(timeout=remaining)
             except Empty:
                 pass
-        return self._outbox.get(block=self._under_way >= max(bound, self._budget.most + 1))
+        return self._outbox.get(block=self._unfinished >= max(bound, self._budget.max_unfinished + 1))
 
     def _deliver(self, rows: list[Row]) -> None:
         try:
             self._inbox.send_nowait(rows)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # the operator has ended; why is in the outbox
+            pass  # the operator has ended, and its exception is in the outbox
 
     def _on_death(self, error: BaseException) -> None:
         self._outbox.put(error)
         self._done.set()
 
     async def _run(self) -> None:
-        """In the loop: the operator, from the first row to the last, and the watch over Spark's connection."""
+        """Run the operator from the first row to the last, and watch Spark's connection."""
         with self._scope:
             async with trio.open_nursery() as nursery:
                 if self._connection is not None:
@@ -190,7 +192,7 @@ class _Task:
             operator: AsyncWaitOperator[Row, Row] = AsyncWaitOperator(calls, source=source, **calls.options())
             try:
                 async with operator:
-                    await self._collect(operator.output)
+                    await send_chunks(operator.output, self._outbox.put)
             except trio.Cancelled:
                 if rows := _done_rows(operator.snapshot()):
                     self._outbox.put(rows)
@@ -215,39 +217,16 @@ class _Task:
             for row in rows:
                 yield row
 
-    async def _collect(self, results: Results[Any]) -> None:
-        collected = 0
-        try:
-            while True:
-                chunk = [await results.receive()]
-                try:
-                    with trio.move_on_after(LINGER_SECONDS):
-                        await _fill(chunk, results, min(collected, CHUNK_ROWS))
-                finally:
-                    if rows := _rows_in(chunk):
-                        self._outbox.put(rows)
-                collected += len(chunk)
-        except trio.EndOfChannel:
-            pass
 
-
-async def _fill(chunk: list[Any], results: Results[Any], wanted: int) -> None:
-    """Add the results that are ready, up to a full chunk, and wait for more only while `wanted` are not there."""
-    while len(chunk) < CHUNK_ROWS:
-        try:
-            chunk.append(results.receive_nowait())
-        except trio.WouldBlock:
-            if len(chunk) >= wanted:
-                return
-            chunk.append(await results.receive())
+def _fatal(error: BaseException) -> BaseException:
+    """The first exception in a group that must end the process, such as `SystemExit`; else the error itself."""
+    while isinstance(error, BaseExceptionGroup) and not isinstance(error, Exception):
+        _, fatal = error.split(Exception)
+        assert fatal is not None
+        error = fatal.exceptions[0]
+    return error
 
 
 def _done_rows(snapshot: Snapshot) -> list[Row]:
-    """The rows that have their results and were not received: their calls have been paid for."""
+    """The rows with a result that were not received, so that their calls are not repeated."""
     return [row for element in snapshot.elements for row in element.results or ()]
-
-
-def _rows_in(chunk: list[Any]) -> list[Row]:
-    if all(isinstance(item, Row) for item in chunk):
-        return chunk
-    return [item.value for item in chunk if isinstance(item, StreamRecord)]

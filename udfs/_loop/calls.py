@@ -1,4 +1,4 @@
-"""The calls: the user's function of column values as the operator's function of rows."""
+"""Adapts the user's function of column values to the operator's function of rows."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from trio_asyncio_io.policies import from_cache
 
 from .._row import Failure, Row
 from .._settings import Settings
-from .row_observer import of_rows
+from .row_observer import RowObserver
 
-__all__ = ["RowCalls", "raised_by_user"]
+__all__ = ["RowCalls"]
 
 
 class RowCalls(AsyncFunction[Row, Row]):
-    """A function, row -> the same row with its result, around the user's function.
+    """An operator's function: calls the user's function for a row and returns the row with its result.
 
     Args:
-        function: The user's function, open.
-        on_timeout: The user's handler, open, or None.
-        settings: The UDF's settings.
+        function: The user's function, already opened.
+        on_timeout: The user's handler, already opened, or None.
+        settings: The settings of the UDF.
 
     Attributes:
-        made: Calls of the user's function so far.
+        made: The number of calls of the user's function so far.
     """
 
     def __init__(self, function: Any, on_timeout: Any, settings: Settings) -> None:
         self._call: Callable[..., Awaitable[Any]] = getattr(function, "invoke", function)
-        handler = on_timeout or getattr(function, "timeout", None)
+        handler: Callable[..., Awaitable[Any]] | float | None = on_timeout or getattr(function, "timeout", None)
         handler = getattr(handler, "invoke", handler)
-        # A function may have an attribute of this name that is a number of seconds.
-        self._on_timeout: Callable[..., Awaitable[Any]] | None = handler if callable(handler) else None
+        # Many clients have an attribute `timeout` that is a number of seconds
+        self._on_timeout = handler if callable(handler) else None
         self._settings = settings
         self._measures_time = settings.measures_time
         self.made = 0
         if callable(flush := getattr(function, "flush", None)):
-            self.flush = flush  # what the operator asks for, and only if it is there
+            self.flush = flush  # the operator calls it if it exists
 
     def options(self) -> dict[str, Any]:
-        """The operator's arguments."""
+        """The arguments of the operator."""
         options = self._settings.options
         return {
             "mode": options.mode,
@@ -52,19 +52,19 @@ class RowCalls(AsyncFunction[Row, Row]):
             "buffer": options.buffer,
             "key": options.key,
             "retry": options.retry and _of_rows(options.retry),
-            "observer": options.observer and of_rows(options.observer),
+            "observer": options.observer and RowObserver(options.observer),
             "on_timeout": self._timed_out if self._on_timeout else None,
             "on_error": "raise" if self._settings.on_error == "raise" else self._failed,
         }
 
     async def open(self) -> None:
-        """Set what each call sets: with the same value, the worker's context is not replaced for each row."""
+        """Set the context variable that each call sets. Setting it again to the same value copies no context."""
         if self._measures_time:
             from_cache.set(False)
 
     async def invoke(self, row: Row) -> Row:
         """Call the user's function for one row."""
-        if row.failure is not None:  # an input cannot be represented in Python
+        if row.failure is not None:  # an input value cannot be represented in Python
             return row
         self.made += 1
         row.attempts += 1
@@ -90,30 +90,12 @@ class RowCalls(AsyncFunction[Row, Row]):
         return row
 
     def _seconds(self, row: Row) -> float:
-        """Since the first call; 0.0 where nobody will ask."""
+        """Seconds since the first call started; 0.0 if the settings do not ask for times."""
         return 0.0 if row.started is None else trio.current_time() - row.started
 
 
-def raised_by_user(error: BaseException) -> BaseException:
-    """The exception with a traceback that begins in the user's function, if it comes from there.
-
-    It is the first thing that one reads on the driver; how the operator got there is of no use to its reader. Where
-    several calls raised what must end the process, such as `SystemExit`, it is the first of these.
-    """
-    while isinstance(error, BaseExceptionGroup) and not isinstance(error, Exception):
-        _, severe = error.split(Exception)
-        assert severe is not None
-        error = severe.exceptions[0]
-    traceback = error.__traceback__
-    while traceback is not None:
-        if traceback.tb_frame.f_code in (RowCalls.invoke.__code__, RowCalls._timed_out.__code__):  # noqa: SLF001
-            return error.with_traceback(traceback.tb_next)
-        traceback = traceback.tb_next
-    return error
-
-
 def _of_rows(strategy: RetryStrategy) -> RetryStrategy:
-    """The strategy, with its predicate on results looking at the row's result."""
+    """The strategy with `retry_on_result` applied to the row's result."""
     predicate = strategy.retry_on_result
     if predicate is None:
         return strategy

@@ -1,4 +1,4 @@
-"""The daemon: what connects this worker process to Spark."""
+"""Access to local variables of PySpark's daemon, which hold the connection to Spark."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 def local_of_daemon(name: str, kind: type[T]) -> T | None:
-    """The local variable with this name and type of PySpark's daemon, or None where there is none.
+    """A local variable of PySpark's daemon, or None if there is none with this name and type.
 
-    The daemon (PySpark 4.0 to 4.3) runs as `__main__`, and its variables are not a public interface: callers must
-    work without them. Call this in the task's own thread.
+    The daemon (PySpark 4.0 to 4.3) runs as `__main__`. Its variables are not a public interface, so callers must work
+    without them. Call this in Spark's thread.
     """
     frame: FrameType | None = sys._getframe()  # noqa: SLF001 - the documented way to walk the stack
     while frame is not None:

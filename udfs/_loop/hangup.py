@@ -1,7 +1,7 @@
-"""The hang-up: how a worker learns that Spark has gone, while it is busy waiting.
+"""Hang-up detection: notices that Spark has closed its connection while the worker waits for results.
 
-When a task is cancelled or `limit` has enough, Spark closes the socket to the worker, which would learn of it
-at its next write only; until then its calls would go on. The kernel knows at once (POLLRDHUP).
+When a task is cancelled or a `limit` has enough rows, Spark closes the worker's socket. Without this, the worker would
+notice it only at its next write, and calls would continue until then. The kernel reports it immediately (POLLRDHUP).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ POLL_SECONDS = 0.1
 
 
 class HangUpError(RuntimeError):
-    """Spark has closed the connection to this worker: the task was cancelled, or enough rows were there."""
+    """Spark has closed the connection to this worker, because the task was cancelled or needs no more rows."""
 
     __module__ = "udfs"
 
@@ -28,15 +28,15 @@ class HangUpError(RuntimeError):
 def worker_socket() -> socket.socket | None:
     """The socket between Spark and this worker, or None if it is not found.
 
-    Without it, a blocked worker lives until Spark kills it. Call this in the task's own thread.
+    Without it, a worker that waits for results runs until Spark kills it. Call this in Spark's thread.
     """
     return local_of_daemon("sock", socket.socket)
 
 
 async def until_hangup(connection: socket.socket) -> None:
-    """Return once the other side has closed the connection: at once on Linux, else at most 0.1 s later.
+    """Return when the peer has closed the connection: immediately on Linux, within 0.1 s elsewhere.
 
-    Data that waits to be read is no hang-up, so this does not wait until the socket is readable.
+    Unread data make the socket readable, too, so this does not wait for that.
     """
     if sys.platform == "linux":
         with select.epoll() as hangups:
@@ -50,5 +50,5 @@ async def _poll(connection: socket.socket) -> None:
     hangup = getattr(select, "POLLRDHUP", 0x2000) | select.POLLHUP | select.POLLERR
     poll = select.poll()
     poll.register(connection.fileno(), hangup)
-    while not poll.poll(0):  # noqa: ASYNC110 - the kernel sends no notice of this, so ask again and again
+    while not poll.poll(0):  # noqa: ASYNC110 - there is no event to wait for
         await trio.sleep(POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""The output buffer: enriched rows leave the worker before its thread waits for more."""
+"""Flushes PySpark's output buffer, so that Spark receives rows before the worker waits for more."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ __all__ = ["OutputBuffer"]
 
 
 class OutputBuffer:
-    """PySpark's buffer of this worker's output.
+    """The buffer of this worker's output.
 
-    PySpark sends it when it is full (`spark.buffer.size`, 64 KiB) or the task ends. Until then Spark does not see
-    the rows, and a `limit` that has enough of them does not end the calls.
+    PySpark sends the buffer when it is full (`spark.buffer.size`, 64 KiB) or the task ends. Until then Spark does not
+    receive the rows, and a `limit` does not end the calls.
 
-    Create it in the task's own thread. Where PySpark's buffer is not found, as outside of a worker, it has no effect.
+    Create it in Spark's thread. If PySpark's buffer is not found, as outside a worker, `flush` has no effect.
     """
 
     def __init__(self) -> None:
         self._stream = local_of_daemon("outfile", BufferedWriter)
 
     def flush(self) -> None:
-        """Send what Spark's thread has written so far.
+        """Send the output that Spark's thread has written so far.
 
         Raises:
             HangUpError: Spark has closed the connection.

@@ -1,27 +1,46 @@
-"""The observer of rows: what the user's observer is told of, where the operator's elements are our rows."""
+"""An observer adapter: replaces the operator's elements, which are rows, with the values of their input columns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from trio_asyncio_io import Observer, StreamRecord
 
-__all__ = ["of_rows"]
-
-HOOKS = [name for name, member in vars(Observer).items() if callable(member)]
+__all__ = ["RowObserver"]
 
 
-def of_rows(observer: Observer) -> Observer:
-    """The observer, for an operator of rows: as elements it sees the tuples of the input columns' values."""
-    hooks = {name: staticmethod(_of_row(getattr(observer, name))) for name in HOOKS}
-    made: Observer = type("RowObserver", (Observer,), hooks)()
-    return made
+class RowObserver(Observer):
+    """Calls each hook of the user's observer with the tuple of the row's input values as the element."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+
+    def accepted(self, sequence: int, element: Any) -> None:
+        self._observer.accepted(sequence, _inputs(element))
+
+    def started(self, sequence: int, element: Any) -> None:
+        self._observer.started(sequence, _inputs(element))
+
+    def attempt_failed(self, sequence: int, element: Any, attempt: int, error: Exception) -> None:
+        self._observer.attempt_failed(sequence, _inputs(element), attempt, error)
+
+    def timed_out(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
+        self._observer.timed_out(sequence, _inputs(element), attempts, seconds)
+
+    def completed(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
+        self._observer.completed(sequence, _inputs(element), attempts, seconds)
+
+    def failed(self, sequence: int, element: Any, attempts: int, seconds: float, error: Exception) -> None:
+        self._observer.failed(sequence, _inputs(element), attempts, seconds, error)
+
+    def cancelled(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
+        self._observer.cancelled(sequence, _inputs(element), attempts, seconds)
+
+    def emitted(self, sequence: int, element: Any) -> None:
+        self._observer.emitted(sequence, _inputs(element))
 
 
-def _of_row(hook: Callable[..., None]) -> Callable[..., None]:
-    def told(sequence: int, element: Any, *more: Any) -> None:
-        row = element.value if isinstance(element, StreamRecord) else element
-        hook(sequence, row.inputs, *more)
-
-    return told
+def _inputs(element: Any) -> tuple[Any, ...]:
+    row = element.value if isinstance(element, StreamRecord) else element
+    inputs: tuple[Any, ...] = row.inputs
+    return inputs

@@ -1,7 +1,7 @@
-"""The runtime: one Trio loop per Python worker process, in a thread of its own, and what is open in it.
+"""The Trio loop of a Python worker, in a thread of its own, and the functions that are open in it.
 
-Spark hands a worker process one task after the other. The loop, and with it every client that a function has
-opened, outlives the tasks, so that the next task and the next micro-batch find their connections warm.
+Spark runs one task after another in a worker process. The loop and the opened functions outlive the tasks, so the next
+task or micro-batch reuses open connections.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from .blocked_loop import BlockedLoop
 
 __all__ = ["Runtime"]
 
-# Spark ends a worker process that has been idle for a minute; what is open is closed before that.
+# Spark ends a worker process that has been idle for a minute. Functions are closed before that.
 IDLE_SECONDS = 45.0
 
-# A function that is built anew for each micro-batch is another one each time, with connections of its own.
+# The limit of idle functions. A query that builds its function for each micro-batch opens a new one each time.
 MAX_IDLE = 8
 
-# A `close` that hangs is given up after this time.
+# The time limit of `close`.
 CLOSE_SECONDS = 30.0
 
-# A thread that converts Arrow must not keep the loop waiting for the default five milliseconds.
+# Python's default of 5 ms would delay the loop while Spark's thread converts Arrow data.
 SWITCH_SECONDS = 0.0005
 
 
 @dataclass(slots=True)
 class _Shared:
-    """A function that is open, and how many tasks use it."""
+    """A function in this process, and the number of tasks that use it."""
 
     function: Any
     name: str
@@ -48,9 +48,9 @@ class _Shared:
 
 
 class Runtime:
-    """The loop of this process. `Runtime.current()` starts it; nothing stops it but the end of the process.
+    """The loop of this process. `Runtime.current()` starts it, and it runs until the process ends.
 
-    It is never started at import: a thread that is there when Spark's daemon forks would be lost.
+    Do not start it at import: Spark's daemon forks workers, and a fork does not copy threads.
     """
 
     _of_process: ClassVar[dict[int, Runtime]] = {}
@@ -65,7 +65,7 @@ class Runtime:
 
     @classmethod
     def current(cls) -> Runtime:
-        """The runtime of this process, started if it is not there yet."""
+        """The runtime of this process. Starts it if necessary."""
         with cls._starting:
             runtime = cls._of_process.get(os.getpid())
             if runtime is None:
@@ -73,9 +73,12 @@ class Runtime:
             return runtime
 
     def start(self, work: Callable[[], Awaitable[None]], on_death: Callable[[BaseException], None]) -> None:
-        """Run `work` in the loop; `on_death` is told, in the loop's thread, if the loop itself dies meanwhile.
+        """Run `work` in the loop.
 
-        `work` must not raise.
+        Args:
+            work: An async callable that does not raise.
+            on_death: Called in the loop's thread with the exception that ends the loop, if that happens before the end
+                of `work`.
         """
 
         async def watched() -> None:
@@ -86,7 +89,7 @@ class Runtime:
         self._token.run_sync_soon(lambda: self._nursery.start_soon(watched))
 
     def soon(self, call: Callable[[], object]) -> None:
-        """Call this in the loop, soon; from any thread. Where the loop has died, those who watch it know."""
+        """Schedule a call in the loop, from any thread. After the death of the loop, this has no effect."""
         try:
             self._token.run_sync_soon(call)
         except trio.RunFinishedError:
@@ -94,14 +97,14 @@ class Runtime:
 
     @asynccontextmanager
     async def opened(self, packed: PackedFunction, open_timeout: float) -> AsyncIterator[Any]:
-        """The process's one open instance of the function, for as long as the block lasts and a while after.
+        """The instance of the function that all tasks of the process share. It stays open for a while after the block.
 
         Args:
             packed: The function.
-            open_timeout: Seconds that its `open` may take.
+            open_timeout: The time limit of its `open`, in seconds.
 
         Raises:
-            TimeoutError: `open` takes longer.
+            TimeoutError: `open` exceeded its time limit.
         """
         shared = self._shared.get(packed.digest)
         if shared is None:
@@ -124,7 +127,7 @@ class Runtime:
             shared.idle.cancel()
 
     def _now_idle(self, digest: str, shared: _Shared) -> None:
-        """Close the function after a while, and those beyond `MAX_IDLE` at once, the least recently used first."""
+        """Close the function after `IDLE_SECONDS`, and the least recently used ones above `MAX_IDLE` immediately."""
         self._shared[digest] = self._shared.pop(digest)
         shared.is_surplus = trio.Event()
         self._nursery.start_soon(self._close_when_idle, digest, shared)
@@ -149,7 +152,7 @@ class Runtime:
         sys.setswitchinterval(SWITCH_SECONDS)
         try:
             trio.run(self._main, instruments=[BlockedLoop()])
-        except BaseException as error:  # noqa: BLE001 - whoever waits for the loop must hear of its end
+        except BaseException as error:  # noqa: BLE001 - each waiting task gets the exception
             self._of_process.pop(os.getpid(), None)
             for on_death in list(self._death_watch):
                 on_death(error)
@@ -168,14 +171,14 @@ async def _open(shared: _Shared, open_timeout: float) -> None:
     if scope.cancelled_caught:
         raise TimeoutError(
             f"{shared.name}: open() did not finish within open_timeout={open_timeout:g} s. Check that the workers can "
-            "reach what it connects to, or raise open_timeout"
+            "reach the servers that it connects to, or raise open_timeout"
         )
 
 
 async def _close(shared: _Shared) -> None:
-    """Close the function. The task is over, so an error goes to the worker's standard error."""
+    """Close the function. No task waits for it, so an error is written to the worker's standard error."""
     try:
         with trio.fail_after(CLOSE_SECONDS):
             await shared.function.close()
-    except Exception as error:  # noqa: BLE001 - whatever it is, there is nobody to raise it to
+    except Exception as error:  # noqa: BLE001 - no caller could handle it
         sys.stderr.write(f"udfs: {shared.name}: close() raised {error!r}\n")

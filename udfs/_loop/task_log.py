@@ -1,4 +1,4 @@
-"""The task log: one line for each task, which says what its calls came to."""
+"""The task log: one line per task with the results of its calls."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ from trio_asyncio_io.progress import summary
 __all__ = ["TaskLog"]
 
 LEVEL = "UDFS_LOG_LEVEL"
-IN_SPARKS_LOG = "PYSPARK_SPARK_SESSION_UUID"  # set by Spark in workers whose logging it gathers
+IN_SPARKS_LOG = "PYSPARK_SPARK_SESSION_UUID"  # Spark sets it in workers whose logging it collects
 
 logger = logging.getLogger("udfs")
 
 
 class TaskLog:
-    """What is logged of one task, at level INFO of the logger `udfs`; made when the task begins.
+    """Logs one line at level INFO of the logger `udfs` when the task ends. Create it when the task starts.
 
-    A worker process has no logging of its own. The line goes to standard error where the environment's
-    `UDFS_LOG_LEVEL` says so, and into Spark's own log of the workers where this is on
-    (`spark.sql.pyspark.worker.logging.enabled`, Spark 4.1); else nowhere.
+    A worker process configures no logging itself. The line goes to standard error if the environment variable
+    `UDFS_LOG_LEVEL` is set to INFO or lower, and to Spark's log of the workers if that is enabled
+    (`spark.sql.pyspark.worker.logging.enabled`, since Spark 4.1).
 
     Runs where: in Spark's thread.
 
     Args:
-        name: The function's.
+        name: The name of the function.
     """
 
     def __init__(self, name: str) -> None:
         _ensure_level()
         self._name = name
         self._place = _place()
-        self._began = time.monotonic()
+        self._started = time.monotonic()
 
     def write(self, statistics: Statistics, calls: int) -> None:
-        """Log what the task did.
+        """Log the line.
 
         Args:
-            statistics: The operator's.
-            calls: How often the function was called.
+            statistics: The statistics of the operator.
+            calls: The number of calls of the function.
         """
-        seconds = time.monotonic() - self._began
+        seconds = time.monotonic() - self._started
         cancelled, peak = statistics.cancelled, statistics.peak_running
         text = f"{summary(statistics, seconds)}, {cancelled:,} cancelled, at most {peak:,} at once, {calls:,} calls"
         logger.info("%s%s: %s", self._name, self._place, text)
 
 
 def _place() -> str:
-    """Which task this is, as Spark numbers them; nothing outside of one."""
+    """The numbers that Spark gives to this task; empty outside a task."""
     context = TaskContext.get()
     if context is None:
         return ""
@@ -64,14 +64,14 @@ def _place() -> str:
 
 
 def _ensure_level() -> None:
-    """Give the logger of this process the level that was asked for, once."""
+    """Set the level of this process's logger from the environment, once."""
     level = os.environ.get(LEVEL, "INFO" if IN_SPARKS_LOG in os.environ else "").upper()
     if not level or logger.level:
         return
     known = logging.getLevelNamesMapping()
     logger.setLevel(known.get(level, logging.INFO))
     if level not in known:
-        logger.warning("%s must be one of %s, got %r: taken for INFO", LEVEL, ", ".join(known), level)
+        logger.warning("%s must be one of %s, got %r. Using INFO", LEVEL, ", ".join(known), level)
     if IN_SPARKS_LOG not in os.environ:
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))

@@ -1,1 +1,1 @@
-"""The plan: what runs on the driver only, while a query is built and watched."""
+"""Code that runs only on the driver: it builds and watches queries."""

@@ -1,4 +1,4 @@
-"""The job watch: how many tasks a session's jobs have and have done, and what its streams did last."""
+"""Counts the tasks of a session's jobs, and describes the last micro-batch of its streams."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ __all__ = ["JobWatch", "Numbers", "watch_on"]
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """What a look has found.
+    """Counts of tasks at one moment.
 
     Attributes:
-        done, total: Tasks, of the stages that have begun or will.
-        running, failed: Tasks; those that failed may have been tried again.
-        streams: A line for each streaming query that has done a micro-batch.
+        done: Completed tasks.
+        total: All tasks of the stages that are known so far.
+        running: Running tasks.
+        failed: Failed tasks. Spark may have retried them.
+        streams: One line for each streaming query that has completed a micro-batch.
     """
 
     done: int = 0
@@ -39,42 +41,42 @@ class Numbers:
         )
 
     def tasks(self) -> list[str]:
-        """Those of tasks in words; those of troubles only if there are any."""
-        some = {"running": self.running, "failed": self.failed}
+        """The counts in words, without running or failed tasks if there are none."""
+        others = {"running": self.running, "failed": self.failed}
         return [
             f"{self.done:,} of {self.total:,} tasks",
-            *(f"{count:,} {what}" for what, count in some.items() if count),
+            *(f"{count:,} {state}" for state, count in others.items() if count),
         ]
 
 
 class JobWatch(Protocol):
-    """Looks at a session's jobs, those that began after it was made."""
+    """Watches the jobs of a session that start after its creation."""
 
     def look(self) -> Numbers:
-        """The numbers as they are now; the last ones where Spark does not answer any more."""
+        """The current numbers, or the last known ones if Spark no longer responds."""
+        ...
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop watching."""
 
 
 def watch_on(session: Any) -> JobWatch:
-    """A watch on a classic or a remote session."""
+    """A watch for a classic or a remote session."""
     return _RemoteWatch(session) if getattr(session, "_sc", None) is None else _ClassicWatch(session)
 
 
 class _ClassicWatch:
-    """Asks Spark's status tracker, which knows the last thousand jobs or so."""
+    """Uses Spark's status tracker, which retains about a thousand jobs."""
 
     def __init__(self, session: Any) -> None:
         self._tracker = session.sparkContext.statusTracker()
         self._streams = _Streams(session)
-        self._seen: set[int] = set()
-        self._seen = self._jobs()
-        self._of_ended = Numbers()
+        self._ended_jobs: set[int] = self._jobs()
+        self._ended = Numbers()  # the counts of the jobs that ended during the watch
         self._last = Numbers()
 
     def look(self) -> Numbers:
-        with suppress(Exception):  # the session was stopped, or the JVM is gone: whoever uses it will hear of it
+        with suppress(Exception):  # the session was stopped or the JVM has ended, which the user's own calls report
             self._last = self._now()
         return self._last
 
@@ -82,35 +84,35 @@ class _ClassicWatch:
         pass
 
     def _jobs(self) -> set[int]:
-        """The jobs that the tracker knows, those of this session's streams too."""
+        """The retained jobs, including those of the session's streams."""
         groups = [None, *self._streams.run_ids()]
-        of_groups = {job for group in groups for job in self._tracker.getJobIdsForGroup(group)}
-        return of_groups | set(self._tracker.getActiveJobsIds())
+        grouped = {job for group in groups for job in self._tracker.getJobIdsForGroup(group)}
+        return grouped | set(self._tracker.getActiveJobsIds())
 
     def _now(self) -> Numbers:
         jobs = self._jobs()
-        self._seen &= jobs
+        self._ended_jobs &= jobs
         running = Numbers()
-        for job in jobs - self._seen:
+        for job in jobs - self._ended_jobs:
             info = self._tracker.getJobInfo(job)
             if info is None or info.status == "RUNNING":
-                running += self._of_job(info, has_ended=False)
+                running += self._numbers_of(info, has_ended=False)
             else:
-                self._of_ended += self._of_job(info, has_ended=True)
-                self._seen.add(job)
-        return replace(self._of_ended + running, streams=self._streams.lines())
+                self._ended += self._numbers_of(info, has_ended=True)
+                self._ended_jobs.add(job)
+        return replace(self._ended + running, streams=self._streams.lines())
 
-    def _of_job(self, info: Any, *, has_ended: bool) -> Numbers:
+    def _numbers_of(self, info: Any, *, has_ended: bool) -> Numbers:
         numbers = Numbers()
         for stage in map(self._tracker.getStageInfo, [] if info is None else info.stageIds):
-            # Of a job that has ended, a stage that never ran was skipped: its output was there already
+            # A stage of an ended job that never ran was skipped, because its output existed already
             if stage is not None and not (has_ended and not stage.numCompletedTasks + stage.numFailedTasks):
                 numbers += Numbers(stage.numCompletedTasks, stage.numTasks, stage.numActiveTasks, stage.numFailedTasks)
         return numbers
 
 
 class _RemoteWatch:
-    """Is told by the client of Spark Connect, for as long as this waits for a query."""
+    """Uses the progress reports of the Spark Connect client, which arrive while it waits for a query."""
 
     def __init__(self, session: Any) -> None:
         self._session = session
@@ -137,7 +139,7 @@ class _RemoteWatch:
         stages: Iterable[Any] | None,
         inflight_tasks: int,
         operation_id: str | None,
-        done: bool,  # noqa: FBT001 - Spark's
+        done: bool,  # noqa: FBT001 - Spark's signature
     ) -> None:
         with self._lock:
             self._running = 0 if done else inflight_tasks
@@ -146,28 +148,28 @@ class _RemoteWatch:
 
 
 class _Streams:
-    """The session's streaming queries, those that have ended meanwhile too."""
+    """The session's streaming queries, including those that ended during the watch."""
 
     def __init__(self, session: Any) -> None:
         self._session = session
         self._lines: dict[str, str] = {}
 
     def run_ids(self) -> list[str]:
-        """Under which Spark groups their jobs."""
+        """The run IDs of the active queries, which are also the names of their job groups."""
         return [str(query.runId) for query in self._session.streams.active]
 
     def lines(self) -> tuple[str, ...]:
-        """A line for each that has done a micro-batch."""
+        """One line for each query that has completed a micro-batch."""
         for query in self._session.streams.active:
-            if line := _of_stream(query.name, query.lastProgress):
+            if line := _line_of(query.name, query.lastProgress):
                 self._lines[str(query.runId)] = line
         return tuple(self._lines.values())
 
 
-def _of_stream(name: str | None, progress: Any) -> str | None:
-    """The last micro-batch of a query."""
+def _line_of(name: str | None, progress: Any) -> str | None:
+    """A description of the query's last micro-batch."""
     if progress is None:
         return None
-    seen = [each for each in map(as_mapping, progress["observedMetrics"].values()) if each.keys() >= SUMS]
-    what = "; ".join(map(summary, seen)) if seen else f"{progress['numInputRows']:,} rows"
-    return f"{name or 'stream'}, micro-batch {progress['batchId']:,}: {what}"
+    metrics = [each for each in map(as_mapping, progress["observedMetrics"].values()) if each.keys() >= SUMS]
+    counts = "; ".join(map(summary, metrics)) if metrics else f"{progress['numInputRows']:,} rows"
+    return f"{name or 'stream'}, micro-batch {progress['batchId']:,}: {counts}"

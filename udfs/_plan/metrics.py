@@ -1,4 +1,4 @@
-"""The metrics: what the calls of a query came to, counted by Spark, so that each reaches the driver exactly once."""
+"""Metrics of a query's calls. Spark sums them up, so that each call counts exactly once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation
-from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from trio_asyncio_io import ElementTimeoutError
 
@@ -19,7 +19,7 @@ SUMS = frozenset({"rows", "calls", "retried", "failed", "timed_out", "cached", "
 
 
 def check_metrics(metrics: Any) -> None:
-    """Refuse what cannot be observed under.
+    """Check the argument `metrics`.
 
     Raises:
         TypeError: It is neither a name nor an `Observation`.
@@ -29,43 +29,43 @@ def check_metrics(metrics: Any) -> None:
 
 
 def observed(df: DataFrame, metrics: Any) -> DataFrame:
-    """The DataFrame without its column of metrics, whose sums Spark gives to whoever observes."""
+    """The DataFrame without its column of metrics. Spark reports the sums of that column under the given name."""
     return df.observe(metrics, *_sums()).drop(METRICS_COLUMN)
 
 
 def summary(metrics: Any) -> str:
-    """What a query's calls came to, in a line that one can print.
+    """The metrics of a query's calls, in one line to print.
 
     Args:
-        metrics: An `Observation` that was given as `metrics=`, after an action; or a `Row` or mapping of what it
-            observed, such as `query.lastProgress.observedMetrics["weather"]` of a streaming query.
+        metrics: The `Observation` that was passed as `metrics=`, after an action; or the observed `Row` or mapping,
+            such as `query.lastProgress.observedMetrics["weather"]` of a streaming query.
 
     Example:
-        >>> seen = dict(rows=3, calls=5, retried=2, failed=1, timed_out=0, cached=1, seconds=0.9, slowest=0.5)
-        >>> summary(seen)
+        >>> observed = dict(rows=3, calls=5, retried=2, failed=1, timed_out=0, cached=1, seconds=0.9, slowest=0.5)
+        >>> summary(observed)
         '3 rows, 5 calls, 2 retried, 1 failed, 0 timed out, 1 from a cache, mean 0.300 s, slowest 0.500 s'
     """
-    seen: Mapping[str, Any] = metrics.get if _is_observation(metrics) else as_mapping(metrics)
+    sums: Mapping[str, Any] = metrics.get if _is_observation(metrics) else as_mapping(metrics)
     counts = [
-        f"{seen['rows']:,} rows",
-        f"{seen['calls']:,} calls",
-        f"{seen['retried']:,} retried",
-        f"{seen['failed']:,} failed",
-        f"{seen['timed_out']:,} timed out",
-        f"{seen['cached']:,} from a cache",
+        f"{sums['rows']:,} rows",
+        f"{sums['calls']:,} calls",
+        f"{sums['retried']:,} retried",
+        f"{sums['failed']:,} failed",
+        f"{sums['timed_out']:,} timed out",
+        f"{sums['cached']:,} from a cache",
     ]
-    mean = seen["seconds"] / seen["rows"] if seen["rows"] else 0.0
-    return ", ".join([*counts, f"mean {mean:.3f} s", f"slowest {seen['slowest']:.3f} s"])
+    mean = sums["seconds"] / sums["rows"] if sums["rows"] else 0.0
+    return ", ".join([*counts, f"mean {mean:.3f} s", f"slowest {sums['slowest']:.3f} s"])
 
 
-def as_mapping(seen: Any) -> Mapping[str, Any]:
-    """What was observed by name, of a `Row` or of what is a mapping already."""
-    mapping: Mapping[str, Any] = seen.asDict() if hasattr(seen, "asDict") else seen
+def as_mapping(observed: Any) -> Mapping[str, Any]:
+    """Observed metrics by name, from a `Row` or a mapping."""
+    mapping: Mapping[str, Any] = observed.asDict() if hasattr(observed, "asDict") else observed
     return mapping
 
 
 def _is_observation(value: object) -> bool:
-    """Whether it is an `Observation`. In a remote session that is another class, which needs gRPC to be imported."""
+    """Whether it is an `Observation`. Spark Connect has a class of its own, whose import needs gRPC."""
     remote = sys.modules.get("pyspark.sql.connect.observation")
     return isinstance(value, Observation) or (remote is not None and isinstance(value, remote.Observation))
 

@@ -1,4 +1,4 @@
-"""The schema: types and columns, checked when the plan is built."""
+"""Checks of types and columns when a query is built."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ UNITS = {
 
 
 def parse_type(declared: DataType | str) -> DataType:
-    """The Spark type that a DDL string names, or the type itself.
+    """The Spark type of a DDL string, or the type itself.
 
     Raises:
-        TypeError: It is neither.
-        pyspark.errors.ParseException: The string is no DDL.
+        TypeError: The argument is neither.
+        pyspark.errors.ParseException: The string is not valid DDL.
     """
     if isinstance(declared, DataType):
         return declared
@@ -54,10 +54,10 @@ def parse_type(declared: DataType | str) -> DataType:
 
 
 def new_columns(declared: DataType | str) -> StructType:
-    """The columns that a schema adds. They are nullable, whatever the schema says: a row may fail, or return None.
+    """The columns that a schema adds. All are nullable, because a row may fail or its result may be None.
 
     Raises:
-        TypeError: It names no columns.
+        TypeError: The schema has no columns.
     """
     kind = parse_type(declared)
     if not isinstance(kind, StructType) or not kind.fields:
@@ -66,20 +66,20 @@ def new_columns(declared: DataType | str) -> StructType:
 
 
 def check_columns(existing: Sequence[str], added: Sequence[str], inputs: Sequence[str], *, case: bool) -> None:
-    """Check that inputs exist once, and new columns not yet.
+    """Check that each input column exists exactly once, and that no new column exists.
 
     Args:
         existing, added, inputs: Names of columns.
-        case: Whether the session tells upper from lower case.
+        case: Whether names are case-sensitive in the session.
 
     Raises:
-        ValueError: The message names the column, and those that there are.
+        ValueError: A column does not meet these conditions. The message names it.
     """
     fold = str if case else str.lower
     known = [fold(name) for name in existing]
     for name in inputs:
         if fold(name) not in known:
-            raise ValueError(f"there is no column {name!r}; there are {', '.join(existing)}")
+            raise ValueError(f"no such column: {name!r} (columns: {', '.join(existing)})")
     for name in inputs:
         if known.count(fold(name)) > 1:
             raise ValueError(f"there are several columns {name!r}: rename them first")
@@ -91,20 +91,20 @@ def check_columns(existing: Sequence[str], added: Sequence[str], inputs: Sequenc
 
 
 def position_of(name: str, existing: Iterable[str], *, case: bool) -> int:
-    """Where the column stands; it must be there."""
+    """The position of a column that exists."""
     fold = str if case else str.lower
     return [fold(each) for each in existing].index(fold(name))
 
 
 def lookup_names(existing: Sequence[str], reserved: str) -> list[str]:
-    """Names for the same columns that Spark can look up: their own, or their places if one of them cannot be.
+    """Names that Spark can look up: the existing ones, or numbered ones if that is impossible for any of them.
 
-    `mapInArrow` looks each column up by name, and takes a dot for a field, a backtick for a quote and "*" for all
-    columns; of names that differ in case only it finds several.
+    `mapInArrow` looks up columns by name. It reads a dot as a field access, a backtick as a quote and "*" as all
+    columns, and names that differ only in case are ambiguous.
 
     Args:
         existing: The names of the columns.
-        reserved: A name that none of them may have.
+        reserved: A name that no column may have.
     """
     is_plain = all(re.fullmatch(r"\w+", name) for name in existing)
     folded = {name.lower() for name in [*existing, reserved]}
@@ -112,32 +112,33 @@ def lookup_names(existing: Sequence[str], reserved: str) -> list[str]:
 
 
 def event_time_column(name: str, schema: StructType, position: int) -> None:
-    """Check that the column can be an event time.
+    """Check that the column has a type for event times.
 
     Raises:
-        TypeError: It is no timestamp.
+        TypeError: It is not a timestamp.
     """
     kind = schema.fields[position].dataType
     if not isinstance(kind, TimestampType | TimestampNTZType):
-        raise TypeError(f"event_time must be a timestamp column, and {name!r} is {kind.simpleString()}: cast it first")
+        raise TypeError(f"event_time must be a timestamp column, but {name!r} is {kind.simpleString()}: cast it first")
 
 
 def key_column(name: str, schema: StructType, position: int) -> None:
-    """Check that the column can be a key.
+    """Check that the column has a type for keys.
 
     Raises:
-        TypeError: Its values cannot be told apart by equality.
+        TypeError: Equality is not defined for its values.
     """
     kind = schema.fields[position].dataType
     if isinstance(kind, ArrayType | MapType | StructType | VariantType):
-        raise TypeError(f"key must be columns of plain values, and {name!r} is {kind.simpleString()}: name its fields")
+        raise TypeError(f"key must be columns of plain values, but {name!r} is {kind.simpleString()}: use its fields")
 
 
 def microseconds(interval: Any) -> int:
     """The length of an interval such as "10 seconds" or "1 hour 30 minutes", in microseconds.
 
     Raises:
-        TypeError, ValueError: It is none, or is negative.
+        TypeError: It is not a string.
+        ValueError: It is not an interval, or it is negative.
     """
     if not isinstance(interval, str):
         raise TypeError(f'max_out_of_orderness must be an interval such as "10 seconds", got {interval!r}')
@@ -152,5 +153,5 @@ def _unit(unit: str, interval: str) -> int:
     found = UNITS.get(unit.removesuffix("s"))
     if found is None:
         units = ", ".join(f"{each}s" for each in UNITS)
-        raise ValueError(f"max_out_of_orderness has an unknown unit, {unit!r}, in {interval!r}; use {units}")
+        raise ValueError(f"max_out_of_orderness has an unknown unit {unit!r} in {interval!r}: use {units}")
     return found

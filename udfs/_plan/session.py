@@ -1,4 +1,4 @@
-"""The session: what the plan needs to know of Spark's configuration, classic and Connect alike."""
+"""Reads the configuration of a Spark session, classic or Connect."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 
 __all__ = ["active_session", "default_time_zone", "share_of", "task_slots", "time_zone"]
 
-# What to do where the slots cannot be told.
+# What to do if the number of task slots is unknown
 ALL_CORES = (
-    "set spark.cores.max (a standalone cluster gives an application all of its cores else, whatever "
-    "spark.executor.instances says)"
+    "set spark.cores.max (otherwise a standalone cluster assigns all of its cores to the application and ignores "
+    "spark.executor.instances)"
 )
 NO_BOUND = (
     "set spark.executor.cores and spark.executor.instances (or, with dynamic allocation, "
@@ -22,10 +22,10 @@ NO_BOUND = (
 
 
 def active_session() -> Any:
-    """The session that a column is built in: this thread's, else the one of all threads.
+    """The active session of this thread, or else the default session.
 
     Raises:
-        RuntimeError: There is none; says what to do.
+        RuntimeError: No session is active.
     """
     try:
         return SparkSession.active()
@@ -41,7 +41,7 @@ def time_zone(session: Any) -> str:
 
 
 def default_time_zone(session: Any) -> str | None:
-    """The time zone of sessions that set none: the driver's. None in a remote session, which does not know it."""
+    """The driver's time zone, which applies to sessions that set none. None in a remote session: it is unknown."""
     context = getattr(session, "_sc", None)
     if context is None:
         return None
@@ -49,10 +49,10 @@ def default_time_zone(session: Any) -> str | None:
 
 
 def task_slots(session: Any) -> int:
-    """How many tasks can run at once in this session, as far as its configuration says.
+    """The number of tasks that can run at once in this session, according to its configuration.
 
     Raises:
-        ValueError: It cannot be told.
+        ValueError: The configuration does not limit them.
     """
     master = session.conf.get("spark.master", None) or ""
     per_task = int(session.conf.get("spark.task.cpus", "1"))
@@ -63,39 +63,40 @@ def task_slots(session: Any) -> int:
     if slots is None:
         remedy = ALL_CORES if _is_standalone(master) else NO_BOUND
         raise ValueError(
-            f"cluster_capacity needs to know how many tasks can run at once: {remedy}, or give capacity= per task "
+            f"cluster_capacity needs a limit of the tasks that can run at once: {remedy}, or use capacity= per task "
             "instead"
         )
     return max(1, slots)
 
 
 def share_of(cluster_capacity: object, session: Any) -> int:
-    """The capacity of one task, so that all that can run at once stay below `cluster_capacity` together.
+    """The capacity of one task, so that all tasks that can run at once do not exceed `cluster_capacity`.
 
     Raises:
-        TypeError, ValueError: It is no whole number, or too small to be shared.
+        TypeError: It is not a whole number.
+        ValueError: It is below the number of tasks, or that number is unknown.
     """
     if isinstance(cluster_capacity, bool) or not isinstance(cluster_capacity, int):
         raise TypeError(f"cluster_capacity must be a whole number, got {cluster_capacity!r}")
     slots = task_slots(session)
     if cluster_capacity < slots:
         raise ValueError(
-            f"cluster_capacity must be at least the number of tasks that can run at once, {slots}, since each makes at "
-            f"least one call; got {cluster_capacity}. Give Spark fewer cores, or coalesce(1) and use capacity="
+            f"cluster_capacity must be at least the number of tasks that can run at once, {slots}, because each makes "
+            f"at least one call; got {cluster_capacity}. Give Spark fewer cores, or coalesce(1) and use capacity="
         )
     return cluster_capacity // slots
 
 
 def _local_cores(session: Any, threads: str | None) -> int:
-    """The N of local[N]; `defaultParallelism` may be anything, for it can be set."""
+    """The N of local[N]. `defaultParallelism` would not do, because users can set it."""
     if threads != "*":
         return int(threads or 1)
     context = getattr(session, "_sc", None)
     if context is None:
         raise ValueError(
-            "cluster_capacity needs to know how many tasks can run at once, and a Spark Connect session does not tell "
-            "the processors of its server, whose master is local[*]: start that with local[N], or give capacity= per "
-            "task instead"
+            "cluster_capacity needs a limit of the tasks that can run at once, and a Spark Connect session does not "
+            "report the processors of its server, whose master is local[*]: start the server with local[N], or use "
+            "capacity= per task instead"
         )
     return int(context._jvm.java.lang.Runtime.getRuntime().availableProcessors())  # noqa: SLF001 - as Spark does
 
@@ -105,23 +106,23 @@ def _is_standalone(master: str) -> bool:
 
 
 def _slots_of_cluster(session: Any, master: str, per_task: int) -> int | None:
-    """Where the master is not known, as in Spark Connect, whatever is set counts."""
-    most = session.conf.get("spark.cores.max", None)
-    if most is not None and (_is_standalone(master) or not master):  # the others do not look at it
-        return int(most) // per_task
+    """The task slots of a cluster, or None if unknown. The master is "" in Spark Connect, where each setting counts."""
+    max_cores = session.conf.get("spark.cores.max", None)
+    if max_cores is not None and (_is_standalone(master) or not master):  # other clusters ignore this setting
+        return int(max_cores) // per_task
     cores = session.conf.get("spark.executor.cores", None)
-    executors = _most_executors(session, master)
+    executors = _max_executors(session, master)
     if cores is not None and executors is not None:
         return executors * (int(cores) // per_task)
     cluster = re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,.*\]", master)
     return None if cluster is None else int(cluster[1]) * (int(cluster[2]) // per_task)
 
 
-def _most_executors(session: Any, master: str) -> int | None:
+def _max_executors(session: Any, master: str) -> int | None:
     if str(session.conf.get("spark.dynamicAllocation.enabled", "false")).lower() == "true":
         found = session.conf.get("spark.dynamicAllocation.maxExecutors", None)
     elif _is_standalone(master):
-        return None  # it starts as many as there are cores for
+        return None  # it starts executors until all cores are in use
     else:
         found = session.conf.get("spark.executor.instances", None)
     return None if found is None else int(found)

@@ -1,4 +1,4 @@
-"""The workers' Python: the driver's own where they run on its machine, and an error that says what it lacks."""
+"""The Python of Spark's workers: the driver's in a local session. Reports packages that it lacks."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def use_the_drivers_python(session: Any) -> None:
-    """Let a local session start its workers with the driver's Python, unless the user has chosen one.
+    """Let a local session start its workers with the driver's Python, unless the user has configured one.
 
-    Spark starts them with PYSPARK_PYTHON, else with the first `python3` on PATH, which need not have the packages that
-    the driver has. Only a classic session with a local master is changed, once for all of its UDFs: elsewhere the
-    driver's Python is a path on another machine.
+    Spark starts workers with PYSPARK_PYTHON or else with the first `python3` on PATH, which may lack the driver's
+    packages. Only a classic session with a local master is changed, once for all of its UDFs. On a cluster the path of
+    the driver's Python is meaningless.
 
     Args:
         session: Classic or remote.
@@ -32,10 +32,10 @@ def use_the_drivers_python(session: Any) -> None:
 
 
 def needs_packages(function: F) -> F:
-    """The function, which a worker without our packages refuses to load, with an error that says what to set.
+    """Make a worker that lacks our packages raise a helpful error when it loads the function.
 
     Args:
-        function: To be pickled by value, as nested functions are.
+        function: A nested function, because those are pickled by value.
     """
     # cloudpickle restores a function's attributes before anything that the function refers to
     vars(function)["_packages"] = _Packages()
@@ -43,14 +43,14 @@ def needs_packages(function: F) -> F:
 
 
 class _Packages:
-    """What a worker must be able to import. Checked when it is unpickled."""
+    """The packages that a worker must be able to import. Checked when it is unpickled."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _check_packages, ("pyarrow", "trio", "trio_asyncio_io", "udfs")
 
 
 def _check_packages(*names: str) -> None:
-    """Sent as code: a worker that lacks `udfs` cannot import it, so it may use nothing of this module."""
+    """Sent as code, because a worker may lack `udfs`. So it must not use anything of this module."""
     import sys  # noqa: PLC0415 - as the docstring says
     from importlib import import_module  # noqa: PLC0415
 
@@ -65,4 +65,4 @@ def _check_packages(*names: str) -> None:
             ) from None
 
 
-_check_packages.__module__ = "__main__"  # what is there, cloudpickle sends as code
+_check_packages.__module__ = "__main__"  # cloudpickle sends functions of this module as code

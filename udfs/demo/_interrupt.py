@@ -1,4 +1,4 @@
-"""The interrupt: Ctrl-C ends the job, and never reaches into the middle of a conversation with the JVM."""
+"""Ctrl-C: cancels the Spark jobs without interrupting a call into the JVM."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ from pyspark import SparkContext
 __all__ = ["interruptible"]
 
 T = TypeVar("T")
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 
 
 def interruptible(work: Callable[[], T]) -> T:
-    """What `work` returns; it runs in a thread, while the main thread waits for Ctrl-C.
+    """Run `work` in a thread and cancel the session's jobs on Ctrl-C.
 
-    A signal interrupts whatever the main thread does, and Py4J does not survive that in the middle of a call. So the
-    main thread does nothing but wait. At a Ctrl-C it cancels the jobs of the session until `work` has ended.
+    A signal interrupts the main thread, and Py4J breaks if that happens during a call into the JVM. So the main thread
+    only waits. After Ctrl-C it cancels jobs until `work` has ended. A second Ctrl-C does not wait for that.
+
+    Returns:
+        The result of `work`.
 
     Raises:
-        Exception: That of `work`.
-        KeyboardInterrupt: Ctrl-C, and `work` has ended.
+        Exception: `work` raised it.
+        KeyboardInterrupt: After Ctrl-C, when `work` has ended.
     """
     interrupted, ended = threading.Event(), threading.Event()
     outcome: list[T] = []
@@ -33,18 +36,18 @@ def interruptible(work: Callable[[], T]) -> T:
     def run() -> None:
         try:
             outcome.append(work())
-        except BaseException as error:  # noqa: BLE001 - raised again in the main thread
+        except BaseException as error:  # noqa: BLE001 - the main thread raises it again
             failure.append(error)
         ended.set()
 
     def interrupt(_signal: int, _frame: FrameType | None) -> None:
         interrupted.set()
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # a second one does not wait
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # for a second Ctrl-C
 
     before = signal.signal(signal.SIGINT, interrupt)
     try:
         threading.Thread(target=run, name="demo", daemon=True).start()
-        while not ended.wait(LOOK_SECONDS):
+        while not ended.wait(POLL_SECONDS):
             if interrupted.is_set():
                 _cancel_jobs()
     finally:
@@ -57,11 +60,11 @@ def interruptible(work: Callable[[], T]) -> T:
 
 
 def _cancel_jobs() -> None:
-    """Cancel what runs; between two jobs there is nothing, so this is called again until `work` notices."""
-    context = SparkContext._active_spark_context  # noqa: SLF001 - no public name gives it to another thread
+    """Cancel the running jobs. Between two jobs there are none, so the caller repeats this until `work` has ended."""
+    context = SparkContext._active_spark_context  # noqa: SLF001 - no public function returns it in another thread
     if context is not None:
         try:
-            context.setLogLevel("OFF")  # what is cancelled tells so at length
+            context.setLogLevel("OFF")  # Spark logs each cancelled task at length
             context.cancelAllJobs()
-        except Exception:  # noqa: BLE001 - the session is just being stopped
+        except Exception:  # noqa: BLE001 - the session is being stopped
             return

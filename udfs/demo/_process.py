@@ -1,4 +1,4 @@
-"""The process of the lookup service, as the demo starts it: it ends with the block."""
+"""The lookup service as a child process that ends with a `with` block."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .service import READY
 __all__ = ["Behaviour", "LookupStatistics", "Service", "service"]
 
 _START_SECONDS: Final = 60.0
-_ANSWER_SECONDS: Final = 30.0
+_RESPONSE_SECONDS: Final = 30.0
 _END_SECONDS: Final = 3.0
 
 
@@ -29,45 +29,44 @@ class Service:
     """A running lookup service.
 
     Attributes:
-        url: `http://127.0.0.1:PORT`, without a slash at its end.
-        pid: Its process.
+        url: `http://127.0.0.1:PORT`, without a trailing slash.
+        pid: The process ID.
     """
 
     url: str
     pid: int
 
     def stats(self) -> LookupStatistics:
-        """What it was asked and has answered since its start or its last reset. This call is not counted."""
-        return LookupStatistics(**self._ask("GET", "/stats"))
+        """The statistics since the start or the last reset. This request is not counted."""
+        return LookupStatistics(**self._request("GET", "/stats"))
 
     def reset(self) -> None:
-        """Set all counters to zero, the ones that decide over latencies and failures included."""
-        self._ask("POST", "/reset")
+        """Set all counters to zero, including those that determine latencies and errors."""
+        self._request("POST", "/reset")
 
-    def _ask(self, method: str, path: str) -> dict[str, Any]:
+    def _request(self, method: str, path: str) -> dict[str, Any]:
         request = Request(self.url + path, method=method)
-        # Without a handler of its own urllib asks the environment's proxy for what is on this machine.
-        opener = build_opener(ProxyHandler({}))
-        with opener.open(request, timeout=_ANSWER_SECONDS) as answer:
-            asked: dict[str, Any] = json.load(answer)
-        return asked
+        opener = build_opener(ProxyHandler({}))  # use no proxy of the environment for loopback
+        with opener.open(request, timeout=_RESPONSE_SECONDS) as response:
+            body: dict[str, Any] = json.load(response)
+        return body
 
 
 @contextmanager
 def service(behaviour: Behaviour | None = None) -> Iterator[Service]:
-    """A lookup service that answers for as long as the block runs.
+    """Run a lookup service for the duration of the block.
 
-    Its process has a session of its own, so that a Ctrl-C in the terminal reaches the caller alone, who then
-    leaves the block. It ends with the block, however that ends, and by itself when the caller is killed.
+    The service is in a session of its own, so that Ctrl-C in the terminal does not reach it. It ends when the block is
+    left or the calling process is killed.
 
     Args:
-        behaviour: Latencies and failures; None: the defaults of `Behaviour`.
+        behaviour: Latencies and errors; None: the defaults of `Behaviour`.
 
     Returns:
-        The running service, which answers already.
+        The service, ready for requests.
 
     Raises:
-        RuntimeError: It did not start; the message has what it said on stderr.
+        RuntimeError: The service did not start. The message includes its standard error.
 
     Example:
         >>> with service(Behaviour(seed=7)) as lookup:

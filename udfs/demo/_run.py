@@ -1,4 +1,4 @@
-"""The run: a Spark action in a thread of its own, and a watch that shows how far it is."""
+"""A Spark action in a thread of its own, with a progress bar."""
 
 from __future__ import annotations
 
@@ -17,12 +17,18 @@ from ._process import LookupStatistics, Service
 __all__ = ["Done", "run"]
 
 T = TypeVar("T")
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class Done(Generic[T]):
-    """What an action gave, how long it took, in seconds, and what the service saw of it."""
+    """A completed action.
+
+    Attributes:
+        result: What the action returned.
+        seconds: How long it took.
+        service: The statistics of the service for this action alone.
+    """
 
     result: T
     seconds: float
@@ -30,10 +36,10 @@ class Done(Generic[T]):
 
 
 def run(spark: SparkSession, service: Service, console: Console, title: str, action: Callable[[], T]) -> Done[T]:
-    """Run the action to its end and show how far it is.
+    """Run the action to completion and show its progress.
 
     Raises:
-        Exception: The action's own.
+        Exception: The action raised it.
     """
     service.reset()
     outcome: list[T] = []
@@ -42,14 +48,14 @@ def run(spark: SparkSession, service: Service, console: Console, title: str, act
     def work() -> None:
         try:
             outcome.append(action())
-        except BaseException as error:  # noqa: BLE001 - raised again by the watch
+        except BaseException as error:  # noqa: BLE001 - `run` raises it again
             failure.append(error)
 
     thread = threading.Thread(target=work, name="spark action", daemon=True)
-    began = time.perf_counter()
+    started = time.perf_counter()
     thread.start()
     _watch(spark, service, console, title, thread)
-    seconds = time.perf_counter() - began
+    seconds = time.perf_counter() - started
     if failure:
         raise failure[0]
     return Done(outcome[0], seconds, service.stats())
@@ -61,16 +67,16 @@ def _watch(spark: SparkSession, service: Service, console: Console, title: str, 
         task = progress.add_task(title, total=1, detail="starting")
         done, total = 0, 1
         while thread.is_alive():
-            thread.join(LOOK_SECONDS)
+            thread.join(POLL_SECONDS)
             done, total = _partitions(spark) or (done, total)
-            seen = service.stats()
-            detail = f"{done}/{total} partitions, {seen.requests:,} requests, {seen.in_flight} in flight"
+            stats = service.stats()
+            detail = f"{done}/{total} partitions, {stats.requests:,} requests, {stats.in_flight} in flight"
             progress.update(task, completed=done, total=total, detail=detail)
         progress.update(task, completed=total, total=total, detail=f"{service.stats().requests:,} requests")
 
 
 def _partitions(spark: SparkSession) -> tuple[int, int] | None:
-    """The tasks that are done, and all, of the stage that runs; None between stages."""
+    """The completed tasks of the active stage, and all of its tasks; None between stages."""
     tracker = spark.sparkContext.statusTracker()
     for stage in tracker.getActiveStageIds():
         info = tracker.getStageInfo(stage)

@@ -1,4 +1,4 @@
-"""The Spark session of the demo, its flights, and what is done with them."""
+"""The demo's Spark session and its queries: read the flights, enrich them, check them, analyse them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,7 +21,17 @@ from udfs import ExponentialBackoff
 from ._data import flights_csv, weather_csv
 from ._facts import SCHEMA, FlightFacts
 
-__all__ = ["Job", "delay_by_weather", "flights", "problems_of", "read_flights", "session", "stream_flights"]
+__all__ = [
+    "JANUARY",
+    "YEAR",
+    "Job",
+    "delay_by_weather",
+    "flights",
+    "problems_of",
+    "read_flights",
+    "session",
+    "stream_flights",
+]
 
 FLIGHT = (
     "year int, month int, day int, dep_time int, sched_dep_time int, dep_delay double, arr_time int, "
@@ -29,34 +40,50 @@ FLIGHT = (
 )
 PARTITIONS = 4
 
+# In days
+JANUARY = 31
+YEAR = 365
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What the demo is asked to do.
+    """Which flights the demo enriches, and how.
 
     Attributes:
         mode: "ordered" or "unordered".
-        capacity: Calls in flight in each running task.
+        capacity: The limit of flights that each task looks up at once.
         timeout: Seconds for each flight's lookups, retries included.
-        full: All of 2013 instead of January.
-        rows: Most flights, or None.
+        days: The number of days, from 1 January 2013.
+        rows: The limit of flights, or None.
     """
 
     mode: Literal["ordered", "unordered"] = "unordered"
     capacity: int = 200
     timeout: float = 10.0
-    full: bool = False
+    days: int = JANUARY
     rows: int | None = None
 
-    def enrich(self, df: DataFrame, url: str, *, shared: bool = True, **more: Any) -> DataFrame:
-        """The flights with their weather and their aircraft; `shared`: equal lookups are made once and cached."""
+    @property
+    def end(self) -> date:
+        """The first day that is not included."""
+        return date(2013, 1, 1) + timedelta(days=self.days)
+
+    def enrich(self, df: DataFrame, url: str, *, shared: bool = True, metrics: str | None = None) -> DataFrame:
+        """The flights with their weather and their aircraft.
+
+        Args:
+            df: The flights.
+            url: The URL of the service.
+            shared: Whether equal lookups share one request and its cached response.
+            metrics: As in `udfs.ordered_wait`.
+        """
         options: dict[str, Any] = {
             "inputs": ["origin", "time_hour", "tailnum"],
             "capacity": self.capacity,
             "timeout": self.timeout,
             "retry": ExponentialBackoff(4, initial=0.05, maximum=1.0, retry_on=transient),
             "on_error": "column",
-            **more,
+            "metrics": metrics,
         }
         facts = FlightFacts(url, connections=self.capacity, shared=shared)
         if self.mode == "ordered":
@@ -66,7 +93,7 @@ class Job:
 
 @contextmanager
 def session() -> Iterator[SparkSession]:
-    """A local Spark session on two cores, quiet, with this very Python for its workers."""
+    """A local Spark session with two cores, which logs errors only. Its workers run this Python."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     log = Path(__file__).with_name("log4j2.properties")
     spark = (
@@ -89,54 +116,63 @@ def session() -> Iterator[SparkSession]:
 
 
 def read_flights(spark: SparkSession, path: str) -> DataFrame:
-    """The flights of a CSV file, or of a folder of them, with their scheduled hour."""
+    """The flights of a CSV file, or of a folder of such files, with the scheduled hour as a timestamp."""
     df = spark.read.csv(path, schema=FLIGHT, header=True, nullValue="NA")
     return df.withColumn("scheduled", F.to_timestamp("time_hour"))
 
 
 def stream_flights(spark: SparkSession, path: str) -> DataFrame:
-    """The same as a stream of the files that arrive in a folder, one to a micro-batch."""
+    """The same as a stream of the files that arrive in a folder, one file per micro-batch."""
     reader = spark.readStream.option("maxFilesPerTrigger", 1)
     df = reader.csv(path, schema=FLIGHT, header=True, nullValue="NA")
     return df.withColumn("scheduled", F.to_timestamp("time_hour"))
 
 
 def flights(spark: SparkSession, job: Job, directory: Path) -> DataFrame:
-    """The flights that the job is about, in the order of their scheduled hour within each partition."""
+    """The flights of the job, cached, ordered by scheduled hour across and within partitions."""
     df = read_flights(spark, str(flights_csv(directory)))
-    if not job.full:
-        df = df.where("month = 1")
+    if job.days < YEAR:
+        df = df.where(F.make_date("year", "month", "day") < F.lit(job.end))
     if job.rows is not None:
         df = df.limit(job.rows)
     return df.repartitionByRange(PARTITIONS, "scheduled").sortWithinPartitions("scheduled").cache()
 
 
 def problems_of(spark: SparkSession, before: DataFrame, after: DataFrame) -> list[str]:
-    """What is wrong with the enriched flights, in words: nothing, one hopes.
+    """Descriptions of what is wrong with the enriched flights; empty if nothing is.
 
-    Every flight must be there once, with all its columns as they were, and must have the weather that the
-    source has for it, unless it says itself that its lookup failed.
+    Every flight must come out once with its columns unchanged, and with the weather of the source data unless its
+    `error` column reports a failed lookup.
     """
     problems = []
-    came_out = after.select(before.columns)
-    if lost := before.exceptAll(came_out).count():
-        problems.append(f"{lost} flights did not come out as they went in")
-    if extra := came_out.exceptAll(before).count():
-        problems.append(f"{extra} flights came out that did not go in")
+    missing, unexpected = _differences(before, after.select(before.columns))
+    if missing:
+        problems.append(f"{missing} flights are missing or were changed")
+    if unexpected:
+        problems.append(f"{unexpected} flights came out that did not go in")
     source = spark.read.csv(str(weather_csv()), header=True, nullValue="NA", inferSchema=False)
     names = ("temp", "wind_speed", "precip", "visib")
-    right = source.select("origin", "time_hour", *(F.col(name).cast("double").alias(f"true_{name}") for name in names))
-    same = " and ".join(f"{name} <=> true_{name}" for name in names)
-    joined = after.where("error is null").join(right, ["origin", "time_hour"], "left")
-    if wrong := joined.where(f"not ({same})").count():
-        problems.append(f"{wrong} flights have other weather than the source")
+    true = source.select("origin", "time_hour", *(F.col(name).cast("double").alias(f"true_{name}") for name in names))
+    is_same = " and ".join(f"{name} <=> true_{name}" for name in names)
+    joined = after.where("error is null").join(true, ["origin", "time_hour"], "left")
+    if wrong := joined.where(f"not ({is_same})").count():
+        problems.append(f"{wrong} flights have weather that differs from the source data")
     return problems
 
 
-def delay_by_weather(after: DataFrame) -> list[Any]:
-    """Rows of (weather, flights, mean departure delay in minutes, share later than half an hour), worst first.
+def _differences(before: DataFrame, after: DataFrame) -> tuple[int, int]:
+    """The rows that only `before` has, and the rows that only `after` has. A duplicate is a row of its own."""
+    sides = before.withColumn("surplus", F.lit(1)).union(after.withColumn("surplus", F.lit(-1)))
+    surplus = sides.groupBy(before.columns).agg(F.sum("surplus").alias("surplus"))
+    sums = surplus.select(F.sum(F.greatest("surplus", F.lit(0))), F.sum(F.greatest(-F.col("surplus"), F.lit(0))))
+    [(missing, unexpected)] = sums.collect()
+    return missing or 0, unexpected or 0
 
-    Fog and haze are a visibility below 3 miles; windy is 20 miles an hour and more.
+
+def delay_by_weather(after: DataFrame) -> list[Any]:
+    """Rows of (weather, flights, mean departure delay in minutes, share with more than 30 minutes), worst first.
+
+    Fog and haze mean a visibility below 3 miles, windy means 20 miles per hour or more.
     """
     weather = (
         F.when(F.col("temp").isNull() & F.col("visib").isNull(), "no observation")

@@ -1,6 +1,6 @@
-"""The stream: the flights arrive day by day, each day a file, and are enriched as they come.
+"""The streaming demo: the flights of each day arrive as one file, and a streaming query enriches them.
 
-What is there of an earlier run that was stopped, by Ctrl-C or by `kill -9`, is gone on with.
+A run that was stopped by Ctrl-C or `kill -9` is resumed by the next one.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,41 +28,52 @@ from ._spark import Job, problems_of, read_flights, stream_flights
 
 __all__ = ["Stream"]
 
-DAY_SECONDS: Final = 0.5
-LOOK_SECONDS: Final = 0.2
+DAY_SECONDS: Final = 0.5  # between the arrivals of two days
+POLL_SECONDS: Final = 0.2
 
 
 class Stream:
-    """A streaming run in a folder of its own: `incoming` files, `flights` that came out, Spark's `checkpoint`.
+    """A streaming run in a folder of its own.
+
+    The folder has the `incoming` files, the enriched `flights`, Spark's `checkpoint`, and an empty file `done` after
+    a run that completed. The next run then starts afresh.
 
     Args:
         root: The folder.
+
+    Attributes:
+        flights: The folder of the enriched flights.
+        is_resumed: Whether an earlier run was stopped, so that this one continues it.
     """
 
     def __init__(self, root: Path) -> None:
         self._incoming = root / "incoming"
         self._done = root / "done"
+        self._checkpoint = root / "checkpoint"
         self.flights = root / "flights"
-        self.checkpoint = root / "checkpoint"
         if self._done.exists():
             self._done.unlink()
-            for folder in (self._incoming, self.flights, self.checkpoint):
+            for folder in (self._incoming, self.flights, self._checkpoint):
                 shutil.rmtree(folder)
-        self.goes_on = self.checkpoint.exists()
+        self.is_resumed = self._checkpoint.exists()
         self._incoming.mkdir(parents=True, exist_ok=True)
 
     def run(self, spark: SparkSession, job: Job, service: Service, console: Console, scratch: Path) -> list[str]:
-        """Enrich every day as it arrives, up to the last; what is wrong with the result, in words."""
-        days = _days(flights_csv(scratch), job)
+        """Enrich each day as it arrives, to the last one.
+
+        Returns:
+            The problems found in the result, as in `problems_of`.
+        """
+        days = _flights_by_day(flights_csv(scratch), job)
         query = (
             job.enrich(stream_flights(spark, str(self._incoming)), service.url, metrics="flights")
             .writeStream.format("parquet")
             .option("path", str(self.flights))
-            .option("checkpointLocation", str(self.checkpoint))
+            .option("checkpointLocation", str(self._checkpoint))
             .start()
         )
         try:
-            with self._arriving(days) as arrivals:
+            with self._arrivals(days) as arrivals:
                 _watch(query, arrivals, len(days), console)
             query.processAllAvailable()
         finally:
@@ -71,14 +84,15 @@ class Stream:
         return problems
 
     def enriched(self, spark: SparkSession) -> DataFrame:
-        """The flights that came out, those of earlier runs included."""
+        """The enriched flights, including those of earlier runs."""
         return spark.read.parquet(str(self.flights))
 
     @contextmanager
-    def _arriving(self, days: dict[str, list[list[str]]]) -> Iterator[threading.Thread]:
+    def _arrivals(self, days: dict[str, list[list[str]]]) -> Iterator[threading.Thread]:
+        """A thread that writes the file of one day after another."""
         stopped = threading.Event()
 
-        def arrive() -> None:
+        def write_files() -> None:
             for day, rows in days.items():
                 path = self._incoming / f"{day}.csv"
                 if not path.exists():
@@ -86,7 +100,7 @@ class Stream:
                     if stopped.wait(DAY_SECONDS):
                         return
 
-        thread = threading.Thread(target=arrive, name="arrivals", daemon=True)
+        thread = threading.Thread(target=write_files, name="arrivals", daemon=True)
         thread.start()
         try:
             yield thread
@@ -95,46 +109,52 @@ class Stream:
             thread.join()
 
 
-def _days(path: Path, job: Job) -> dict[str, list[list[str]]]:
-    """The flights of each day, with the header line."""
-    days: dict[str, list[list[str]]] = {}
+def _flights_by_day(path: Path, job: Job) -> dict[str, list[list[str]]]:
+    """The lines of each day's file, header included, in the order of the days."""
     with path.open(encoding="utf-8", newline="") as lines:
         reader = csv.reader(lines)
         header = next(reader)
-        found = defaultdict(list)
-        for count, (year, month, day, *rest) in enumerate(reader):
-            if count == job.rows or not (job.full or month == "1"):
+        days = defaultdict(list)
+        count = 0
+        for row in reader:
+            if count == job.rows:
                 break
-            found[f"{year}-{int(month):02}-{int(day):02}"].append([year, month, day, *rest])
-    for day in sorted(found):
-        days[day] = [header, *found[day]]
-    return days
+            day = _day(*row[:3])
+            if day < job.end:
+                days[day.isoformat()].append(row)
+                count += 1
+    return {day: [header, *days[day]] for day in sorted(days)}
+
+
+@cache
+def _day(year: str, month: str, day: str) -> date:
+    return date(int(year), int(month), int(day))
 
 
 def _write(path: Path, rows: list[list[str]]) -> None:
     partial = path.with_name(f".{path.name}")
     with partial.open("w", encoding="utf-8", newline="") as lines:
         csv.writer(lines).writerows(rows)
-    partial.rename(path)  # at once, so that Spark never reads half a day
+    partial.rename(path)  # atomic, so that Spark never reads an incomplete day
 
 
 def _watch(query: Any, arrivals: threading.Thread, days: int, console: Console) -> None:
-    """Show what each micro-batch came to, until every day has arrived and has been enriched."""
+    """Print a line for each micro-batch until every day has arrived and has been enriched."""
     columns = (TextColumn("{task.description}"), BarColumn(24), TextColumn("{task.fields[detail]}"))
-    seen = -1  # the last micro-batch; each has one day
+    last = -1  # the last completed micro-batch. Each has one day
     with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
         task = progress.add_task("days", total=days, detail="")
-        while arrivals.is_alive() or seen + 1 < days:
-            if query.awaitTermination(LOOK_SECONDS):  # raises what ended it
+        while arrivals.is_alive() or last + 1 < days:
+            if query.awaitTermination(POLL_SECONDS):  # raises the exception that ended the query
                 return
-            for report in query.recentProgress:  # not only the last: several may have ended since the last look
-                if report.batchId > seen:
-                    seen = report.batchId
-                    _show(report, console)
-            progress.update(task, completed=seen + 1, detail=f"{seen + 1} of {days}")
+            for report in query.recentProgress:  # several micro-batches may have completed since the last poll
+                if report.batchId > last:
+                    last = report.batchId
+                    _print_micro_batch(report, console)
+            progress.update(task, completed=last + 1, detail=f"{last + 1} of {days}")
 
 
-def _show(report: Any, console: Console) -> None:
+def _print_micro_batch(report: Any, console: Console) -> None:
     if report.numInputRows:
         seconds = report.batchDuration / 1000
         console.print(f"micro-batch {report.batchId} in {seconds:.1f} s: {summary(report.observedMetrics['flights'])}")

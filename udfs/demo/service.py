@@ -1,18 +1,20 @@
-"""The service that the demo and the examples of the documentation call: weather, aircraft, and some trouble.
+"""Serve weather and aircraft data over HTTP for the demo and for the examples in the documentation.
 
-    python -m udfs.demo.service               on http://127.0.0.1:8000
-    python -m udfs.demo.service --port 0      on any free port
+    python -m udfs.demo.service               listen on http://127.0.0.1:8000
+    python -m udfs.demo.service --port 0      listen on any free port
 
-It prints its URL as soon as it answers. Ctrl-C stops it.
+The service prints its URL when it is ready. Stop it with Ctrl-C. Its routes:
 
-    GET /weather/{origin}/{time_hour}    an hour's weather at EWR, JFK or LGA, or 404
+    GET /weather/{origin}/{time_hour}    the weather of one hour at EWR, JFK or LGA, or 404
     GET /planes/{tailnum}                an aircraft, or 404
-    GET /flaky/{key}                     503 and 200 in turn, for each key
-    GET /busy/{key}                      429 with Retry-After, then 200 for a caller that has waited that long
-    GET /slow/{seconds}                  200, after so many seconds
-    GET /stats, POST /reset              what it was asked for; forget that
+    GET /flaky/{key}                     503 and 200, alternating for each key
+    GET /busy/{key}                      429 with Retry-After, then 200 once that time has passed
+    GET /slow/{seconds}                  200 after this time
+    GET /stats                           the number of requests, by kind and result
+    POST /reset                          set these numbers to zero
 
-`time_hour` is in UTC, as in `/weather/EWR/2013-01-01T10:00:00Z`; there is weather for every hour of 2013.
+`time_hour` is in UTC, as in `/weather/EWR/2013-01-01T10:00:00Z`. The data end on 30 December 2013, and some
+hours are missing.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from types import FrameType
 from typing import Final
 
 from ._behaviour import Behaviour
-from ._lookup import LookupApp, answers_by_path
+from ._lookup import LookupApp, bodies_by_path
 
 try:
     import uvicorn
@@ -45,37 +47,37 @@ PORT: Final = 8000
 _STEADY: Final = Behaviour(straggler_share=0.0, error_share=0.0)
 _BACKLOG: Final = 2048
 _WATCH_SECONDS: Final = 0.5
-# Longer than any client keeps an idle connection, so that it is never the server who closes it.
+# Longer than any client keeps an idle connection open, so that the server never closes one
 _KEEP_ALIVE_SECONDS: Final = 75
 
 
 class _Server(uvicorn.Server):
-    """Ends at once when it is told to. Nothing that it knows is worth the wait for the requests in flight."""
+    """Exits immediately on a signal, without waiting for requests in flight. It has no state to save."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's signature
         os._exit(0)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Serve until SIGTERM, SIGINT, or the end of the parent process (with `--with-parent`).
+    """Serve until SIGTERM, SIGINT or, with `--with-parent`, the end of the parent process.
 
-    The first line on stdout is `listening on URL`. Requests that are made after it are answered.
+    The first line on standard output is `listening on URL`. The service is then ready for requests.
 
     Args:
         arguments: The command line; None: `sys.argv`.
 
     Raises:
-        SystemExit: The port is taken, or an argument is wrong.
+        SystemExit: The port is in use, or an argument is invalid.
     """
     options = _parser().parse_args(arguments)
     if options.with_parent:
         threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     try:
         with _listener(options.port) as listener:
-            app = LookupApp(options.behaviour, answers_by_path())
+            app = LookupApp(options.behaviour, bodies_by_path())
             print(f"{READY}http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
             _Server(_config(app)).run(sockets=[listener])
-    except KeyboardInterrupt:  # before the server handles it itself
+    except KeyboardInterrupt:  # Ctrl-C before the server has installed its handler
         return
 
 
@@ -87,7 +89,9 @@ def _parser() -> argparse.ArgumentParser:
         epilog=routes,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--port", type=_port, default=PORT, help="on 127.0.0.1; 0: any free one (default: 8000)")
+    parser.add_argument(
+        "--port", type=_port, default=PORT, metavar="N", help="port on 127.0.0.1; 0 means any free port (default: 8000)"
+    )
     parser.add_argument(
         "--behaviour",
         type=_behaviour,
@@ -95,9 +99,13 @@ def _parser() -> argparse.ArgumentParser:
         metavar="JSON",
         help="""latencies and errors of /weather and /planes, such as
             '{"mean_seconds": 0.02, "error_share": 0.005, "straggler_share": 0.01, "seed": 1}'
-            (default: 20 ms on average, no errors, no stragglers)""",
+            (default: a mean latency of 20 ms, no errors, no stragglers)""",
     )
-    parser.add_argument("--with-parent", action="store_true", help="end when stdin is closed")
+    parser.add_argument(
+        "--with-parent",
+        action="store_true",
+        help="exit when the parent process has ended or standard input is closed",
+    )
     return parser
 
 
@@ -123,8 +131,8 @@ def _listener(port: int) -> socket.socket:
             raise
         problem = "is in use" if error.errno == errno.EADDRINUSE else "needs more privileges"
         sys.exit(f"error: port {port} of 127.0.0.1 {problem}. Choose another: --port N, or --port 0 for any free one")
-    # Connections inherit it. asyncio sets it only on sockets made with an explicit protocol; and without it
-    # every answer waits 40 ms, because uvicorn writes its head and its body apart.
+    # Connections inherit TCP_NODELAY. asyncio sets it only on sockets with an explicit protocol number. Without it each
+    # response takes 40 ms longer, because uvicorn writes head and body separately.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
@@ -148,8 +156,8 @@ def _config(app: LookupApp) -> uvicorn.Config:
 
 
 def _end_with_parent(parent: int) -> None:
-    # Two signs, because each has a gap: stdin stays open while a child that the parent forked still holds it;
-    # and a parent that died before this began has left us with another parent already.
+    # Watch both, because either can miss the end of the parent: a forked child of the parent may hold stdin open, and
+    # if the parent died before this call, `parent` is already another process.
     while os.getppid() == parent:
         readable, _, _ = select.select([0], [], [], _WATCH_SECONDS)
         if readable and not os.read(0, 1024):

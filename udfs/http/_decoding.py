@@ -13,7 +13,7 @@ try:
     import brotli
 except ImportError:
     try:
-        import brotlicffi as brotli
+        import brotlicffi as brotli  # pyright: ignore[reportMissingImports] - tests install brotli
     except ImportError:
         brotli = None
 try:
@@ -128,7 +128,7 @@ class _ZstandardDecoder(_MembersDecoder):
 
     def __init__(self) -> None:
         super().__init__()
-        self._frames = zstandard.ZstdDecompressor(max_window_size=_ZSTANDARD_WINDOW_BYTES)
+        self._frames = zstandard.ZstdDecompressor(max_window_size=_ZSTANDARD_WINDOW_BYTES)  # pyright: ignore[reportOptionalMemberAccess]
 
     def _new_member(self) -> Any:
         return self._frames.decompressobj()
@@ -169,7 +169,7 @@ class _BrotliDecoder(Decoder):
     _error = getattr(brotli, "error", zlib.error)
 
     def __init__(self) -> None:
-        self._stream = brotli.Decompressor()
+        self._stream = brotli.Decompressor()  # pyright: ignore[reportOptionalMemberAccess]
         self._has_begun = False
 
     def _decoded(self, data: bytes) -> Iterator[bytes]:

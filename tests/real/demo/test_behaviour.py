@@ -1,4 +1,4 @@
-"""The behaviour of the lookup service, decided and never slept."""
+"""The lookup service's decisions, without any delay."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ def test_the_mean_with_stragglers_is_the_expected_one() -> None:
     assert mean(seconds) == pytest.approx(behaviour.expected_seconds, rel=0.1)
 
 
-def test_one_answer_in_two_hundred_fails() -> None:
+def test_one_response_in_two_hundred_is_an_error() -> None:
     assert share_within(sum(decision.fails for decision in decisions(Behaviour())), 0.005)
 
 
-def test_a_path_that_failed_gets_its_next_answer_with_the_same_chances() -> None:
+def test_a_path_that_failed_is_as_likely_to_fail_again() -> None:
     behaviour = Behaviour(error_share=0.5)
     failed = [path for path in map(str, range(MANY)) if behaviour.decide(path, 1).fails]
     again = sum(behaviour.decide(path, 2).fails for path in failed)
     assert again / len(failed) == pytest.approx(0.5, abs=0.02)
 
 
-def test_the_same_seed_decides_the_same() -> None:
+def test_the_same_seed_gives_the_same_decisions() -> None:
     assert decisions(Behaviour(seed=7)) == decisions(Behaviour(seed=7))
 
 
@@ -65,18 +65,18 @@ def test_decisions_are_the_same_on_every_machine() -> None:
     assert (round(seconds, 6), fails) == (0.013463, False)
 
 
-def test_another_seed_or_another_time_decides_otherwise() -> None:
+def test_another_seed_or_number_gives_another_decision() -> None:
     first = Behaviour(seed=7).decide("/planes/N14228", 1)
     assert first != Behaviour(seed=8).decide("/planes/N14228", 1)
     assert first != Behaviour(seed=7).decide("/planes/N14228", 2)
 
 
-def test_a_mean_of_zero_does_not_wait() -> None:
+def test_a_mean_of_zero_has_no_delay() -> None:
     assert Behaviour(mean_seconds=0, straggler_share=0).decide("/", 1).seconds == 0
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0])
-def test_a_share_of_all_or_nothing_is_exactly_that(share: float) -> None:
+def test_shares_of_zero_and_one_are_exact(share: float) -> None:
     behaviour = Behaviour(error_share=share, straggler_share=share, straggler_seconds=(9, 9))
     assert {decision.fails for decision in decisions(behaviour)} == {bool(share)}
     assert {decision.seconds == 9 for decision in decisions(behaviour)} == {bool(share)}
@@ -102,6 +102,6 @@ def test_a_behaviour_survives_the_command_line() -> None:
         {"error_share": -0.1},
     ],
 )
-def test_an_argument_out_of_range_is_refused_by_name(bad: dict[str, Any]) -> None:
+def test_an_argument_out_of_range_is_named(bad: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"^{next(iter(bad))} must be .*, got "):
         Behaviour(**bad)

@@ -1,4 +1,4 @@
-"""The demo's data, against pandas' reading of the same files."""
+"""The demo's source data, compared with the same files read by pandas."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def flights(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
     return pd.read_csv(flights_csv(tmp_path_factory.mktemp("data")))
 
 
-def test_every_flight_is_there(flights: pd.DataFrame) -> None:
+def test_there_are_336_776_flights(flights: pd.DataFrame) -> None:
     assert len(flights) == 336_776
 
 
-def test_unpacking_makes_the_directory_and_happens_once(tmp_path: Path) -> None:
+def test_the_flights_are_unpacked_once_into_a_new_directory(tmp_path: Path) -> None:
     path = flights_csv(tmp_path / "new")
     unpacked = path.stat().st_mtime_ns
     assert flights_csv(tmp_path / "new") == path
@@ -29,13 +29,13 @@ def test_unpacking_makes_the_directory_and_happens_once(tmp_path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == ["flights.csv"]
 
 
-def test_half_a_file_is_unpacked_anew(tmp_path: Path) -> None:
+def test_an_incomplete_file_is_unpacked_again(tmp_path: Path) -> None:
     (tmp_path / "flights.csv").write_text("year,month\n")
     assert flights_csv(tmp_path).stat().st_size > 30_000_000
 
 
 def test_weather_joins_as_pandas_joins_it(flights: pd.DataFrame) -> None:
-    """The same flights find the same observation, and the same 1,556 find none."""
+    """Each flight has the same observation, and the same 1,556 flights have none."""
     weather = pd.read_csv(weather_csv())[["origin", "time_hour", "pressure"]]
     merged = flights.merge(weather, on=["origin", "time_hour"], how="left", indicator=True)
     found = weather_by_hour()
@@ -58,12 +58,12 @@ def test_aircraft_join_as_pandas_joins_them(flights: pd.DataFrame) -> None:
     assert flights.tailnum.isna().sum() == 2_512
 
 
-def test_no_observation_is_lost_to_a_key_that_comes_twice() -> None:
+def test_keys_are_unique() -> None:
     assert len(weather_by_hour()) == 26_115
     assert len(plane_by_tailnum()) == 3_322
 
 
-def test_an_observation_holds_numbers_and_nulls() -> None:
+def test_an_observation_has_numbers_and_nulls() -> None:
     assert weather_by_hour()["EWR", "2013-01-01T10:00:00Z"] == {
         "origin": "EWR",
         "year": 2013,
@@ -83,13 +83,13 @@ def test_an_observation_holds_numbers_and_nulls() -> None:
     }
 
 
-def test_a_model_that_looks_like_a_number_stays_a_text() -> None:
+def test_a_model_that_looks_like_a_number_is_a_string() -> None:
     models = [row["model"] for row in plane_by_tailnum().values()]
     assert "150" in models
     assert all(isinstance(model, str) for model in models)
 
 
-def test_every_row_is_json() -> None:
+def test_every_row_can_be_encoded_as_json() -> None:
     for row in [*weather_by_hour().values(), *plane_by_tailnum().values()]:
         json.dumps(row, allow_nan=False)
 

@@ -1,31 +1,75 @@
-"""The demo as a user runs it: a process of its own, with real Spark, a real service and a real Ctrl-C."""
+"""The demo as a user runs it: with real Spark, a real service and a real Ctrl-C.
+
+Most of the time goes into starting Spark. So two processes serve all tests of runs: `stopped_stream` is a command that
+Ctrl-C stops, and `later_runs` calls `main` for one run after another.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from urllib.request import urlopen
+from typing import IO
+from urllib.request import ProxyHandler, build_opener
 
 import pyarrow.parquet as pq
 import pytest
 
 from tests.support import PATIENCE, wait_until
+from udfs.demo import __main__ as demo
+from udfs.demo._spark import Job
+from udfs.demo._stream import _flights_by_day
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(3 * PATIENCE)]
+pytestmark = pytest.mark.timeout(3 * PATIENCE)
+
+CHECKED = "Every flight came out once, and its weather matches the source data."
+
+STREAM = ["--stream", "--rows", "900", "--output", "stream"]  # two days
+BATCH = ["--days", "1", "--rows", "200", "--seed", "3", "--mode", "ordered"]
+INTERRUPTED_BATCH = ["--days", "1", "--output", "interrupted"]
+
+MAIN = """
+import json
+import sys
+
+from udfs.demo.__main__ import main
+
+for arguments in json.loads(sys.argv[1]):
+    print("RUN", json.dumps(arguments), flush=True)
+    status = main(arguments)
+    print("STATUS", status, flush=True)
+sys.exit(status)
+"""
+
+ENVIRONMENT = {
+    "COLUMNS": "100",
+    "PYTHONPATH": str(Path(__file__).parents[3]),
+    "PYTHONUNBUFFERED": "1",
+    # The processes are too short-lived for an optimising compiler
+    "JDK_JAVA_OPTIONS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "PYSPARK_SUBMIT_ARGS": "--conf spark.python.authenticate.socketTimeout=120s pyspark-shell",
+}
 
 
-def demo(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
-    root = str(Path(__file__).parents[3])
-    environment = {**os.environ, "PYTHONPATH": root, "COLUMNS": "100", "PYTHONUNBUFFERED": "1"}
+@dataclass(frozen=True)
+class Run:
+    """A run that has ended: its output, its exit status, and the child processes that it had."""
+
+    output: str
+    status: int
+    children: list[int]
+
+
+def python(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "udfs.demo", *arguments],
+        [sys.executable, *arguments],
         cwd=cwd,
-        env=environment,
+        env={**os.environ, **ENVIRONMENT},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -33,97 +77,148 @@ def demo(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
     )
 
 
-def test_it_enriches_every_flight_checks_itself_and_tells_what_it_did(tmp_path: Path) -> None:
-    process = demo("--rows", "600", "--seed", "3", "--mode", "ordered", cwd=tmp_path)
-    output, _ = process.communicate()
-    assert process.returncode == 0, output
-    assert "every flight came out once, and its weather is the one in the source data" in output
-    for word in ("delay by the weather", "requests", "saved", "retries", "misses", "errors", "Little's law", "by hand"):
-        assert word in output, output
-    table = pq.read_table(tmp_path / "output" / "flights")
-    assert table.num_rows == 600
+def read_until(lines: IO[str], pattern: str) -> tuple[str, re.Match[str]]:
+    """The lines up to one that matches, and the match."""
+    output = ""
+    for line in lines:
+        output += line
+        if match := re.search(pattern, line):
+            return output, match
+    raise AssertionError(f"no line matches {pattern!r}:\n{output}")
+
+
+def interrupt(process: subprocess.Popen[str], output: str) -> Run:
+    children = descendants(process.pid)
+    process.send_signal(signal.SIGINT)
+    rest, _ = process.communicate(timeout=PATIENCE)
+    return Run(output + rest, process.returncode, children)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("demo")
+
+
+@pytest.fixture(scope="module")
+def stopped_stream(folder: Path) -> Run:
+    with python("-m", "udfs.demo", *STREAM, cwd=folder) as process:
+        assert process.stdout is not None
+        output, _ = read_until(process.stdout, "micro-batch 0 ")
+        return interrupt(process, output)
+
+
+@pytest.fixture(scope="module")
+def later_runs(stopped_stream: Run, folder: Path) -> list[Run]:
+    """The stream again, to its end; a batch run; a batch run that Ctrl-C stops."""
+    with python("-c", MAIN, json.dumps([STREAM, BATCH, INTERRUPTED_BATCH]), cwd=folder) as process:
+        assert process.stdout is not None
+        runs = []
+        for _ in (STREAM, BATCH):
+            output, match = read_until(process.stdout, r"^STATUS (\d+)")
+            runs.append(Run(output, int(match[1]), []))
+        output, match = read_until(process.stdout, r"127\.0\.0\.1:(\d+)")
+        wait_until(lambda: requests_of(match[1]))
+        return [*runs, interrupt(process, output)]
+
+
+def requests_of(port: str) -> int:
+    with build_opener(ProxyHandler({})).open(f"http://127.0.0.1:{port}/stats") as response:
+        requests: int = json.load(response)["requests"]
+        return requests
+
+
+def descendants(pid: int) -> list[int]:
+    threads = Path(f"/proc/{pid}/task").glob("*/children")
+    children = [int(child) for thread in threads for child in thread.read_text().split()]
+    return [*children, *(each for child in children for each in descendants(child))]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.spark
+def test_a_batch_run_enriches_and_checks_every_flight(later_runs: list[Run], folder: Path) -> None:
+    _, run, _ = later_runs
+    assert run.status == 0, run.output
+    assert CHECKED in run.output
+    table = pq.read_table(folder / "output" / "flights")
+    assert table.num_rows == 200
     assert {"temp", "wind_speed", "manufacturer", "error", "dep_delay", "tailnum"} <= set(table.column_names)
-    assert table.column("error").null_count == 600
-    assert table.column("temp").null_count < 60
+    assert table.column("error").null_count == 200
+    assert table.column("temp").null_count < 20
 
 
-def test_ctrl_c_stops_it_and_leaves_no_process_behind(tmp_path: Path) -> None:
-    process = demo(cwd=tmp_path)
-    assert process.stdout is not None
-    port = next(_found(process.stdout, r"127\.0\.0\.1:(\d+)"))
-    wait_until(lambda: _asked(port))
-    family = _descendants(process.pid)
-    assert len(family) >= 2, "the service and Spark's JVM"
-    process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 130, output
-    assert "stopped" in output
-    assert "Traceback" not in output, output
-    assert "ERROR" not in output, output
-    wait_until(lambda: not [pid for pid in family if _is_alive(pid)])
+@pytest.mark.spark
+def test_a_batch_run_prints_a_report(later_runs: list[Run]) -> None:
+    _, run, _ = later_runs
+    for word in ("delay by the weather", "requests", "saved", "retries", "misses", "errors", "Little's law", "by hand"):
+        assert word in run.output, run.output
 
 
-def test_a_stream_that_was_stopped_goes_on_where_it_was_and_loses_nothing(tmp_path: Path) -> None:
-    stream = ("--stream", "--rows", "6000", "--output", "stream")
-    process = demo(*stream, cwd=tmp_path)
-    assert process.stdout is not None
-    next(_found(process.stdout, "(micro-batch 0 )"))
-    process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 130, output
-    assert "run the same again, and it goes on where it was stopped" in output
-    assert "Traceback" not in output, output
-    process = demo(*stream, cwd=tmp_path)
-    output, _ = process.communicate()
-    assert process.returncode == 0, output
-    assert "going on where the last run was stopped" in output
-    assert "micro-batch 0 " not in output, output
-    assert "every flight came out once, and its weather is the one in the source data" in output
-    assert len(list((tmp_path / "stream" / "incoming").glob("*.csv"))) == 7
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", ["stream", "batch"])
+def test_ctrl_c_stops_a_run_and_leaves_no_process_behind(stopped_stream: Run, later_runs: list[Run], kind: str) -> None:
+    run = stopped_stream if kind == "stream" else later_runs[-1]
+    assert run.status == 130, run.output
+    assert "stopped" in run.output
+    assert "Traceback" not in run.output, run.output
+    assert "ERROR" not in run.output, run.output
+    assert len(run.children) >= 2, "the service and Spark's JVM"
+    wait_until(lambda: not [pid for pid in run.children if is_alive(pid)])
 
 
-def test_an_output_that_exists_is_refused_before_anything_is_started(tmp_path: Path) -> None:
-    process = demo("--output", str(tmp_path), cwd=tmp_path)
-    output, _ = process.communicate()
-    assert process.returncode == 1
-    assert output == f"{tmp_path} exists already: remove it, or give another --output\n"
+@pytest.mark.spark
+def test_a_stopped_stream_is_resumed_without_loss(stopped_stream: Run, later_runs: list[Run], folder: Path) -> None:
+    assert "run the same command again" in stopped_stream.output
+    run, *_ = later_runs
+    assert run.status == 0, run.output
+    assert "Resuming the stopped stream" in run.output
+    assert "micro-batch 0 " not in run.output, run.output
+    assert CHECKED in run.output
+    assert len(list((folder / "stream" / "incoming").glob("*.csv"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("job", "days"),
+    [
+        (Job(days=1), {"2013-01-01": 2}),
+        (Job(days=31), {"2013-01-01": 2, "2013-01-31": 1}),
+        (Job(days=365), {"2013-01-01": 2, "2013-01-31": 1, "2013-02-01": 1, "2013-12-31": 1}),
+        (Job(days=31, rows=2), {"2013-01-01": 2}),
+    ],
+    ids=["one day", "January", "the year", "two rows"],
+)
+def test_days_and_rows_limit_the_flights_of_a_stream(tmp_path: Path, job: Job, days: dict[str, int]) -> None:
+    path = tmp_path / "flights.csv"
+    path.write_text("year,month,day,origin\n2013,1,1,EWR\n2013,1,1,JFK\n2013,12,31,LGA\n2013,2,1,EWR\n2013,1,31,EWR\n")
+    found = _flights_by_day(path, job)
+    assert {day: len(lines) - 1 for day, lines in found.items()} == days
+    assert list(found) == sorted(found)
+    assert all(lines[0] == ["year", "month", "day", "origin"] for lines in found.values())
+
+
+def test_an_existing_output_folder_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as caught:
+        demo.main(["--output", str(tmp_path)])
+    assert caught.value.code == f"error: {tmp_path} exists already. Remove it, or choose another --output"
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--rows", "0"], "--rows: must be at least 1, got 0"),
+        (["--days", "366"], "--days: must be 1 to 365, got 366"),
+        (["--days", "7", "--full"], "--full: not allowed with argument --days"),
         (["--capacity", "-3"], "--capacity: must be at least 1, got -3"),
         (["--timeout", "nan"], "--timeout: must be seconds above 0, got nan"),
         (["--mode", "sideways"], "--mode: invalid choice: 'sideways'"),
     ],
 )
-def test_a_bad_option_is_named(tmp_path: Path, arguments: list[str], message: str) -> None:
-    process = demo(*arguments, cwd=tmp_path)
-    output, _ = process.communicate()
-    assert process.returncode == 2
-    assert message in output
-
-
-def _found(lines: Iterator[str], pattern: str) -> Iterator[str]:
-    for line in lines:
-        if match := re.search(pattern, line):
-            yield match[1]
-
-
-def _asked(port: str) -> bool:
-    with urlopen(f"http://127.0.0.1:{port}/stats") as answer:
-        return b'"requests": 0' not in answer.read()
-
-
-def _descendants(pid: int) -> list[int]:
-    threads = Path(f"/proc/{pid}/task").glob("*/children")
-    children = [int(child) for thread in threads for child in thread.read_text().split()]
-    return [*children, *(each for child in children for each in _descendants(child))]
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+def test_an_invalid_option_is_named(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        demo.main(arguments)
+    assert message in capsys.readouterr().err

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from udfs.demo._behaviour import Behaviour
-from udfs.demo._lookup import LookupApp, LookupStatistics, answers_by_path
+from udfs.demo._lookup import LookupApp, LookupStatistics, bodies_by_path
 
 PROMPT = Behaviour(mean_seconds=0, straggler_share=0, error_share=0)
 SLOW = Behaviour(straggler_share=1, straggler_seconds=(1000, 1000), error_share=0)
@@ -18,7 +18,7 @@ ROWS = {"/planes/N1": b'{"seats": 2}', "/weather/EWR/now": b'{"temp": 39.02}'}
 
 
 class Exchange:
-    """One request and what comes of it."""
+    """One request and its response."""
 
     def __init__(self, path: str, method: str = "GET", client: str = "one") -> None:
         self.scope = {"type": "http", "method": method, "path": path, "client": client}
@@ -41,24 +41,24 @@ class Exchange:
         self.body += message.get("body", b"")
 
 
-async def ask(app: LookupApp, path: str, method: str = "GET", client: str = "one") -> tuple[int, Any]:
+async def request(app: LookupApp, path: str, method: str = "GET", client: str = "one") -> tuple[int, Any]:
     exchange = Exchange(path, method, client)
     await app(exchange.scope, exchange.receive, exchange.send)
     return exchange.status, json.loads(exchange.body)
 
 
 async def statistics(app: LookupApp) -> LookupStatistics:
-    return LookupStatistics(**(await ask(app, "/stats"))[1])
+    return LookupStatistics(**(await request(app, "/stats"))[1])
 
 
-def test_a_row_is_found_under_its_path() -> None:
+def test_a_path_returns_its_row() -> None:
     app = LookupApp(PROMPT, ROWS)
-    assert asyncio.run(ask(app, "/planes/N1")) == (200, {"seats": 2})
-    assert asyncio.run(ask(app, "/weather/EWR/now")) == (200, {"temp": 39.02})
+    assert asyncio.run(request(app, "/planes/N1")) == (200, {"seats": 2})
+    assert asyncio.run(request(app, "/weather/EWR/now")) == (200, {"temp": 39.02})
 
 
-def test_a_row_that_is_not_there_is_an_honest_404() -> None:
-    assert asyncio.run(ask(LookupApp(PROMPT, ROWS), "/planes/NA")) == (
+def test_a_missing_row_is_a_404() -> None:
+    assert asyncio.run(request(LookupApp(PROMPT, ROWS), "/planes/NA")) == (
         404,
         {"error": "no such row: /planes/NA"},
     )
@@ -68,25 +68,25 @@ def test_a_row_that_is_not_there_is_an_honest_404() -> None:
     ("method", "path"),
     [("GET", "/"), ("OPTIONS", "*"), ("POST", "/planes/N1"), ("GET", "/reset"), ("GET", "/planes")],
 )
-def test_anything_else_is_a_404_and_no_row(method: str, path: str) -> None:
-    status, body = asyncio.run(ask(LookupApp(PROMPT, ROWS), path, method))
+def test_other_routes_are_a_404_and_not_counted(method: str, path: str) -> None:
+    status, body = asyncio.run(request(LookupApp(PROMPT, ROWS), path, method))
     assert status == 404
     assert set(body) == {"error"}
 
 
 def test_every_observation_and_aircraft_has_its_path() -> None:
-    answers = answers_by_path()
+    answers = bodies_by_path()
     assert len(answers) == 26_115 + 3_322
     assert json.loads(answers["/weather/EWR/2013-01-01T10:00:00Z"])["temp"] == 39.02
     assert json.loads(answers["/planes/N10156"])["seats"] == 55
 
 
-def test_statistics_count_what_was_asked_and_answered() -> None:
+def test_statistics_count_requests_and_responses() -> None:
     async def run() -> LookupStatistics:
         app = LookupApp(PROMPT, ROWS)
         for path in ("/planes/N1", "/planes/N1", "/planes/N2", "/weather/EWR/now"):
-            await ask(app, path)
-        await ask(app, "/planes/N1", client="two")
+            await request(app, path)
+        await request(app, "/planes/N1", client="two")
         return await statistics(app)
 
     assert asyncio.run(run()) == LookupStatistics(
@@ -111,7 +111,7 @@ def test_a_repeat_after_a_failure_is_counted_until_the_path_succeeds() -> None:
 
     async def run() -> tuple[list[int], LookupStatistics]:
         app = LookupApp(behaviour, ROWS)
-        statuses = [(await ask(app, "/planes/N1"))[0] for _ in range(50)]
+        statuses = [(await request(app, "/planes/N1"))[0] for _ in range(50)]
         return statuses, await statistics(app)
 
     statuses, seen = asyncio.run(run())
@@ -120,7 +120,7 @@ def test_a_repeat_after_a_failure_is_counted_until_the_path_succeeds() -> None:
     assert seen.ok == statuses.count(200) > 10
 
 
-def test_the_peak_is_the_most_that_were_in_flight_at_once() -> None:
+def test_the_peak_is_the_highest_number_in_flight() -> None:
     async def run() -> list[LookupStatistics]:
         app = LookupApp(SLOW, ROWS)
         exchanges = [Exchange("/planes/N1") for _ in range(7)]
@@ -142,26 +142,26 @@ def test_the_peak_is_the_most_that_were_in_flight_at_once() -> None:
     assert (after.in_flight, after.peak_in_flight, after.cancelled) == (0, 7, 8)
 
 
-def test_the_mean_latency_is_what_was_slept() -> None:
+def test_the_mean_latency_is_that_of_the_decisions() -> None:
     behaviour = Behaviour(mean_seconds=0.001, straggler_share=0, error_share=0)
 
     async def run() -> LookupStatistics:
         app = LookupApp(behaviour, ROWS)
         for _ in range(3):
-            await ask(app, "/planes/N1")
+            await request(app, "/planes/N1")
         return await statistics(app)
 
-    slept = [behaviour.decide("/planes/N1", asked).seconds for asked in (1, 2, 3)]
+    slept = [behaviour.decide("/planes/N1", number).seconds for number in (1, 2, 3)]
     assert asyncio.run(run()).mean_seconds == pytest.approx(sum(slept) / 3)
 
 
-def test_a_reset_begins_anew_and_leaves_what_is_in_flight_to_the_past() -> None:
+def test_requests_in_flight_at_a_reset_are_not_counted_after_it() -> None:
     async def run() -> LookupStatistics:
         app = LookupApp(SLOW, ROWS)
         waiting = Exchange("/planes/N1")
         task = asyncio.create_task(app(waiting.scope, waiting.receive, waiting.send))
         await waiting.waits.wait()
-        assert (await ask(app, "/reset", "POST"))[0] == 200
+        assert (await request(app, "/reset", "POST"))[0] == 200
         waiting.hung_up.set()
         await task
         return await statistics(app)
@@ -170,11 +170,11 @@ def test_a_reset_begins_anew_and_leaves_what_is_in_flight_to_the_past() -> None:
     assert (seen.requests, seen.in_flight, seen.peak_in_flight, seen.cancelled) == (0, 0, 0, 0)
 
 
-def test_trouble_is_answered_and_not_counted() -> None:
+def test_requests_for_trouble_are_not_counted() -> None:
     async def run() -> tuple[list[int], LookupStatistics]:
         app = LookupApp(PROMPT, ROWS)
-        statuses = [(await ask(app, "/flaky/a"))[0] for _ in range(4)]
-        statuses += [(await ask(app, path))[0] for path in ("/slow/0.001", "/slow", "/busy/a")]
+        statuses = [(await request(app, "/flaky/a"))[0] for _ in range(4)]
+        statuses += [(await request(app, path))[0] for path in ("/slow/0.001", "/slow", "/busy/a")]
         return statuses, await statistics(app)
 
     statuses, seen = asyncio.run(run())
@@ -182,7 +182,7 @@ def test_trouble_is_answered_and_not_counted() -> None:
     assert seen.requests == seen.connections == 0
 
 
-def test_a_client_that_leaves_a_slow_answer_gets_none() -> None:
+def test_a_client_that_hangs_up_on_slow_gets_no_response() -> None:
     exchange = Exchange("/slow/1000")
     exchange.hung_up.set()
     app = LookupApp(PROMPT, ROWS)
@@ -190,11 +190,11 @@ def test_a_client_that_leaves_a_slow_answer_gets_none() -> None:
     assert exchange.status == 0
 
 
-def test_a_reset_forgets_trouble() -> None:
+def test_a_reset_includes_trouble() -> None:
     async def run() -> list[int]:
         app = LookupApp(PROMPT, ROWS)
         return [
-            (await ask(app, path, method))[0]
+            (await request(app, path, method))[0]
             for method, path in (("GET", "/flaky/a"), ("POST", "/reset"), ("GET", "/flaky/a"))
         ]
 

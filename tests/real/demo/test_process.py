@@ -1,4 +1,4 @@
-"""The lookup service as a real process: it answers, it counts, and it leaves nothing behind."""
+"""The lookup service as a real process: its responses, its statistics and its end."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ with service() as lookup:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether the process runs: one that has ended and that nobody has asked after yet does not."""
+    """Whether the process runs. A zombie does not."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -60,7 +60,7 @@ def lookup(prompt: Service) -> Service:
     return prompt
 
 
-def test_it_answers_with_the_rows_of_the_data(lookup: Service) -> None:
+def test_the_service_returns_the_rows_of_the_data(lookup: Service) -> None:
     weather, planes = weather_by_hour(), plane_by_tailnum()
     with httpx.Client(base_url=lookup.url, trust_env=False) as http:
         for origin, hour in list(weather)[::2000]:
@@ -71,12 +71,12 @@ def test_it_answers_with_the_rows_of_the_data(lookup: Service) -> None:
     assert lookup.stats().connections == 1
 
 
-def test_a_time_may_be_quoted(lookup: Service) -> None:
+def test_a_time_may_be_percent_encoded(lookup: Service) -> None:
     quoted = httpx.get(f"{lookup.url}/weather/EWR/2013-01-01T10%3A00%3A00Z", trust_env=False)
     assert quoted.json()["temp"] == 39.02
 
 
-def test_what_is_not_in_the_data_is_a_404(lookup: Service) -> None:
+def test_rows_that_are_not_in_the_data_are_a_404(lookup: Service) -> None:
     with httpx.Client(base_url=lookup.url, trust_env=False) as http:
         assert http.get("/weather/EWR/2013-12-31T10:00:00Z").status_code == 404
         assert http.get("/planes/NA").status_code == 404
@@ -89,7 +89,7 @@ def test_a_failure_is_a_500() -> None:
         assert lookup.stats().failed == 1
 
 
-def test_two_services_of_one_seed_answer_alike() -> None:
+def test_two_services_with_one_seed_return_the_same_statuses() -> None:
     behaviour = Behaviour(mean_seconds=0, straggler_share=0, error_share=0.3, seed=11)
     paths = [f"/planes/{tailnum}" for tailnum in list(plane_by_tailnum())[:50]]
 
@@ -119,20 +119,20 @@ async def test_a_client_that_hangs_up_is_no_longer_in_flight() -> None:
         assert (lookup.stats().peak_in_flight, lookup.stats().cancelled) == (20, 20)
 
 
-def test_it_is_gone_when_the_block_is_left() -> None:
+def test_the_service_ends_with_the_block() -> None:
     with service(PROMPT) as lookup:
         assert is_alive(lookup.pid)
     assert not is_alive(lookup.pid)
 
 
-def test_it_is_gone_when_the_block_fails() -> None:
-    with pytest.raises(KeyboardInterrupt), service(PROMPT) as lookup:  # noqa: PT012 - the block is what is tested
+def test_the_service_ends_if_the_block_raises() -> None:
+    with pytest.raises(KeyboardInterrupt), service(PROMPT) as lookup:  # noqa: PT012 - the test is about the block
         pid = lookup.pid
         raise KeyboardInterrupt
     assert not is_alive(pid)
 
 
-def test_sigterm_ends_it_even_while_requests_wait() -> None:
+def test_sigterm_ends_the_service_with_requests_in_flight() -> None:
     async def main(lookup: Service) -> None:
         async with (
             httpx.AsyncClient(base_url=lookup.url, trust_env=False) as http,
@@ -153,8 +153,8 @@ def test_sigterm_ends_it_even_while_requests_wait() -> None:
 
 
 @pytest.mark.parametrize("forks", [False, True])
-def test_it_ends_when_its_parent_is_killed(forks: bool) -> None:
-    """Also while a child that the parent had forked lives on, and with it the service's standard input."""
+def test_the_service_ends_when_its_parent_is_killed(forks: bool) -> None:
+    """A forked child of the parent may survive, and then holds the service's standard input open."""
     command = [sys.executable, "-c", PARENT.format(forks=forks)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
@@ -170,18 +170,18 @@ def test_it_ends_when_its_parent_is_killed(forks: bool) -> None:
             os.kill(child, signal.SIGKILL)
 
 
-def test_one_that_does_not_listen_any_more_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_service_that_does_not_respond_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_process, "_END_SECONDS", 0.05)
     with service(PROMPT) as lookup:
         os.kill(lookup.pid, signal.SIGSTOP)
     assert not is_alive(lookup.pid)
 
 
-def test_it_has_a_session_of_its_own_so_that_ctrl_c_does_not_reach_it(lookup: Service) -> None:
+def test_the_service_has_a_session_of_its_own(lookup: Service) -> None:
     assert os.getsid(lookup.pid) == lookup.pid != os.getsid(0)
 
 
-def test_a_service_that_dies_at_its_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_service_that_does_not_start_is_reported_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Behaviour, "to_json", lambda _: json.dumps({"error_share": 2}))
     with (
         pytest.raises(RuntimeError, match=r"did not start:(.|\n)*error_share must be 0 to 1"),
@@ -190,7 +190,7 @@ def test_a_service_that_dies_at_its_start_says_why(monkeypatch: pytest.MonkeyPat
         pass
 
 
-def test_a_proxy_in_the_environment_is_not_asked(lookup: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_in_the_environment_is_not_used(lookup: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)

@@ -1,4 +1,4 @@
-"""`python -m udfs.demo.service`, from its command line to its end."""
+"""The command `python -m udfs.demo.service`."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ pytestmark = pytest.mark.processes
 COMMAND = [sys.executable, "-m", "udfs.demo.service"]
 
 
-def test_answers_are_not_held_back_to_be_sent_together() -> None:
-    """Otherwise each takes 40 ms, for its body waits until its head is acknowledged."""
+def test_the_listener_disables_nagles_algorithm() -> None:
+    """Otherwise each response takes 40 ms, because its body waits until its head is acknowledged."""
     with service._listener(0) as listener, socket.create_connection(listener.getsockname()):
         accepted, _ = listener.accept()
         with accepted:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-def test_it_is_reached_from_this_machine_only() -> None:
+def test_the_service_listens_on_loopback_only() -> None:
     with service._listener(0) as listener:
         assert listener.getsockname()[0] == "127.0.0.1"
 
 
-def test_it_says_where_it_listens_and_ends_when_its_standard_input_does() -> None:
+def test_the_service_prints_its_url_and_ends_when_standard_input_is_closed() -> None:
     with subprocess.Popen(
         [*COMMAND, "--port", "0", "--with-parent"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -58,7 +58,7 @@ def test_it_says_where_it_listens_and_ends_when_its_standard_input_does() -> Non
         ("quick", "Expecting value"),
     ],
 )
-def test_a_bad_behaviour_is_refused_with_the_reason(
+def test_an_invalid_behaviour_is_refused_with_the_reason(
     behaviour: str, complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
@@ -74,7 +74,7 @@ def get(url: str) -> tuple[int, str | None, object]:
         return error.code, error.headers["Retry-After"], json.load(error)
 
 
-def test_a_user_starts_it_calls_it_and_stops_it_with_ctrl_c(tmp_path: Path) -> None:
+def test_a_user_starts_the_service_calls_it_and_stops_it_with_ctrl_c(tmp_path: Path) -> None:
     with subprocess.Popen(
         [*COMMAND, "--port", "0"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -94,16 +94,16 @@ def test_a_user_starts_it_calls_it_and_stops_it_with_ctrl_c(tmp_path: Path) -> N
             process.kill()
 
 
-def test_weather_and_planes_answer_reliably_unless_told_otherwise() -> None:
+def test_weather_and_planes_are_reliable_by_default() -> None:
     behaviour = service._parser().parse_args([]).behaviour
     assert (behaviour.error_share, behaviour.straggler_share) == (0, 0)
 
 
-def test_its_port_is_8000_unless_told_otherwise() -> None:
+def test_the_default_port_is_8000() -> None:
     assert service._parser().parse_args([]).port == 8000
 
 
-def test_a_port_in_use_is_one_line_that_says_what_to_do() -> None:
+def test_a_port_in_use_is_reported_in_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         done = subprocess.run([*COMMAND, "--port", str(port)], capture_output=True, text=True, check=False)
@@ -114,7 +114,7 @@ def test_a_port_in_use_is_one_line_that_says_what_to_do() -> None:
 
 
 @pytest.mark.parametrize("port", ["-1", "65536", "http"])
-def test_a_bad_port_is_refused(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_port_is_refused(port: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         service.main(["--port", port])
     assert "--port" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The service's trouble: decided, and never waited for."""
+"""The simulated trouble, with a clock of the test."""
 
 from __future__ import annotations
 
@@ -25,40 +25,40 @@ def trouble(clock: Clock) -> Trouble:
 
 
 def statuses(trouble: Trouble, kind: str, keys: str) -> list[int]:
-    return [trouble.answer(kind, key).status for key in keys]
+    return [trouble.response(kind, key).status for key in keys]
 
 
-def test_every_other_call_for_a_key_of_flaky_fails(trouble: Trouble) -> None:
+def test_flaky_fails_every_other_time(trouble: Trouble) -> None:
     assert statuses(trouble, "flaky", "aaaa") == [503, 200, 503, 200]
 
 
-def test_each_key_of_flaky_has_its_own_history(trouble: Trouble) -> None:
+def test_keys_of_flaky_are_independent(trouble: Trouble) -> None:
     assert statuses(trouble, "flaky", "abba") == [503, 503, 200, 200]
 
 
-def test_busy_answers_200_only_after_the_time_it_asked_for(trouble: Trouble, clock: Clock) -> None:
-    first = trouble.answer("busy", "a")
+def test_busy_is_a_200_only_after_retry_after(trouble: Trouble, clock: Clock) -> None:
+    first = trouble.response("busy", "a")
     clock.now += 0.5
-    second = trouble.answer("busy", "a")
+    second = trouble.response("busy", "a")
     clock.now += 0.5
-    third = trouble.answer("busy", "a")
+    third = trouble.response("busy", "a")
     assert [first.status, second.status, third.status] == [429, 429, 200]
     assert [first.headers, second.headers, third.headers] == [[(b"retry-after", b"1")]] * 2 + [()]
 
 
-def test_a_key_of_busy_starts_anew_after_a_200(trouble: Trouble, clock: Clock) -> None:
-    trouble.answer("busy", "a")
+def test_a_key_of_busy_starts_over_after_a_200(trouble: Trouble, clock: Clock) -> None:
+    trouble.response("busy", "a")
     clock.now += 1.0
     assert statuses(trouble, "busy", "aa") == [200, 429]
 
 
-def test_slow_takes_the_seconds_it_is_asked_for(trouble: Trouble) -> None:
-    answer = trouble.answer("slow", "2.5")
+def test_slow_waits_for_the_given_seconds(trouble: Trouble) -> None:
+    answer = trouble.response("slow", "2.5")
     assert (answer.status, answer.seconds, answer.body) == (200, 2.5, {"seconds": 2.5})
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-1", "nan", "inf", "3601"])
 def test_seconds_out_of_range_are_a_400_at_once(trouble: Trouble, text: str) -> None:
-    answer = trouble.answer("slow", text)
+    answer = trouble.response("slow", text)
     assert (answer.status, answer.seconds) == (400, 0.0)
     assert repr(text) in answer.body["error"]

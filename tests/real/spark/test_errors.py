@@ -54,6 +54,8 @@ def test_the_users_exception_its_row_and_its_line_reach_the_driver(numbers: Data
     assert lines[1:3] == lines[-2:]  # first, and below its traceback again
     assert 'raise LookupError("there is no seven")' in "\n".join(lines[-5:])
     assert sum("Traceback" in line for line in lines) == 1  # and not how the operator got there
+    [traceback] = [at for at, line in enumerate(lines) if "Traceback" in line]
+    assert lines[traceback + 1].endswith(", in trouble")  # the first frame is the user's
 
 
 def test_of_a_streaming_query_they_stand_in_the_first_lines(spark: SparkSession, tmp_path: Path) -> None:

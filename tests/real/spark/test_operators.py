@@ -203,7 +203,7 @@ def test_keyed_asks_for_one_row_of_a_key_at_a_time_and_in_order(spark: SparkSess
 @pytest.mark.parametrize(
     ("key", "message"),
     [
-        ("nobody", "there is no column 'nobody'; there are id, tags"),
+        ("nobody", "no such column: 'nobody' \\(columns: id, tags"),
         ([], r"key must be a list of one or more names of columns, got \[\]"),
         (["id", "tags"], "key must be columns of plain values, and 'tags' is array<int>"),
     ],

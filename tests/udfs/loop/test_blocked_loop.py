@@ -1,4 +1,4 @@
-"""The blocked loop: a function that blocks the loop is reported, and no other is."""
+"""Blocked-loop detection: reports functions that block the loop, and no others."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def test_a_function_that_blocks_in_a_thread_is_not_reported(reports: Reports) ->
     assert reports.texts == []
 
 
-def test_the_watch_goes_on_after_it_was_parked(reports: Reports) -> None:
+def test_sampling_continues_after_the_loop_was_idle(reports: Reports) -> None:
     async def main(watch: BlockedLoop) -> None:
         await trio.to_thread.run_sync(lambda: wait_until(lambda: watch._is_parked))
         assert reports.came.acquire(timeout=PATIENCE), "there was no warning"
@@ -231,7 +231,7 @@ def test_the_thread_ends_with_the_loop() -> None:
     assert not thread.is_alive()
 
 
-def test_a_watch_is_not_parked_after_the_loop_has_ended() -> None:
+def test_the_sampling_thread_does_not_wait_after_the_loop_has_ended() -> None:
     """Or its thread would never end."""
     watch = BlockedLoop()
     watch.after_run()
@@ -241,7 +241,7 @@ def test_a_watch_is_not_parked_after_the_loop_has_ended() -> None:
     assert not thread.is_alive()
 
 
-def test_no_more_functions_than_the_limit_are_reported(reports: Reports, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_warnings_is_limited(reports: Reports, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(udfs._loop.blocked_loop, "MAX_REPORTED", 1)
     watch = BlockedLoop()
     for name in ("first", "second"):
@@ -271,7 +271,7 @@ DEBIAN = frame_of("debian", "/usr/lib/python3/dist-packages/requests/sessions.py
         pytest.param([INSTALLED, DEBIAN], INSTALLED, id="the outermost where all are installed"),
     ],
 )
-def test_an_installed_library_is_not_blamed_for_its_caller(frames: list[FrameType], expected: FrameType) -> None:
+def test_the_innermost_function_outside_libraries_is_reported(frames: list[FrameType], expected: FrameType) -> None:
     assert _culprit(frames) is expected
 
 

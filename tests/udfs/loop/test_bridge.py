@@ -1,4 +1,4 @@
-"""The bridge: rows in, rows with results out, and the operator in another thread."""
+"""The bridge: passes rows to the operator in another thread, and returns them with their results."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 import trio
 
 import udfs._loop.bridge
+import udfs._loop.chunks
 from tests.support import PATIENCE
 from udfs._loop.bridge import enrich
 from udfs._loop.budget import Budget
@@ -43,17 +44,17 @@ def test_every_row_comes_out_with_its_result(rows: Any, settings: Any) -> None:
     assert out == [(0, 0, (1,), 2), (0, 1, (2,), 4), (0, 2, (3,), 6), (1, 0, (4,), 8), (1, 1, (5,), 10)]
 
 
-def test_no_rows_give_no_rows_and_no_call(settings: Any) -> None:
+def test_no_rows_cause_no_calls(settings: Any) -> None:
     assert values(enrich(iter([]), settings(double))) == []
     assert values(enrich(iter([[], []]), settings(double))) == []
 
 
-def test_empty_batches_among_others_are_passed_over(rows: Any, settings: Any) -> None:
+def test_empty_batches_are_skipped(rows: Any, settings: Any) -> None:
     assert values(enrich(iter([[], rows([1]), [], rows([2]), []]), settings(double))) == [2, 4]
 
 
 def test_a_call_of_the_next_batch_starts_while_one_of_this_batch_still_runs(rows: Any, settings: Any) -> None:
-    """There is no barrier: the first row of each batch ends only when the last row of the next has started."""
+    """The first row of each batch completes only after the last row of the next has started."""
     started = [trio.Event() for _ in range(6)]
 
     async def meet(value: int) -> int:
@@ -66,16 +67,16 @@ def test_a_call_of_the_next_batch_starts_while_one_of_this_batch_still_runs(rows
     assert values(enrich(iter(batches), settings(meet, capacity=6))) == list(range(6))
 
 
-def test_the_next_batch_is_read_exactly_when_fewer_rows_than_the_buffer_are_under_way(
+def test_the_next_batch_is_read_exactly_when_fewer_rows_than_the_buffer_are_unfinished(
     rows: Any, settings: Any, gate: Any
 ) -> None:
     third_is_read = gate()
     out = 0
-    under_way_when_read = []
+    unfinished_when_read = []
 
     def batches() -> Iterator[Any]:
         for number in range(10):
-            under_way_when_read.append(2 * number - out)
+            unfinished_when_read.append(2 * number - out)
             if number == 2:
                 third_is_read.open()
             yield rows([0, 1], number)
@@ -86,37 +87,37 @@ def test_the_next_batch_is_read_exactly_when_fewer_rows_than_the_buffer_are_unde
 
     for chunk in enrich(batches(), settings(wait, capacity=2, buffer=5)):
         out += len(chunk)
-    assert under_way_when_read[:3] == [0, 2, 4]  # nothing had come out yet
-    assert max(under_way_when_read) < 5
+    assert unfinished_when_read[:3] == [0, 2, 4]  # no row had come out yet
+    assert max(unfinished_when_read) < 5
     assert out == 20
 
 
 def test_a_batch_larger_than_the_buffer_is_the_only_one_that_is_held(rows: Any, settings: Any) -> None:
     out = 0
-    under_way_when_read = []
+    unfinished_when_read = []
 
     def batches() -> Iterator[Any]:
         for number in range(4):
-            under_way_when_read.append(100 * number - out)
+            unfinished_when_read.append(100 * number - out)
             yield rows(range(100), number)
 
     for chunk in enrich(batches(), settings(double, capacity=1, buffer=7)):
         out += len(chunk)
-    assert max(under_way_when_read) < 7
+    assert max(unfinished_when_read) < 7
     assert out == 400
 
 
-def test_no_further_batch_is_read_while_the_rows_under_way_came_with_too_many_bytes(
+def test_no_batch_is_read_while_the_unfinished_batches_have_too_many_bytes(
     rows: Any, settings: Any, gate: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(udfs._loop.bridge, "BUFFER_BYTES", 24)  # three rows of one int64
     second_is_read = gate()
     out = 0
-    under_way_when_read = []
+    unfinished_when_read = []
 
     def batches() -> Iterator[Any]:
         for number in range(10):
-            under_way_when_read.append(2 * number - out)
+            unfinished_when_read.append(2 * number - out)
             if number == 1:
                 second_is_read.open()
             yield rows([0, 1], number)
@@ -127,35 +128,35 @@ def test_no_further_batch_is_read_while_the_rows_under_way_came_with_too_many_by
 
     for chunk in enrich(batches(), settings(wait, capacity=100)):
         out += len(chunk)
-    assert under_way_when_read[:2] == [0, 2]  # nothing had come out yet
-    assert max(under_way_when_read) < 3
+    assert unfinished_when_read[:2] == [0, 2]  # no row had come out yet
+    assert max(unfinished_when_read) < 3
     assert out == 20
 
 
-def test_a_batch_of_too_many_bytes_is_read_once_no_other_is_held(
+def test_a_batch_with_too_many_bytes_is_read_when_no_other_is_unfinished(
     rows: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(udfs._loop.bridge, "BUFFER_BYTES", 1)
     assert values(enrich(iter([rows([n, n]) for n in range(5)]), settings(double))) == [0, 0, 2, 2, 4, 4, 6, 6, 8, 8]
 
 
-def test_with_a_budget_that_is_spent_every_batch_is_read_whatever_its_bytes(
+def test_after_a_spent_budget_batches_of_any_size_are_read(
     rows: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Their rows go into the state; who waited for them would wait for calls that the budget gives up."""
+    """Their rows go into the state. Waiting for them would mean waiting for calls that are about to be cancelled."""
     monkeypatch.setattr(udfs._loop.bridge, "BUFFER_BYTES", 1)
-    chunks = enrich(iter([rows([n]) for n in range(5)]), settings(never), Budget(0.0, most=5))
+    chunks = enrich(iter([rows([n]) for n in range(5)]), settings(never), Budget(0.0, max_unfinished=5))
     assert values(chunks) == []
 
 
 def last_first(count: int) -> Any:
-    """A function whose calls, with 0 to count - 1, all run at once and end in falling order."""
+    """A function whose calls with 0 to count - 1 run at once and complete in descending order."""
     done = [trio.Event() for _ in range(count)]
 
     async def call(value: int) -> int:
         if value + 1 < count:
             await done[value + 1].wait()
-            await trio.testing.wait_all_tasks_blocked()  # until the one before has been emitted
+            await trio.testing.wait_all_tasks_blocked()  # until the previous row has been emitted
         done[value].set()
         return value
 
@@ -169,15 +170,15 @@ def test_the_order_is_that_of_the_mode(rows: Any, settings: Any, mode: str, expe
 
 
 def test_no_row_crosses_a_watermark(rows: Any, settings: Any) -> None:
-    """The first row makes a watermark, as it always does, and the fourth: event time is past the bound again."""
+    """The first row makes a watermark, and so does the fourth, which advances event time by more than the bound."""
     times = [0, 1, 2, 20, 20]
     chunks = enrich(iter([rows(range(5), 0, times)]), settings(last_first(5), mode="unordered", delay=5))
     assert values(chunks) == [0, 3, 2, 1, 4]
 
 
 def test_watermarks_alone_make_no_chunk(rows: Any, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last one follows the end of the input, which may be long after the last row came out."""
-    monkeypatch.setattr(udfs._loop.bridge, "CHUNK_ROWS", 1)
+    """The last watermark follows the end of the input, which may be long after the last row."""
+    monkeypatch.setattr(udfs._loop.chunks, "CHUNK_ROWS", 1)
     chunks = enrich(iter([rows([1, 2], 0, [5, 50])]), settings(double, mode="unordered", delay=1))
     assert [len(chunk) for chunk in chunks] == [1, 1]
 
@@ -194,18 +195,18 @@ async def fail_on_two(value: int) -> int:
     return value
 
 
-def test_the_users_exception_comes_out_as_itself_and_names_the_row(rows: Any, settings: Any) -> None:
+def test_the_users_exception_is_raised_unchanged_and_names_the_row(rows: Any, settings: Any) -> None:
     with pytest.raises(ValueError, match="two is too many") as caught:
         values(enrich(iter([rows([0, 1, 2, 3])]), settings(fail_on_two)))
     assert caught.value.__notes__ == ["element 2, row (2), attempt 1"]
 
 
-def test_the_users_traceback_begins_in_the_users_function(rows: Any, settings: Any) -> None:
+def test_the_traceback_has_no_frames_of_the_loop(rows: Any, settings: Any) -> None:
     with pytest.raises(ValueError, match="too many") as caught:
         values(enrich(iter([rows([2])]), settings(fail_on_two)))
     names = [entry.name for entry in caught.traceback]
     assert names[-1] == "fail_on_two"
-    assert names[-3:-1] == ["enrich", "chunks_until"]  # Spark's thread, and nothing of the loop
+    assert names[-3:-1] == ["enrich", "chunks_until"]  # frames of Spark's thread only
 
 
 def test_a_failure_cancels_the_other_calls_and_waits_until_they_have_unwound(rows: Any, settings: Any) -> None:
@@ -234,7 +235,7 @@ def test_a_row_that_failed_comes_out_in_its_place_with_its_failure(rows: Any, se
     assert repr(out[1].failure.exception) == "ValueError('two is too many')"
 
 
-def test_closing_the_generator_cancels_what_runs_and_waits_until_it_has_unwound(rows: Any, settings: Any) -> None:
+def test_closing_the_generator_cancels_the_calls_and_waits_until_they_have_unwound(rows: Any, settings: Any) -> None:
     started, unwound = [], []
     all_hang = trio.Event()
 
@@ -257,7 +258,7 @@ def test_closing_the_generator_cancels_what_runs_and_waits_until_it_has_unwound(
     assert sorted(unwound) == [1, 2, 3]
 
 
-def test_closing_does_not_wait_for_ever_for_a_call_that_does_not_unwind(
+def test_closing_waits_for_a_limited_time(
     rows: Any, settings: Any, gate: Any, tasks_of_the_loop: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(udfs._loop.bridge, "STOP_SECONDS", 0.01)
@@ -275,10 +276,10 @@ def test_closing_does_not_wait_for_ever_for_a_call_that_does_not_unwind(
     assert tasks_of_the_loop() != NOBODY
     stubborn.open()
     while tasks_of_the_loop():
-        pass  # each look is a turn of the loop
+        pass  # each call is a scheduler pass
 
 
-def test_an_exception_of_the_input_comes_out_as_itself_and_cancels_the_calls(
+def test_an_exception_of_the_input_is_raised_unchanged_and_cancels_the_calls(
     rows: Any, settings: Any, gate: Any
 ) -> None:
     running, unwound = gate(), []
@@ -331,10 +332,8 @@ def test_the_watch_ends_with_the_task(rows: Any, settings: Any, gate: Any, monke
 
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, asyncio.CancelledError])
 @pytest.mark.parametrize("count", [1, 3])
-def test_a_call_that_wants_to_end_the_process_fails_like_any_other(
-    rows: Any, settings: Any, kind: type[BaseException], count: int
-) -> None:
-    """Also where several calls do so at the same time."""
+def test_a_base_exception_fails_the_task(rows: Any, settings: Any, kind: type[BaseException], count: int) -> None:
+    """Also if several calls raise at the same time."""
 
     async def leave(value: int) -> int:
         raise kind("over and out")
@@ -354,13 +353,13 @@ def test_the_death_of_the_loop_is_reported_and_the_next_task_gets_a_new_loop(row
     before = Runtime.current()
     with pytest.raises(trio.TrioInternalError) as caught:
         values(enrich(iter([rows([1])]), settings(kill)))
-    assert "the loop is told to crash" in "".join(traceback.format_exception(caught.value))
+    assert "the loop crashes" in "".join(traceback.format_exception(caught.value))
     assert Runtime.current() is not before
     assert values(enrich(iter([rows([1])]), settings(double))) == [2]
 
 
-def test_a_task_whose_loop_died_while_spark_read_the_input_hears_why(rows: Any, settings: Any) -> None:
-    """The task speaks to the loop first and looks into its outbox afterwards."""
+def test_the_death_of_the_loop_while_spark_reads_the_input_is_reported(rows: Any, settings: Any) -> None:
+    """The task calls into the loop before it reads its outbox."""
 
     def batches() -> Iterator[Any]:
         yield rows([1])
@@ -374,11 +373,11 @@ def test_a_task_whose_loop_died_while_spark_read_the_input_hears_why(rows: Any, 
 
 
 def _crash() -> None:
-    raise AssertionError("the loop is told to crash")
+    raise AssertionError("the loop crashes")
 
 
-def test_the_source_is_closed_although_the_buffer_was_full(rows: Any, settings: Any, gate: Any) -> None:
-    """Its generators would otherwise be found by the garbage collector, which warns."""
+def test_the_source_is_closed_even_if_the_buffer_is_full(rows: Any, settings: Any, gate: Any) -> None:
+    """Otherwise the garbage collector would warn about its generators."""
     hanging = gate()
 
     async def call(value: int) -> int:
@@ -396,16 +395,16 @@ def test_the_source_is_closed_although_the_buffer_was_full(rows: Any, settings: 
 
 
 def test_chunks_are_not_larger_than_the_limit(rows: Any, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(udfs._loop.bridge, "CHUNK_ROWS", 3)
+    monkeypatch.setattr(udfs._loop.chunks, "CHUNK_ROWS", 3)
     sizes = [len(chunk) for chunk in enrich(iter([rows(range(100))]), settings(double))]
     assert max(sizes) == 3
     assert sum(sizes) == 100
 
 
-def test_each_chunk_is_flushed_before_the_next_is_waited_for(
+def test_each_chunk_is_flushed_before_waiting_for_the_next(
     rows: Any, settings: Any, gate: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second row is answered only when the first has left the output buffer."""
+    """The second row completes only after the first has left the output buffer."""
     first_has_left = gate()
     monkeypatch.setattr(udfs._loop.bridge.OutputBuffer, "flush", lambda self: first_has_left.open())
 
@@ -418,11 +417,11 @@ def test_each_chunk_is_flushed_before_the_next_is_waited_for(
     assert [[row.result for row in chunk] for chunk in chunks] == [[0], [1]]
 
 
-def test_an_early_chunk_waits_for_no_more_rows_than_have_gone_before(
+def test_a_chunk_waits_for_no_more_rows_than_earlier_chunks_had(
     rows: Any, settings: Any, gate: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However long a chunk may wait: the first two rows go alone, and the next two together."""
-    monkeypatch.setattr(udfs._loop.bridge, "LINGER_SECONDS", PATIENCE)
+    """Regardless of the time limit of a chunk: the first two rows are sent alone, the next two together."""
+    monkeypatch.setattr(udfs._loop.chunks, "LINGER_SECONDS", PATIENCE)
     gates = [gate() for _ in range(4)]
 
     async def call(value: int) -> int:
@@ -439,18 +438,16 @@ def test_an_early_chunk_waits_for_no_more_rows_than_have_gone_before(
     assert list(chunks) == []
 
 
-SPENT = 0.0  # seconds: whatever a test waits for, it is not the budget's end
+SPENT = 0.0  # seconds, so that no test waits for the end of its budget
 
 
 def until(gate: Any, batch: Any) -> Iterator[Any]:
-    """An input that ends when somebody waits at the gate."""
+    """An input that ends when a call waits at the gate."""
     yield batch
     gate.wait_until_reached()
 
 
-def test_a_budget_that_is_spent_leaves_as_many_rows_as_it_allows_and_cancels_their_calls(
-    rows: Any, settings: Any
-) -> None:
+def test_a_spent_budget_leaves_max_unfinished_rows_and_cancels_their_calls(rows: Any, settings: Any) -> None:
     unwound: list[int] = []
 
     async def call(value: int) -> int:
@@ -466,10 +463,10 @@ def test_a_budget_that_is_spent_leaves_as_many_rows_as_it_allows_and_cancels_the
     assert sorted(unwound) == [0, 1, 2]
 
 
-def test_beyond_its_budget_a_task_works_on_until_no_more_rows_are_left_than_it_allows(
+def test_after_its_budget_a_task_continues_until_max_unfinished_rows_are_left(
     rows: Any, settings: Any, gate: Any
 ) -> None:
-    """The fourth straggler is one too many: the task waits for whichever comes first."""
+    """Four stragglers are one too many: the task waits until one of them completes."""
     fourth = gate()
 
     async def call(value: int) -> int:
@@ -491,8 +488,8 @@ def test_beyond_its_budget_a_task_works_on_until_no_more_rows_are_left_than_it_a
     assert held[0] < len(out)
 
 
-def test_all_batches_are_read_although_the_budget_is_spent(rows: Any, settings: Any) -> None:
-    """What is not read in this micro-batch is not read in any other."""
+def test_all_batches_are_read_after_the_budget_is_spent(rows: Any, settings: Any) -> None:
+    """Rows that are not read in this micro-batch would be lost."""
     read: list[int] = []
 
     def batches() -> Iterator[Any]:
@@ -507,13 +504,11 @@ def test_all_batches_are_read_although_the_budget_is_spent(rows: Any, settings: 
     assert read == [0, 1, 2, 3, 4]
 
 
-def test_a_budget_that_lasts_ends_with_the_last_row(rows: Any, settings: Any) -> None:
+def test_a_budget_that_is_not_spent_ends_with_the_last_row(rows: Any, settings: Any) -> None:
     assert values(enrich(iter([rows([1, 2])]), settings(double), Budget(PATIENCE, 100))) == [2, 4]
 
 
-def test_a_call_that_gives_its_result_although_it_is_cancelled_is_paid_for_and_comes_out(
-    rows: Any, settings: Any, gate: Any
-) -> None:
+def test_a_call_that_returns_although_it_is_cancelled_comes_out(rows: Any, settings: Any, gate: Any) -> None:
     running = gate()
 
     async def call(value: int) -> int:
@@ -540,7 +535,7 @@ def test_a_call_that_fails_while_it_is_cancelled_fails_the_task(rows: Any, setti
         values(enrich(until(running, rows([1])), settings(call, mode="unordered"), Budget(SPENT, 1)))
 
 
-def test_keyed_rows_that_are_left_are_the_last_ones_of_their_keys(rows: Any, settings: Any) -> None:
+def test_unfinished_keyed_rows_are_the_last_ones_of_their_keys(rows: Any, settings: Any) -> None:
     async def call(value: int) -> int:
         if value == 3:
             await trio.sleep_forever()

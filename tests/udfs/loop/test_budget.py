@@ -1,4 +1,4 @@
-"""The budget: what is left of it."""
+"""The time budget."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def test_a_budget_without_an_end_leaves_nothing_behind(clock: list[float]) -> None:
+def test_the_default_budget_is_unlimited(clock: list[float]) -> None:
     budget = Budget()
     clock[0] += 1e9
-    assert (budget.remaining(), budget.most) == (None, 0)
+    assert (budget.remaining(), budget.max_unfinished) == (None, 0)
 
 
-def test_a_budget_runs_out_and_is_never_negative(clock: list[float]) -> None:
-    budget = Budget(5.0, most=3)
+def test_a_spent_budget_has_zero_seconds_left(clock: list[float]) -> None:
+    budget = Budget(5.0, max_unfinished=3)
     assert budget.remaining() == 5.0
     clock[0] += 4.0
     assert budget.remaining() == 1.0
     clock[0] += 4.0
-    assert (budget.remaining(), budget.most) == (0.0, 3)
+    assert (budget.remaining(), budget.max_unfinished) == (0.0, 3)

@@ -1,4 +1,4 @@
-"""The daemon: its variables are found from anywhere in a task."""
+"""Local variables of PySpark's daemon."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORKER = "def worker(sock, look):\n    return look()\n"
 
 
 def called_by_module(name: str, spec: str | None, local: Any, look: Any) -> Any:
-    """What `look` finds when a function of this module, with a local variable `sock`, has called it."""
+    """The result of `look` when it is called by a function of this module with a local variable `sock`."""
     module: dict[str, Any] = {"__name__": name, "__spec__": spec and ModuleSpec(spec, None)}
     exec(WORKER, module)
     return module["worker"](local, look)
@@ -24,7 +24,7 @@ def called_by_module(name: str, spec: str | None, local: Any, look: Any) -> Any:
 
 @pytest.mark.parametrize("name", ["__main__", "pyspark.daemon"])
 def test_the_socket_is_found_in_pysparks_daemon(name: str) -> None:
-    """Which is started as `python -m pyspark.daemon`, or called by a daemon module of the user's own."""
+    """The daemon is started as `python -m pyspark.daemon`, or called by a daemon module of the user."""
     with socket.socket() as sock:
         assert called_by_module(name, "pyspark.daemon", sock, worker_socket) is sock
 
@@ -32,14 +32,14 @@ def test_the_socket_is_found_in_pysparks_daemon(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "spec"), [("__main__", None), ("__main__", "their.job"), ("their.daemon", "their.daemon")]
 )
-def test_variables_of_other_modules_are_not_taken(name: str, spec: str | None) -> None:
+def test_variables_of_other_modules_are_ignored(name: str, spec: str | None) -> None:
     with socket.socket() as sock:
         assert called_by_module(name, spec, sock, worker_socket) is None
 
 
-def test_a_variable_of_another_type_is_not_taken() -> None:
+def test_a_variable_of_another_type_is_ignored() -> None:
     assert called_by_module("__main__", "pyspark.daemon", "a socket", worker_socket) is None
 
 
-def test_outside_of_a_worker_nothing_is_found() -> None:
+def test_nothing_is_found_outside_a_worker() -> None:
     assert local_of_daemon("outfile", io.BufferedWriter) is None

@@ -1,4 +1,4 @@
-"""The hang-up: this end of the connection learns that the other end has closed it."""
+"""Hang-up detection: reports that the peer has closed the connection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from udfs._loop.hangup import until_hangup
 
 @pytest.fixture
 def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """This worker's end, and Spark's."""
+    """The worker's socket and Spark's socket."""
     ours, sparks = socket.socketpair()
     with ours, sparks:
         yield ours, sparks
@@ -25,31 +25,31 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
 
 @pytest.fixture(params=["linux", "darwin"], autouse=True)
 def _platform(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Linux reports a hang-up by itself; elsewhere the socket is polled."""
+    """With epoll, as on Linux, and with polling, as elsewhere."""
     monkeypatch.setattr(sys, "platform", request.param)
 
 
 async def heard(ours: socket.socket, seconds: float) -> bool:
-    """Whether the hang-up is heard within so many virtual seconds."""
+    """Whether the hang-up is reported within this many virtual seconds."""
     with trio.move_on_after(seconds):
         await until_hangup(ours)
         return True
     return False
 
 
-async def test_a_connection_that_is_open_is_not_heard_to_hang_up(pair: Any, autojump_clock: MockClock) -> None:
+async def test_an_open_connection_is_not_reported(pair: Any, autojump_clock: MockClock) -> None:
     assert not await heard(pair[0], 60.0)
 
 
-async def test_data_that_waits_to_be_read_is_no_hang_up(pair: Any, autojump_clock: MockClock) -> None:
-    """Spark writes ahead, and its thread reads when it wants to."""
+async def test_unread_data_are_not_a_hang_up(pair: Any, autojump_clock: MockClock) -> None:
+    """Spark writes rows ahead of the thread that reads them."""
     ours, sparks = pair
     sparks.send(b"rows")
     assert not await heard(ours, 60.0)
 
 
 @pytest.mark.parametrize("unread", [b"", b"rows"])
-async def test_the_end_of_the_connection_is_heard_whether_or_not_data_waits(
+async def test_a_hang_up_is_reported_with_and_without_unread_data(
     pair: Any, unread: bytes, autojump_clock: MockClock
 ) -> None:
     ours, sparks = pair
@@ -58,15 +58,13 @@ async def test_the_end_of_the_connection_is_heard_whether_or_not_data_waits(
     assert await heard(ours, udfs._loop.hangup.POLL_SECONDS)
 
 
-async def test_it_is_heard_even_if_only_sparks_sending_half_has_closed(pair: Any, autojump_clock: MockClock) -> None:
+async def test_a_half_closed_connection_is_reported(pair: Any, autojump_clock: MockClock) -> None:
     ours, sparks = pair
     sparks.shutdown(socket.SHUT_WR)
     assert await heard(ours, udfs._loop.hangup.POLL_SECONDS)
 
 
-async def test_a_hang_up_while_one_waits_is_heard_at_once_or_at_the_next_look(
-    pair: Any, autojump_clock: MockClock
-) -> None:
+async def test_a_hang_up_is_reported_at_once_or_at_the_next_poll(pair: Any, autojump_clock: MockClock) -> None:
     ours, sparks = pair
     async with trio.open_nursery() as nursery:
 

@@ -1,4 +1,4 @@
-"""The output buffer: what was written leaves it when it is flushed."""
+"""Flushing PySpark's output buffer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def buffer_around(outfile: object) -> OutputBuffer:
     return made
 
 
-def test_what_was_written_reaches_spark_when_it_is_flushed() -> None:
+def test_a_flush_sends_the_output_to_spark() -> None:
     ours, sparks = socket.socketpair()
     with ours, sparks, os.fdopen(os.dup(ours.fileno()), "wb", 65536) as outfile:
         sparks.setblocking(False)
@@ -48,6 +48,6 @@ def test_a_flush_to_a_closed_connection_is_a_hang_up() -> None:
 
 
 @pytest.mark.parametrize("outfile", [None, "a file"])
-def test_where_there_is_no_such_buffer_a_flush_has_no_effect(outfile: object) -> None:
+def test_a_flush_without_a_buffer_has_no_effect(outfile: object) -> None:
     buffer_around(outfile).flush()
     OutputBuffer().flush()

@@ -1,7 +1,8 @@
-"""The observer of rows: what it is told of is the input columns' values, and never a row of ours."""
+"""The row observer: the user's observer receives the values of the input columns, never a row."""
 
 from __future__ import annotations
 
+import inspect
 from threading import Lock
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 
 from trio_asyncio_io import Observer
 from udfs._loop.bridge import enrich
+from udfs._loop.row_observer import RowObserver
+from udfs._row import Row
 from udfs._settings import make_settings
 
 SEEN: list[tuple[Any, ...]] = []
@@ -26,7 +29,7 @@ class Diary(Observer):
 
 
 @pytest.mark.parametrize("more", [{}, {"mode": "unordered", "delay": 5}], ids=["bare rows", "rows with event time"])
-def test_it_sees_the_values_of_the_input_columns(settings: Any, rows: Any, more: dict[str, Any]) -> None:
+def test_hooks_receive_the_values_of_the_input_columns(settings: Any, rows: Any, more: dict[str, Any]) -> None:
     async def call(value: int) -> int:
         if value == 7:
             raise ValueError("seven")
@@ -43,7 +46,19 @@ def test_it_sees_the_values_of_the_input_columns(settings: Any, rows: Any, more:
     ]
 
 
-def test_what_is_no_observer_is_refused_on_the_driver() -> None:
+HOOKS = [name for name, member in vars(Observer).items() if inspect.isfunction(member)]
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_every_hook_is_forwarded_with_all_its_arguments(hook: str) -> None:
+    seen: list[tuple[Any, ...]] = []
+    observer = type("Seeing", (Observer,), {hook: lambda _, *arguments: seen.append(arguments)})()
+    further = len(inspect.signature(getattr(Observer, hook)).parameters) - 3  # without self, sequence and element
+    getattr(RowObserver(observer), hook)(4, Row(("EWR", 5), 0, 0), *range(further))
+    assert seen == [(4, ("EWR", 5), *range(further))]
+
+
+def test_an_argument_that_is_not_an_observer_is_refused_on_the_driver() -> None:
     async def look_up(value: int) -> int:
         return value
 
@@ -51,7 +66,7 @@ def test_what_is_no_observer_is_refused_on_the_driver() -> None:
         make_settings(look_up, 5.0, {"observer": "me"})
 
 
-def test_one_that_cannot_be_sent_is_refused_on_the_driver() -> None:
+def test_an_observer_that_cannot_be_pickled_is_refused_on_the_driver() -> None:
     class Locked(Observer):
         def __init__(self) -> None:
             self.lock = Lock()

@@ -20,7 +20,7 @@ from udfs._loop.runtime import Runtime
 
 
 class Counted(AsyncFunction[int, int]):
-    """Counts how often it was opened and closed."""
+    """Counts the calls of `open` and `close`."""
 
     def __init__(self) -> None:
         self.opened = 0
@@ -44,7 +44,7 @@ class Counted(AsyncFunction[int, int]):
 
 @pytest.fixture
 def run_task(rows: Any) -> Callable[..., list[Any]]:
-    """Run one Spark task's worth of work; its results."""
+    """Runs the rows of one Spark task and returns their results."""
 
     def run(settings: Any, values: Any = (1, 2, 3)) -> list[Any]:
         return [row.result for chunk in enrich(iter([rows(list(values))]), settings) for row in chunk]
@@ -52,7 +52,7 @@ def run_task(rows: Any) -> Callable[..., list[Any]]:
     return run
 
 
-def test_there_is_one_loop_for_all_who_ask() -> None:
+def test_all_threads_get_the_same_loop() -> None:
     found: list[Runtime] = []
     threads = [threading.Thread(target=lambda: found.append(Runtime.current())) for _ in range(8)]
     for thread in threads:
@@ -63,7 +63,7 @@ def test_there_is_one_loop_for_all_who_ask() -> None:
 
 
 def test_the_loop_runs_in_a_daemon_thread_of_its_own() -> None:
-    """Or the process, which Spark ends by `os._exit` but others do not, would never end."""
+    """Otherwise a process that does not exit by `os._exit`, as Spark's workers do, would never end."""
     Runtime.current()
     [thread] = [thread for thread in threading.enumerate() if thread.name == "udfs-trio"]
     assert thread.daemon
@@ -71,7 +71,7 @@ def test_the_loop_runs_in_a_daemon_thread_of_its_own() -> None:
 
 
 def test_importing_the_package_starts_no_thread() -> None:
-    """Spark's daemon may import it before it forks, and a thread would be lost in the fork."""
+    """Spark's daemon may import the package before it forks, and a fork does not copy threads."""
     program = "import threading, udfs; print(threading.active_count())"
     out = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", program],
@@ -92,7 +92,7 @@ def test_a_function_is_opened_once_for_consecutive_tasks(settings: Any, run_task
 
 
 def test_a_function_is_opened_once_for_concurrent_tasks(settings: Any, run_task: Any, gate: Any) -> None:
-    """The second task comes while the first still opens."""
+    """The second task starts while the first is still opening."""
     opening = gate()
 
     class Slow(Counted):
@@ -114,7 +114,7 @@ def test_a_function_is_opened_once_for_concurrent_tasks(settings: Any, run_task:
     assert (function.opened, function.closed, function.called_while_shut) == (1, 0, 0)
 
 
-def test_two_functions_have_an_instance_each(settings: Any, run_task: Any) -> None:
+def test_each_function_has_an_instance_of_its_own(settings: Any, run_task: Any) -> None:
     one, other = Counted(), Counted()
     run_task(settings(one))
     run_task(settings(other))
@@ -135,7 +135,7 @@ def test_a_function_is_unpacked_once_per_process(settings: Any, run_task: Any, l
     assert len(unpacked) == 1
 
 
-def test_an_idle_function_is_closed_and_the_next_task_opens_it_anew(
+def test_an_idle_function_is_closed_and_the_next_task_opens_it_again(
     settings: Any, run_task: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(udfs._loop.runtime, "IDLE_SECONDS", 0.0)
@@ -159,7 +159,7 @@ def test_a_function_in_use_is_not_closed_by_the_end_of_another_task(
         async def invoke(self, value: int) -> int:
             if value == 0:
                 await first_task_over.wait()
-                await trio.testing.wait_all_tasks_blocked()  # whoever wants to close it has had the chance
+                await trio.testing.wait_all_tasks_blocked()  # anything that would close it has run
                 closed_in_between.append(self.closed)
             return value
 
@@ -176,7 +176,7 @@ def test_a_function_in_use_is_not_closed_by_the_end_of_another_task(
     assert (function.opened, function.closed) == (1, 1)
 
 
-def test_a_close_that_raises_is_told_in_the_workers_log(
+def test_an_exception_in_close_is_written_to_standard_error(
     settings: Any, run_task: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(udfs._loop.runtime, "IDLE_SECONDS", 0.0)
@@ -190,12 +190,12 @@ def test_a_close_that_raises_is_told_in_the_workers_log(
     before = Runtime.current()
     run_task(settings(function))
     assert function.is_closed.wait(PATIENCE)
-    run_task(settings(Counted()))  # another turn of the loop, which still lives
+    run_task(settings(Counted()))  # the loop is still running
     assert Runtime.current() is before
     assert "close() raised OSError('it is gone already')" in capfd.readouterr().err
 
 
-def test_an_open_that_fails_is_reported_and_the_next_task_tries_again(settings: Any, run_task: Any) -> None:
+def test_an_open_that_fails_is_reported_and_the_next_task_opens_again(settings: Any, run_task: Any) -> None:
     class Flaky(Counted):
         async def open(self) -> None:
             await super().open()
@@ -245,12 +245,12 @@ def test_a_task_that_is_stopped_while_it_opens_leaves_the_function_to_the_next(
     assert (function.opened, function.called_while_shut) == (1, 0)
 
 
-def test_the_loop_is_not_kept_waiting_for_the_thread_that_converts(settings: Any, run_task: Any) -> None:
+def test_the_switch_interval_is_short(settings: Any, run_task: Any) -> None:
     run_task(settings(Counted()))
     assert sys.getswitchinterval() == pytest.approx(udfs._loop.runtime.SWITCH_SECONDS)
 
 
-def test_an_open_that_hangs_fails_the_task_and_the_next_task_tries_again(settings: Any, run_task: Any) -> None:
+def test_an_open_that_hangs_fails_the_task_and_the_next_task_opens_again(settings: Any, run_task: Any) -> None:
     class Hanging(Counted):
         async def open(self) -> None:
             await super().open()
@@ -263,7 +263,7 @@ def test_an_open_that_hangs_fails_the_task_and_the_next_task_tries_again(setting
     assert run_task(settings(function)) == [1, 2, 3]
 
 
-def test_the_deadline_of_opening_holds_for_on_timeout_as_well(settings: Any, run_task: Any) -> None:
+def test_open_timeout_applies_to_on_timeout_too(settings: Any, run_task: Any) -> None:
     class Hanging(Counted):
         async def open(self) -> None:
             await trio.sleep_forever()
@@ -272,7 +272,7 @@ def test_the_deadline_of_opening_holds_for_on_timeout_as_well(settings: Any, run
         run_task(settings(Counted(), on_timeout=Hanging(), open_timeout=0.01))
 
 
-def test_a_close_that_hangs_is_given_up(
+def test_a_close_that_hangs_is_cancelled(
     settings: Any, run_task: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(udfs._loop.runtime, "IDLE_SECONDS", 0.0)
@@ -288,20 +288,20 @@ def test_a_close_that_hangs_is_given_up(
     function = Hanging()
     run_task(settings(function))
     assert function.is_closed.wait(PATIENCE)
-    run_task(settings(Counted()))  # a later task of the loop: the message has been written
+    run_task(settings(Counted()))  # a later task, so the message has been written
     assert "Hanging: close() raised TooSlowError" in capfd.readouterr().err
 
 
 @pytest.fixture
 def a_bound_of_two(monkeypatch: pytest.MonkeyPatch, settings: Any, run_task: Any) -> None:
-    """At most two idle functions, and none of those that other tests have left."""
+    """Limit idle functions to two, and discard those of other tests."""
     monkeypatch.setattr(udfs._loop.runtime, "MAX_IDLE", 2)
     for _ in range(2):
         run_task(settings(Counted()))
 
 
 @pytest.mark.usefixtures("a_bound_of_two")
-def test_of_many_idle_functions_those_used_last_stay_open(settings: Any, run_task: Any) -> None:
+def test_the_most_recently_used_idle_functions_stay_open(settings: Any, run_task: Any) -> None:
     functions = [Counted() for _ in range(6)]
     for function in functions:
         run_task(settings(function))
@@ -310,7 +310,7 @@ def test_of_many_idle_functions_those_used_last_stay_open(settings: Any, run_tas
 
 
 @pytest.mark.usefixtures("a_bound_of_two")
-def test_a_function_that_is_used_again_and_again_stays_open_among_many(settings: Any, run_task: Any) -> None:
+def test_a_function_in_repeated_use_stays_open_among_many(settings: Any, run_task: Any) -> None:
     reused, others = Counted(), [Counted() for _ in range(6)]
     work = settings(reused)
     for function in others:

@@ -1,4 +1,4 @@
-"""The task log: one line for each task, where somebody asked for it."""
+"""The task log: one line per task, if it is enabled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from udfs._loop.task_log import TaskLog, logger
 
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A logger that nobody has touched, in a process where nobody asked for lines."""
+    """A logger without configuration, in a process without the environment variables."""
     monkeypatch.delenv("UDFS_LOG_LEVEL", raising=False)
     monkeypatch.delenv("PYSPARK_SPARK_SESSION_UUID", raising=False)
     yield
@@ -27,16 +27,16 @@ def _fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 NUMBERS = Statistics(emitted=1000, retried=17, failed=2, timed_out=1, cancelled=3, peak_running=100)
 
 
-def test_nothing_is_written_unless_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_logged_by_default(capsys: pytest.CaptureFixture[str]) -> None:
     TaskLog("weather").write(NUMBERS, 1019)
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_line_on_standard_error_says_what_the_task_did(
+def test_a_line_on_standard_error_summarises_the_task(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("UDFS_LOG_LEVEL", "info")
-    for _ in range(2):  # and once each, however often there is a task
+    for _ in range(2):  # one line each, and one handler for all
         TaskLog("weather").write(NUMBERS, 1019)
     seen = capsys.readouterr()
     line = (
@@ -47,28 +47,30 @@ def test_a_line_on_standard_error_says_what_the_task_did(
     assert re.fullmatch(2 * line, seen.err)
 
 
-def test_a_level_above_it_silences_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_higher_level_suppresses_the_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("UDFS_LOG_LEVEL", "WARNING")
     TaskLog("weather").write(NUMBERS, 1019)
     assert capsys.readouterr().err == ""
 
 
-def test_the_level_is_set_when_the_task_begins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other lines of this logger come while the task runs."""
+def test_the_level_is_set_when_the_task_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other messages of this logger are logged while the task runs."""
     monkeypatch.setenv("UDFS_LOG_LEVEL", "ERROR")
     TaskLog("weather")
     assert logger.level == logging.ERROR
 
 
-def test_a_level_that_does_not_exist_is_told(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unknown_level_is_reported(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setenv("UDFS_LOG_LEVEL", "loud")
     TaskLog("weather").write(NUMBERS, 1019)
     assert caplog.messages[0].startswith("UDFS_LOG_LEVEL must be one of")
-    assert caplog.messages[0].endswith("got 'LOUD': taken for INFO")
+    assert caplog.messages[0].endswith("got 'LOUD'. Using INFO")
     assert "weather: 1,000 outputs" in caplog.messages[1]
 
 
-def test_spark_gathers_it_where_its_own_log_is_on(
+def test_spark_collects_the_line_if_its_worker_log_is_enabled(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("PYSPARK_SPARK_SESSION_UUID", "of a session")
@@ -77,7 +79,7 @@ def test_spark_gathers_it_where_its_own_log_is_on(
     assert not logger.handlers
 
 
-def test_a_task_writes_it_at_its_end(
+def test_a_task_logs_its_line_at_its_end(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, settings: Any, rows: Any
 ) -> None:
     monkeypatch.setenv("UDFS_LOG_LEVEL", "INFO")
@@ -97,7 +99,7 @@ def test_a_task_writes_it_at_its_end(
 def test_each_attempt_and_each_failed_call_is_counted(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, settings: Any, rows: Any
 ) -> None:
-    """Also those whose results reach nobody, because the task fails."""
+    """Also calls whose results are lost because the task fails."""
     monkeypatch.setenv("UDFS_LOG_LEVEL", "INFO")
 
     async def fail(number: int) -> int:

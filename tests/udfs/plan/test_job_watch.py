@@ -1,4 +1,4 @@
-"""The job watch: tasks of the jobs that began after it, each counted once, whatever the tracker forgets."""
+"""The job watch: counts each task of later jobs once, even if the tracker forgets a job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SUMMARY = "3 rows, 5 calls, 2 retried, 1 failed, 0 timed out, 1 from a cache, me
 
 
 class Job(NamedTuple):
-    jobId: int  # noqa: N815 - Spark's names, here and below
+    jobId: int  # noqa: N815 - Spark's name, as below
     stageIds: list[int]  # noqa: N815
     status: str
 
@@ -28,7 +28,7 @@ class Stage(NamedTuple):
 
 
 class Tracker:
-    """Spark's, with jobs that the test moves on."""
+    """Spark's status tracker, with jobs that the test controls."""
 
     def __init__(self) -> None:
         self.jobs: dict[int, tuple[str | None, Job]] = {}
@@ -76,20 +76,20 @@ def test_running_and_ended_tasks_are_counted_over_all_jobs(tracker: Tracker, ses
     assert watch.look() == Numbers(done=12, total=17, running=1, failed=1)
 
 
-def test_what_ran_before_does_not_count(tracker: Tracker, session: Any) -> None:
+def test_earlier_jobs_are_not_counted(tracker: Tracker, session: Any) -> None:
     tracker.run(1, Stage(10, 8, 0, 8, 0), status="SUCCEEDED")
     tracker.run(2, Stage(11, 8, 2, 3, 0))
     watch = watch_on(session)
     assert watch.look() == Numbers()
 
 
-def test_a_stage_that_spark_skipped_does_not_count(tracker: Tracker, session: Any) -> None:
+def test_a_skipped_stage_is_not_counted(tracker: Tracker, session: Any) -> None:
     watch = watch_on(session)
     tracker.run(1, Stage(10, 8, 0, 0, 0), Stage(11, 2, 0, 2, 0), status="SUCCEEDED")
     assert watch.look() == Numbers(done=2, total=2)
 
 
-def test_what_the_tracker_has_forgotten_still_counts(tracker: Tracker, session: Any) -> None:
+def test_jobs_that_the_tracker_has_forgotten_are_still_counted(tracker: Tracker, session: Any) -> None:
     watch = watch_on(session)
     tracker.run(1, Stage(10, 8, 0, 8, 0), status="SUCCEEDED")
     assert watch.look() == Numbers(done=8, total=8)
@@ -98,7 +98,7 @@ def test_what_the_tracker_has_forgotten_still_counts(tracker: Tracker, session: 
     assert watch.look() == Numbers(done=8, total=8)
 
 
-def test_a_session_that_is_gone_keeps_its_last_numbers(tracker: Tracker, session: Any) -> None:
+def test_a_stopped_session_has_its_last_numbers(tracker: Tracker, session: Any) -> None:
     watch = watch_on(session)
     tracker.run(1, Stage(10, 8, 2, 3, 0))
     before = watch.look()
@@ -114,7 +114,7 @@ def test_a_session_that_is_gone_keeps_its_last_numbers(tracker: Tracker, session
         ({"weather": SEEN}, f"flights, micro-batch 1,234: {SUMMARY}"),
     ],
 )
-def test_a_stream_tells_of_its_last_micro_batch_also_when_it_has_ended(
+def test_the_last_micro_batch_of_a_stream_is_shown_after_its_end_too(
     tracker: Tracker, session: Any, observed: dict[str, Any], line: str
 ) -> None:
     watch = watch_on(session)
@@ -129,7 +129,7 @@ def test_a_stream_tells_of_its_last_micro_batch_also_when_it_has_ended(
     assert watch.look() == Numbers(done=1, total=1, streams=(line,))
 
 
-def test_a_remote_session_tells_by_itself_until_the_watch_is_closed() -> None:
+def test_a_remote_session_reports_progress_until_the_watch_is_closed() -> None:
     handlers: list[Any] = []
     remote = SimpleNamespace(
         registerProgressHandler=handlers.append,

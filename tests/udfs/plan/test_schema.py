@@ -1,11 +1,11 @@
-"""The schema: types, columns and intervals, checked when the plan is built. DDL strings need a JVM."""
+"""Checks of types, columns and intervals. Tests of DDL strings need a JVM and are in tests/real/spark."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
+from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from udfs._plan.schema import (
     check_columns,
@@ -20,12 +20,12 @@ from udfs._plan.schema import (
 FLIGHTS = ["origin", "dest", "Time_Hour"]
 
 
-def test_a_type_is_itself() -> None:
+def test_a_spark_type_is_returned_unchanged() -> None:
     assert parse_type(T.LongType()) == T.LongType()
 
 
 @pytest.mark.parametrize("declared", [None, 7, int, T.LongType], ids=str)
-def test_what_is_no_type_is_refused(declared: Any) -> None:
+def test_a_value_that_is_not_a_type_is_refused(declared: Any) -> None:
     with pytest.raises(TypeError, match="the type must be a DDL string or a Spark type, got"):
         parse_type(declared)
 
@@ -36,41 +36,41 @@ def test_a_schema_without_columns_is_refused(declared: T.DataType) -> None:
         new_columns(declared)
 
 
-def test_new_columns_are_nullable_whatever_the_schema_says_and_fields_inside_them_stay_as_they_are() -> None:
+def test_new_columns_are_nullable_and_nested_fields_are_unchanged() -> None:
     inner = T.StructType([T.StructField("y", T.LongType(), nullable=False)])
     declared = T.StructType([T.StructField("x", inner, nullable=False, metadata={"comment": "a point"})])
     expected = T.StructType([T.StructField("x", inner, nullable=True, metadata={"comment": "a point"})])
     assert new_columns(declared) == expected
 
 
-def test_inputs_that_exist_and_additions_that_do_not_are_fine() -> None:
+def test_existing_inputs_and_new_additions_are_accepted() -> None:
     check_columns(FLIGHTS, ["temp", "wind"], ["origin", "Time_Hour"], case=True)
 
 
-def test_an_input_that_does_not_exist_is_named_beside_those_that_do() -> None:
-    with pytest.raises(ValueError, match="there is no column 'orgin'; there are origin, dest, Time_Hour"):
+def test_a_missing_input_is_named_together_with_the_existing_columns() -> None:
+    with pytest.raises(ValueError, match="no such column: 'orgin' \\(columns: origin, dest, Time_Hour"):
         check_columns(FLIGHTS, ["temp"], ["orgin"], case=False)
 
 
-def test_an_addition_that_exists_is_named() -> None:
+def test_an_existing_addition_is_named() -> None:
     with pytest.raises(ValueError, match="there is a column 'dest' already"):
         check_columns(FLIGHTS, ["temp", "dest"], ["origin"], case=True)
 
 
 @pytest.mark.parametrize(("inputs", "added"), [(["ORIGIN"], ["temp"]), (["origin"], ["time_hour"])])
-def test_upper_and_lower_case_are_told_apart_only_where_the_session_does(inputs: list[str], added: list[str]) -> None:
-    with pytest.raises(ValueError, match=r"there is (no|a) column"):
+def test_names_are_case_sensitive_only_if_the_session_is(inputs: list[str], added: list[str]) -> None:
+    with pytest.raises(ValueError, match=r"no such column: 'ORIGIN'|a column 'time_hour' already"):
         check_columns(FLIGHTS, added, inputs, case=inputs == ["ORIGIN"])
     check_columns(FLIGHTS, added, inputs, case=inputs != ["ORIGIN"])
 
 
-def test_an_input_that_exists_twice_is_refused() -> None:
+def test_an_ambiguous_input_is_refused() -> None:
     with pytest.raises(ValueError, match="there are several columns 'ID': rename them first"):
         check_columns(["id", "Id"], ["temp"], ["ID"], case=False)
 
 
 @pytest.mark.parametrize(("existing", "case"), [(["a", "b", "b"], True), (["a", "b", "B"], False)])
-def test_columns_of_the_same_name_are_fine_while_the_function_takes_neither(existing: list[str], case: bool) -> None:
+def test_ambiguous_columns_are_accepted_if_they_are_not_inputs(existing: list[str], case: bool) -> None:
     check_columns(existing, ["temp"], ["a"], case=case)
 
 
@@ -80,12 +80,12 @@ def test_columns_that_spark_can_look_up_have_their_own_names(names: list[str]) -
 
 
 @pytest.mark.parametrize("name", ["a.b", "a`b", "a b", "", "*", "ID", "id", "__HASH"])
-def test_where_spark_could_not_look_a_column_up_all_are_named_by_their_places(name: str) -> None:
+def test_columns_are_numbered_if_spark_cannot_look_one_up(name: str) -> None:
     assert lookup_names(["id", name], "__hash") == ["_0", "_1"]
 
 
 @pytest.mark.parametrize(("added", "case"), [(["temp", "temp"], True), (["temp", "TEMP"], False)])
-def test_an_addition_that_is_named_twice_is_refused(added: list[str], case: bool) -> None:
+def test_a_duplicate_addition_is_refused(added: list[str], case: bool) -> None:
     with pytest.raises(ValueError, match="the schema names a column twice: "):
         check_columns(FLIGHTS, added, ["origin"], case=case)
 
@@ -111,10 +111,10 @@ def test_both_kinds_of_timestamp_are_event_times(position: int) -> None:
 
 
 @pytest.mark.parametrize("position", [2, 3])
-def test_nothing_else_is_an_event_time(position: int) -> None:
+def test_other_types_are_not_event_times(position: int) -> None:
     name, kind = SCHEMA.names[position], SCHEMA[position].dataType.simpleString()
     with pytest.raises(
-        TypeError, match=f"event_time must be a timestamp column, and '{name}' is {kind}: cast it first"
+        TypeError, match=f"event_time must be a timestamp column, but '{name}' is {kind}: cast it first"
     ):
         event_time_column(name, SCHEMA, position)
 
@@ -144,7 +144,7 @@ def test_an_interval_is_read_as_spark_reads_it(interval: str, expected: int) -> 
     "interval",
     ["", "soon", "10", "seconds", "-10 seconds", "10 seconds ago", "1 hour, 2 minutes", "1 hour and 2 minutes"],
 )
-def test_what_is_no_interval_is_refused(interval: str) -> None:
+def test_invalid_intervals_are_refused(interval: str) -> None:
     with pytest.raises(ValueError, match='max_out_of_orderness must be an interval such as "10 seconds", got'):
         microseconds(interval)
 
@@ -152,12 +152,12 @@ def test_what_is_no_interval_is_refused(interval: str) -> None:
 @pytest.mark.parametrize(
     ("interval", "unit"), [("1 month", "month"), ("2 years", "years"), ("10 ms", "ms"), ("5 s", "s")]
 )
-def test_a_unit_that_has_no_fixed_length_or_no_name_is_refused(interval: str, unit: str) -> None:
-    with pytest.raises(ValueError, match=f"unknown unit, '{unit}', in '{interval}'; use microseconds, "):
+def test_a_unit_without_a_fixed_length_is_refused(interval: str, unit: str) -> None:
+    with pytest.raises(ValueError, match=f"unknown unit '{unit}' in '{interval}': use microseconds, "):
         microseconds(interval)
 
 
 @pytest.mark.parametrize("interval", [10, 10.0, None, b"10 seconds"])
-def test_an_interval_is_a_string(interval: Any) -> None:
+def test_an_interval_must_be_a_string(interval: Any) -> None:
     with pytest.raises(TypeError, match="max_out_of_orderness must be an interval"):
         microseconds(interval)

@@ -1,4 +1,4 @@
-"""The session: what it says of time and of tasks, and how a limit is shared."""
+"""The session's time zones and task slots, and the share of each task in a limit."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class Conf:
 
 
 def connect_session(master: str | None = None, **conf: Any) -> Any:
-    """A stand-in; `spark_executor_cores=4` is `spark.executor.cores`. All that it has is its configuration."""
+    """A stand-in with a configuration only: `spark_executor_cores=4` sets `spark.executor.cores`."""
     values = {key.replace("_", "."): str(value) for key, value in conf.items()}
     return SimpleNamespace(conf=Conf(values if master is None else values | {"spark.master": master}))
 
 
 def session(master: str, **conf: Any) -> Any:
-    """The same with a JVM, which has 16 processors."""
+    """A stand-in with a JVM that has 16 processors."""
     stub = connect_session(master, **conf)
     runtime = SimpleNamespace(availableProcessors=lambda: 16)
     lang = SimpleNamespace(Runtime=SimpleNamespace(getRuntime=lambda: runtime))
     stub._sc = SimpleNamespace(
-        # what LocalSchedulerBackend answers: the setting, and only without it the cores
+        # as in LocalSchedulerBackend: the setting, or the cores if it is not set
         defaultParallelism=int(conf.get("spark_default_parallelism", 16)),
         _jvm=SimpleNamespace(java=SimpleNamespace(lang=lang)),
     )
@@ -42,7 +42,7 @@ def test_the_time_zone_is_the_sessions() -> None:
     assert time_zone(connect_session(spark_sql_session_timeZone="America/New_York")) == "America/New_York"
 
 
-def test_without_a_session_one_is_told_to_make_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_session_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
     monkeypatch.setattr(SparkSession, "_instantiatedSession", None)
     with pytest.raises(RuntimeError, match="no Spark session is active: create one with SparkSession"):
@@ -77,46 +77,48 @@ def test_the_slots_are_the_tasks_that_can_run_at_once(master: str, conf: dict[st
         assert task_slots(connect_session(master, **conf)) == slots
 
 
-def test_a_connect_session_that_tells_no_master_may_have_the_settings() -> None:
+def test_a_connect_session_without_a_master_may_have_the_settings() -> None:
     assert task_slots(connect_session(spark_executor_cores=4, spark_executor_instances=5)) == 20
     with pytest.raises(ValueError, match=r"set spark\.executor\.cores and .*, or spark\.cores\.max"):
         task_slots(connect_session())
 
 
 def test_a_connect_session_cannot_count_the_processors_of_its_server() -> None:
-    with pytest.raises(ValueError, match=r"does not tell the processors of its server, .* start that with local\[N\]"):
+    with pytest.raises(
+        ValueError, match=r"does not report the processors of its server, .* start the server with local\[N\]"
+    ):
         task_slots(connect_session("local[*]"))
 
 
 @pytest.mark.parametrize("parallelism", [1, 100])
-def test_the_default_parallelism_is_a_number_of_partitions_and_says_nothing_of_slots(parallelism: int) -> None:
-    """In local mode Spark reports the setting in place of the cores."""
+def test_default_parallelism_does_not_affect_the_slots(parallelism: int) -> None:
+    """In local mode, Spark reports this setting instead of the cores."""
     assert task_slots(session("local[4]", spark_default_parallelism=parallelism)) == 4
 
 
 @pytest.mark.parametrize("master", ["yarn", "spark://here:7077"])
-def test_with_dynamic_allocation_the_most_executors_count(master: str) -> None:
+def test_with_dynamic_allocation_max_executors_counts(master: str) -> None:
     conf = {"spark_executor_cores": 4, "spark_executor_instances": 2, "spark_dynamicAllocation_enabled": "true"}
     assert task_slots(session(master, spark_dynamicAllocation_maxExecutors=10, **conf)) == 40
-    with pytest.raises(ValueError, match="cluster_capacity needs to know how many tasks can run at once"):
+    with pytest.raises(ValueError, match="cluster_capacity needs a limit of the tasks that can run at once"):
         task_slots(session(master, **conf))
 
 
 @pytest.mark.parametrize("conf", [{}, {"spark_executor_cores": 4}, {"spark_executor_instances": 4}], ids=str)
-def test_where_the_slots_cannot_be_told_one_is_told_what_to_set(conf: dict[str, Any]) -> None:
+def test_unknown_slots_are_reported_with_the_settings_to_change(conf: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"set spark\.executor\.cores and spark\.executor\.instances .*capacity="):
         task_slots(session("yarn", **conf))
 
 
 @pytest.mark.parametrize("conf", [{}, {"spark_executor_cores": 1, "spark_executor_instances": 2}], ids=str)
-def test_a_standalone_cluster_gives_all_its_cores_unless_it_is_told_how_many(conf: dict[str, Any]) -> None:
-    """Seen with Spark 4.3: one executor was asked for, of one core, and each of two workers started one."""
-    with pytest.raises(ValueError, match=r"set spark\.cores\.max \(a standalone cluster gives .*capacity="):
+def test_a_standalone_cluster_needs_spark_cores_max(conf: dict[str, Any]) -> None:
+    """Spark 4.3, configured for one executor with one core, started one on each of two workers."""
+    with pytest.raises(ValueError, match=r"set spark\.cores\.max \(otherwise a standalone cluster assigns .*capacity="):
         task_slots(session("spark://here:7077", **conf))
 
 
 @pytest.mark.parametrize(("limit", "share"), [(4, 1), (7, 1), (8, 2), (400, 100)])
-def test_all_tasks_together_stay_below_the_limit(limit: int, share: int) -> None:
+def test_all_tasks_together_do_not_exceed_the_limit(limit: int, share: int) -> None:
     assert share_of(limit, session("local[4]")) == share
     assert 4 * share <= limit
 
@@ -129,6 +131,6 @@ def test_a_limit_that_cannot_be_shared_is_refused(limit: int) -> None:
 
 
 @pytest.mark.parametrize("limit", [1.5, "10", None, True])
-def test_a_limit_is_a_whole_number(limit: Any) -> None:
+def test_a_limit_must_be_a_whole_number(limit: Any) -> None:
     with pytest.raises(TypeError, match="cluster_capacity must be a whole number, got"):
         share_of(limit, session("local[4]"))

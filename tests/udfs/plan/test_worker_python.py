@@ -1,4 +1,4 @@
-"""The workers' Python: when it is the driver's, and what one that lacks a package reports."""
+"""The Python of the workers, and the error of one that lacks a package."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _no_choice_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def python_of(master: str, chosen: str = "python3", **conf: str) -> str:
-    """The Python of a session's workers, once a UDF has been made in it."""
+    """The Python of a session's workers after the first UDF."""
     context = SimpleNamespace(master=master, pythonExec=chosen)
     values = {key.replace("_", "."): value for key, value in conf.items()}
     use_the_drivers_python(SimpleNamespace(_sc=context, conf=values))
@@ -35,34 +35,34 @@ def python_of(master: str, chosen: str = "python3", **conf: str) -> str:
 
 
 @pytest.mark.parametrize("master", ["local", "local[2]", "local[*,4]", "local-cluster[2,1,1024]"])
-def test_workers_on_the_drivers_machine_have_its_python(master: str) -> None:
+def test_local_workers_use_the_drivers_python(master: str) -> None:
     assert python_of(master) == sys.executable
 
 
 @pytest.mark.parametrize("master", ["spark://host:7077", "yarn", "k8s://https://host"])
-def test_workers_on_other_machines_have_sparks_choice(master: str) -> None:
+def test_remote_workers_use_the_python_that_spark_chooses(master: str) -> None:
     assert python_of(master) == "python3"
 
 
-def test_the_users_variable_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_users_environment_variable_has_precedence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_PYTHON", "python3")
     assert python_of("local[2]") == "python3"
 
 
-def test_the_users_setting_is_followed() -> None:
+def test_the_users_setting_has_precedence() -> None:
     assert python_of("local[2]", spark_pyspark_python="/opt/python") == "python3"
 
 
-def test_a_python_that_was_set_on_the_context_stays() -> None:
+def test_a_python_set_on_the_context_has_precedence() -> None:
     assert python_of("local[2]", "/opt/python") == "/opt/python"
 
 
-def test_a_remote_session_is_left_alone() -> None:
+def test_a_remote_session_is_not_changed() -> None:
     use_the_drivers_python(SimpleNamespace())
 
 
 def sent(missing: str) -> subprocess.CompletedProcess[str]:
-    """What becomes of a function that is sent to a process without this package."""
+    """Load a function in a process without this package."""
 
     def run(number: int) -> int:
         return number + 1
@@ -77,7 +77,7 @@ def test_a_worker_with_the_packages_runs_the_function() -> None:
 
 
 @pytest.mark.parametrize("package", ["pyarrow", "trio", "trio_asyncio_io", "udfs"])
-def test_a_worker_without_a_package_says_which_and_what_to_set(package: str) -> None:
+def test_a_missing_package_is_reported_with_the_variable_to_set(package: str) -> None:
     *_, message = sent(package).stderr.splitlines()
     assert message == (
         f"ModuleNotFoundError: the Python of Spark's workers, {sys.executable}, has no module {package}. Before Spark "
@@ -85,7 +85,7 @@ def test_a_worker_without_a_package_says_which_and_what_to_set(package: str) -> 
     )
 
 
-def test_the_function_stays_what_it_is() -> None:
+def test_the_function_is_returned_unchanged() -> None:
     def run(number: int) -> int:
         return number + 1
 

@@ -1,28 +1,35 @@
-"""The headline: the user's exception before its traceback, unless the user wants something else."""
+"""Tracebacks as notes: what Spark sends to the driver starts with the user's exception."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import DoubleType, StructField, StructType
 
+from trio_asyncio_io import AsyncFunction
+from trio_asyncio_io.adapters import in_thread
+from trio_asyncio_io.policies import cached, single_flight
 from udfs._dataframe import _named
 from udfs._settings import make_settings
 from udfs._task.enrichment import Enrichment
-from udfs._task.tracebacks import headline_first
+from udfs._task.tracebacks import traceback_as_note
+
+BATCH = pa.RecordBatch.from_pydict({"n": [1]})
 
 
 @pytest.fixture(autouse=True)
 def _worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment of one of Spark's workers, as it is by default."""
+    """The default environment of a Spark worker."""
     monkeypatch.setenv("SPARK_SIMPLIFIED_TRACEBACK", "1")
-    monkeypatch.setenv("SPARK_HIDE_TRACEBACK", "")  # so that it is restored, too
+    monkeypatch.setenv("SPARK_HIDE_TRACEBACK", "")  # so that the test restores it
     monkeypatch.setenv("SPARK_TRACEBACK_WITH_LOCALS", "")
 
 
@@ -30,46 +37,46 @@ def look_up(code: str) -> str:
     try:
         return {"EWR": "Newark"}[code]
     except KeyError as error:
-        raise LookupError(f"there is no {code}") from error
+        raise LookupError(f"unknown airport: {code}") from error
 
 
 def failed() -> LookupError:
-    with pytest.raises(LookupError) as caught, headline_first():
+    with pytest.raises(LookupError) as caught, traceback_as_note():
         look_up("JFK")
     return caught.value
 
 
-def told(error: BaseException) -> str:
-    """What Spark sends to the driver: without a traceback if it is asked to."""
+def error_text(error: BaseException) -> str:
+    """The text that Spark sends to the driver when `SPARK_HIDE_TRACEBACK` is set."""
     return "".join(traceback.format_exception_only(error))
 
 
-def test_the_message_stands_first_and_the_way_there_below() -> None:
-    lines = told(failed()).splitlines()
-    assert lines[0] == "LookupError: there is no JFK"
+def test_the_message_comes_first_and_the_traceback_follows() -> None:
+    lines = error_text(failed()).splitlines()
+    assert lines[0] == "LookupError: unknown airport: JFK"
     assert lines[1] == ""
     assert lines[2] == "Traceback (most recent call last):"
-    assert lines[-1] == "LookupError: there is no JFK"
-    assert 'raise LookupError(f"there is no {code}") from error' in "\n".join(lines)
+    assert lines[-1] == "LookupError: unknown airport: JFK"
+    assert 'raise LookupError(f"unknown airport: {code}") from error' in "\n".join(lines)
 
 
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, asyncio.CancelledError])
-def test_an_exception_that_would_end_the_process_stands_first_as_well(kind: type[BaseException]) -> None:
-    with pytest.raises(kind) as caught, headline_first():
+def test_the_message_of_a_base_exception_comes_first_too(kind: type[BaseException]) -> None:
+    with pytest.raises(kind) as caught, traceback_as_note():
         raise kind("over and out")
-    lines = told(caught.value).splitlines()
+    lines = error_text(caught.value).splitlines()
     assert lines[0].endswith(f"{kind.__name__}: over and out")
     assert lines[2] == "Traceback (most recent call last):"
 
 
-def test_a_cause_is_told_which_spark_leaves_out() -> None:
-    text = told(failed())
+def test_the_note_includes_the_cause() -> None:
+    text = error_text(failed())
     assert (
         text.index("KeyError: 'JFK'") < text.index("The above exception was the direct cause") < text.rindex("Lookup")
     )
 
 
-def test_spark_is_asked_to_tell_the_exception_without_its_traceback() -> None:
+def test_spark_is_configured_to_send_no_traceback_of_its_own() -> None:
     failed()
     assert os.environ["SPARK_HIDE_TRACEBACK"] == "1"
 
@@ -78,55 +85,86 @@ def test_spark_is_asked_to_tell_the_exception_without_its_traceback() -> None:
     ("name", "value"),
     [("SPARK_SIMPLIFIED_TRACEBACK", ""), ("SPARK_HIDE_TRACEBACK", "1"), ("SPARK_TRACEBACK_WITH_LOCALS", "1")],
 )
-def test_who_has_chosen_a_form_of_the_traceback_gets_that(
-    monkeypatch: pytest.MonkeyPatch, name: str, value: str
-) -> None:
+def test_a_form_configured_by_the_user_is_respected(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)
-    assert told(failed()) == "LookupError: there is no JFK\n"
-
-
-def task(batches: Iterator[Any]) -> Any:
-    """The function that Spark runs in a task."""
-    added = StructType([StructField("temp", DoubleType())])
-    return _named(Enrichment(make_settings(weather, 5.0, {}), added, "UTC", inputs=(0,)))(batches)
+    assert error_text(failed()) == "LookupError: unknown airport: JFK\n"
 
 
 async def weather(n: int) -> float:
     return n / 2
 
 
+def run_task(batches: Iterator[Any], settings: Any = None) -> None:
+    """Run the function that Spark runs in a task."""
+    added = StructType([StructField("temp", DoubleType())])
+    settings = settings or make_settings(weather, 5.0, {})
+    list(_named(Enrichment(settings, added, "UTC", inputs=(0,)))(batches))
+
+
 def first_frame(error: BaseException) -> str:
-    """The first line about a frame in the note that holds the traceback."""
-    frames = [line for line in told(error).splitlines() if line.startswith('  File "')]
-    return frames[0]
+    """The first frame in the note that holds the traceback, as "file, function"."""
+    match = re.search(r'^  File "(.*)", line \d+, in (\w+)', error_text(error), re.MULTILINE)
+    assert match is not None
+    return f"{Path(match[1]).name}, {match[2]}"
 
 
-def test_our_own_frames_are_left_out() -> None:
+async def raises(value: Any) -> None:
+    raise OSError("the disk is full")
+
+
+def raises_in_a_thread(value: Any) -> None:
+    raise OSError("the disk is full")
+
+
+class Unopened(AsyncFunction[Any, None]):
+    async def open(self) -> None:
+        raise OSError("the disk is full")
+
+    async def invoke(self, value: Any) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (raises, "raises"),
+        (cached(raises), "raises"),
+        (cached(single_flight(raises)), "raises"),
+        (in_thread(raises_in_a_thread), "raises_in_a_thread"),
+        (Unopened(), "open"),
+    ],
+    ids=["function", "cached", "single flight", "thread", "open"],
+)
+def test_the_traceback_starts_in_the_users_function(settings: Any, function: Any, name: str) -> None:
+    with pytest.raises(OSError, match="the disk is full") as caught:
+        run_task(iter([BATCH]), settings(function))
+    assert first_frame(caught.value) == f"{Path(__file__).name}, {name}"
+
+
+def test_the_traceback_starts_in_the_input_if_that_fails() -> None:
     def batches() -> Iterator[Any]:
         yield pa.RecordBatch.from_pydict({"n": pa.array([], pa.int64())})
         raise OSError("the disk is full")
 
     with pytest.raises(OSError, match="full") as caught:
-        list(task(batches()))
-    assert first_frame(caught.value).endswith(", in batches")
-    assert 'raise OSError("the disk is full")' in told(caught.value)
+        run_task(batches())
+    assert first_frame(caught.value) == f"{Path(__file__).name}, batches"
 
 
-def test_what_comes_from_us_alone_is_told_in_full() -> None:
+def test_a_traceback_of_our_frames_alone_is_complete() -> None:
     with pytest.raises(AttributeError) as caught:
-        list(task(iter([[None]])))
-    assert "udfs" in first_frame(caught.value)
+        run_task(iter([[None]]))
+    assert first_frame(caught.value) == "tracebacks.py, traceback_as_note"
 
 
-def test_leaving_is_no_failure() -> None:
+def test_closing_a_generator_is_not_a_failure() -> None:
     def numbers() -> object:
-        with headline_first():
+        with traceback_as_note():
             yield 1
 
     generator = numbers()
     assert next(generator) == 1  # type: ignore[call-overload]
     generator.close()  # type: ignore[attr-defined]
-    with headline_first():
+    with traceback_as_note():
         pass
 
 
@@ -140,19 +178,19 @@ def read() -> None:
     raise error
 
 
-def test_an_exception_whose_text_cannot_be_encoded_is_raised_with_a_text_that_can() -> None:
-    with pytest.raises(Exception, match=r"^cannot open caf\\udce9\.txt\n") as caught, headline_first():
+def test_a_text_that_utf8_cannot_encode_is_escaped() -> None:
+    with pytest.raises(Exception, match=r"^cannot open caf\\udce9\.txt\n") as caught, traceback_as_note():
         read()
-    text = told(caught.value)
+    text = error_text(caught.value)
     assert text.encode().decode() == text
     assert "CafeError: cannot open caf\\udce9.txt\nrow ('caf\\udce9')\n" in text
     assert "in read" in text  # its traceback
 
 
-def test_an_exception_whose_str_raises_is_raised_as_itself() -> None:
+def test_an_exception_whose_str_raises_is_raised_unchanged() -> None:
     class MuteError(Exception):
         def __str__(self) -> str:
             raise RuntimeError("no text")
 
-    with pytest.raises(MuteError), headline_first():
+    with pytest.raises(MuteError), traceback_as_note():
         raise MuteError
