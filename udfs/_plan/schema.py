@@ -119,7 +119,7 @@ def event_time_column(name: str, schema: StructType, position: int) -> None:
     """
     kind = schema.fields[position].dataType
     if not isinstance(kind, TimestampType | TimestampNTZType):
-        raise TypeError(f"event_time must be a timestamp column, but {name!r} is {kind.simpleString()}: cast it first")
+        raise TypeError(f"event_time must be a timestamp column, and {name!r} is {kind.simpleString()}: cast it first")
 
 
 def key_column(name: str, schema: StructType, position: int) -> None:
@@ -130,7 +130,7 @@ def key_column(name: str, schema: StructType, position: int) -> None:
     """
     kind = schema.fields[position].dataType
     if isinstance(kind, ArrayType | MapType | StructType | VariantType):
-        raise TypeError(f"key must be columns of plain values, but {name!r} is {kind.simpleString()}: use its fields")
+        raise TypeError(f"key must be columns of plain values, and {name!r} is {kind.simpleString()}: use its fields")
 
 
 def microseconds(interval: Any) -> int:
@@ -153,5 +153,5 @@ def _unit(unit: str, interval: str) -> int:
     found = UNITS.get(unit.removesuffix("s"))
     if found is None:
         units = ", ".join(f"{each}s" for each in UNITS)
-        raise ValueError(f"max_out_of_orderness has an unknown unit {unit!r} in {interval!r}: use {units}")
+        raise ValueError(f"max_out_of_orderness has an unknown unit, {unit!r}, in {interval!r}; use {units}")
     return found

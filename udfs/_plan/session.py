@@ -12,7 +12,7 @@ __all__ = ["active_session", "default_time_zone", "share_of", "task_slots", "tim
 
 # What to do if the number of task slots is unknown
 ALL_CORES = (
-    "set spark.cores.max (otherwise a standalone cluster assigns all of its cores to the application and ignores "
+    "set spark.cores.max (a standalone cluster gives an application all of its cores by default, and ignores "
     "spark.executor.instances)"
 )
 NO_BOUND = (

@@ -84,9 +84,7 @@ def test_a_connect_session_without_a_master_may_have_the_settings() -> None:
 
 
 def test_a_connect_session_cannot_count_the_processors_of_its_server() -> None:
-    with pytest.raises(
-        ValueError, match=r"does not report the processors of its server, .* start the server with local\[N\]"
-    ):
+    with pytest.raises(ValueError, match=r"does not report the processors of its server, .* with local\[N\]"):
         task_slots(connect_session("local[*]"))
 
 
@@ -113,7 +111,7 @@ def test_unknown_slots_are_reported_with_the_settings_to_change(conf: dict[str, 
 @pytest.mark.parametrize("conf", [{}, {"spark_executor_cores": 1, "spark_executor_instances": 2}], ids=str)
 def test_a_standalone_cluster_needs_spark_cores_max(conf: dict[str, Any]) -> None:
     """Spark 4.3, configured for one executor with one core, started one on each of two workers."""
-    with pytest.raises(ValueError, match=r"set spark\.cores\.max \(otherwise a standalone cluster assigns .*capacity="):
+    with pytest.raises(ValueError, match=r"set spark\.cores\.max \(a standalone cluster gives .*capacity="):
         task_slots(session("spark://here:7077", **conf))
 
 
