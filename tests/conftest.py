@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +22,31 @@ from trio_asyncio_io import AsyncWaitOperator, keyed_wait, ordered_wait, unorder
 settings.register_profile("quick", deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("soak", settings.get_profile("quick"), max_examples=10_000)
 settings.load_profile("quick")
+
+# For each JVM that a test starts: none lives long enough for the optimizing compiler and parallel collectors to pay off
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+HERE = Path(__file__).parent
+# The longest groups of tests, which start first: alone at the end, they would leave the other process idle
+LONGEST = ["real/spark", "real/demo", "real/cluster", "real/connect", "docs/test_examples.py"]
+
+
+def group_of(item: pytest.Item) -> str:
+    """The tests that run in the same process: a folder in tests/real, which shares a JVM or a server, or a file."""
+    path = item.path.relative_to(HERE)
+    return (path.parent if path.parts[0] == "real" else path).as_posix()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Group the tests for `--dist loadgroup`, unless their module names a group of its own."""
+    if not config.getoption("loadgroup", default=False):
+        return
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(group_of(item)))
+    items.sort(key=lambda item: LONGEST.index(group_of(item)) if group_of(item) in LONGEST else len(LONGEST))
+
 
 DOORS = {
     "ordered": ordered_wait,

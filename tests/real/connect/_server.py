@@ -1,4 +1,4 @@
-"""A Spark Connect server on loopback, in a process of its own that ends with whoever started it."""
+"""A Spark Connect server on loopback, in a process that ends with the one that started it."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ ROOT = Path(__file__).parents[3]
 
 @contextmanager
 def running(folder: Path) -> Iterator[str]:
-    """The URL of a server that leaves in this folder what it leaves; its workers know the sources."""
+    """Start a server that writes its files to this folder, and yield its URL. Its workers can import the sources."""
     environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
-    # Without bytecode, each worker compiles PySpark anew: seconds per task.
+    # Without bytecode, each worker compiles PySpark again: seconds per task
     for name in ("SPARK_HOME", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "PYTHONDONTWRITEBYTECODE"):
         environment.pop(name, None)
     command = [sys.executable, __file__]
@@ -45,7 +45,7 @@ def running(folder: Path) -> Iterator[str]:
         assert server.stdout is not None
         try:
             url = server.stdout.readline().strip()
-            assert url, "the server did not start; its standard error says why"
+            assert url, "the server did not start: see its standard error"
             yield url
         finally:
             server.stdin.close()
@@ -57,7 +57,7 @@ def running(folder: Path) -> Iterator[str]:
 
 
 def main() -> None:
-    """Serve until standard input ends, as it does when the process at its other end is gone, however it went."""
+    """Serve until standard input ends, which it also does when the parent process is killed."""
     session = SparkSession.builder.config(map=CONF).getOrCreate()
     session.sparkContext.setLogLevel("OFF")  # jobs fail here by design
     service = getattr(session._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")

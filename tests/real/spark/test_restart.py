@@ -1,4 +1,4 @@
-"""The restart: a streaming query whose driver is killed, again and again, writes each row exactly once."""
+"""Restarts: a streaming query whose driver is killed, again and again, writes each row exactly once."""
 
 from __future__ import annotations
 
@@ -12,13 +12,17 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import trio
-from pyspark.sql import SparkSession
 
+from tests.service import Service
+from tests.streaming import committed
 from tests.support import PATIENCE, wait_until
+
+pytestmark = pytest.mark.xdist_group("restarts")  # its JVMs are its own
 
 ROOT = Path(__file__).parents[3]
 DRIVER = Path(__file__).with_name("killed_driver.py")
@@ -26,28 +30,30 @@ ROWS_PER_FILE = 20
 
 
 class Query:
-    """A query over files, its driver a process of its own.
+    """A query over files, whose driver is a process.
 
     Attributes:
-        service: Who answers. One row in ten is a straggler: its first call is never answered, nor every second one
-            of those that follow.
+        service: Answers the calls. One row in ten is a straggler: the service leaves its first, third, fifth call
+            unanswered.
     """
 
-    def __init__(self, spark: SparkSession, service: Any, folder: Path, files: int) -> None:
-        self._spark = spark
+    def __init__(self, service: Service, folder: Path, files: int) -> None:
         self._folder = folder
         self.service = service
         self.rows = 0
         self._asked: Counter[str] = Counter()
         service.answer = self._answer
+        (folder / "source").mkdir()
         self.add(files)
 
     def add(self, files: int) -> None:
-        """More files, each with the next numbers."""
-        end = self.rows + files * ROWS_PER_FILE
-        df = self._spark.range(self.rows, end, 1, 1)
-        df.write.option("maxRecordsPerFile", ROWS_PER_FILE).mode("append").parquet(str(self._folder / "source"))
-        self.rows = end
+        """Add files with the next numbers."""
+        for _ in range(files):
+            table = pa.table({"id": pa.array(range(self.rows, self.rows + ROWS_PER_FILE), pa.int64())})
+            written = self._folder / f"{self.rows}.parquet"
+            pq.write_table(table, written)
+            written.rename(self._folder / "source" / written.name)  # Spark must not see half a file
+            self.rows += ROWS_PER_FILE
 
     async def _answer(self, question: str) -> str:
         self._asked[question] += 1
@@ -57,7 +63,7 @@ class Query:
 
     @contextmanager
     def running(self) -> Iterator[subprocess.Popen[bytes]]:
-        """The driver, which at the end of the block is killed, with all that it has started."""
+        """Start the driver. At the end of the block it is killed with all processes that it has started."""
         command = [sys.executable, str(DRIVER), str(self._folder), str(self.service.client.port)]
         environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -77,10 +83,10 @@ class Query:
             finally:
                 os.killpg(driver.pid, signal.SIGKILL)
                 driver.wait()
-                wait_until(lambda: not _of_session(driver.pid), "processes of the driver live on")
+                wait_until(lambda: not _of_session(driver.pid), "processes of the driver are still alive")
 
     def killed_after(self, commits: int, seconds: float) -> None:
-        """Run the driver until so many micro-batches more are committed and calls are made, and so long after that."""
+        """Run the driver until it has committed this many micro-batches and made a call, and then for these seconds."""
         calls, before = len(self.service.calls), self._commits()
         with self.running() as driver:
             wait_until(
@@ -98,9 +104,7 @@ class Query:
 
     def written(self) -> list[int]:
         """The numbers in the sink's committed files."""
-        if not (self._folder / "sink" / "_spark_metadata" / "0").exists():
-            return []
-        rows = self._spark.read.schema("id long, answer string").parquet(str(self._folder / "sink")).collect()
+        rows = committed(self._folder / "sink")
         assert all(row.answer == str(row.id) for row in rows)
         return sorted(row.id for row in rows)
 
@@ -109,7 +113,7 @@ class Query:
 
 
 def _of_session(leader: int) -> list[str]:
-    """The live processes of a session, as the kernel numbers them."""
+    """The ids of the live processes in this session of the kernel."""
     found = []
     for each in Path("/proc").iterdir():
         if each.name.isdigit():
@@ -122,28 +126,27 @@ def _of_session(leader: int) -> list[str]:
     return found
 
 
-def _killed_again_and_again(query: Query, kills: int, seed: int) -> None:
-    dice = random.Random(seed)
+def _assert_each_row_is_written_once(query: Query, kills: int, seed: int) -> None:
+    instants = random.Random(seed)
     for number in range(kills):
-        query.killed_after((number + 1) % 3, dice.uniform(0.0, 1.5))
+        query.killed_after((number + 1) % 3, instants.uniform(0.0, 1.5))
     query.add(1)
     with query.running() as driver:
-        done = list(range(query.rows))
         wait_until(lambda: len(query.written()) >= query.rows or driver.poll() is not None, "rows are missing")
-        assert query.written() == done, query.log()
+        assert query.written() == list(range(query.rows)), query.log()
     asked = Counter(query.service.calls)
-    assert all(asked[str(number)] > 1 for number in range(0, query.rows, 10))  # so they were carried over
+    assert all(asked[str(number)] > 1 for number in range(0, query.rows, 10))  # they were carried over
 
 
 @pytest.mark.timeout(4 * PATIENCE, method="thread")
-def test_a_killed_driver_loses_no_row_and_writes_none_twice(spark: SparkSession, service: Any, tmp_path: Path) -> None:
-    _killed_again_and_again(Query(spark, service, tmp_path, files=3), kills=1, seed=1)
+def test_a_killed_driver_loses_no_row_and_writes_none_twice(service: Service, tmp_path: Path) -> None:
+    _assert_each_row_is_written_once(Query(service, tmp_path, files=2), kills=1, seed=1)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("seed", range(5))
 def test_a_driver_that_is_killed_many_times_loses_no_row_and_writes_none_twice(
-    spark: SparkSession, service: Any, tmp_path: Path, seed: int
+    service: Service, tmp_path: Path, seed: int
 ) -> None:
-    _killed_again_and_again(Query(spark, service, tmp_path, files=60), kills=12, seed=seed)
+    _assert_each_row_is_written_once(Query(service, tmp_path, files=60), kills=12, seed=seed)
