@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from tests.support import thorough_except
+from tests.support import PATIENCE, thorough_except
 from udfs import async_pandas_udf, keyed_wait, ordered_wait, unordered_wait
 
 __all__ = ["COLUMN_AND_ROWS", "EVERY_ENTRY_POINT", "with_answer"]
@@ -24,7 +24,7 @@ def with_answer(
     df: DataFrame, entry_point: str, function: Any, kind: str = "string", *, inputs: Any = ("id",), **options: Any
 ) -> DataFrame:
     """The DataFrame with a column `answer` of this type, and with `on_error="column"` also a column `error`."""
-    options = {"timeout": 60.0, **options}
+    options = {"timeout": PATIENCE, **options}
     if entry_point == "column":
         out = df.withColumn("answer", async_pandas_udf(function, kind, **options)(*inputs))
         if options.get("on_error") != "column":

@@ -35,8 +35,8 @@ def test_a_contender_that_ignores_the_limit_shows_its_peak_and_its_calls() -> No
 
 
 def test_a_peer_that_is_not_installed_has_a_line() -> None:
-    lines = table(FLOOR, Contender("nobody's", reckless, package="no_such_package"))
-    assert lines["nobody's: not installed: just bench-setup"] == ["", ""]
+    lines = table(FLOOR, Contender("absent", reckless, package="no_such_package"))
+    assert lines["absent: not installed: just bench-setup"] == ["", ""]
 
 
 def test_calls_that_do_not_suspend_run_one_at_a_time() -> None:

@@ -26,7 +26,7 @@ def test_a_mark_may_have_its_own_format(report: Report) -> None:
     assert filled(f"{mark}?<!--/figure-->", report) == f"{mark}140 %<!--/figure-->"
 
 
-@pytest.mark.parametrize("place", ["nothing | ordered | ratio", "overhead | nobody | ratio", "overhead | ordered | no"])
+@pytest.mark.parametrize("place", ["nothing | ordered | ratio", "overhead | absent | ratio", "overhead | ordered | no"])
 def test_a_mark_without_a_number_in_the_report_is_an_error(report: Report, place: str) -> None:
     with pytest.raises(LookupError, match="the report has no number"):
         filled(f"<!--figure: {place}-->1<!--/figure-->", report)

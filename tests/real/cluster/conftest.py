@@ -57,14 +57,6 @@ def _applications(_cluster: Cluster, archive: Path, tmp_path_factory: pytest.Tem
 
 
 @pytest.fixture
-def service() -> Iterator[Service]:
-    """A service for one test."""
-    made = Service()
-    yield made
-    made.stop()
-
-
-@pytest.fixture
 def submit(cluster: Cluster, _applications: Applications, service: Service) -> Callable[..., Driver]:
     """Start a job with these options of the operator, and return its driver."""
 

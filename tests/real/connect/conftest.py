@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 import tests.real.spark.conftest as tests_of_spark
 import tests.service
 from tests.real.connect._server import running
-from tests.service import Service
 from tests.support import PATIENCE
 
 HERE = Path(__file__).parent
@@ -58,11 +57,3 @@ def _sent_by_value(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     for module in modules:
         cloudpickle.unregister_pickle_by_value(module)
-
-
-@pytest.fixture
-def service() -> Iterator[Service]:
-    """A service for one test."""
-    made = Service()
-    yield made
-    made.stop()

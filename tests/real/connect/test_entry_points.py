@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from tests.entry_points import EVERY_ENTRY_POINT, with_answer
 from tests.service import Client, Service
-from tests.support import thorough_except
+from tests.support import PATIENCE, thorough_except
 from udfs import AsyncFunction, FixedDelay, async_pandas_udf, ordered_wait
 
 ROWS = 40
@@ -62,7 +62,7 @@ def test_a_function_is_opened_once_per_process_and_called_once_per_row(
 
 
 def test_a_column_may_be_used_wherever_spark_accepts_one(spark: SparkSession, numbers: DataFrame) -> None:
-    column = async_pandas_udf(tenfold, "long", timeout=30.0)
+    column = async_pandas_udf(tenfold, "long", timeout=PATIENCE)
     assert numbers.withColumn("ten", column(F.col("id") + 1)).where("ten <= 20").collect() == [(0, 10), (1, 20)]
     assert numbers.where(column("id") < 20).count() == 2
     spark.udf.register("tenfold", column)
@@ -73,8 +73,8 @@ def test_a_column_may_be_used_wherever_spark_accepts_one(spark: SparkSession, nu
 def test_operators_follow_each_other_and_keep_the_order_and_the_other_columns(numbers: DataFrame) -> None:
     out = (
         numbers.withColumn("text", F.concat(F.lit("n"), "id"))
-        .transform(ordered_wait, tenfold, "ten long", inputs=["id"], timeout=30.0)
-        .transform(ordered_wait, tenfold, "hundred long", inputs=["ten"], timeout=30.0)
+        .transform(ordered_wait, tenfold, "ten long", inputs=["id"], timeout=PATIENCE)
+        .transform(ordered_wait, tenfold, "hundred long", inputs=["ten"], timeout=PATIENCE)
     )
     assert out.collect() == [(n, f"n{n}", 10 * n, 100 * n) for n in range(ROWS)]
 
@@ -99,9 +99,9 @@ def test_the_users_exception_and_its_row_reach_the_client(numbers: DataFrame, en
 
 def test_a_bad_plan_is_refused_when_it_is_built(numbers: DataFrame) -> None:
     with pytest.raises(ValueError, match="there is no column 'nobody'; there are id"):
-        ordered_wait(numbers, tenfold, "ten long", inputs=["nobody"], timeout=30.0)
+        ordered_wait(numbers, tenfold, "ten long", inputs=["nobody"], timeout=PATIENCE)
     with pytest.raises(ParseException):
-        ordered_wait(numbers, tenfold, "ten lnog", inputs=["id"], timeout=30.0)
+        ordered_wait(numbers, tenfold, "ten lnog", inputs=["id"], timeout=PATIENCE)
 
 
 @EITHER
@@ -111,8 +111,8 @@ def test_times_are_in_the_time_zone_of_the_session(spark: SparkSession, entry_po
 
     df = spark.sql("select timestamp'2013-07-01 12:00:00' as at")
     if entry_point == "column":
-        column = async_pandas_udf(zone_and_noon, "struct<offset:string, noon:timestamp>", timeout=30.0)
+        column = async_pandas_udf(zone_and_noon, "struct<offset:string, noon:timestamp>", timeout=PATIENCE)
         out = df.select("at", column("at").alias("answer")).select("at", "answer.*")
     else:
-        out = ordered_wait(df, zone_and_noon, "offset string, noon timestamp", timeout=30.0)
+        out = ordered_wait(df, zone_and_noon, "offset string, noon timestamp", timeout=PATIENCE)
     assert out.selectExpr("offset", "noon = at as same").collect() == [("-1 day, 20:00:00", True)]

@@ -48,12 +48,12 @@ def test_the_tasks_of_the_server_share_the_cluster_capacity(
 
 def test_a_cluster_capacity_below_the_number_of_tasks_is_refused(spark: SparkSession) -> None:
     with pytest.raises(ValueError, match=r"cluster_capacity must be at least .* 2, .* got 1"):
-        ordered_wait(spark.range(3), one, "same long", timeout=30.0, cluster_capacity=1)
+        ordered_wait(spark.range(3), one, "same long", timeout=PATIENCE, cluster_capacity=1)
 
 
 def test_the_totals_of_a_query_are_observed(spark: SparkSession) -> None:
     seen = Observation("same")
-    assert ordered_wait(spark.range(3), one, "same long", timeout=30.0, metrics=seen).count() == 3
+    assert ordered_wait(spark.range(3), one, "same long", timeout=PATIENCE, metrics=seen).count() == 3
     assert seen.get["calls"] == 3
     assert summary(seen).startswith("3 rows, 3 calls, 0 retried, 0 failed")
 
@@ -83,7 +83,7 @@ def test_interrupting_ends_the_calls_and_makes_no_more(spark: SparkSession, serv
 def test_a_column_may_be_built_in_any_thread(spark: SparkSession) -> None:
     """A remote session is active in the thread that made it, and the default in all others."""
     with ThreadPoolExecutor(1) as threads:
-        column = async_pandas_udf(one, "long", timeout=30.0)
+        column = async_pandas_udf(one, "long", timeout=PATIENCE)
         df = threads.submit(lambda: spark.range(3).select(column("id").alias("id"))).result(PATIENCE)
     assert df.collect() == [(0,), (1,), (2,)]
 
@@ -106,7 +106,7 @@ def test_the_packages_may_be_sent_as_artifacts(spark: SparkSession, url: str, tm
     other: Any = type(spark).builder.remote(url).create()
     try:
         other.addArtifacts(str(archive), pyfile=True)
-        [row] = ordered_wait(other.range(1), origin, "files string", timeout=30.0).collect()
+        [row] = ordered_wait(other.range(1), origin, "files string", timeout=PATIENCE).collect()
     finally:
         other.stop()
         type(spark)._set_default_and_active_session(spark)

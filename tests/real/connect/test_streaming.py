@@ -65,11 +65,11 @@ def test_the_sink_may_be_memory(spark: SparkSession, stream: DataFrame) -> None:
 @pytest.mark.thorough
 def test_stragglers_are_carried_over(spark: SparkSession, stream: DataFrame, service: Service, tmp_path: Path) -> None:
     """The service leaves the first call of one row in ten unanswered."""
-    asked: Counter[str] = Counter()
+    attempts: Counter[str] = Counter()
 
     async def answer(question: str) -> str:
-        asked[question] += 1
-        if int(question) % 10 == 0 and asked[question] == 1:
+        attempts[question] += 1
+        if int(question) % 10 == 0 and attempts[question] == 1:
             await trio.sleep_forever()
         return question
 
@@ -86,4 +86,4 @@ def test_stragglers_are_carried_over(spark: SparkSession, stream: DataFrame, ser
         running.query.stop()
     rows = committed(tmp_path / "sink")
     assert sorted((row.id, row.answer) for row in rows) == [(n, str(n)) for n in range(ROWS)]
-    assert all(asked[str(n)] > 1 for n in range(0, ROWS, 10))  # they were carried over
+    assert all(attempts[str(n)] > 1 for n in range(0, ROWS, 10))  # they were carried over

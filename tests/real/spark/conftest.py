@@ -16,7 +16,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 import tests.service
-from tests.service import Service
 from tests.support import PATIENCE
 
 HERE = Path(__file__).parent
@@ -81,11 +80,3 @@ def _sent_by_value(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     for module in modules:
         cloudpickle.unregister_pickle_by_value(module)
-
-
-@pytest.fixture
-def service() -> Iterator[Service]:
-    """A service for one test."""
-    made = Service()
-    yield made
-    made.stop()

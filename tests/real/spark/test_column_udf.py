@@ -12,17 +12,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from tests.service import Service
+from tests.support import PATIENCE
 from udfs import AsyncPandasUDF, async_pandas_udf
 
 ROWS = 100
 
 
-@async_pandas_udf("long", timeout=30.0)
+@async_pandas_udf("long", timeout=PATIENCE)
 async def plus_one(value: int) -> int:
     return value + 1
 
 
-@async_pandas_udf("string", timeout=30.0)
+@async_pandas_udf("string", timeout=PATIENCE)
 async def label(number: int | None, text: str | None) -> str:
     return f"{number}:{text}"
 
@@ -38,7 +39,7 @@ def counted(service: Service) -> AsyncPandasUDF:
     """Returns its input. The service counts the calls."""
     client = service.client
 
-    @async_pandas_udf("long", capacity=10, timeout=30.0)
+    @async_pandas_udf("long", capacity=10, timeout=PATIENCE)
     async def counted(value: int) -> int:
         return int(await client.ask(value))
 
@@ -57,7 +58,7 @@ def test_a_version_of_spark_without_column_udfs_is_refused_by_name(spark: SparkS
 def test_every_row_gets_its_own_result_however_late_it_comes(numbers: DataFrame) -> None:
     """Random latencies, so that results come in another order and in other chunks than the rows."""
 
-    @async_pandas_udf("long", capacity=20, timeout=30.0)
+    @async_pandas_udf("long", capacity=20, timeout=PATIENCE)
     async def dawdle(value: int) -> int:
         await trio.sleep(random() / 50)
         return 10 * value
@@ -122,13 +123,13 @@ def test_sql_after_it_was_registered(
 
 
 def test_a_deterministic_udf_is_not_called_if_its_result_is_not_used(numbers: DataFrame, service: Service) -> None:
-    unused = async_pandas_udf(service.client.ask, "string", timeout=30.0, deterministic=True)
+    unused = async_pandas_udf(service.client.ask, "string", timeout=PATIENCE, deterministic=True)
     assert numbers.withColumn("answer", unused("id")).count() == ROWS
     assert service.calls == []
 
 
 def test_null_is_none_in_both_directions(numbers: DataFrame) -> None:
-    @async_pandas_udf("long", timeout=30.0)
+    @async_pandas_udf("long", timeout=PATIENCE)
     async def swap(value: int | None) -> int | None:
         return -1 if value is None else None
 
@@ -143,7 +144,7 @@ def test_rows_stay_aligned_with_other_columns_and_other_kinds_of_udf(numbers: Da
 
 
 def test_grouping_and_joining_on_the_result(numbers: DataFrame) -> None:
-    @async_pandas_udf("int", timeout=30.0)
+    @async_pandas_udf("int", timeout=PATIENCE)
     async def bucket(value: int) -> int:
         return value % 3
 

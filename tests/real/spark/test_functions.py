@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from tests.entry_points import EVERY_ENTRY_POINT, with_answer
 from tests.service import Service
-from tests.support import thorough_except
+from tests.support import PATIENCE, thorough_except
 from trio_asyncio_io.adapters import ResultFuture, from_asyncio, from_callback, from_future, in_thread
 from trio_asyncio_io.policies import cached, grouped, persistent, single_flight
 from udfs import AsyncFunction, DelayList, FixedDelay, RetryBudget, unordered_wait
@@ -120,7 +120,7 @@ def test_a_group_of_several_columns_is_a_list_of_tuples(numbers: DataFrame) -> N
 
     df = numbers.withColumn("ten", F.lit(10))
     out = unordered_wait(
-        df, grouped(add_many, size=5), "sum long", inputs=["id", "ten"], timeout=30.0, on_error="column"
+        df, grouped(add_many, size=5), "sum long", inputs=["id", "ten"], timeout=PATIENCE, on_error="column"
     )
     rows = {row.id: (row["sum"], row.error and row.error.message) for row in out.collect()}
     assert rows == {n: (n + 10, None) if n != 3 else (None, "three") for n in range(ROWS)}
@@ -154,7 +154,7 @@ def test_equal_calls_at_the_same_time_share_one(spark: SparkSession, entry_point
         return question
 
     service.answer = answer
-    df = spark.range(0, 20, 1, 1)
+    df = spark.range(0, 7, 1, 1)  # one Arrow batch, so that all calls start together
     lookup = single_flight(ask, key=lambda _: "the one key")
     options = {"on_error": "null"}
     assert set(answered(df, entry_point, lookup, **options).values()) == {"the one question"}
@@ -177,7 +177,7 @@ def test_delays_attempt_timeouts_and_a_retry_budget_apply(
         return f"<{question}>"
 
     service.answer = answer
-    retry = DelayList([0.0, 0.0], attempt_timeout=0.5, budget=RetryBudget(ratio=0.0, reserve=7))
+    retry = DelayList([0.0, 0.0], attempt_timeout=2.0, budget=RetryBudget(ratio=0.0, reserve=7))
     rows = answered(numbers, entry_point, ask, retry=retry, on_error="column", capacity=30)
     good = {id: answer for id, (answer, error) in rows.items() if error is None}  # noqa: A001 - the name of the column
     assert len(good) == 14
@@ -205,8 +205,8 @@ def test_a_retry_waits_as_long_as_the_service_demands(spark: SparkSession, entry
 
     service.answer = answer
     answered(spark.range(0, 3, 1, 1), entry_point, ask, retry=FixedDelay(1, 0.0))
-    asked: dict[str, list[float]] = {}
+    instants: dict[str, list[float]] = {}
     for call in service.calls:
         number, instant = call.split()
-        asked.setdefault(number, []).append(float(instant))
-    assert all(second - first >= 0.4 for first, second in asked.values())
+        instants.setdefault(number, []).append(float(instant))
+    assert all(second - first >= 0.4 for first, second in instants.values())

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from tests.entry_points import COLUMN_AND_ROWS, with_answer
 from tests.service import Client, Service
+from tests.support import PATIENCE
 from udfs import AsyncFunction, ordered_wait
 
 TASKS = 2  # at once, in local[2]
@@ -100,7 +101,7 @@ def test_a_client_is_opened_once_per_worker_process_and_outlives_tasks_and_jobs(
     processes: list[int] = []
     jobs = 4
     for _ in range(jobs):
-        df = ordered_wait(spark.range(0, 10, 1, 2), Connected(service.client), "process long", timeout=30.0)
+        df = ordered_wait(spark.range(0, 10, 1, 2), Connected(service.client), "process long", timeout=PATIENCE)
         processes += {row.process for row in df.collect()}
     assert len(service.calls) == 10 * jobs
     assert service.connections == len(set(processes))

@@ -17,7 +17,8 @@ from trio_asyncio_io.policies import cached
 from udfs import AsyncFunction, FixedDelay, async_pandas_udf, keyed_wait, ordered_wait, summary, unordered_wait
 
 ROWS = 40
-HUNG = 0.9  # seconds: the deadline of one second is set a moment before the call begins
+TIMEOUT = 3.0  # seconds
+HUNG = TIMEOUT - 0.1  # the deadline is set shortly before the call starts
 
 
 class Moody(AsyncFunction[int, str]):
@@ -27,12 +28,12 @@ class Moody(AsyncFunction[int, str]):
         self.name = uuid4().hex  # with the same bytes as in another test, it would be the same instance
 
     async def open(self) -> None:
-        self.asked: dict[int, int] = {}
+        self.attempts: dict[int, int] = {}
 
     async def invoke(self, id: int) -> str:  # type: ignore[override]  # noqa: A002 - the name of the column
-        self.asked[id] = self.asked.get(id, 0) + 1
+        self.attempts[id] = self.attempts.get(id, 0) + 1
         await trio.sleep(0.001)
-        if id % 10 == 3 and self.asked[id] < 3:
+        if id % 10 == 3 and self.attempts[id] < 3:
             raise ConnectionError("not yet")
         if id % 10 == 5:
             raise ValueError("never")
@@ -42,7 +43,7 @@ class Moody(AsyncFunction[int, str]):
 
 
 OPTIONS: dict[str, Any] = {
-    "timeout": 1.0,
+    "timeout": TIMEOUT,
     "capacity": 20,
     "retry": FixedDelay(4, 0.0, retry_on=ConnectionError),
     "on_error": "null",

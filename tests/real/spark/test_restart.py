@@ -22,7 +22,7 @@ from tests.service import Service
 from tests.streaming import committed
 from tests.support import PATIENCE, wait_until
 
-pytestmark = pytest.mark.xdist_group("restarts")  # its JVMs are its own
+pytestmark = [pytest.mark.thorough, pytest.mark.xdist_group("restarts")]  # each driver starts its own JVM
 
 ROOT = Path(__file__).parents[3]
 DRIVER = Path(__file__).with_name("killed_driver.py")
@@ -41,7 +41,7 @@ class Query:
         self._folder = folder
         self.service = service
         self.rows = 0
-        self._asked: Counter[str] = Counter()
+        self._attempts: Counter[str] = Counter()
         service.answer = self._answer
         (folder / "source").mkdir()
         self.add(files)
@@ -56,8 +56,8 @@ class Query:
             self.rows += ROWS_PER_FILE
 
     async def _answer(self, question: str) -> str:
-        self._asked[question] += 1
-        if int(question) % 10 == 0 and self._asked[question] % 2:
+        self._attempts[question] += 1
+        if int(question) % 10 == 0 and self._attempts[question] % 2:
             await trio.sleep_forever()
         return question
 
@@ -134,8 +134,8 @@ def _assert_each_row_is_written_once(query: Query, kills: int, seed: int) -> Non
     with query.running() as driver:
         wait_until(lambda: len(query.written()) >= query.rows or driver.poll() is not None, "rows are missing")
         assert query.written() == list(range(query.rows)), query.log()
-    asked = Counter(query.service.calls)
-    assert all(asked[str(number)] > 1 for number in range(0, query.rows, 10))  # they were carried over
+    calls = Counter(query.service.calls)
+    assert all(calls[str(number)] > 1 for number in range(0, query.rows, 10))  # they were carried over
 
 
 @pytest.mark.timeout(4 * PATIENCE, method="thread")

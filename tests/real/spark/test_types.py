@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from tests.support import thorough_except
+from tests.support import PATIENCE, thorough_except
 from udfs import async_pandas_udf, ordered_wait
 
 COLUMNS = {
@@ -62,12 +62,12 @@ def test_an_input_may_be_returned_unchanged(spark: SparkSession, zone: str, entr
     columns = [f"if(id % 3 = 1, null, {expression}) as {name}" for name, (_, expression) in COLUMNS.items()]
     df = spark.range(0, 20, 1, 2).selectExpr("id", *columns)
     if entry_point == "column":
-        back = async_pandas_udf(give_back, f"struct<{FIELDS}>", timeout=30.0)
+        back = async_pandas_udf(give_back, f"struct<{FIELDS}>", timeout=PATIENCE)
         results = [f"back.{name} as {name}_2" for name in COLUMNS]
         out = df.withColumn("back", back(*COLUMNS)).selectExpr("id", *COLUMNS, *results)
     else:
         schema = T.StructType([T.StructField(f"{f.name}_2", f.dataType) for f in df.schema.fields[1:]])
-        out = ordered_wait(df, give_back, schema, inputs=list(COLUMNS), timeout=30.0)
+        out = ordered_wait(df, give_back, schema, inputs=list(COLUMNS), timeout=PATIENCE)
     rows = out.collect()
     assert len(rows) == 20
     for row in rows:
@@ -95,7 +95,7 @@ NOON = datetime(2013, 7, 1, 12)
 def test_a_struct_may_come_in_any_shape_and_a_naive_datetime_is_in_the_sessions_zone(
     spark: SparkSession, zone: str
 ) -> None:
-    @async_pandas_udf("struct<at timestamp, price decimal(10, 2)>", timeout=30.0)
+    @async_pandas_udf("struct<at timestamp, price decimal(10, 2)>", timeout=PATIENCE)
     async def point(shape: int) -> Any:
         price = Decimal("1.5")
         return [
@@ -112,7 +112,7 @@ def test_a_struct_may_come_in_any_shape_and_a_naive_datetime_is_in_the_sessions_
 
 
 def test_an_aware_datetime_is_its_instant(spark: SparkSession, zone: str) -> None:
-    @async_pandas_udf(T.TimestampType(), timeout=30.0)
+    @async_pandas_udf(T.TimestampType(), timeout=PATIENCE)
     async def epoch(seconds: int) -> datetime:
         return datetime.fromtimestamp(seconds, UTC)
 
@@ -125,7 +125,7 @@ def test_inputs_are_plain_python_values(spark: SparkSession) -> None:
         return {name: type(value).__name__ for name, value in zip(COLUMNS, values, strict=True)}
 
     df = spark.range(1).selectExpr(*(f"{expression} as {name}" for name, (_, expression) in COLUMNS.items()))
-    named = async_pandas_udf(types_of, "map<string, string>", timeout=30.0)
+    named = async_pandas_udf(types_of, "map<string, string>", timeout=PATIENCE)
     [row] = df.select(named(*COLUMNS).alias("types")).collect()
     assert row.types == {
         **dict.fromkeys(("tiny", "small", "number", "big"), "int"),
@@ -145,7 +145,7 @@ def test_inputs_are_plain_python_values(spark: SparkSession) -> None:
 def test_a_date_keeps_its_day(spark: SparkSession) -> None:
     """No time zone moves it."""
 
-    @async_pandas_udf("date", timeout=30.0)
+    @async_pandas_udf("date", timeout=PATIENCE)
     async def day_after(day: date) -> date:
         return date.fromordinal(day.toordinal() + 1)
 
@@ -165,7 +165,7 @@ def test_a_failed_row_is_null_even_if_the_schema_forbids_null(
             raise ValueError("odd")
         return id or None
 
-    out = ordered_wait(spark.range(0, 6, 1, 1), odd, REQUIRED, timeout=30.0, on_error=on_error)
+    out = ordered_wait(spark.range(0, 6, 1, 1), odd, REQUIRED, timeout=PATIENCE, on_error=on_error)
     assert out.schema["v"].nullable
     assert [row.v for row in out.collect()] == [None, None, 2, None, 4, None]
     assert out.where("v is null").count() == 4
@@ -182,10 +182,10 @@ def test_a_none_where_the_type_forbids_null_fails_its_row(spark: SparkSession, e
 
     df = spark.range(0, 4, 1, 1)
     if entry_point == "column":
-        made = df.select(async_pandas_udf(some, kind, timeout=30.0, on_error="column")("id").alias("x"))
+        made = df.select(async_pandas_udf(some, kind, timeout=PATIENCE, on_error="column")("id").alias("x"))
         out = made.selectExpr("x.result.a", "x.result.b", "x.error.message")
     else:
-        out = ordered_wait(df, some, kind, timeout=30.0, on_error="column").selectExpr("a", "b", "error.message")
+        out = ordered_wait(df, some, kind, timeout=PATIENCE, on_error="column").selectExpr("a", "b", "error.message")
     rows = out.collect()
     assert [row.a and row.a.v for row in rows] == [0, None, None, 3]
     assert [row.b for row in rows] == [[0], None, None, [3]]
@@ -204,12 +204,12 @@ def test_char_and_varchar_are_strings_of_bounded_length(spark: SparkSession, ent
     if entry_point == "column":
         made = df.select(
             async_pandas_udf(
-                some, f"struct<{kind.replace(' ', ':')}>".replace(",:", ","), timeout=30.0, on_error="null"
+                some, f"struct<{kind.replace(' ', ':')}>".replace(",:", ","), timeout=PATIENCE, on_error="null"
             )("id").alias("x")
         )
         out = made.select("x.*")
     else:
-        out = ordered_wait(df, some, kind, timeout=30.0, on_error="null").drop("id")
+        out = ordered_wait(df, some, kind, timeout=PATIENCE, on_error="null").drop("id")
     expected = [(("x" * n).ljust(4), ["y" * n]) for n in range(4)]
     assert [tuple(row) for row in out.collect()] == [*expected, (None, None), (None, None)]
 
@@ -217,7 +217,7 @@ def test_char_and_varchar_are_strings_of_bounded_length(spark: SparkSession, ent
 def test_a_column_uses_the_time_zone_of_the_session_that_runs_the_query(spark: SparkSession) -> None:
     """Not that of the session that is active where the column is built."""
 
-    @async_pandas_udf("timestamp", timeout=30.0)
+    @async_pandas_udf("timestamp", timeout=PATIENCE)
     async def noon(id: int) -> datetime:  # noqa: A002 - the name of the column
         return datetime(2020, 1, 1, 12)
 
@@ -240,7 +240,7 @@ def test_an_input_that_python_cannot_represent_fails_its_row(spark: SparkSession
         union all select 1, map(), timestamp'+12000-01-01'
         union all select 2, map(), timestamp'2020-01-01'
     """)
-    out = ordered_wait(df, one, "v int", inputs=["keyed", "at"], timeout=30.0, on_error="column")
+    out = ordered_wait(df, one, "v int", inputs=["keyed", "at"], timeout=PATIENCE, on_error="column")
     rows = {row.n: row for row in out.select("n", "v", "error").collect()}
     assert [rows[n].v for n in range(3)] == [None, None, 1]
     assert "unhashable type" in rows[0].error.message
