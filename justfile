@@ -6,8 +6,8 @@ python := ".venv/bin/python"
 
 # Includes the scripts of docs/examples and their output
 cog := python + " -m cogapp -I .ci -p 'from pages import example'"
-# Tests that share a JVM or a server run in one process: see tests/conftest.py
-parallel := "-n 2 --dist loadgroup --no-loadscope-reorder"
+# Tests that share a JVM or a server run in the same process: see tests/scheduling.py
+parallel := "-n 2"
 documents := "README.md docs/index.md docs/operator.md docs/spark.md"
 
 # The Python of Spark's workers. Unset, it would be the first `python3` on PATH

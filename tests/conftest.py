@@ -9,7 +9,6 @@ import os
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,26 +25,21 @@ settings.load_profile("quick")
 # For each JVM that a test starts: none lives long enough for the optimizing compiler and parallel collectors to pay off
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
-HERE = Path(__file__).parent
-# The longest groups of tests, which start first: alone at the end, they would leave the other process idle
-LONGEST = ["real/spark", "real/demo", "real/cluster", "real/connect", "docs/test_examples.py"]
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Run the tests that share a JVM or a server in the same process."""
+    from tests.scheduling import GroupScheduling  # noqa: PLC0415 - needs xdist
+
+    return GroupScheduling(config, log)
 
 
-def group_of(item: pytest.Item) -> str:
-    """The tests that run in the same process: a folder in tests/real, which shares a JVM or a server, or a file."""
-    path = item.path.relative_to(HERE)
-    return (path.parent if path.parts[0] == "real" else path).as_posix()
-
-
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Group the tests for `--dist loadgroup`, unless their module names a group of its own."""
-    if not config.getoption("loadgroup", default=False):
-        return
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(group_of(item)))
-    items.sort(key=lambda item: LONGEST.index(group_of(item)) if group_of(item) in LONGEST else len(LONGEST))
+    """In a process of xdist, put the longest groups first."""
+    if hasattr(config, "workerinput"):
+        from tests.scheduling import rank_of  # noqa: PLC0415 - needs xdist
+
+        items.sort(key=lambda item: rank_of(item.nodeid))
 
 
 DOORS = {

@@ -22,7 +22,7 @@ from tests.service import Service
 from tests.streaming import committed
 from tests.support import PATIENCE, wait_until
 
-pytestmark = [pytest.mark.thorough, pytest.mark.xdist_group("restarts")]  # each driver starts its own JVM
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 ROOT = Path(__file__).parents[3]
 DRIVER = Path(__file__).with_name("killed_driver.py")

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from tests.support import PATIENCE
 
-pytestmark = [pytest.mark.thorough, pytest.mark.timeout(3 * PATIENCE), pytest.mark.xdist_group("worker Python")]
+pytestmark = [pytest.mark.spark, pytest.mark.thorough, pytest.mark.timeout(3 * PATIENCE)]
 
 ROOT = Path(__file__).parents[3]
 
