@@ -37,9 +37,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """In a process of xdist, put the longest groups first."""
     if hasattr(config, "workerinput"):
-        from tests.scheduling import rank_of  # noqa: PLC0415 - needs xdist
+        from tests.scheduling import sort_by_length  # noqa: PLC0415 - needs xdist
 
-        items.sort(key=lambda item: rank_of(item.nodeid))
+        sort_by_length(items)
 
 
 DOORS = {

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import PurePosixPath
 from typing import Any
 
+import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-__all__ = ["GroupScheduling", "group_of", "rank_of"]
+__all__ = ["LONGEST", "GroupScheduling", "group_of", "sort_by_length"]
 
-# The groups that take longest start first: alone at the end, they would leave the other process idle
+# The groups that take longest, in the order in which they start
 LONGEST = (
     "tests/real/spark",
     "tests/real/demo",
@@ -26,10 +28,12 @@ def group_of(nodeid: str) -> str:
     return str(path.parent if path.parts[:2] == ("tests", "real") else path)
 
 
-def rank_of(nodeid: str) -> int:
-    """The place of a test's group in the order in which groups start."""
-    group = group_of(nodeid)
-    return LONGEST.index(group) if group in LONGEST else len(LONGEST)
+def sort_by_length(items: list[pytest.Item]) -> None:
+    """Put the longest groups first, then those with most tests: alone at the end, they would leave a process idle."""
+    groups = {item.nodeid: group_of(item.nodeid) for item in items}
+    sizes = Counter(groups.values())
+    ranks = {group: rank for rank, group in enumerate(LONGEST)}
+    items.sort(key=lambda item: (ranks.get(groups[item.nodeid], len(LONGEST)), -sizes[groups[item.nodeid]]))
 
 
 class GroupScheduling(LoadScopeScheduling):
