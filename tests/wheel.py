@@ -13,7 +13,8 @@ __all__ = ["ROOT", "environment_of_a_user", "install"]
 
 ROOT = Path(__file__).parents[1]
 
-# Variables that a developer's shell or the justfile may set, and a user's shell does not
+# Variables that a developer's shell or the justfile may set, and a user's shell does not. Without bytecode, each of
+# Spark's workers would compile PySpark again: seconds per task
 _UNSET = (
     "COLUMNS",
     "JAVA_OPTS",

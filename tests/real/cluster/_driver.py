@@ -12,7 +12,7 @@ from pathlib import Path
 from select import select
 from typing import Any
 
-from tests.real.cluster._processes import Family
+from tests.processes import Family
 from tests.real.cluster._standalone import MEMORY, SPARK, Cluster, clean_environment
 from tests.support import PATIENCE
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyspark
 
-from tests.real.cluster._processes import Family, Process
+from tests.processes import Family, Process
 
 SPARK = Path(pyspark.__file__).parent
 HOSTS = ["127.0.0.1", "localhost"]  # the same host, but not to Spark, which speculates only on another one

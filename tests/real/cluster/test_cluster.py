@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import trio
 
+from tests.processes import is_alive
 from tests.real.cluster._driver import Driver
-from tests.real.cluster._processes import is_alive
 from tests.real.cluster._standalone import Cluster
 from tests.service import Service
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from tests.support import PATIENCE
+from tests.wheel import ROOT, environment_of_a_user
 
 CONF = {
     "spark.master": "local[2]",
@@ -27,16 +27,12 @@ CONF = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "7",
     "spark.sql.session.timeZone": "America/New_York",
 }
-ROOT = Path(__file__).parents[3]
 
 
 @contextmanager
 def running(folder: Path) -> Iterator[str]:
     """Start a server that writes its files to this folder, and yield its URL. Its workers can import the sources."""
-    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
-    # Without bytecode, each worker compiles PySpark again: seconds per task
-    for name in ("SPARK_HOME", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "PYTHONDONTWRITEBYTECODE"):
-        environment.pop(name, None)
+    environment = environment_of_a_user(PYSPARK_PYTHON=sys.executable, PYTHONPATH=str(ROOT))
     command = [sys.executable, __file__]
     with subprocess.Popen(
         command, cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -18,13 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 import trio
 
+from tests.processes import Family
 from tests.service import Service
 from tests.streaming import committed
 from tests.support import PATIENCE, wait_until
+from tests.wheel import ROOT, environment_of_a_user
 
 pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
-ROOT = Path(__file__).parents[3]
 DRIVER = Path(__file__).with_name("killed_driver.py")
 ROWS_PER_FILE = 20
 
@@ -62,28 +60,15 @@ class Query:
         return question
 
     @contextmanager
-    def running(self) -> Iterator[subprocess.Popen[bytes]]:
+    def running(self) -> Iterator[Family]:
         """Start the driver. At the end of the block it is killed with all processes that it has started."""
         command = [sys.executable, str(DRIVER), str(self._folder), str(self.service.client.port)]
-        environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)
-        environment.pop("SPARK_HOME", None)
-        with (self._folder / "driver.log").open("ab") as log:
-            driver = subprocess.Popen(
-                command,
-                cwd=ROOT,
-                env=environment,
-                start_new_session=True,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
-            try:
-                yield driver
-            finally:
-                os.killpg(driver.pid, signal.SIGKILL)
-                driver.wait()
-                wait_until(lambda: not _of_session(driver.pid), "processes of the driver are still alive")
+        environment = environment_of_a_user(PYSPARK_PYTHON=sys.executable, PYTHONPATH=str(ROOT))
+        driver = Family(command, self._folder, environment, "driver")
+        try:
+            yield driver
+        finally:
+            driver.kill()
 
     def killed_after(self, commits: int, seconds: float) -> None:
         """Run the driver until it has committed this many micro-batches and made a call, and then for these seconds."""
@@ -91,39 +76,22 @@ class Query:
         with self.running() as driver:
             wait_until(
                 lambda: (
-                    driver.poll() is not None
+                    driver.leader.poll() is not None
                     or (len(self.service.calls) > calls and self._commits() >= before + commits)
                 ),
                 "no micro-batch is committed",
             )
             time.sleep(seconds)
-            assert driver.poll() is None, self.log()
+            assert driver.leader.poll() is None, driver.tail()
 
     def _commits(self) -> int:
-        return sum(each.name.isdigit() for each in (self._folder / "checkpoint" / "commits").glob("*"))
+        return sum(entry.name.isdigit() for entry in (self._folder / "checkpoint" / "commits").glob("*"))
 
     def written(self) -> list[int]:
         """The numbers in the sink's committed files."""
         rows = committed(self._folder / "sink")
         assert all(row.answer == str(row.id) for row in rows)
         return sorted(row.id for row in rows)
-
-    def log(self) -> str:
-        return (self._folder / "driver.log").read_text(errors="replace")[-5000:]
-
-
-def _of_session(leader: int) -> list[str]:
-    """The ids of the live processes in this session of the kernel."""
-    found = []
-    for each in Path("/proc").iterdir():
-        if each.name.isdigit():
-            try:
-                state, _, _, session = (each / "stat").read_text().rpartition(")")[2].split()[:4]
-            except OSError:
-                continue
-            if int(session) == leader and state != "Z":
-                found.append(each.name)
-    return found
 
 
 def _assert_each_row_is_written_once(query: Query, kills: int, seed: int) -> None:
@@ -132,8 +100,8 @@ def _assert_each_row_is_written_once(query: Query, kills: int, seed: int) -> Non
         query.killed_after((number + 1) % 3, instants.uniform(0.0, 1.5))
     query.add(1)
     with query.running() as driver:
-        wait_until(lambda: len(query.written()) >= query.rows or driver.poll() is not None, "rows are missing")
-        assert query.written() == list(range(query.rows)), query.log()
+        wait_until(lambda: len(query.written()) >= query.rows or driver.leader.poll() is not None, "rows are missing")
+        assert query.written() == list(range(query.rows)), driver.tail()
     calls = Counter(query.service.calls)
     assert all(calls[str(number)] > 1 for number in range(0, query.rows, 10))  # they were carried over
 

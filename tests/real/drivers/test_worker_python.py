@@ -12,10 +12,9 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from tests.support import PATIENCE
+from tests.wheel import ROOT, environment_of_a_user
 
 pytestmark = [pytest.mark.spark, pytest.mark.thorough, pytest.mark.timeout(3 * PATIENCE)]
-
-ROOT = Path(__file__).parents[3]
 
 SCRIPT = """
 from pyspark.sql import SparkSession
@@ -79,13 +78,11 @@ def run(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     python3.chmod(0o755)
     (folder / "script.py").write_text(SCRIPT)
     (folder / "empty").mkdir()
-    unset = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_HOME", "PYTHONDONTWRITEBYTECODE")
-    kept = {name: value for name, value in os.environ.items() if name not in unset}
-    path = {"PATH": f"{python3.parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    path = f"{python3.parent}{os.pathsep}{os.environ['PATH']}"
     return subprocess.run(
         [sys.executable, str(folder / "script.py")],
         cwd=folder / "empty",
-        env=kept | path | environment,
+        env=environment_of_a_user(PATH=path, PYTHONPATH=str(ROOT), **environment),
         capture_output=True,
         text=True,
         timeout=PATIENCE,

@@ -21,9 +21,9 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from tests.entry_points import EVERY_ENTRY_POINT, with_answer
 from tests.service import Client, Service
 from tests.support import PATIENCE
+from tests.wheel import ROOT, environment_of_a_user
 from udfs import AsyncFunction
 
-ROOT = Path(__file__).parents[3]
 FILES = 2
 ROWS_PER_FILE = 20
 ROWS = FILES * ROWS_PER_FILE
@@ -167,9 +167,7 @@ def lines() -> Iterator[Lines]:
 def test_the_source_may_be_a_socket_and_the_sink_the_console(lines: Lines) -> None:
     """A query for each entry point, in a process whose console the test reads."""
     entry_points = ["ordered", "unordered"] + ["column"] * hasattr(F, "arrow_udf")
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    environment.pop("SPARK_HOME", None)
+    environment = environment_of_a_user(PYSPARK_PYTHON=sys.executable, PYTHONPATH=str(ROOT))
     command = [sys.executable, str(Path(__file__).with_name("console_job.py")), str(lines.port), *entry_points]
     rows: list[tuple[int, int]] = []
     with subprocess.Popen(
