@@ -179,6 +179,7 @@ def test_delays_attempt_timeouts_and_a_retry_budget_apply(
     service.answer = answer
     retry = DelayList([0.0, 0.0], attempt_timeout=2.0, budget=RetryBudget(ratio=0.0, reserve=7))
     rows = answered(numbers, entry_point, ask, retry=retry, on_error="column", capacity=30)
+    assert len(rows) == ROWS
     good = {id: answer for id, (answer, error) in rows.items() if error is None}  # noqa: A001 - the name of the column
     assert len(good) == 14
     assert good.items() <= EXPECTED.items()
