@@ -1,12 +1,12 @@
-"""Writes the examples into the pages of the documentation: run by cog, see the recipe `pages` of the justfile.
+"""Writes the examples into the pages of the documentation. Cog runs this: see the recipe `pages` in the justfile.
 
-A page includes an example by a comment that a browser of Markdown does not show:
+A page includes an example with a comment, which rendered Markdown does not show:
 
     <!-- [[[cog example("operator_first.py")]]] -->
     <!-- [[[end]]] -->
 
-Between the two, cog writes the script `docs/examples/operator_first.py` and what it prints, which is in the file
-`operator_first.out` beside it.
+Between the two lines, cog writes the script `docs/examples/operator_first.py` and its output, from the file
+`operator_first.out`.
 """
 
 import ast
@@ -20,12 +20,12 @@ EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
 
 
 def example(script: str, *names: str, lines: str | None = None) -> None:
-    """Write a script, or some of it, and what it prints.
+    """Write a script, or a part of it, and its output.
 
     Args:
         script: Its file name.
-        names: Its functions, classes and constants to show, in this order; none: the whole script.
-        lines: Which lines of its output to show, counted from 1, such as "2" or "2-4"; "" for none. None: all of them.
+        names: The functions, classes and constants to show, in this order. Default: the whole script.
+        lines: The lines of its output to show, counted from 1, such as "2" or "2-4"; "" shows none, None all.
     """
     path = EXAMPLES / script
     source = path.read_text(encoding="utf-8").rstrip()

@@ -5,6 +5,7 @@ With `--hypothesis-profile=soak` Hypothesis runs a hundred times as many example
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -20,6 +21,26 @@ from trio_asyncio_io import AsyncWaitOperator, keyed_wait, ordered_wait, unorder
 settings.register_profile("quick", deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("soak", settings.get_profile("quick"), max_examples=10_000)
 settings.load_profile("quick")
+
+# For each JVM that a test starts: none lives long enough for the optimizing compiler and parallel collectors to pay off
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Run the tests that share a JVM or a server in the same process."""
+    from tests.scheduling import GroupScheduling  # noqa: PLC0415 - needs xdist
+
+    return GroupScheduling(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """In a process of xdist, put the longest groups first."""
+    if hasattr(config, "workerinput"):
+        from tests.scheduling import sort_by_length  # noqa: PLC0415 - needs xdist
+
+        sort_by_length(items)
+
 
 OPERATORS = {
     "ordered": ordered_wait,

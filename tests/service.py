@@ -1,4 +1,4 @@
-"""The service: answers on loopback, and counts from outside what Spark does. For the tests with a real Spark."""
+"""A service on loopback that counts its calls, for the tests with a real Spark."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support import PATIENCE
 
 
 class Client:
-    """What a worker needs to know to ask the service."""
+    """Calls the service. Can be sent to a worker."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -22,7 +22,7 @@ class Client:
         return await trio.open_tcp_stream("127.0.0.1", self.port)
 
     async def ask(self, question: object) -> str:
-        """The answer, over a connection of its own."""
+        """The answer, over a connection for this call."""
         async with await self.connect() as stream:
             return await self.ask_on(stream, question)
 
@@ -33,20 +33,20 @@ class Client:
         while not answer.endswith(b"\n"):
             data = await stream.receive_some()
             if not data:
-                raise ConnectionError("the service has hung up")
+                raise ConnectionError("the service hung up")
             answer += data
         return answer.decode().rstrip("\n")
 
 
 class Service:
-    """Answers a question with itself, unless the test has other plans, and counts from outside what Spark does.
+    """Answers each question with the question itself, or with `answer`, and counts the calls.
 
     Attributes:
-        answer: async question -> answer; runs in the service's own loop.
-        calls: The questions, in the order in which they came.
-        running, peak_running: Calls that are being answered now, and most at once so far.
-        connections, connected: Connections so far, and those that are open now.
-        hung_up: Questions whose askers had gone before the answer.
+        answer: async question -> answer. Runs in the loop of the service.
+        calls: The questions, in order of arrival.
+        running, peak_running: The number of calls that run now, and its maximum so far.
+        connections, connected: The number of connections so far, and of those that are open now.
+        hung_up: Questions whose connections were closed before the answer.
     """
 
     def __init__(self) -> None:
@@ -61,12 +61,12 @@ class Service:
         self.wait_until(lambda: hasattr(self, "client"))
 
     def wait_until(self, predicate: Callable[[], bool]) -> None:
-        """Return as soon as it is so; fail when it has not come true after a long time."""
+        """Return as soon as the predicate is true. Fail if it never is."""
         with self._changed:
             assert self._changed.wait_for(predicate, PATIENCE), vars(self)
 
     def hold(self) -> Callable[[], None]:
-        """Answer nobody until the function that this returns is called."""
+        """Leave all calls unanswered until the returned function is called."""
         released = trio.Event()
 
         async def hold(question: str) -> str:
@@ -77,7 +77,7 @@ class Service:
         return lambda: self._token.run_sync_soon(released.set)
 
     async def until(self, predicate: Callable[[], bool]) -> None:
-        """The same as `wait_until`, for an `answer`."""
+        """Like `wait_until`, for an `answer`."""
         while not predicate():
             await self._news.wait()
 
@@ -101,7 +101,7 @@ class Service:
                 try:
                     answer = await self._answer(stream, question)
                 finally:
-                    # Before the answer goes out: whoever has it may ask the next question at once.
+                    # Before the answer is sent: its receiver may call again at once
                     self._change(running=self.running - 1)
                 if answer is not None:
                     await stream.send_all(f"{answer}\n".encode())
@@ -111,7 +111,7 @@ class Service:
             self._change(connected=self.connected - 1)
 
     async def _answer(self, stream: trio.SocketStream, question: str) -> str | None:
-        """The answer, or None if the asker has gone."""
+        """The answer, or None if the client hung up."""
         answer = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._watch, stream, question, nursery.cancel_scope)

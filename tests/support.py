@@ -5,12 +5,13 @@ from __future__ import annotations
 import pickle
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
+import pytest
 import trio
 
-__all__ = ["PATIENCE", "outputs", "receive_and_snapshot", "stable_id", "timed_outputs", "wait_until"]
+__all__ = ["PATIENCE", "outputs", "receive_and_snapshot", "stable_id", "thorough_except", "timed_outputs", "wait_until"]
 
 # Seconds after which a test fails because something hangs. Longer than any machine needs, however busy it is.
 PATIENCE = 600.0
@@ -46,3 +47,14 @@ async def receive_and_snapshot(number: int, make: Callable[[Any], Any], source: 
 def stable_id(value: object) -> str:
     """A parameter's test ID: its `str` without memory addresses, so that the test has the same name in every run."""
     return re.sub(r" at 0x[0-9a-f]+", "", str(value))
+
+
+def thorough_except(short: Collection[Any], every: Collection[Any]) -> list[Any]:
+    """The parameters `every`, for `pytest.mark.parametrize`. `just test` runs only those that are also in `short`."""
+    assert set(short) <= set(every), "a short parameter is not among all of them"
+    return [
+        pytest.param(
+            *(value if isinstance(value, tuple) else (value,)), marks=() if value in short else pytest.mark.thorough
+        )
+        for value in every
+    ]

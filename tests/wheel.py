@@ -1,4 +1,4 @@
-"""The wheel, installed as a user installs it: in an environment that cannot import the source tree."""
+"""The wheel, installed in an environment from which the source tree cannot be imported."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ __all__ = ["ROOT", "environment_of_a_user", "install"]
 
 ROOT = Path(__file__).parents[1]
 
-# What a developer's shell, or the justfile, sets and a user's shell does not
+# Variables that a developer's shell or the justfile may set, and a user's shell does not. Without bytecode, each of
+# Spark's workers would compile PySpark again: seconds per task
 _UNSET = (
     "COLUMNS",
     "JAVA_OPTS",
@@ -28,12 +29,12 @@ _UNSET = (
 
 
 def environment_of_a_user(**more: str) -> dict[str, str]:
-    """The environment for a script, with these variables more."""
+    """The environment for a script, with these additional variables."""
     return {name: value for name, value in os.environ.items() if name not in _UNSET} | more
 
 
 def install(folder: Path) -> Path:
-    """Build the wheel and install it into a new environment, which shares the dependencies of this one.
+    """Build the wheel and install it into a new environment that shares the dependencies of this one.
 
     Returns:
         The environment's Python.
@@ -44,8 +45,7 @@ def install(folder: Path) -> Path:
     venv.create(room)
     python = room / "bin" / "python"
     _run(sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index", str(wheel))
-    # After the installation, and by a path that makes Python look for no further `.pth` files: the source tree, which
-    # is installed in this environment by such a file, stays out
+    # Only now, and as a path whose own `.pth` files Python ignores: one of them would add the source tree
     places = {"base": str(room), "platbase": str(room)}
     pth = Path(sysconfig.get_path("purelib", "venv", places), "dependencies.pth")
     pth.write_text("".join(f"{sysconfig.get_path(kind)}\n" for kind in ("purelib", "platlib")))

@@ -1,4 +1,4 @@
-"""A report small enough to be read at a glance."""
+"""A small report."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchmarks._report import Line, Report, Section
 
 @pytest.fixture
 def report() -> Report:
-    """Costs of three contenders and of a peer that is not there, and cancellations."""
+    """The costs of three contenders and of a peer that is not installed, and a cancellation."""
     overhead = Section(
         "Overhead: one turn",
         "median of 3 alternating rounds",

@@ -1,4 +1,4 @@
-"""A child answers over pipes, and nothing of it is left behind."""
+"""A child process answers over pipes, and all its processes end with it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ sys.path.insert(0, sys.argv[1])
 from serving import serve
 
 def checkpoint(mode, capacity, elements):
-    print("a library's own words")
+    print("output of a library")
     return {"mode": mode, "calls": int(elements), "peak": capacity}
 
 def burn(mode, capacity, seconds):
@@ -26,7 +26,7 @@ def burn(mode, capacity, seconds):
     return {}
 
 def fail(mode, capacity):
-    raise RuntimeError("no such luck")
+    raise RuntimeError("out of luck")
 
 def spawn(mode, capacity):
     return {"pid": subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]).pid}
@@ -42,7 +42,7 @@ def command(tmp_path: Path) -> list[str | Path]:
     return [sys.executable, script, benchmarks.children.__path__[0]]
 
 
-def test_it_answers_each_question(command: list[str | Path]) -> None:
+def test_a_child_answers_each_question(command: list[str | Path]) -> None:
     with start(command) as child:
         for elements in (3, 4):
             answer = child.request("checkpoint", "ordered", 100, elements)
@@ -50,7 +50,7 @@ def test_it_answers_each_question(command: list[str | Path]) -> None:
             assert answer.wall > 0
 
 
-def test_the_cpu_time_of_its_processes_counts_where_the_kernel_tells_it(command: list[str | Path]) -> None:
+def test_the_cpu_time_of_its_processes_counts_where_the_kernel_reports_it(command: list[str | Path]) -> None:
     with start(command) as child:
         answer = child.request("burn", "ordered", 1, 0.3)
     if Path("/proc/self/stat").exists():
@@ -60,23 +60,23 @@ def test_the_cpu_time_of_its_processes_counts_where_the_kernel_tells_it(command:
         assert answer.cpu is None
 
 
-def test_its_error_is_its_last_word(command: list[str | Path]) -> None:
+def test_a_child_that_has_failed_answers_no_more(command: list[str | Path]) -> None:
     with start(command) as child:
-        with pytest.raises(ChildError, match="the process has ended: RuntimeError: no such luck"):
+        with pytest.raises(ChildError, match="the process has ended: RuntimeError: out of luck"):
             child.request("fail", "ordered", 1)
         with pytest.raises(ChildError):
             child.request("checkpoint", "ordered", 1, 1)
 
 
-def test_a_child_that_does_not_start_says_why() -> None:
+def test_the_error_of_a_child_that_does_not_start_has_its_reason() -> None:
     with (
-        pytest.raises(ChildError, match="the process has ended: nothing here"),
-        start([sys.executable, "-c", "raise SystemExit('nothing here')"]),
+        pytest.raises(ChildError, match="the process has ended: not installed"),
+        start([sys.executable, "-c", "raise SystemExit('not installed')"]),
     ):
         pass
 
 
-def test_its_processes_end_with_it(command: list[str | Path]) -> None:
+def test_the_processes_of_a_child_end_with_it(command: list[str | Path]) -> None:
     with start(command) as child:
         pid = child.request("spawn", "ordered", 1).content["pid"]
     wait_until(lambda: not _is_alive(pid))

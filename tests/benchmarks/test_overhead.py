@@ -1,4 +1,4 @@
-"""Calls and their peak are counted, so that who ignores a limit is seen."""
+"""Calls and their peak are counted, so a contender that ignores the limit is visible."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks._processes import FORMATS
 
 
 async def reckless(call: Call, elements: int, _: int, __: float, ___: Received) -> None:
-    """All at once, and each twice."""
+    """Calls all elements at once, and each of them twice."""
     async with trio.open_nursery() as nursery:
         for number in range(elements):
             nursery.start_soon(call, number)
@@ -25,7 +25,7 @@ def table(*contenders: Contender) -> dict[str, list[str]]:
     return {row[0]: row[-2:] for row in rows}
 
 
-def test_who_ignores_the_limit_shows_its_peak_and_its_calls() -> None:
+def test_a_contender_that_ignores_the_limit_shows_its_peak_and_its_calls() -> None:
     lines = table(FLOOR, ours("ordered"), Contender("reckless", reckless))
     assert lines == {
         "bare worker loop": ["300", str(CAPACITY)],
@@ -34,15 +34,15 @@ def test_who_ignores_the_limit_shows_its_peak_and_its_calls() -> None:
     }
 
 
-def test_a_peer_that_is_not_there_has_its_line() -> None:
-    lines = table(FLOOR, Contender("nobody's", reckless, package="no_such_package"))
-    assert lines["nobody's: not installed: just bench-setup"] == ["", ""]
+def test_a_peer_that_is_not_installed_has_a_line() -> None:
+    lines = table(FLOOR, Contender("absent", reckless, package="no_such_package"))
+    assert lines["absent: not installed: just bench-setup"] == ["", ""]
 
 
-def test_calls_that_do_not_suspend_are_never_two_at_once() -> None:
+def test_calls_that_do_not_suspend_run_one_at_a_time() -> None:
     gauge = counted(ours("ordered"), _overhead.no_checkpoint, 50)
     assert (gauge.calls, gauge.peak) == (50, 1)
 
 
-def test_the_engines_show_elements_and_calls_too() -> None:
+def test_the_table_of_engines_has_elements_and_calls() -> None:
     assert {"elements", "calls", "start, s"} <= set(FORMATS)

@@ -1,4 +1,4 @@
-"""The page is made of the report alone."""
+"""The page contains only what is in the report."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from benchmarks._page import text_of, write_page
 from benchmarks._report import Report
 
 
-def test_it_says_on_what_it_was_measured(report: Report) -> None:
+def test_the_page_names_the_machine(report: Report) -> None:
     assert "2 cores, Linux, Python 3.11.7, with trio 0.35.0; the load was 0.5" in text_of(report, {})
 
 
-def test_each_section_is_a_table_under_its_heading(report: Report) -> None:
+def test_each_section_is_a_table_below_its_heading(report: Report) -> None:
     text = text_of(report, {"overhead": "![bars](page-overhead.svg)"})
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Targets", "Overhead: one turn", "Cancelling"]
     assert "## Overhead: one turn\n\n![bars](page-overhead.svg)\n\n|  | μs/element | ratio | peak in flight |\n" in text
@@ -22,18 +22,18 @@ def test_each_section_is_a_table_under_its_heading(report: Report) -> None:
     assert "\nMedian of 3 alternating rounds.\n" in text
 
 
-def test_it_states_each_target(report: Report) -> None:
+def test_the_page_has_each_target(report: Report) -> None:
     text = text_of(report, {})
     assert "| ordered: cost relative to the bare worker loop | at most 1.50 x | 1.40 x | met |" in text
     assert "| unordered: cost relative to the bare worker loop | at most 1.50 x | 1.60 x | **not met** |" in text
 
 
-def test_a_quick_run_is_called_one(report: Report) -> None:
+def test_a_quick_run_is_marked_as_one(report: Report) -> None:
     assert "quick run" not in text_of(report, {})
     assert "**This was a quick run**" in text_of(Report(True, report.sections, report.machine), {})
 
 
-def test_its_figures_lie_beside_it_and_are_the_same_each_time(report: Report, tmp_path: Path) -> None:
+def test_figures_are_in_the_folder_of_the_page_and_reproducible(report: Report, tmp_path: Path) -> None:
     written = []
     for folder in ("one", "two"):
         page = tmp_path / folder / "page.md"

@@ -1,4 +1,4 @@
-"""Engines in processes of their own stand in one table with ours."""
+"""Engines in other processes are in one table with ours."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOT_INSTALLED = "not installed: just bench-setup"
 
 
 class StandIn:
-    """A child of which it is known what each job takes: 50 ms, and 100 μs more for each element."""
+    """A child whose jobs take 50 ms, and 100 μs more for each element."""
 
     def request(self, _what: str, _mode: str, capacity: int, elements: float) -> Reply:
         said = {"calls": 2 * int(elements), "peak": 7 * capacity}
@@ -32,7 +32,7 @@ def stand_in() -> Iterator[Any]:
 
 @contextmanager
 def broken() -> Iterator[Child]:
-    with start([sys.executable, "-c", "raise SystemExit('out of order')"]) as child:
+    with start([sys.executable, "-c", "raise SystemExit('no license')"]) as child:
         yield child
 
 
@@ -53,7 +53,7 @@ def test_each_engine_has_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     assert line.values["CPU μs"] == pytest.approx(30)
     assert line.values["start, s"] == pytest.approx(0.05)
     assert section.lines[4].note == NOT_INSTALLED
-    assert section.lines[5].note == "failed: the process has ended: out of order"
+    assert section.lines[5].note == "failed: the process has ended: no license"
 
 
 def test_no_engine_is_installed_in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Numbers in prose come from the report."""
+"""Numbers in the pages come from the report."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ def test_a_marked_number_is_taken_from_the_report(report: Report) -> None:
     assert filled(new, report) == new
 
 
-def test_a_mark_may_have_a_format_of_its_own(report: Report) -> None:
+def test_a_mark_may_have_its_own_format(report: Report) -> None:
     mark = "<!--figure: overhead | ordered | ratio | {:.0%}-->"
     assert filled(f"{mark}?<!--/figure-->", report) == f"{mark}140 %<!--/figure-->"
 
 
-@pytest.mark.parametrize("place", ["nothing | ordered | ratio", "overhead | nobody | ratio", "overhead | ordered | no"])
-def test_a_number_that_the_report_lacks_is_an_error(report: Report, place: str) -> None:
+@pytest.mark.parametrize("place", ["nothing | ordered | ratio", "overhead | absent | ratio", "overhead | ordered | no"])
+def test_a_mark_without_a_number_in_the_report_is_an_error(report: Report, place: str) -> None:
     with pytest.raises(LookupError, match="the report has no number"):
         filled(f"<!--figure: {place}-->1<!--/figure-->", report)
 
 
 @pytest.mark.parametrize("page", ["README.md", *(str(path.relative_to(ROOT)) for path in sorted(DOCS.rglob("*.md")))])
-def test_the_numbers_of_every_page_are_those_of_the_report(page: str) -> None:
+def test_every_number_of_a_page_is_that_of_the_report(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     assert filled(text, Report.read(DOCS / "benchmarks.json")) == text
 
 
-def test_the_page_of_the_benchmark_is_made_of_the_report() -> None:
+def test_the_benchmark_page_is_that_of_the_report() -> None:
     drawn = {PLACES[name]: f"![{caption}](benchmarks-{name}.svg)" for name, caption in CAPTIONS.items()}
     page = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
     assert text_of(Report.read(DOCS / "benchmarks.json"), drawn) == page

@@ -10,31 +10,31 @@ from rich.console import Console
 from benchmarks._report import Line, Report, Section
 
 
-def test_a_peer_that_is_not_installed_has_a_line_that_says_so(report: Report) -> None:
+def test_a_peer_that_is_not_installed_has_a_line_with_the_reason(report: Report) -> None:
     shown = StringIO()
     report.sections[0].show(Console(width=100, file=shown))
     assert "aiostream (no timeout): not installed: just bench-setup" in shown.getvalue()
 
 
-def test_what_has_no_number_has_an_empty_cell(report: Report) -> None:
+def test_a_missing_number_is_an_empty_cell(report: Report) -> None:
     header, *rows = report.sections[0].cells()
     assert header == ["", "μs/element", "ratio", "peak in flight"]
     assert rows[0] == ["bare worker loop", "10.0", "1.00", "100"]
     assert rows[-1] == ["aiostream (no timeout): not installed: just bench-setup", "", "", ""]
 
 
-def test_without_peaks_there_is_no_column_for_them() -> None:
+def test_a_section_without_peaks_has_no_column_for_them() -> None:
     section = Section("title", "notes", {"seconds": "{:.1f}"}, [Line("one", {"seconds": 2.0})])
     assert section.cells() == [["", "seconds"], ["one", "2.0"]]
 
 
-def test_what_is_written_is_read_again(report: Report, tmp_path: Path) -> None:
+def test_a_report_survives_writing_and_reading(report: Report, tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     report.write(path)
     assert Report.read(path) == report
 
 
-def test_a_part_that_is_measured_again_takes_the_place_of_its_tables(report: Report) -> None:
+def test_a_part_that_is_measured_again_replaces_its_tables(report: Report) -> None:
     one, two = report.sections
     report.sections.clear()
     report.put("operator", [one])

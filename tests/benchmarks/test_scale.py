@@ -1,4 +1,4 @@
-"""What is held, and how it stops."""
+"""Records in memory, and cancellation."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import trio
 from benchmarks import _scale
 
 
-def test_no_more_than_the_buffer_and_one_is_held() -> None:
+def test_at_most_one_record_more_than_the_buffer_is_held() -> None:
     held, size = trio.run(_scale._held, 150)
     assert held == 151
     assert size > 0
 
 
-def test_cancelled_calls_have_unwound(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancelled_calls_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_scale, "RUNNING", 50)
     assert trio.run(_scale._cancelled, "unordered") > 0
     assert trio.run(_scale._nursery) > 0
@@ -24,7 +24,7 @@ def test_sizes_are_decades() -> None:
     assert list(_scale._decades(1, 1_000)) == [1, 10, 100, 1_000]
 
 
-def test_what_takes_long_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_measurement_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_scale, "LONG", 100)
     steps: list[None] = []
     line = _scale._line(200, 200, 10, 3, lambda: steps.append(None))

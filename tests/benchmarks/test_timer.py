@@ -1,4 +1,4 @@
-"""The timer wakes each sleeper at its time, and nobody who was cancelled."""
+"""The timer wakes each sleeper at its time, and no cancelled one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from benchmarks._timer import sleep
 
 
-async def test_each_wakes_at_its_own_time(autojump_clock: MockClock) -> None:
+async def test_each_sleeper_wakes_at_its_own_time(autojump_clock: MockClock) -> None:
     woken: list[tuple[float, float]] = []
 
     async def one(seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""A rate counts what comes within its window; on the virtual clock it is exact."""
+"""A rate counts the results within its window. On the virtual clock it is exact."""
 
 from __future__ import annotations
 

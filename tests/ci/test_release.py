@@ -1,6 +1,6 @@
-"""A release changes the repository as a whole or not at all, and nothing beyond it.
+"""A release changes the repository completely or not at all, and nothing else.
 
-The registry is not needed: what builds, installs and checks packages is replaced; git and towncrier are real.
+No registry is needed: the programs that build, install and check packages are replaced. Git and towncrier are real.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ esac
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A repository with one change to release, whose remote is on the disk, too."""
+    """A repository with one change to release, and a remote on the disk."""
     made = tmp_path / "repository"
     for name in COPIED:
         (made / name).parent.mkdir(parents=True, exist_ok=True)
@@ -84,14 +84,14 @@ def test_a_release_is_one_commit_with_version_and_changelog_and_a_tag_on_it(repo
     assert {each.name for each in (repository / "dist").iterdir()} == {"trio_asyncio_io.tar.gz", "trio_asyncio_io.whl"}
 
 
-def test_a_release_pushes_nothing_and_says_how_to(repository: Path) -> None:
+def test_a_release_pushes_nothing_and_prints_how_to(repository: Path) -> None:
     before = git(repository, "ls-remote", "origin")
     done = release(repository, "1.2.3")
     assert "git push origin main v1.2.3" in done.stdout
     assert git(repository, "ls-remote", "origin") == before
 
 
-def test_a_dry_run_leaves_nothing(repository: Path) -> None:
+def test_a_dry_run_changes_nothing(repository: Path) -> None:
     git(repository, "switch", "--quiet", "--create", "branch")
     before = state(repository)
     done = release(repository, "1.2.3", "--dry-run")
@@ -100,7 +100,7 @@ def test_a_dry_run_leaves_nothing(repository: Path) -> None:
     assert state(repository) == before
 
 
-def test_a_failed_check_leaves_nothing(repository: Path) -> None:
+def test_a_failed_check_changes_nothing(repository: Path) -> None:
     (repository.parent / "broken").touch()
     before = state(repository)
     assert release(repository, "1.2.3").returncode != 0

@@ -1,4 +1,4 @@
-"""What the examples run on: the installed wheel, and the service that a user would start."""
+"""Fixtures of the examples: the installed wheel, and the service that a user would start."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.real.databases.conftest import postgres as postgres  # noqa: PLC0414 - one of the examples asks a PostgreSQL
+from tests.real.databases.conftest import postgres as postgres  # noqa: PLC0414 - for the example with asyncpg
 from tests.support import PATIENCE
 from tests.wheel import environment_of_a_user, install
 
@@ -22,7 +22,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def service(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of `python -m udfs.demo.service`, which is the one that the examples name."""
+    """The URL of `python -m udfs.demo.service`, which the examples use."""
     with subprocess.Popen(
         [python, "-m", "udfs.demo.service"],
         cwd=tmp_path_factory.mktemp("service"),
@@ -34,7 +34,7 @@ def service(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         assert process.stdout is not None
         assert process.stderr is not None
         line = process.stdout.readline()
-        if not line:  # such as a port that is in use
+        if not line:  # for example, the port is in use
             pytest.fail(process.stderr.read())
         yield line.removeprefix("listening on ").strip()
         process.send_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""The changelog of the next release has every fragment, so no name is one that towncrier drops."""
+"""The changelog of the next release has every fragment, so towncrier accepts all their names."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ def test_the_changelog_of_the_next_release_has_each_fragment_once() -> None:
             assert done.stdout.count(f"\n- {first_line}") == 1, fragment.name
 
 
-def test_a_release_is_written_behind_the_marker_of_the_changelog() -> None:
+def test_the_changelog_has_the_marker_for_releases() -> None:
     changelog = (ROOT / "docs/changelog.md").read_text(encoding="utf-8")
     assert changelog.count("\n<!-- towncrier release notes start -->\n") == 1

@@ -21,7 +21,7 @@ import trio.testing  # noqa: F401 - for the examples
 import trio_asyncio_io
 import trio_asyncio_io.testing
 
-# What an example may use without an import
+# The names that an example may use without an import
 GLOBALS = {
     **{name: getattr(trio_asyncio_io, name) for name in trio_asyncio_io.__all__},
     **{name: getattr(trio_asyncio_io.testing, name) for name in trio_asyncio_io.testing.__all__},
@@ -74,7 +74,7 @@ SKETCHES = [name for name, text in EXAMPLES.items() if ">>>" not in text]
 
 
 @pytest.mark.parametrize("name", SESSIONS)
-def test_a_session_gives_what_it_shows(name: str) -> None:
+def test_a_session_prints_what_it_shows(name: str) -> None:
     test = doctest.DocTestParser().get_doctest(EXAMPLES[name], dict(GLOBALS), name, None, 0)
     runner = doctest.DocTestRunner(verbose=False)
     failures: list[str] = []
@@ -89,6 +89,6 @@ def test_a_sketch_compiles(name: str) -> None:
     compile(dedent(found.group(1)), name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
 
-def test_the_doors_have_an_example_each() -> None:
-    for door in ("ordered_wait", "unordered_wait", "keyed_wait"):
-        assert f"trio_asyncio_io.{door}" in EXAMPLES
+def test_each_operator_has_an_example() -> None:
+    for name in ("ordered_wait", "unordered_wait", "keyed_wait"):
+        assert f"trio_asyncio_io.{name}" in EXAMPLES

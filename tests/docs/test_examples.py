@@ -1,7 +1,7 @@
-"""Each script of docs/examples prints what its page says, run as a user runs it.
+"""Each script of docs/examples prints the output that its page shows, when run as a user would run it.
 
 That is `python file.py` in an empty directory, with the wheel installed, PYSPARK_PYTHON unset, and the service of the
-examples on its port, which one test run at a time can have.
+examples on its port, which only one test run at a time can use.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.conftest import PATIENCE
 from tests.real.connect._server import running
+from tests.support import PATIENCE, thorough_except
 from tests.wheel import ROOT, environment_of_a_user
 
 pytestmark = pytest.mark.processes
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.processes
 EXAMPLES = ROOT / "docs" / "examples"
 SCRIPTS = sorted(path.name for path in EXAMPLES.glob("*.py") if not path.name.startswith("test_"))
 
-# What differs from run to run, and what the `.out` file has in its place
+# Output that differs from run to run, and the text of the `.out` file
 VARIES = {
     "spark_metrics.py": (r"mean [\d.]+ s, slowest [\d.]+ s", "mean 0.005 s, slowest 0.015 s"),
 }
@@ -48,7 +48,7 @@ def run(python: Path, script: str, folder: Path, *options: str, **more: str) -> 
         env=environment_of_a_user(**more),
         capture_output=True,
         text=True,
-        timeout=4 * PATIENCE,
+        timeout=PATIENCE,
         check=False,
     )
 
@@ -62,14 +62,14 @@ def check(script: str, done: subprocess.CompletedProcess[str]) -> None:
 
 @pytest.fixture(autouse=True)
 def _needs(request: pytest.FixtureRequest) -> None:
-    """Start the service for a script that says that it needs it."""
+    """Start the service for a script that contains its URL."""
     script = getattr(request.node, "callspec", None) and request.node.callspec.params.get("script")
     if script and SERVICE in source_of(script):
         assert request.getfixturevalue("service") == SERVICE
 
 
 @pytest.mark.parametrize("package", ["trio_asyncio_io", "udfs"])
-def test_the_packages_are_those_of_the_wheel(python: Path, package: str, tmp_path: Path) -> None:
+def test_the_packages_come_from_the_wheel(python: Path, package: str, tmp_path: Path) -> None:
     command = [python, "-c", f"import {package}; print({package}.__file__)"]
     found = subprocess.check_output(command, cwd=tmp_path, env=environment_of_a_user(), text=True)
     assert Path(found.strip()).is_relative_to(python.parents[1])
@@ -77,16 +77,19 @@ def test_the_packages_are_those_of_the_wheel(python: Path, package: str, tmp_pat
 
 @pytest.mark.parametrize(
     "script",
-    [each for each in SCRIPTS if not is_local_spark(each) and each not in {"operator_asyncpg.py", "spark_connect.py"}],
+    [name for name in SCRIPTS if not is_local_spark(name) and name not in {"operator_asyncpg.py", "spark_connect.py"}],
 )
-def test_an_example_prints_what_its_page_says(python: Path, script: str, tmp_path: Path) -> None:
+def test_an_example_prints_the_output_of_its_page(python: Path, script: str, tmp_path: Path) -> None:
     check(script, run(python, script, tmp_path))
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("script", [each for each in SCRIPTS if is_local_spark(each)])
-def test_an_example_of_spark_prints_what_its_page_says(python: Path, script: str, tmp_path: Path) -> None:
+@pytest.mark.timeout(2 * PATIENCE)
+# Each one starts a JVM: `just test` runs the README's only
+@pytest.mark.parametrize(
+    "script", thorough_except(["readme_spark.py"], [name for name in SCRIPTS if is_local_spark(name)])
+)
+def test_an_example_with_spark_prints_the_output_of_its_page(python: Path, script: str, tmp_path: Path) -> None:
     done = run(python, script, tmp_path)
     if done.returncode and TOO_SLOW_FOR_SPARK in done.stderr:
         done = run(python, script, tmp_path)
@@ -94,8 +97,9 @@ def test_an_example_of_spark_prints_what_its_page_says(python: Path, script: str
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(300)
-def test_the_example_of_a_remote_session_needs_no_java(python: Path, tmp_path: Path) -> None:
+@pytest.mark.thorough
+@pytest.mark.timeout(2 * PATIENCE)
+def test_the_example_with_a_remote_session_needs_no_java(python: Path, tmp_path: Path) -> None:
     (tmp_path / "server").mkdir()
     (tmp_path / "client").mkdir()
     with running(tmp_path / "server") as url:
@@ -104,12 +108,12 @@ def test_the_example_of_a_remote_session_needs_no_java(python: Path, tmp_path: P
     check("spark_connect.py", done)
 
 
-def test_the_example_of_a_database_asks_a_real_one(python: Path, postgres: str, tmp_path: Path) -> None:
+def test_the_example_with_a_database_uses_a_real_one(python: Path, postgres: str, tmp_path: Path) -> None:
     url = f"postgresql://postgres@/postgres?host={postgres}"
     check("operator_asyncpg.py", run(python, "operator_asyncpg.py", tmp_path, DATABASE_URL=url))
 
 
-def test_the_example_of_a_test_passes_without_settings_of_pytest(python: Path, tmp_path: Path) -> None:
+def test_the_example_test_passes_without_settings_of_pytest(python: Path, tmp_path: Path) -> None:
     done = run(python, "test_lookup.py", tmp_path, "-m", "pytest")
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"\b2 passed in ", done.stdout)
@@ -127,6 +131,6 @@ def test_the_description_on_a_package_index_has_no_link_into_the_repository(pyth
     assert "<!--" not in shown
 
 
-def test_every_script_has_its_output_beside_it() -> None:
+def test_every_script_has_its_output_in_the_same_folder() -> None:
     outputs = {path.with_suffix(".py").name for path in EXAMPLES.glob("*.out")}
     assert outputs == set(SCRIPTS)

@@ -1,4 +1,4 @@
-"""Every link from one page to another file leads somewhere."""
+"""Every link from a page to another file has a target."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def path_of(page: Path) -> str:
 
 
 def anchors(page: Path) -> set[str]:
-    """The fragments by which GitHub knows a page's headings."""
+    """The fragments that GitHub makes of a page's headings."""
     headings = HEADING.findall(page.read_text(encoding="utf-8"))
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -37,19 +37,19 @@ def broken_links(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=path_of)
-def test_every_link_leads_somewhere(page: Path) -> None:
+def test_every_link_has_a_target(page: Path) -> None:
     assert broken_links(page) == []
 
 
 @pytest.mark.parametrize("page", DOCS, ids=path_of)
-def test_no_link_of_a_page_leaves_the_documentation(page: Path) -> None:
-    """A site is made of `docs` alone."""
+def test_no_link_leaves_the_documentation(page: Path) -> None:
+    """The site is built from `docs` only."""
     links = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if "://" not in link]
     targets = {link: (page.parent / link.partition("#")[0]).resolve() for link in links}
     assert [link for link, target in targets.items() if not target.is_relative_to(ROOT / "docs")] == []
 
 
-def test_a_link_that_leads_nowhere_is_seen(tmp_path: Path) -> None:
+def test_a_broken_link_is_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# A heading\n[here](#a-heading) [gone](gone.md) [nowhere](#no-heading)\n")
     assert broken_links(page) == ["gone.md", "#no-heading"]

@@ -1,4 +1,4 @@
-"""The pages: their examples are those of docs/examples, their tables are complete, and what they name is there."""
+"""The pages: examples are those of docs/examples, tables are complete, and documents that they name exist."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def text_of(page: Path) -> str:
 
 
 def test_no_page_shows_an_outdated_example() -> None:
-    """If this fails: `just pages` writes them anew."""
+    """If this fails, run `just pages`."""
     command = [sys.executable, "-m", "cogapp", "--check", "-I", str(ROOT / ".ci"), "-p", "from pages import example"]
     done = subprocess.run([*command, *WITH_EXAMPLES], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -55,14 +55,14 @@ def test_no_line_of_python_is_too_wide_for_a_page(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_a_page_names_only_documents_that_are_there(page: Path) -> None:
+def test_a_page_names_only_documents_that_exist(page: Path) -> None:
     documents = {path.name for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]}
     assert set(re.findall(r"[\w-]+\.md\b", text_of(page))) - documents == set()
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md"], ids=lambda page: page.name)
-def test_readme_shows_no_image_of_the_repository(page: Path) -> None:
-    """A package index shows README, and has no other file."""
+def test_the_readme_shows_no_image_from_the_repository(page: Path) -> None:
+    """A package index shows the README and has no other file."""
     assert re.findall(r"!\[[^\]]*\]\((?!https://)", text_of(page)) == []
 
 

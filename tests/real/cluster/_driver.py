@@ -1,4 +1,4 @@
-"""The driver: a job that is submitted from a process of its own, and is told over a socket what to do."""
+"""Drivers: each submits jobs in a process of its own, on commands that it receives over a socket."""
 
 from __future__ import annotations
 
@@ -12,20 +12,17 @@ from pathlib import Path
 from select import select
 from typing import Any
 
-from tests.real.cluster._processes import Family
+from tests.processes import Family
 from tests.real.cluster._standalone import MEMORY, SPARK, Cluster, clean_environment
 from tests.support import PATIENCE
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = Path(__file__).with_name("_job.py")
-LIGHT = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 CONF = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": MEMORY,
-    "spark.driver.extraJavaOptions": LIGHT,
     "spark.executor.memory": MEMORY,
-    "spark.executor.extraJavaOptions": LIGHT,
     "spark.executor.cores": "1",
     "spark.cores.max": "2",
     "spark.ui.enabled": "false",
@@ -33,7 +30,7 @@ CONF = {
 
 
 def packed(folder: Path) -> Path:
-    """Our two packages as an archive, made as the documentation says."""
+    """Both packages in an archive, made as in the documentation."""
     archive = folder / "packages.zip"
     command = [sys.executable, "-m", "zipfile", "-c", str(archive), "trio_asyncio_io", "udfs"]
     subprocess.run(command, cwd=ROOT, check=True)
@@ -41,13 +38,13 @@ def packed(folder: Path) -> Path:
 
 
 class Driver(Family):
-    """A driver that was submitted, and all processes that this has started.
+    """A submitted driver, with all processes that it starts.
 
     Args:
         master: The cluster's URL.
-        archive: What is shipped.
-        folder: Where it runs.
-        conf: Settings beyond the usual.
+        archive: The packages to send to the executors.
+        folder: Its working directory.
+        conf: Settings in addition to the usual ones.
     """
 
     def __init__(self, master: str, archive: Path, folder: Path, conf: Mapping[str, str]) -> None:
@@ -55,7 +52,7 @@ class Driver(Family):
         settings = [f"--conf={name}={value}" for name, value in {**CONF, **conf}.items()]
         submit = [str(SPARK / "bin" / "spark-submit"), "--master", master, "--py-files", str(archive), *settings]
         self._changed = threading.Condition()
-        self._said: dict[str, Any] = {}
+        self._report: dict[str, Any] = {}
         self._job = 0
         with socket.create_server(("127.0.0.1", 0)) as listener:
             port = listener.getsockname()[1]
@@ -65,40 +62,40 @@ class Driver(Family):
         self._listener.start()
 
     def run(self, **job: Any) -> None:
-        """Have it run a job; see _job.py."""
+        """Start a job. See _job.py."""
         with self._changed:
             self._job += 1
-            self._said = {}
-        self._tell(run=job, number=self._job)
+            self._report = {}
+        self._send(run=job, number=self._job)
 
     def cancel(self) -> None:
-        """Have it cancel all its jobs."""
-        self._tell(cancel=True)
+        """Cancel all its jobs."""
+        self._send(cancel=True)
 
-    def hear(self, what: str) -> Any:
-        """What the driver says of the job that it was given last, once it has said it."""
+    def result(self, name: str) -> Any:
+        """This entry of the driver's report on its last job, once there is one."""
         with self._changed:
-            self._changed.wait_for(lambda: self._said, PATIENCE)
-            assert what in self._said, f"{self._said}\n{self.tail()}"
-            return self._said[what]
+            self._changed.wait_for(lambda: self._report, PATIENCE)
+            assert name in self._report, f"{self._report}\n{self.tail()}"
+            return self._report[name]
 
     def finish(self) -> None:
-        """Have it stop its session, and see that nothing of it stays."""
+        """Stop its session, and fail if a process survives."""
         try:
-            self._tell(stop=True)
+            self._send(stop=True)
             assert self.leader.wait(PATIENCE) == 0, self.tail()
             self.until(lambda: not self.alive())
         finally:
             self.kill()
 
     def kill(self) -> None:
-        """Kill all of it."""
+        """Kill all its processes."""
         super().kill()
         if hasattr(self, "_listener"):
             self._listener.join(PATIENCE)
 
     def _accepted(self, listener: socket.socket) -> socket.socket:
-        """The connection of the program, which it makes when it has a session."""
+        """The connection that the program opens when it has a session."""
         listener.setblocking(False)
         try:
             self.until(lambda: self.leader.poll() is not None or bool(select([listener], [], [], 0)[0]))
@@ -110,32 +107,32 @@ class Driver(Family):
         connection.setblocking(True)
         return connection
 
-    def _tell(self, **what: Any) -> None:
-        self._socket.sendall(f"{json.dumps(what)}\n".encode())
+    def _send(self, **command: Any) -> None:
+        self._socket.sendall(f"{json.dumps(command)}\n".encode())
 
     def _listen(self) -> None:
         with self._socket, self._socket.makefile() as lines:
             try:
                 for line in lines:
-                    self._hear(**json.loads(line))
+                    self._receive(**json.loads(line))
             except ConnectionError:
-                pass  # it was killed
-        self._hear(self._job, gone=True)
+                pass  # the driver was killed
+        self._receive(self._job, gone=True)
 
-    def _hear(self, number: int, **what: Any) -> None:
+    def _receive(self, number: int, **report: Any) -> None:
         with self._changed:
-            if number == self._job:  # an earlier one is that of a test that has failed
-                self._said = what
+            if number == self._job:  # an earlier job is that of a failed test
+                self._report = report
             self._changed.notify_all()
 
 
 class Applications:
-    """One application at a time, for as long as the tests want the same one: it takes long to start.
+    """One application at a time. Tests with the same settings share it, because it takes long to start.
 
     Args:
-        cluster: Where they run.
-        archive: What is shipped with them.
-        folder: Where the drivers run.
+        cluster: Runs the applications.
+        archive: The packages to send to the executors.
+        folder: The working directory of the drivers.
     """
 
     def __init__(self, cluster: Cluster, archive: Path, folder: Path) -> None:
@@ -153,7 +150,7 @@ class Applications:
         return driver
 
     def finish(self) -> None:
-        """End the application, and find nothing that it left behind."""
+        """End the application, and fail if one of its processes survives."""
         driver, self._driver = self._driver, None
         if driver is not None and driver.leader.poll() is None:
             driver.finish()

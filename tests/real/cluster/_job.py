@@ -1,12 +1,15 @@
-"""The program that is submitted. A test tells it over a socket what to do, and hears what came of it, in lines of JSON.
+"""The program that is submitted. It exchanges lines of JSON with the test over a socket. Commands:
 
-    {"run": {"port", "rows", "partitions", "cache", "options"}, "number"}    asks the service about each row
+    {"run": {"port", "rows", "partitions", "cache", "options"}, "number"}    calls the service for each row
     {"cancel": true}                                                         cancels all jobs
-    {"stop": true}                                                           stops the session, and ends
+    {"stop": true}                                                           stops the session and ends the program
 
-    {"number", "rows": [[id, answer, home], ...], "home": home}  or  {"number", "error"}    for each run
+Reports, one for each run:
 
-`home` is the file or the folder that our packages were imported from: in the worker for a row, and in the driver.
+    {"number", "rows": [[id, answer, home], ...], "home": home}
+    {"number", "error"}
+
+`home` is the file or folder from which our packages were imported: for a row in its worker, otherwise in the driver.
 
     spark-submit ... _job.py <port of the test>
 """
@@ -31,22 +34,22 @@ from udfs import AsyncFunction, unordered_wait
 
 
 def home() -> str:
-    """Where our packages came from."""
+    """The file or folder from which our packages were imported."""
     origins = {Path(str(package.__file__)).absolute().parents[1] for package in (trio_asyncio_io, udfs)}
     return " and ".join(map(str, origins))
 
 
 class Ask(AsyncFunction[int, tuple[str, str]]):
-    """Gives the answer to `<id> <process> <home>`, over a connection of its own, and the home.
+    """Returns the answer to `<id> <process> <home>`, over a connection of its own, and the home.
 
     Args:
-        port: The service's.
+        port: The port of the service.
     """
 
     def __init__(self, port: int) -> None:
         self.port = port
 
-    async def invoke(self, id: int) -> tuple[str, str]:  # noqa: A002 - the column is called so
+    async def invoke(self, id: int) -> tuple[str, str]:  # noqa: A002 - the name of the column
         async with await trio.open_tcp_stream("127.0.0.1", self.port) as stream:
             await stream.send_all(f"{id} {os.getpid()} {home()}\n".encode())
             answer = b""
@@ -69,21 +72,21 @@ def enriched(spark: SparkSession, job: dict[str, Any]) -> DataFrame:
 def outcome(spark: SparkSession, job: dict[str, Any]) -> dict[str, Any]:
     try:
         return {"rows": [tuple(row) for row in enriched(spark, job).collect()], "home": home()}
-    except Exception as error:  # noqa: BLE001 - the test looks at it
+    except Exception as error:  # noqa: BLE001 - the test checks it
         return {"error": f"{type(error).__name__}: {error}"}
 
 
 def main(port: int) -> None:
     spark = SparkSession.builder.getOrCreate()
-    with socket.create_connection(("127.0.0.1", port)) as test, test.makefile() as orders:
+    with socket.create_connection(("127.0.0.1", port)) as test, test.makefile() as commands:
 
         def run(number: int, job: dict[str, Any]) -> None:
             test.sendall(f"{json.dumps({'number': number, **outcome(spark, job)})}\n".encode())
 
-        for order in map(json.loads, orders):
-            if "run" in order:
-                threading.Thread(target=run, args=(order["number"], order["run"]), daemon=True).start()
-            elif "cancel" in order:
+        for command in map(json.loads, commands):
+            if "run" in command:
+                threading.Thread(target=run, args=(command["number"], command["run"]), daemon=True).start()
+            elif "cancel" in command:
                 spark.sparkContext.cancelAllJobs()
             else:
                 spark.stop()

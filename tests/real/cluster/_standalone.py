@@ -1,4 +1,4 @@
-"""The cluster: a master and two workers, each a process of its own, from the PySpark that is installed."""
+"""A cluster of a master and two workers, each a process, from the installed PySpark."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pyspark
 
-from tests.real.cluster._processes import Family, Process
+from tests.processes import Family, Process
 
 SPARK = Path(pyspark.__file__).parent
-HOSTS = ["127.0.0.1", "localhost"]  # the same, but not for Spark: it speculates only on another host
+HOSTS = ["127.0.0.1", "localhost"]  # the same host, but not to Spark, which speculates only on another one
 MEMORY = "512m"
 
 
 def clean_environment(folder: Path) -> dict[str, str]:
-    """An environment for Spark's processes, from which nobody can import the source tree."""
+    """An environment for Spark's processes in which the source tree cannot be imported."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_", "PYTHON"))}
     return {
         **kept,
@@ -29,12 +29,12 @@ def clean_environment(folder: Path) -> dict[str, str]:
         "SPARK_LOCAL_DIRS": str(folder),
         "SPARK_NO_DAEMONIZE": "1",
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dspark.master.rest.enabled=false",
+        "SPARK_DAEMON_JAVA_OPTS": "-Dspark.master.rest.enabled=false",
     }
 
 
 class Node(Family):
-    """A master or a worker: a JVM, and what it starts.
+    """A master or a worker: a JVM and the processes that it starts.
 
     Attributes:
         work: A worker's folder: its executors work in `<application>/<number>` there.
@@ -45,8 +45,8 @@ class Node(Family):
         command = [str(SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}", *arguments]
         super().__init__(command, folder, clean_environment(folder), name)
 
-    def says(self, pattern: str) -> str:
-        """What the log has in the pattern's group, once it is there."""
+    def logged(self, pattern: str) -> str:
+        """The group of this pattern in the log, once the pattern occurs there."""
         self.until(lambda: self.leader.poll() is not None or self._found(pattern) is not None)
         found = self._found(pattern)
         assert found is not None, self.tail()
@@ -56,7 +56,7 @@ class Node(Family):
         return re.search(pattern, self.log.read_text(errors="replace"))
 
     def children(self) -> list[Process]:
-        """All but the master or the worker itself."""
+        """All processes but the master or the worker itself."""
         return [process for process in self.alive() if process.pid != self.leader.pid]
 
     def executor(self) -> int:
@@ -67,10 +67,10 @@ class Node(Family):
 
 
 class Cluster:
-    """A master, and a worker with one core on each of two hosts, which are loopback both.
+    """A master, and a worker with one core on each of two hosts. Both hosts are loopback.
 
     Args:
-        folder: Where all of them keep their files.
+        folder: For the files of all processes.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -80,7 +80,7 @@ class Cluster:
         arguments = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
         self.master = Node("master.Master", arguments, folder, "master")
         try:
-            self.url = self.master.says(r"Starting Spark master at (spark://\S+)")
+            self.url = self.master.logged(r"Starting Spark master at (spark://\S+)")
             self.complete()
         except BaseException:
             self.stop()
@@ -92,7 +92,7 @@ class Cluster:
         for host in missing:
             self.workers[host] = self._worker(host)
         for host in missing:
-            self.workers[host].says(r"(Successfully registered with master)")
+            self.workers[host].logged(r"(Successfully registered with master)")
 
     def _worker(self, host: str) -> Node:
         self._started += 1
@@ -102,12 +102,12 @@ class Cluster:
         return Node("worker.Worker", arguments, self.folder, name)
 
     def children(self) -> Mapping[str, list[Process]]:
-        """What the workers have started and is still there, for those who have anything."""
+        """The live processes that each worker has started, without the workers that have none."""
         found = {worker.name: worker.children() for worker in self.workers.values()}
         return {name: children for name, children in found.items() if children}
 
     def stop(self) -> None:
-        """End all of it; an error if any descendant stays."""
-        with ExitStack() as stack:  # an error of one does not keep the others
+        """End all processes, and fail if a descendant survives."""
+        with ExitStack() as stack:  # an error of one node does not keep the others alive
             for node in [self.master, *self.workers.values()]:
                 stack.callback(node.end)

@@ -1,4 +1,4 @@
-"""A cluster, jobs that are submitted to it, and a service that counts its callers."""
+"""A cluster, jobs that are submitted to it, and a service that counts its calls."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ USUAL: Mapping[str, str] = MappingProxyType({})
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs Java. Each wait has an end, and says then what it has waited for; this is the last resort."""
+    """Mark what needs Java. The timeout is the last resort: each wait has a limit and a message of its own."""
     for item in items:
         if HERE in item.path.parents:
             item.add_marker("spark")
             item.add_marker(pytest.mark.timeout(6 * PATIENCE, method="thread"))
-            item.add_marker(pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes in /proc"))
+            item.add_marker(
+                pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to find processes")
+            )
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +45,7 @@ def cluster(_cluster: Cluster) -> Cluster:
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What is shipped with a job."""
+    """The packages that are sent with a job."""
     return packed(tmp_path_factory.mktemp("archive"))
 
 
@@ -55,23 +57,15 @@ def _applications(_cluster: Cluster, archive: Path, tmp_path_factory: pytest.Tem
 
 
 @pytest.fixture
-def service() -> Iterator[Service]:
-    """A service of the test's own."""
-    made = Service()
-    yield made
-    made.stop()
-
-
-@pytest.fixture
 def submit(cluster: Cluster, _applications: Applications, service: Service) -> Callable[..., Driver]:
-    """Begin a job, with these options of the operator; its driver."""
+    """Start a job with these options of the operator, and return its driver."""
 
     def submit(
         *, rows: int, partitions: int, cache: Path | None = None, conf: Mapping[str, str] = USUAL, **options: Any
     ) -> Driver:
         driver = _applications.get(conf)
-        where = None if cache is None else str(cache)
-        driver.run(port=service.client.port, rows=rows, partitions=partitions, cache=where, options=options)
+        path = None if cache is None else str(cache)
+        driver.run(port=service.client.port, rows=rows, partitions=partitions, cache=path, options=options)
         return driver
 
     return submit

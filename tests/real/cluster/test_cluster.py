@@ -1,4 +1,4 @@
-"""A real cluster: packages are shipped, limits hold over all executors, and nothing outlives who made it."""
+"""A real cluster: packages reach the executors, limits span all executors, and no process outlives its job."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 import trio
 
+from tests.processes import is_alive
 from tests.real.cluster._driver import Driver
-from tests.real.cluster._processes import is_alive
 from tests.real.cluster._standalone import Cluster
 from tests.service import Service
+
+pytestmark = pytest.mark.thorough
 
 Submit = Callable[..., Driver]
 TASKS = 2  # at once: each of the two workers has one core
@@ -21,7 +23,7 @@ TASKS = 2  # at once: each of the two workers has one core
 
 @dataclass(frozen=True)
 class Call:
-    """A question of a worker's: for which row, by which process, and where that has our packages from."""
+    """A call to the service: its row, the process that made it, and the home of our packages there."""
 
     row: int
     process: int
@@ -34,11 +36,11 @@ def calls(questions: Sequence[str]) -> list[Call]:
 
 
 def rows_of(driver: Driver) -> list[int]:
-    return sorted(row for row, *_ in driver.hear("rows"))
+    return sorted(row for row, *_ in driver.result("rows"))
 
 
 def hold_all_but(service: Service, answered: Callable[[int], bool]) -> Callable[[], None]:
-    """Answer only for these rows, until the function that this returns is called."""
+    """Answer only these rows until the returned function is called."""
     release = service.hold()
     hold = service.answer
 
@@ -50,17 +52,17 @@ def hold_all_but(service: Service, answered: Callable[[int], bool]) -> Callable[
 
 
 def assert_all_have_hung_up(service: Service, cluster: Cluster, number: int) -> None:
-    """No call runs on, no connection is open, and the processes that called are gone."""
+    """Wait until no call runs, no connection is open, and the processes that made the calls are dead."""
     service.wait_until(lambda: service.running == 0 and service.connected == 0)
     assert len(service.calls) == len(service.hung_up) == number
     processes = {call.process for call in calls(service.calls)}
     cluster.master.until(lambda: not any(map(is_alive, processes)))
 
 
-def test_the_packages_are_the_shipped_ones_and_cluster_capacity_holds_over_all_executors(
+def test_executors_import_the_sent_packages_and_share_the_cluster_capacity(
     cluster: Cluster, service: Service, submit: Submit, archive: Path
 ) -> None:
-    """Nobody is answered before as many ask as may; then one more has the time to come."""
+    """No call is answered until as many run as may, and then only after there was time for another one."""
     enough = trio.Event()
 
     async def answer(question: str) -> str:
@@ -74,8 +76,8 @@ def test_the_packages_are_the_shipped_ones_and_cluster_capacity_holds_over_all_e
     driver = submit(rows=80, partitions=8, cluster_capacity=3 * TASKS + 1)
     assert rows_of(driver) == sorted(call.row for call in calls(service.calls)) == list(range(80))
     assert service.peak_running == 3 * TASKS
-    assert driver.hear("home") == str(archive)
-    homes = {Path(home) for _, _, home in driver.hear("rows")}
+    assert driver.result("home") == str(archive)
+    homes = {Path(home) for _, _, home in driver.result("rows")}
     assert {home.name for home in homes} == {archive.name}
     assert {home.parents[2] for home in homes} == {worker.work for worker in cluster.workers.values()}
 
@@ -87,15 +89,15 @@ def test_cancelling_the_jobs_ends_the_calls_on_all_executors(
     driver = submit(rows=100, partitions=4, capacity=5)
     service.wait_until(lambda: service.running == 5 * TASKS)
     driver.cancel()
-    assert "cancelled" in driver.hear("error")
+    assert "cancelled" in driver.result("error")
     assert_all_have_hung_up(service, cluster, 5 * TASKS)
 
 
 @pytest.mark.parametrize("victim", ["executor", "worker and its executor, with a persistent cache"])
-def test_a_job_completes_with_each_row_once_whatever_is_killed(
+def test_a_job_writes_each_row_once_after_a_kill(
     cluster: Cluster, service: Service, submit: Submit, tmp_path: Path, victim: str
 ) -> None:
-    """Of each partition's ten rows three are answered, which lets three more calls begin, and five are held."""
+    """Of each partition's ten rows three are answered, so three more calls start, and five are held."""
     release = hold_all_but(service, lambda row: row % 10 < 3)
     cache = None if victim == "executor" else tmp_path / "answers"
     driver = submit(rows=10 * TASKS, partitions=TASKS, capacity=5, cache=cache)
@@ -125,10 +127,10 @@ SPECULATION = {
 
 
 @pytest.mark.soak
-def test_of_two_speculating_tasks_the_loser_ends_its_calls_and_each_row_comes_out_once(
+def test_the_slower_of_two_speculative_tasks_ends_its_calls_and_each_row_is_written_once(
     cluster: Cluster, service: Service, submit: Submit
 ) -> None:
-    """The first partition's rows are answered only when they are asked about for the second time, by the copy."""
+    """The service answers the first partition's rows only at the second call, which is that of the copy."""
 
     async def answer(question: str) -> str:
         row = calls([question])[0].row

@@ -1,8 +1,7 @@
-"""A Spark Connect server on loopback, in a process of its own that ends with whoever started it."""
+"""A Spark Connect server on loopback, in a process that ends with the one that started it."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from tests.support import PATIENCE
+from tests.wheel import ROOT, environment_of_a_user
 
 CONF = {
     "spark.master": "local[2]",
@@ -27,16 +27,12 @@ CONF = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "7",
     "spark.sql.session.timeZone": "America/New_York",
 }
-ROOT = Path(__file__).parents[3]
 
 
 @contextmanager
 def running(folder: Path) -> Iterator[str]:
-    """The URL of a server that leaves in this folder what it leaves; its workers know the sources."""
-    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
-    # Without bytecode, each worker compiles PySpark anew: seconds per task.
-    for name in ("SPARK_HOME", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "PYTHONDONTWRITEBYTECODE"):
-        environment.pop(name, None)
+    """Start a server that writes its files to this folder, and yield its URL. Its workers can import the sources."""
+    environment = environment_of_a_user(PYSPARK_PYTHON=sys.executable, PYTHONPATH=str(ROOT))
     command = [sys.executable, __file__]
     with subprocess.Popen(
         command, cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -45,7 +41,7 @@ def running(folder: Path) -> Iterator[str]:
         assert server.stdout is not None
         try:
             url = server.stdout.readline().strip()
-            assert url, "the server did not start; its standard error says why"
+            assert url, "the server did not start: see its standard error"
             yield url
         finally:
             server.stdin.close()
@@ -57,7 +53,7 @@ def running(folder: Path) -> Iterator[str]:
 
 
 def main() -> None:
-    """Serve until standard input ends, as it does when the process at its other end is gone, however it went."""
+    """Serve until standard input ends, which it also does when the parent process is killed."""
     session = SparkSession.builder.config(map=CONF).getOrCreate()
     session.sparkContext.setLogLevel("OFF")  # jobs fail here by design
     service = getattr(session._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")

@@ -1,8 +1,7 @@
-"""A remote session, to a Spark Connect server in another process, and the service that the tests of Spark ask."""
+"""A remote session to a Spark Connect server in another process, and the service of the tests of Spark."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +11,7 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 import tests.real.spark.conftest as tests_of_spark
+import tests.service
 from tests.real.connect._server import running
 from tests.support import PATIENCE
 
@@ -21,7 +21,7 @@ pytest_pyfunc_call = tests_of_spark.pytest_pyfunc_call
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs Java. A hang ends the run: one cannot take a thread back that waits for the server."""
+    """Mark what needs Java. A hang ends the run: a thread that waits for the server cannot be interrupted."""
     for item in items:
         if HERE in item.path.parents:
             item.add_marker("spark")
@@ -30,18 +30,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="package")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where the one server of these tests listens."""
+    """The URL of the server of all these tests."""
     with running(tmp_path_factory.mktemp("server")) as url:
         yield url
 
 
 @pytest.fixture(scope="package")
 def spark(url: str) -> Iterator[SparkSession]:
-    """The one session. While it is there, this process is a client, as `SparkSession.builder.remote` makes it."""
+    """The session of all these tests. While it exists, this process is a client of the server."""
     from pyspark.sql.connect.session import SparkSession as RemoteSession  # noqa: PLC0415 - needs gRPC
 
     with pytest.MonkeyPatch.context() as environment:
-        # Not by the public builder, which refuses where a test has left its classic session
+        # Not with the public builder, which refuses if a test has left its classic session
         environment.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
         session = RemoteSession.builder.remote(url).create()
         yield session  # type: ignore[misc]
@@ -50,18 +50,10 @@ def spark(url: str) -> Iterator[SparkSession]:
 
 @pytest.fixture(autouse=True, scope="module")
 def _sent_by_value(request: pytest.FixtureRequest) -> Iterator[None]:
-    """The workers cannot import the tests, so their functions travel as bytecode, as a notebook's do."""
-    modules: list[ModuleType] = [request.module, sys.modules[tests_of_spark.__name__]]
+    """Send functions as bytecode, as from a notebook: the workers cannot import the tests."""
+    modules: list[ModuleType] = [request.module, tests.service]
     for module in modules:
         cloudpickle.register_pickle_by_value(module)
     yield
     for module in modules:
         cloudpickle.unregister_pickle_by_value(module)
-
-
-@pytest.fixture
-def service() -> Iterator[tests_of_spark.Service]:
-    """A service of the test's own."""
-    made = tests_of_spark.Service()
-    yield made
-    made.stop()

@@ -1,4 +1,4 @@
-"""The remote session itself: what it tells, what it interrupts, and what it sends to its workers."""
+"""The remote session: metrics, interruption, threads, and packages sent to its workers."""
 
 from __future__ import annotations
 
@@ -11,78 +11,63 @@ from zipfile import ZipFile
 import pytest
 from pyspark.sql import Observation, SparkSession
 
-from tests.support import PATIENCE
-from udfs import async_pandas_udf, ordered_wait, summary, unordered_wait
+from tests.entry_points import with_answer
+from tests.service import Service
+from tests.support import PATIENCE, thorough_except
+from udfs import async_pandas_udf, ordered_wait, summary
 
 ROOT = Path(__file__).parents[3]
 
 
-async def one(id: int) -> int:  # noqa: A002 - the column is called so
+EITHER = pytest.mark.parametrize("entry_point", thorough_except(["unordered"], ["column", "unordered"]))
+
+
+async def one(id: int) -> int:  # noqa: A002 - the name of the column
     return id
 
 
 def test_it_has_no_spark_context(spark: SparkSession) -> None:
-    """So the rest of these tests shows that nothing here wants one."""
+    """So the other tests show that the UDFs need none."""
     assert not hasattr(spark, "sparkContext")
     assert not hasattr(spark, "_jvm")
 
 
-@pytest.mark.parametrize("door", ["column", "rows"])
-def test_the_capacity_of_the_cluster_is_shared_among_the_slots_of_the_server(
-    spark: SparkSession, service: Any, door: str
+@EITHER
+def test_the_tasks_of_the_server_share_the_cluster_capacity(
+    spark: SparkSession, service: Service, entry_point: str
 ) -> None:
-    client = service.client
-
     async def answer(question: str) -> str:
         await service.until(lambda: service.peak_running == 6)
         return question
 
-    async def ask(id: int) -> str:  # noqa: A002 - the column is called so
-        return await client.ask(id)
-
     service.answer = answer
-    df = spark.range(0, 40, 1, 2)
-    options: Any = {"timeout": 30.0, "cluster_capacity": 6}
-    if door == "column":
-        out = df.select(async_pandas_udf(ask, "string", **options)("id").alias("answer"))
-    else:
-        out = unordered_wait(df, ask, "answer string", **options)
+    out = with_answer(spark.range(0, 40, 1, 2), entry_point, service.client.ask, timeout=PATIENCE, cluster_capacity=6)
     assert len(out.collect()) == 40 == len(service.calls)
     assert service.peak_running == 6
 
 
-def test_a_capacity_below_the_slots_of_the_server_is_refused(spark: SparkSession) -> None:
+def test_a_cluster_capacity_below_the_number_of_tasks_is_refused(spark: SparkSession) -> None:
     with pytest.raises(ValueError, match=r"cluster_capacity must be at least .* 2, .* got 1"):
-        ordered_wait(spark.range(3), one, "same long", timeout=30.0, cluster_capacity=1)
+        ordered_wait(spark.range(3), one, "same long", timeout=PATIENCE, cluster_capacity=1)
 
 
-def test_the_sums_of_a_query_are_observed(spark: SparkSession) -> None:
+def test_the_totals_of_a_query_are_observed(spark: SparkSession) -> None:
     seen = Observation("same")
-    assert ordered_wait(spark.range(3), one, "same long", timeout=30.0, metrics=seen).count() == 3
+    assert ordered_wait(spark.range(3), one, "same long", timeout=PATIENCE, metrics=seen).count() == 3
     assert seen.get["calls"] == 3
     assert summary(seen).startswith("3 rows, 3 calls, 0 retried, 0 failed")
 
 
-@pytest.mark.parametrize("door", ["column", "rows"])
-def test_interrupting_ends_the_calls_and_makes_no_more(spark: SparkSession, service: Any, door: str) -> None:
-    client = service.client
+@EITHER
+def test_interrupting_ends_the_calls_and_makes_no_more(spark: SparkSession, service: Service, entry_point: str) -> None:
     service.hold()
-
-    async def ask(id: int) -> str:  # noqa: A002 - the column is called so
-        return await client.ask(id)
-
-    df = spark.range(0, 1000, 1, 2)
-    options: Any = {"timeout": 600.0, "capacity": 5}
-    if door == "column":
-        out = df.select(async_pandas_udf(ask, "string", **options)("id").alias("answer"))
-    else:
-        out = unordered_wait(df, ask, "answer string", **options)
+    out = with_answer(spark.range(0, 1000, 1, 2), entry_point, service.client.ask, timeout=PATIENCE, capacity=5)
     errors: list[Exception] = []
 
     def act() -> None:
         try:
             out.collect()
-        except Exception as error:  # noqa: BLE001 - looked at below
+        except Exception as error:  # noqa: BLE001 - checked below
             errors.append(error)
 
     action = threading.Thread(target=act, name="action", daemon=True)
@@ -96,23 +81,24 @@ def test_interrupting_ends_the_calls_and_makes_no_more(spark: SparkSession, serv
 
 
 def test_a_column_may_be_built_in_any_thread(spark: SparkSession) -> None:
-    """A remote session is the active one of the thread that made it, and the default of all others."""
+    """A remote session is active in the thread that made it, and the default in all others."""
     with ThreadPoolExecutor(1) as threads:
-        column = async_pandas_udf(one, "long", timeout=30.0)
+        column = async_pandas_udf(one, "long", timeout=PATIENCE)
         df = threads.submit(lambda: spark.range(3).select(column("id").alias("id"))).result(PATIENCE)
     assert df.collect() == [(0,), (1,), (2,)]
 
 
+@pytest.mark.thorough
 def test_the_packages_may_be_sent_as_artifacts(spark: SparkSession, url: str, tmp_path: Path) -> None:
-    """To a server that has them not, or has others: what is sent comes first."""
+    """Packages that the client sends take precedence over those of the server."""
     archive = tmp_path / "sent_along.zip"
     with ZipFile(archive, "w") as packages:
         for package in ("trio_asyncio_io", "udfs"):
             for source in (ROOT / package).rglob("*.py"):
                 packages.write(source, source.relative_to(ROOT))
 
-    async def origin(id: int) -> str:  # noqa: A002 - the column is called so
-        import trio_asyncio_io  # noqa: PLC0415 - looks where the worker has it from
+    async def origin(id: int) -> str:  # noqa: A002 - the name of the column
+        import trio_asyncio_io  # noqa: PLC0415 - in the worker
         import udfs  # noqa: PLC0415
 
         return f"{udfs.__file__} {trio_asyncio_io.__file__}"
@@ -120,7 +106,7 @@ def test_the_packages_may_be_sent_as_artifacts(spark: SparkSession, url: str, tm
     other: Any = type(spark).builder.remote(url).create()
     try:
         other.addArtifacts(str(archive), pyfile=True)
-        [row] = ordered_wait(other.range(1), origin, "files string", timeout=30.0).collect()
+        [row] = ordered_wait(other.range(1), origin, "files string", timeout=PATIENCE).collect()
     finally:
         other.stop()
         type(spark)._set_default_and_active_session(spark)

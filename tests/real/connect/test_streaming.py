@@ -1,4 +1,4 @@
-"""Streaming in a remote session: files come in, and each row comes out once."""
+"""Streaming in a remote session: each row of the source is written once."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import pytest
 import trio
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.streaming import PatientQuery
-from tests.support import PATIENCE
-from udfs import CarryOver, async_pandas_udf, keyed_wait, ordered_wait, unordered_wait
+from tests.entry_points import with_answer
+from tests.service import Service
+from tests.streaming import ROCKSDB, STATE_STORE, PatientQuery, committed
+from tests.support import PATIENCE, thorough_except
+from udfs import CarryOver
 
 FILES = 2
 ROWS = 40
@@ -20,7 +22,7 @@ ROWS = 40
 
 @pytest.fixture
 def stream(spark: SparkSession, tmp_path: Path) -> DataFrame:
-    """0 to 39 in two micro-batches, with the times to go with it."""
+    """0 to 39 with timestamps, in two micro-batches."""
     source = str(tmp_path / "source")
     for number in range(FILES):
         rows = spark.range(number * ROWS // FILES, (number + 1) * ROWS // FILES, 1, 1)
@@ -29,77 +31,59 @@ def stream(spark: SparkSession, tmp_path: Path) -> DataFrame:
 
 
 def finish(query: Any) -> None:
-    """Let the query end; it must end well."""
+    """Wait until the query ends without an error."""
     assert query.awaitTermination(PATIENCE)
     assert query.exception() is None
 
 
-@pytest.mark.parametrize("door", ["column", "ordered", "unordered", "keyed"])
-def test_every_row_comes_out_once_and_is_asked_for_once(
-    spark: SparkSession, stream: DataFrame, service: Any, tmp_path: Path, door: str
+@pytest.mark.parametrize("entry_point", thorough_except(["keyed"], ["column", "ordered", "unordered", "keyed"]))
+def test_every_row_is_called_once_and_written_once(
+    spark: SparkSession, stream: DataFrame, service: Service, tmp_path: Path, entry_point: str
 ) -> None:
-    client = service.client
-
-    async def ask(id: int) -> str:  # noqa: A002 - the column is called so
-        return await client.ask(id)
-
-    if door == "column":
-        out = stream.withColumn("answer", async_pandas_udf(ask, "string", timeout=30.0)("id"))
-    elif door == "keyed":
-        out = keyed_wait(stream, ask, "answer string", key="id", timeout=30.0)
-    elif door == "ordered":
-        out = ordered_wait(stream, ask, "answer string", timeout=30.0)
-    else:
-        event_time = {"event_time": "ts", "max_out_of_orderness": "5 seconds"}
-        out = unordered_wait(stream.withWatermark("ts", "1 minute"), ask, "answer string", timeout=30.0, **event_time)
-    sink = str(tmp_path / "sink")
+    options: dict[str, Any] = {}
+    if entry_point == "unordered":
+        stream = stream.withWatermark("ts", "1 minute")
+        options = {"event_time": "ts", "max_out_of_orderness": "5 seconds"}
+    out = with_answer(stream, entry_point, service.client.ask, **options)
     writer = out.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
-    finish(writer.trigger(availableNow=True).start(sink))
-    assert sorted((row.id, row.answer) for row in spark.read.parquet(sink).collect()) == [
-        (n, str(n)) for n in range(ROWS)
-    ]
+    finish(writer.trigger(availableNow=True).start(str(tmp_path / "sink")))
+    rows = committed(tmp_path / "sink")
+    assert sorted((row.id, row.answer) for row in rows) == [(n, str(n)) for n in range(ROWS)]
     assert Counter(service.calls) == Counter(map(str, range(ROWS)))
 
 
-def test_a_stream_may_end_in_memory(spark: SparkSession, stream: DataFrame) -> None:
-    async def double(id: int) -> int:  # noqa: A002 - the column is called so
-        return 2 * id
+@pytest.mark.thorough
+def test_the_sink_may_be_memory(spark: SparkSession, stream: DataFrame) -> None:
+    async def double(value: int) -> int:
+        return 2 * value
 
-    out = ordered_wait(stream, double, "twice long", timeout=30.0)
+    out = with_answer(stream, "ordered", double, "long")
     finish(out.writeStream.format("memory").queryName("doubled").trigger(availableNow=True).start())
-    assert [row.twice for row in spark.table("doubled").orderBy("id").collect()] == list(range(0, 2 * ROWS, 2))
+    assert [row.answer for row in spark.table("doubled").orderBy("id").collect()] == list(range(0, 2 * ROWS, 2))
 
 
-def test_stragglers_are_carried_over(spark: SparkSession, stream: DataFrame, service: Any, tmp_path: Path) -> None:
-    """The first call of one row in ten is never answered; the second is."""
-    client = service.client
-    asked: Counter[str] = Counter()
+@pytest.mark.thorough
+def test_stragglers_are_carried_over(spark: SparkSession, stream: DataFrame, service: Service, tmp_path: Path) -> None:
+    """The service leaves the first call of one row in ten unanswered."""
+    attempts: Counter[str] = Counter()
 
     async def answer(question: str) -> str:
-        asked[question] += 1
-        if int(question) % 10 == 0 and asked[question] == 1:
+        attempts[question] += 1
+        if int(question) % 10 == 0 and attempts[question] == 1:
             await trio.sleep_forever()
         return question
 
-    async def ask(id: int) -> str:  # noqa: A002 - the column is called so
-        return await client.ask(id)
-
     service.answer = answer
-    spark.conf.set(
-        "spark.sql.streaming.stateStore.providerClass",
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
-    )
-    out = unordered_wait(stream, ask, "answer string", timeout=60.0, carry_over=CarryOver(budget=1.0))
-    sink = str(tmp_path / "sink")
+    spark.conf.set(STATE_STORE, ROCKSDB)
+    carry_over = CarryOver(budget=1.0)
+    out = with_answer(stream, "unordered", service.client.ask, timeout=PATIENCE, carry_over=carry_over)
     writer = out.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
-    running = PatientQuery(lambda: writer.trigger(processingTime="0.2 seconds").start(sink))
+    running = PatientQuery(lambda: writer.trigger(processingTime="0.2 seconds").start(str(tmp_path / "sink")))
     try:
-        while any(asked[str(n)] < 2 for n in range(0, ROWS, 10)):
-            assert not running.has_ended(0.2)
-        while spark.read.schema("id long, answer string").parquet(sink).count() < ROWS:
+        while len(committed(tmp_path / "sink")) < ROWS:
             assert not running.has_ended(0.2)
     finally:
         running.query.stop()
-    rows = spark.read.schema("id long, answer string").parquet(sink).collect()
+    rows = committed(tmp_path / "sink")
     assert sorted((row.id, row.answer) for row in rows) == [(n, str(n)) for n in range(ROWS)]
-    assert asked == {str(n): 2 if n % 10 == 0 else 1 for n in range(ROWS)}
+    assert all(attempts[str(n)] > 1 for n in range(0, ROWS, 10))  # they were carried over

@@ -1,4 +1,4 @@
-"""A real Spark with two tasks at a time and small Arrow batches, and a service on loopback that counts its callers."""
+"""A real Spark with two tasks at a time and small Arrow batches, and a service on loopback that counts its calls."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ import pyspark
 import pytest
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 import tests.service
-from tests.service import Service
 from tests.support import PATIENCE
 
 HERE = Path(__file__).parent
@@ -35,12 +34,7 @@ CONF = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs Java. A hang ends the run: one cannot take a thread back that waits for the JVM."""
-    # The longest file first: where two run at a time, it would else be alone at the end
-    places = [place for place, item in enumerate(items) if HERE in item.path.parents]
-    mine = sorted((items[place] for place in places), key=lambda item: item.path.name != "test_restart.py")
-    for place, item in zip(places, mine, strict=True):
-        items[place] = item
+    """Mark what needs Java. A hang ends the run: a thread that waits for the JVM cannot be interrupted."""
     for item in items:
         if HERE in item.path.parents:
             item.add_marker("spark")
@@ -51,23 +45,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call() -> Generator[None, Any, Any]:
-    """Spark 4.0 lacks Arrow UDFs, and a remote one state: who needs them must be told, and is expected to fail."""
+    """Expect the error of Spark 4.0, which lacks Arrow UDFs, and in a remote session also state."""
     try:
         return (yield)
     except RuntimeError as error:
-        is_told = re.match("(async_pandas_udf|carry_over) needs Spark 4.1 or newer", str(error))
-        if hasattr(F, "arrow_udf") or not is_told:
+        is_expected = re.match("(async_pandas_udf|carry_over) needs Spark 4.1 or newer", str(error))
+        if hasattr(F, "arrow_udf") or not is_expected:
             raise
         pytest.xfail(str(error))
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The one session of all tests: starting another takes seconds."""
+    """One session for all tests: starting another takes seconds."""
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("PYSPARK_PYTHON", sys.executable)
         environment.delenv("SPARK_HOME", raising=False)
-        # Without bytecode, each worker compiles PySpark anew: seconds per task.
+        # Without bytecode, each worker compiles PySpark again: seconds per task
         environment.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
         builder = SparkSession.builder.config(map=CONF)
         builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
@@ -79,18 +73,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(autouse=True, scope="module")
 def _sent_by_value(request: pytest.FixtureRequest) -> Iterator[None]:
-    """The workers cannot import the tests, so their functions travel as bytecode, as a notebook's do."""
+    """Send functions as bytecode, as from a notebook: the workers cannot import the tests."""
     modules: list[ModuleType] = [request.module, tests.service]
     for module in modules:
         cloudpickle.register_pickle_by_value(module)
     yield
     for module in modules:
         cloudpickle.unregister_pickle_by_value(module)
-
-
-@pytest.fixture
-def service() -> Iterator[Service]:
-    """A service of the test's own."""
-    made = Service()
-    yield made
-    made.stop()

@@ -1,6 +1,6 @@
-"""A job that shows on its console what a socket gives, doubled through each of the doors.
+"""A job that doubles the numbers from a socket with each entry point and shows them on its console.
 
-    python console_job.py PORT DOOR...
+    python console_job.py PORT ENTRY_POINT...
 
 It never ends.
 """
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import sys
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from udfs import async_pandas_udf, ordered_wait, unordered_wait
+from tests.entry_points import with_answer
 
 CONF = {
     "spark.master": "local[2]",
@@ -26,19 +26,13 @@ async def double(value: int) -> int:
     return 2 * value
 
 
-def enriched(df: DataFrame, door: str) -> DataFrame:
-    if door == "column":
-        return df.withColumn("twice", async_pandas_udf(double, "long", timeout=30.0)("value"))
-    wait = ordered_wait if door == "ordered" else unordered_wait
-    return wait(df, double, "twice long", timeout=30.0)
-
-
-def main(port: int, doors: list[str]) -> None:
+def main(port: int, entry_points: list[str]) -> None:
     spark = SparkSession.builder.config(map=CONF).getOrCreate()
     source = spark.readStream.format("socket").option("host", "127.0.0.1").option("port", port).load()
     df = source.selectExpr("cast(value as long) as value")
-    for door in doors:
-        enriched(df, door).writeStream.format("console").option("numRows", 1000).start()
+    for entry_point in entry_points:
+        out = with_answer(df, entry_point, double, "long", inputs=["value"])
+        out.writeStream.format("console").option("numRows", 1000).start()
     spark.streams.awaitAnyTermination()
 
 

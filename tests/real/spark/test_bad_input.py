@@ -1,4 +1,4 @@
-"""Bad input: refused when the plan is built, by name, and before anything is called."""
+"""Bad arguments are refused by name when the plan is built, before any call."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from typing import Any
 import pytest
 from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from tests.support import thorough_except
 from udfs import async_pandas_udf, ordered_wait, unordered_wait
 
-DOORS = pytest.mark.parametrize("wait", [ordered_wait, unordered_wait], ids=lambda wait: wait.__name__)
+BOTH = [ordered_wait, unordered_wait]
+WAITS = pytest.mark.parametrize("wait", thorough_except([unordered_wait], BOTH), ids=lambda wait: wait.__name__)
 
 
 async def look_up(origin: str) -> float:
-    raise AssertionError("nobody may call this")
+    raise AssertionError("this must not be called")
 
 
 def blocking(origin: str) -> float:
-    raise AssertionError("nobody may call this")
+    raise AssertionError("this must not be called")
 
 
 @pytest.fixture
@@ -38,21 +40,27 @@ COLUMNS = {
     "no capacity": ({"capacity": 0}, "capacity must be at least 1, got 0"),
     "a buffer below the capacity": ({"capacity": 9, "buffer": 8}, "buffer must be at least the capacity, 9, got 8"),
     "a negative timeout": ({"timeout": -1.0}, r"timeout must be seconds, not negative .* got -1\.0"),
-    "a timeout that is no number": ({"timeout": math.nan}, r"timeout must be seconds, .* not NaN .* got nan"),
+    "a timeout that is not a number": ({"timeout": math.nan}, r"timeout must be seconds, .* not NaN .* got nan"),
     "an unknown error mode": ({"on_error": "skip"}, 'on_error must be "raise", "null" or "column", got \'skip\''),
-    "too small a share": ({"cluster_capacity": 1}, "cluster_capacity must be at least .* 2, .* got 1"),
+    "a cluster capacity below the number of tasks": (
+        {"cluster_capacity": 1},
+        "cluster_capacity must be at least .* 2, .* got 1",
+    ),
 }
 TYPES = {
-    "inputs that are no list": (
+    "inputs that are not a list": (
         {"inputs": "origin"},
         "inputs must be a list of one or more names of columns, got 'origin'",
     ),
-    "inputs that are no names": ({"inputs": [F.lit]}, "inputs must be a list of one or more names of columns"),
+    "inputs that are not names": ({"inputs": [F.lit]}, "inputs must be a list of one or more names of columns"),
     "no inputs": ({"inputs": []}, r"inputs must be a list of one or more names of columns, got \[\]"),
     "a schema without names": ({"schema": "double"}, "the schema must name the new columns, .* got 'double'"),
-    "a schema that is none": ({"schema": float}, "the type must be a DDL string or a Spark type, got <class 'float'>"),
+    "a schema that is a class": (
+        {"schema": float},
+        "the type must be a DDL string or a Spark type, got <class 'float'>",
+    ),
     "a blocking function": ({"function": blocking}, "must be async, got blocking.*in_thread"),
-    "a timeout that is none": ({"timeout": None}, "timeout must be seconds as a number"),
+    "a timeout of None": ({"timeout": None}, "timeout must be seconds as a number"),
     "a retry that is a number": ({"retry": 3}, "retry must be a RetryStrategy such as FixedDelay, got 3"),
     "an unknown keyword": ({"capasity": 9}, "unexpected keyword argument 'capasity'"),
     "a keyword of the operator": ({"mode": "unordered"}, "unexpected keyword argument 'mode'"),
@@ -63,15 +71,15 @@ def build(wait: Any, df: DataFrame, *, function: Any = look_up, schema: Any = "t
     return wait(df, function, schema, **({"timeout": 5.0} | more))
 
 
-@DOORS
+@WAITS
 @pytest.mark.parametrize("what", COLUMNS)
-def test_a_value_that_does_not_do_is_refused_by_name(flights: DataFrame, wait: Any, what: str) -> None:
+def test_a_bad_value_is_refused_by_name(flights: DataFrame, wait: Any, what: str) -> None:
     arguments, message = COLUMNS[what]
     with pytest.raises(ValueError, match=message):
         build(wait, flights, **arguments)
 
 
-@DOORS
+@WAITS
 @pytest.mark.parametrize("what", TYPES)
 def test_a_value_of_the_wrong_type_is_refused_by_name(flights: DataFrame, wait: Any, what: str) -> None:
     arguments, message = TYPES[what]
@@ -79,16 +87,14 @@ def test_a_value_of_the_wrong_type_is_refused_by_name(flights: DataFrame, wait: 
         build(wait, flights, **arguments)
 
 
-@DOORS
+@WAITS
 @pytest.mark.parametrize("schema", ["temp doubel", "temp double,"])
-def test_a_schema_that_is_no_ddl_is_refused_with_its_place(flights: DataFrame, wait: Any, schema: str) -> None:
+def test_a_schema_that_is_not_ddl_is_refused_with_its_position(flights: DataFrame, wait: Any, schema: str) -> None:
     with pytest.raises(ParseException, match=r"temp[\s\S]*\^\^\^"):
         build(wait, flights, schema=schema)
 
 
-def test_in_a_session_that_tells_upper_from_lower_case_they_are_two_names(
-    spark: SparkSession, flights: DataFrame
-) -> None:
+def test_in_a_case_sensitive_session_case_distinguishes_columns(spark: SparkSession, flights: DataFrame) -> None:
     spark.conf.set("spark.sql.caseSensitive", "true")
     try:
         assert build(ordered_wait, flights, schema="HOUR double").columns == ["origin", "Hour", "day", "HOUR"]
@@ -98,7 +104,7 @@ def test_in_a_session_that_tells_upper_from_lower_case_they_are_two_names(
         spark.conf.set("spark.sql.caseSensitive", "false")
 
 
-def test_an_unpicklable_capture_is_refused_with_the_right_pattern(flights: DataFrame) -> None:
+def test_an_unpicklable_capture_is_refused_with_an_example_of_open(flights: DataFrame) -> None:
     client = threading.Lock()
 
     async def locked(origin: str) -> float:
@@ -126,14 +132,14 @@ EVENT_TIMES = {
 
 
 @pytest.mark.parametrize("what", EVENT_TIMES)
-def test_an_event_time_that_does_not_do_is_refused_by_name(flights: DataFrame, what: str) -> None:
+def test_a_bad_event_time_is_refused_by_name(flights: DataFrame, what: str) -> None:
     (event_time, bound), error, message = EVENT_TIMES[what]
     df = flights.withColumn("ts", F.to_timestamp("day"))
     with pytest.raises(error, match=message):
         build(unordered_wait, df, event_time=event_time, max_out_of_orderness=bound)
 
 
-def test_a_column_udf_checks_what_it_can_before_it_is_used() -> None:
+def test_a_column_udf_checks_its_options_at_once() -> None:
     for arguments, error in (
         ({"capacity": 0}, ValueError),
         ({"timeout": -1.0}, ValueError),
@@ -143,7 +149,7 @@ def test_a_column_udf_checks_what_it_can_before_it_is_used() -> None:
             async_pandas_udf(look_up, "double", **({"timeout": 5.0} | arguments))
 
 
-def test_a_column_udf_checks_the_rest_where_it_is_used(flights: DataFrame) -> None:
+def test_a_column_udf_checks_what_depends_on_the_session_where_it_is_used(flights: DataFrame) -> None:
     with pytest.raises(ParseException):
         flights.select(async_pandas_udf(look_up, "doubel x", timeout=5.0)("origin"))
     with pytest.raises(ValueError, match="cluster_capacity must be at least"):
@@ -151,6 +157,6 @@ def test_a_column_udf_checks_the_rest_where_it_is_used(flights: DataFrame) -> No
 
 
 def test_ordered_wait_has_no_event_time(flights: DataFrame) -> None:
-    """It never lets a row cross another, so there is nothing to bound."""
+    """No row overtakes another, so no watermark is needed."""
     with pytest.raises(TypeError, match="unexpected keyword argument 'event_time'"):
         build(ordered_wait, flights, event_time="ts")

@@ -4,37 +4,30 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from udfs import async_pandas_udf, unordered_wait
+from tests.entry_points import COLUMN_AND_ROWS, with_answer
+from tests.service import Service
+from tests.support import thorough_except
 
 ROWS = 40
-KINDS = pytest.mark.parametrize("kind", ["column", "rows"])
-SAMPLED = pytest.mark.parametrize(
-    "sampled",
-    [lambda df: df.orderBy("answer"), lambda df: df.repartitionByRange(2, "answer")],
-    ids=["orderBy", "repartitionByRange"],
-)
+SORTS: dict[str, Callable[[DataFrame], DataFrame]] = {
+    "orderBy": lambda df: df.orderBy("answer"),
+    "repartitionByRange": lambda df: df.repartitionByRange(2, "answer"),
+}
 
 
-def asked(df: DataFrame, kind: str, client: Any) -> DataFrame:
-    """With the service's answer to each row, as a column or by a DataFrame operator."""
-
-    async def ask(id: int) -> str:  # noqa: A002 - the column is called so
-        return await client.ask(id)
-
-    if kind == "column":
-        return df.withColumn("answer", async_pandas_udf(ask, "string", timeout=60.0)("id"))
-    return unordered_wait(df, ask, "answer string", timeout=60.0)
+SORTED = list(product(SORTS, ["column", "unordered"]))
+STORED = list(product(["localCheckpoint", "persist", "write"], SORTS, ["column", "unordered"]))
 
 
-@pytest.fixture(params=["localCheckpoint", "persist", "write"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[DataFrame], DataFrame]:
+@pytest.fixture
+def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[DataFrame], DataFrame]:
     """One of the ways to store the rows of a DataFrame."""
 
     def write(df: DataFrame) -> DataFrame:
@@ -44,41 +37,41 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[DataFrame
     return write if request.param == "write" else operator.methodcaller(request.param)
 
 
-@KINDS
-@SAMPLED
+@pytest.mark.parametrize(("sort", "entry_point"), thorough_except([("orderBy", "unordered")], SORTED))
 def test_a_sort_samples_its_input_and_each_row_is_called_twice(
-    spark: SparkSession, service: Any, kind: str, sampled: Callable[[DataFrame], DataFrame]
+    spark: SparkSession, service: Service, sort: str, entry_point: str
 ) -> None:
-    out = sampled(asked(spark.range(0, ROWS, 1, 4), kind, service.client)).collect()
+    out = SORTS[sort](with_answer(spark.range(0, ROWS, 1, 4), entry_point, service.client.ask)).collect()
     assert len(out) == ROWS
     assert len(service.calls) == 2 * ROWS
 
 
-@KINDS
-@SAMPLED
+@pytest.mark.parametrize(
+    ("stored", "sort", "entry_point"),
+    thorough_except([("localCheckpoint", "orderBy", "unordered"), ("persist", "repartitionByRange", "column")], STORED),
+    indirect=["stored"],
+)
 def test_rows_whose_results_are_stored_first_are_called_once(
-    spark: SparkSession,
-    service: Any,
-    kind: str,
-    sampled: Callable[[DataFrame], DataFrame],
-    store: Callable[[DataFrame], DataFrame],
+    spark: SparkSession, service: Service, stored: Callable[[DataFrame], DataFrame], sort: str, entry_point: str
 ) -> None:
-    out = sampled(store(asked(spark.range(0, ROWS, 1, 4), kind, service.client))).collect()
+    out = SORTS[sort](stored(with_answer(spark.range(0, ROWS, 1, 4), entry_point, service.client.ask))).collect()
     assert sorted(row.answer for row in out) == sorted(map(str, range(ROWS)))
     assert sorted(map(int, service.calls)) == list(range(ROWS))
 
 
-def test_a_condition_around_a_column_is_no_filter(spark: SparkSession, service: Any) -> None:
-    answered = asked(spark.range(0, ROWS, 1, 4), "column", service.client)
+def test_a_condition_around_a_column_does_not_filter_its_calls(spark: SparkSession, service: Service) -> None:
+    answered = with_answer(spark.range(0, ROWS, 1, 4), "column", service.client.ask)
     out = answered.select(F.when(F.col("id") < 10, F.col("answer")).alias("answer")).collect()
     assert sum(row.answer is not None for row in out) == 10
     assert len(service.calls) == ROWS
 
 
-@KINDS
-def test_rows_that_are_filtered_first_are_the_only_ones_called(spark: SparkSession, service: Any, kind: str) -> None:
+@COLUMN_AND_ROWS
+def test_only_rows_that_pass_an_earlier_filter_are_called(
+    spark: SparkSession, service: Service, entry_point: str
+) -> None:
     numbers = spark.range(0, ROWS, 1, 4)
-    wanted = asked(numbers.where("id < 10"), kind, service.client)
-    out = wanted.unionByName(numbers.where("not (id < 10)"), allowMissingColumns=True).collect()
+    answered = with_answer(numbers.where("id < 10"), entry_point, service.client.ask)
+    out = answered.unionByName(numbers.where("not (id < 10)"), allowMissingColumns=True).collect()
     assert {row.id: row.answer for row in out} == {n: str(n) if n < 10 else None for n in range(ROWS)}
     assert sorted(map(int, service.calls)) == list(range(10))

@@ -1,28 +1,29 @@
-"""The column UDF in every place where Spark takes a column."""
+"""The column UDF wherever Spark accepts a column."""
 
 from __future__ import annotations
 
 from collections import Counter
 from random import random
-from typing import Any
 
 import pyspark
 import pytest
 import trio
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from tests.service import Service
+from tests.support import PATIENCE
 from udfs import AsyncPandasUDF, async_pandas_udf
 
 ROWS = 100
 
 
-@async_pandas_udf("long", timeout=30.0)
+@async_pandas_udf("long", timeout=PATIENCE)
 async def plus_one(value: int) -> int:
     return value + 1
 
 
-@async_pandas_udf("string", timeout=30.0)
+@async_pandas_udf("string", timeout=PATIENCE)
 async def label(number: int | None, text: str | None) -> str:
     return f"{number}:{text}"
 
@@ -34,18 +35,18 @@ def numbers(spark: SparkSession) -> DataFrame:
 
 
 @pytest.fixture
-def counted(service: Any) -> AsyncPandasUDF:
-    """Gives the value itself, and the service counts the calls."""
+def counted(service: Service) -> AsyncPandasUDF:
+    """Returns its input. The service counts the calls."""
     client = service.client
 
-    @async_pandas_udf("long", capacity=10, timeout=30.0)
+    @async_pandas_udf("long", capacity=10, timeout=PATIENCE)
     async def counted(value: int) -> int:
         return int(await client.ask(value))
 
     return counted  # type: ignore[no-any-return]
 
 
-def test_a_version_of_spark_has_a_column_udf_or_says_which_one_has(spark: SparkSession, numbers: DataFrame) -> None:
+def test_a_version_of_spark_without_column_udfs_is_refused_by_name(spark: SparkSession, numbers: DataFrame) -> None:
     for use in (lambda: numbers.select(plus_one("id")), lambda: spark.udf.register("plus_one", plus_one)):
         if tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 1):
             use()
@@ -55,9 +56,9 @@ def test_a_version_of_spark_has_a_column_udf_or_says_which_one_has(spark: SparkS
 
 
 def test_every_row_gets_its_own_result_however_late_it_comes(numbers: DataFrame) -> None:
-    """Latencies at random, so that results come in another order, and in other chunks, than the rows."""
+    """Random latencies, so that results come in another order and in other chunks than the rows."""
 
-    @async_pandas_udf("long", capacity=20, timeout=30.0)
+    @async_pandas_udf("long", capacity=20, timeout=PATIENCE)
     async def dawdle(value: int) -> int:
         await trio.sleep(random() / 50)
         return 10 * value
@@ -82,7 +83,7 @@ def test_the_column_is_named_after_the_function(numbers: DataFrame) -> None:
 
 
 def test_a_filter_on_the_result_calls_once_for_each_row(
-    numbers: DataFrame, counted: AsyncPandasUDF, service: Any
+    numbers: DataFrame, counted: AsyncPandasUDF, service: Service
 ) -> None:
     """Spark would call a deterministic function once for the filter and again for the column."""
     out = numbers.withColumn("same", counted("id")).where("same >= 90").collect()
@@ -90,8 +91,8 @@ def test_a_filter_on_the_result_calls_once_for_each_row(
     assert Counter(service.calls) == Counter(map(str, range(ROWS)))
 
 
-def test_a_result_that_is_used_twice_is_asked_for_once(
-    numbers: DataFrame, counted: AsyncPandasUDF, service: Any
+def test_a_result_that_is_used_twice_costs_one_call(
+    numbers: DataFrame, counted: AsyncPandasUDF, service: Service
 ) -> None:
     out = (
         numbers.withColumn("same", counted("id"))
@@ -102,14 +103,16 @@ def test_a_result_that_is_used_twice_is_asked_for_once(
     assert Counter(service.calls) == Counter(map(str, range(ROWS)))
 
 
-def test_a_udf_of_a_udf_calls_each_once_for_each_row(numbers: DataFrame, counted: AsyncPandasUDF, service: Any) -> None:
+def test_a_udf_of_a_udf_calls_each_once_for_each_row(
+    numbers: DataFrame, counted: AsyncPandasUDF, service: Service
+) -> None:
     out = numbers.select(plus_one(counted(plus_one("id"))).alias("n")).collect()
     assert [row.n for row in out] == [value + 2 for value in range(ROWS)]
     assert Counter(service.calls) == Counter(str(value + 1) for value in range(ROWS))
 
 
 def test_sql_after_it_was_registered(
-    spark: SparkSession, numbers: DataFrame, counted: AsyncPandasUDF, service: Any
+    spark: SparkSession, numbers: DataFrame, counted: AsyncPandasUDF, service: Service
 ) -> None:
     spark.udf.register("counted", counted)
     spark.udf.register("tag", label)
@@ -119,19 +122,14 @@ def test_sql_after_it_was_registered(
     assert Counter(service.calls) == Counter(map(str, range(ROWS)))
 
 
-def test_a_deterministic_one_may_be_left_out_where_nobody_looks(numbers: DataFrame, service: Any) -> None:
-    client = service.client
-
-    async def ask(value: int) -> str:
-        return await client.ask(value)
-
-    idle = async_pandas_udf(ask, "string", timeout=30.0, deterministic=True)
-    assert numbers.withColumn("asked", idle("id")).count() == ROWS
+def test_a_deterministic_udf_is_not_called_if_its_result_is_not_used(numbers: DataFrame, service: Service) -> None:
+    unused = async_pandas_udf(service.client.ask, "string", timeout=PATIENCE, deterministic=True)
+    assert numbers.withColumn("answer", unused("id")).count() == ROWS
     assert service.calls == []
 
 
-def test_nulls_come_as_none_and_none_goes_as_null(numbers: DataFrame) -> None:
-    @async_pandas_udf("long", timeout=30.0)
+def test_null_is_none_in_both_directions(numbers: DataFrame) -> None:
+    @async_pandas_udf("long", timeout=PATIENCE)
     async def swap(value: int | None) -> int | None:
         return -1 if value is None else None
 
@@ -139,14 +137,14 @@ def test_nulls_come_as_none_and_none_goes_as_null(numbers: DataFrame) -> None:
     assert [row.n for row in out] == [None] * 50 + [-1] * 50
 
 
-def test_rows_stay_aligned_beside_other_columns_and_other_kinds_of_udf(numbers: DataFrame) -> None:
+def test_rows_stay_aligned_with_other_columns_and_other_kinds_of_udf(numbers: DataFrame) -> None:
     twice = F.udf(lambda value: 2 * value, "long")
     out = numbers.select("id", twice("id").alias("twice"), plus_one("id").alias("one"), (-F.col("id")).alias("less"))
     assert [tuple(row) for row in out.collect()] == [(n, 2 * n, n + 1, -n) for n in range(ROWS)]
 
 
 def test_grouping_and_joining_on_the_result(numbers: DataFrame) -> None:
-    @async_pandas_udf("int", timeout=30.0)
+    @async_pandas_udf("int", timeout=PATIENCE)
     async def bucket(value: int) -> int:
         return value % 3
 

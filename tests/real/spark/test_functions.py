@@ -1,4 +1,4 @@
-"""Every way to make and to wrap a function, in a column and in whole rows: what the operator has, Spark has."""
+"""Every adapter and policy around a function, in a column UDF and in the DataFrame operators."""
 
 from __future__ import annotations
 
@@ -12,39 +12,22 @@ from typing import Any
 import pytest
 import trio
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from tests.entry_points import EVERY_ENTRY_POINT, with_answer
+from tests.service import Service
+from tests.support import PATIENCE, thorough_except
 from trio_asyncio_io.adapters import ResultFuture, from_asyncio, from_callback, from_future, in_thread
 from trio_asyncio_io.policies import cached, grouped, persistent, single_flight
-from udfs import (
-    AsyncFunction,
-    DelayList,
-    FixedDelay,
-    RetryBudget,
-    async_pandas_udf,
-    keyed_wait,
-    ordered_wait,
-    unordered_wait,
-)
+from udfs import AsyncFunction, DelayList, FixedDelay, RetryBudget, unordered_wait
 
 ROWS = 60
-DOORS = ["column", "ordered", "unordered", "keyed"]
 
 
-def answered(df: DataFrame, door: str, function: Any, **options: Any) -> dict[int, Any]:
-    """id -> answer, by the door of this name; the answer is a string."""
-    options = {"timeout": 30.0, "capacity": 20, **options}
-    if door == "column":
-        out = df.select("id", async_pandas_udf(function, "string", **options)("id").alias("answer"))
-        if options.get("on_error") == "column":
-            out = out.select("id", "answer.result", "answer.error").withColumnRenamed("result", "answer")
-    elif door == "keyed":
-        out = keyed_wait(df, function, "answer string", inputs=["id"], key="id", **options)
-    else:
-        wait = ordered_wait if door == "ordered" else unordered_wait
-        out = wait(df, function, "answer string", inputs=["id"], **options)
-    rows = out.collect()
-    assert len(rows) == df.count()
+def answered(df: DataFrame, entry_point: str, function: Any, **options: Any) -> dict[int, Any]:
+    """id -> answer, a string; with `on_error="column"`: id -> (answer, error)."""
+    rows = with_answer(df, entry_point, function, **{"capacity": 20, **options}).collect()
+    assert len({row.id for row in rows}) == len(rows)
     return {row.id: row.answer if options.get("on_error") != "column" else (row.answer, row.error) for row in rows}
 
 
@@ -67,7 +50,7 @@ async def of_asyncio(number: int) -> str:
 
 
 class Pool:
-    """Gives futures; its threads are made in the worker."""
+    """Returns futures. Its threads start in the worker."""
 
     def __call__(self, number: int) -> Any:
         if not hasattr(self, "threads"):
@@ -90,7 +73,7 @@ async def one(number: int) -> str:
 
 
 class Opened(AsyncFunction[int, str]):
-    """Answers only between `open` and `close`."""
+    """Can answer only after `open`."""
 
     async def open(self) -> None:
         self.mark = "<%d>"
@@ -111,14 +94,14 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("door", ["column", "unordered"])
-def test_every_kind_of_function_serves_columns_and_rows(numbers: DataFrame, door: str, name: str) -> None:
-    assert answered(numbers, door, FUNCTIONS[name]) == EXPECTED
+@pytest.mark.parametrize("entry_point", thorough_except(["unordered"], ["column", "unordered"]))
+def test_every_kind_of_function_works(numbers: DataFrame, entry_point: str, name: str) -> None:
+    assert answered(numbers, entry_point, FUNCTIONS[name]) == EXPECTED
 
 
-@pytest.mark.parametrize("door", DOORS)
+@EVERY_ENTRY_POINT
 def test_rows_are_sent_in_groups_and_the_last_does_not_wait_for_its_age(
-    numbers: DataFrame, door: str, service: Any
+    numbers: DataFrame, entry_point: str, service: Service
 ) -> None:
     client = service.client
 
@@ -126,7 +109,7 @@ def test_rows_are_sent_in_groups_and_the_last_does_not_wait_for_its_age(
         await client.ask(",".join(map(str, ids)))
         return [f"<{each}>" for each in ids]
 
-    assert answered(numbers, door, grouped(ask_many, size=20, age=3600.0)) == EXPECTED
+    assert answered(numbers, entry_point, grouped(ask_many, size=20, age=3600.0)) == EXPECTED
     sizes = sorted(len(call.split(",")) for call in service.calls)
     assert sizes == [10, 10, 20, 20]  # a partition has thirty
 
@@ -137,30 +120,30 @@ def test_a_group_of_several_columns_is_a_list_of_tuples(numbers: DataFrame) -> N
 
     df = numbers.withColumn("ten", F.lit(10))
     out = unordered_wait(
-        df, grouped(add_many, size=5), "sum long", inputs=["id", "ten"], timeout=30.0, on_error="column"
+        df, grouped(add_many, size=5), "sum long", inputs=["id", "ten"], timeout=PATIENCE, on_error="column"
     )
     rows = {row.id: (row["sum"], row.error and row.error.message) for row in out.collect()}
     assert rows == {n: (n + 10, None) if n != 3 else (None, "three") for n in range(ROWS)}
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_what_an_earlier_job_has_paid_for_is_not_asked_again(
-    numbers: DataFrame, door: str, service: Any, tmp_path: Path
+@EVERY_ENTRY_POINT
+def test_results_that_an_earlier_job_stored_are_not_requested_again(
+    numbers: DataFrame, entry_point: str, service: Service, tmp_path: Path
 ) -> None:
-    """Two tasks write one file, in two processes; the second job is another application's, for all that it knows."""
+    """Two tasks in two processes write one file, which the second job reads."""
     client = service.client
 
-    async def ask(id: int) -> str:  # noqa: A002 - the column is called so
+    async def ask(id: int) -> str:  # noqa: A002 - the name of the column
         return f"<{await client.ask(id)}>"
 
     for name in ("first job", "second job"):
         lookup = persistent(ask, tmp_path / "answers.sqlite", name="ask")
-        assert answered(numbers.withColumn("job", F.lit(name)), door, lookup) == EXPECTED
+        assert answered(numbers.withColumn("job", F.lit(name)), entry_point, lookup) == EXPECTED
     assert sorted(map(int, service.calls)) == list(range(ROWS))
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_rows_that_ask_the_same_at_once_share_one_call(spark: SparkSession, door: str, service: Any) -> None:
+@EVERY_ENTRY_POINT
+def test_equal_calls_at_the_same_time_share_one(spark: SparkSession, entry_point: str, service: Service) -> None:
     client = service.client
 
     async def ask(_: int) -> str:
@@ -171,19 +154,21 @@ def test_rows_that_ask_the_same_at_once_share_one_call(spark: SparkSession, door
         return question
 
     service.answer = answer
-    df = spark.range(0, 20, 1, 1)
+    df = spark.range(0, 7, 1, 1)  # one Arrow batch, so that all calls start together
     lookup = single_flight(ask, key=lambda _: "the one key")
     options = {"on_error": "null"}
-    assert set(answered(df, door, lookup, **options).values()) == {"the one question"}
+    assert set(answered(df, entry_point, lookup, **options).values()) == {"the one question"}
     assert len(service.calls) == 1
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_a_list_of_delays_attempt_timeouts_and_a_budget_hold(numbers: DataFrame, door: str, service: Any) -> None:
-    """The first attempt of each row hangs; a budget for seven retries in each of two tasks."""
+@EVERY_ENTRY_POINT
+def test_delays_attempt_timeouts_and_a_retry_budget_apply(
+    numbers: DataFrame, entry_point: str, service: Service
+) -> None:
+    """The first attempt of each row hangs. Each of two tasks has a budget for seven retries."""
     client = service.client
 
-    async def ask(id: int) -> str:  # noqa: A002 - the column is called so
+    async def ask(id: int) -> str:  # noqa: A002 - the name of the column
         return await client.ask(id)
 
     async def answer(question: str) -> str:
@@ -192,25 +177,24 @@ def test_a_list_of_delays_attempt_timeouts_and_a_budget_hold(numbers: DataFrame,
         return f"<{question}>"
 
     service.answer = answer
-    retry = DelayList([0.0, 0.0], attempt_timeout=0.5, budget=RetryBudget(ratio=0.0, reserve=7))
-    rows = answered(numbers, door, ask, retry=retry, on_error="column", capacity=30)
-    good = {id: answer for id, (answer, error) in rows.items() if error is None}  # noqa: A001 - the column is called so
+    retry = DelayList([0.0, 0.0], attempt_timeout=2.0, budget=RetryBudget(ratio=0.0, reserve=7))
+    rows = answered(numbers, entry_point, ask, retry=retry, on_error="column", capacity=30)
+    assert len(rows) == ROWS
+    good = {id: answer for id, (answer, error) in rows.items() if error is None}  # noqa: A001 - the name of the column
     assert len(good) == 14
     assert good.items() <= EXPECTED.items()
     failures = {error.type for _, error in rows.values() if error is not None}
     assert failures == {"AttemptTimeoutError"}
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_a_service_that_says_when_to_come_again_is_not_asked_before(
-    spark: SparkSession, door: str, service: Any
-) -> None:
+@EVERY_ENTRY_POINT
+def test_a_retry_waits_as_long_as_the_service_demands(spark: SparkSession, entry_point: str, service: Service) -> None:
     client = service.client
 
-    class Busy(Exception):  # noqa: N818 - reads as what it is
+    class Busy(Exception):  # noqa: N818 - reads better without
         retry_after = 0.4
 
-    async def ask(id: int) -> str:  # noqa: A002 - the column is called so
+    async def ask(id: int) -> str:  # noqa: A002 - the name of the column
         answer = await client.ask(f"{id} {time.monotonic()}")
         if answer == "busy":
             raise Busy
@@ -221,9 +205,9 @@ def test_a_service_that_says_when_to_come_again_is_not_asked_before(
         return "busy" if again == 1 else "here"
 
     service.answer = answer
-    answered(spark.range(0, 3, 1, 1), door, ask, retry=FixedDelay(1, 0.0))
-    asked: dict[str, list[float]] = {}
+    answered(spark.range(0, 3, 1, 1), entry_point, ask, retry=FixedDelay(1, 0.0))
+    instants: dict[str, list[float]] = {}
     for call in service.calls:
         number, instant = call.split()
-        asked.setdefault(number, []).append(float(instant))
-    assert all(second - first >= 0.4 for first, second in asked.values())
+        instants.setdefault(number, []).append(float(instant))
+    assert all(second - first >= 0.4 for first, second in instants.values())

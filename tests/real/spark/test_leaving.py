@@ -1,9 +1,10 @@
-"""Leaving early: when Spark wants no more, every call ends and every connection closes."""
+"""Early ends: when Spark needs no more rows, every call ends and every connection closes."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -11,87 +12,73 @@ import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
-from udfs import async_pandas_udf, ordered_wait, unordered_wait
+from tests.entry_points import COLUMN_AND_ROWS, with_answer
+from tests.service import Service
+from tests.support import PATIENCE, thorough_except
 
-KINDS = pytest.mark.parametrize("kind", ["column", "unordered"])
-
-
-def asked(df: DataFrame, kind: str, function: Any, **more: Any) -> DataFrame:
-    """With a new column `answer` by the door of this name."""
-    if kind == "column":
-        return df.select("id", async_pandas_udf(function, "string", timeout=600.0, **more)("id").alias("answer"))
-    wait = ordered_wait if kind == "ordered" else unordered_wait
-    return wait(df, function, "answer string", timeout=600.0, **more)
-
-
-@pytest.fixture
-def ask(service: Any) -> Callable[[int], Any]:
-    client = service.client
-
-    async def ask(id: int) -> str:  # noqa: A002 - the column is called so
-        return await client.ask(id)
-
-    return ask
+CAPACITY = 10
+ACTIONS: dict[str, Callable[[DataFrame], object]] = {
+    "first": lambda df: df.first(),
+    "take": lambda df: df.take(1),
+    "limit": lambda df: df.limit(1).collect(),
+    "isEmpty": lambda df: df.isEmpty(),
+    "show": lambda df: df.show(1),
+}
+SHORT = [("column", "first"), ("ordered", "limit")]  # each early end costs a new Python worker: seconds
+EVERY = list(product(["column", "ordered", "unordered"], ACTIONS))
 
 
-ACTIONS = pytest.mark.parametrize(
-    "action",
-    [
-        lambda df: df.first(),
-        lambda df: df.take(1),
-        lambda df: df.limit(1).collect(),
-        lambda df: df.isEmpty(),
-        lambda df: df.show(1),
-    ],
-    ids=["first", "take", "limit", "isEmpty", "show"],
-)
+def asking(df: DataFrame, entry_point: str, function: Any, **options: Any) -> DataFrame:
+    return with_answer(df, entry_point, function, timeout=PATIENCE, **options)
 
 
-@ACTIONS
-@pytest.mark.parametrize("kind", ["column", "ordered", "unordered"])
-def test_an_action_that_shows_one_row_ends_with_the_first_answers(
-    spark: SparkSession, service: Any, ask: Any, kind: str, action: Callable[[DataFrame], object]
-) -> None:
-    """Two rows are answered (`show` looks one row ahead), the others never: the action waits for no other row."""
-    hold = service.hold() and service.answer
+def answer_only(service: Service, is_answered: Callable[[int], bool], calls: Callable[[int], int]) -> None:
+    """Hold all questions but these, which are answered when the service has received that many calls."""
+    service.hold()
+    hold = service.answer
 
     async def answer(question: str) -> str:
-        if int(question) > 1:
-            return await hold(question)  # type: ignore[no-any-return]
-        await service.until(lambda: len(service.calls) >= 10)
+        if not is_answered(int(question)):
+            return await hold(question)
+        await service.until(lambda: len(service.calls) >= calls(int(question)))
         return question
 
     service.answer = answer
-    # Spark cannot push the limit through a filter on the answer
-    action(asked(spark.range(0, 1000, 1, 1), kind, ask, capacity=10).where("answer <> ''"))
+
+
+def wait_until_all_have_hung_up(service: Service) -> None:
     service.wait_until(lambda: service.running == 0 and service.connected == 0)
-    assert len(service.calls) <= 10 + 2  # each answered call makes room for one more
+
+
+@pytest.mark.parametrize(("entry_point", "action"), thorough_except(SHORT, EVERY))
+def test_an_action_that_shows_one_row_ends_with_the_first_answers(
+    spark: SparkSession, service: Service, entry_point: str, action: str
+) -> None:
+    """Two rows are answered (`show` looks one row ahead), the others never: the action waits for no other row."""
+    answer_only(service, lambda row: row < 2, lambda _: CAPACITY)
+    df = asking(spark.range(0, 1000, 1, 1), entry_point, service.client.ask, capacity=CAPACITY)
+    ACTIONS[action](df.where("answer <> ''"))  # Spark cannot push the limit through a filter on the answer
+    wait_until_all_have_hung_up(service)
+    assert len(service.calls) <= CAPACITY + 2  # each answered call makes room for another one
     assert len(service.calls) - len(service.hung_up) == 2
 
 
-@KINDS
+@pytest.mark.thorough
+@COLUMN_AND_ROWS
 def test_a_limit_makes_calls_for_its_rows_and_for_those_in_flight(
-    spark: SparkSession, service: Any, ask: Any, kind: str
+    spark: SparkSession, service: Service, entry_point: str
 ) -> None:
-    """Five rows are answered, one after the other; the others never."""
-    hold = service.hold() and service.answer
+    """Five rows are answered one after another, the others never."""
     answered = 5
-
-    async def answer(question: str) -> str:
-        if int(question) >= answered:
-            return await hold(question)  # type: ignore[no-any-return]
-        await service.until(lambda: len(service.calls) >= 10 + int(question))
-        return question
-
-    service.answer = answer
-    df = asked(spark.range(0, 1000, 1, 1), kind, ask, capacity=10).where("answer <> ''")
+    answer_only(service, lambda row: row < answered, lambda row: CAPACITY + row)
+    df = asking(spark.range(0, 1000, 1, 1), entry_point, service.client.ask, capacity=CAPACITY).where("answer <> ''")
     assert [row.id for row in df.limit(answered).collect()] == list(range(answered))
-    service.wait_until(lambda: service.running == 0 and service.connected == 0)
-    assert len(service.calls) <= 10 + answered
+    wait_until_all_have_hung_up(service)
+    assert len(service.calls) <= CAPACITY + answered
 
 
 class Action(threading.Thread):
-    """A Spark action that somebody else will end."""
+    """A Spark action in a thread, so that the test can end it."""
 
     def __init__(self, df: DataFrame) -> None:
         super().__init__(name="action", daemon=True)
@@ -102,59 +89,65 @@ class Action(threading.Thread):
     def run(self) -> None:
         try:
             self._df.collect()
-        except Exception as error:  # noqa: BLE001 - the test looks at it
+        except Exception as error:  # noqa: BLE001 - the test checks it
             self.error = error
 
 
-@KINDS
+@pytest.mark.parametrize("entry_point", thorough_except(["column"], ["column", "unordered"]))
 def test_cancelling_the_job_ends_the_calls_and_makes_no_more(
-    spark: SparkSession, service: Any, ask: Any, kind: str
+    spark: SparkSession, service: Service, entry_point: str
 ) -> None:
     service.hold()
-    action = Action(asked(spark.range(0, 1000, 1, 4), kind, ask, capacity=10))
-    service.wait_until(lambda: service.running == 20)
+    action = Action(asking(spark.range(0, 1000, 1, 4), entry_point, service.client.ask, capacity=CAPACITY))
+    service.wait_until(lambda: service.running == 2 * CAPACITY)
     spark.sparkContext.cancelAllJobs()
-    action.join(60.0)
+    action.join(PATIENCE)
     assert "cancelled" in str(action.error)
-    service.wait_until(lambda: service.running == 0 and service.connected == 0)
-    assert len(service.calls) == len(service.hung_up) == 20
+    wait_until_all_have_hung_up(service)
+    assert len(service.calls) == len(service.hung_up) == 2 * CAPACITY
 
 
-@KINDS
+@pytest.mark.parametrize("entry_point", thorough_except(["unordered"], ["column", "unordered"]))
 def test_stopping_a_query_ends_the_calls_and_makes_no_more(
-    spark: SparkSession, service: Any, ask: Any, tmp_path: Path, kind: str
+    spark: SparkSession, service: Service, tmp_path: Path, entry_point: str
 ) -> None:
     service.hold()
     stream = spark.readStream.format("rate-micro-batch").options(rowsPerBatch=1000, numPartitions=4).load()
-    df = asked(stream.withColumnRenamed("value", "id"), kind, ask, capacity=10)
+    df = asking(stream.withColumnRenamed("value", "id"), entry_point, service.client.ask, capacity=CAPACITY)
     query = df.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
-    service.wait_until(lambda: service.running == 20)
+    service.wait_until(lambda: service.running == 2 * CAPACITY)
     query.stop()
-    service.wait_until(lambda: service.running == 0 and service.connected == 0)
-    assert len(service.calls) == len(service.hung_up) == 20
+    wait_until_all_have_hung_up(service)
+    assert len(service.calls) == len(service.hung_up) == 2 * CAPACITY
     assert not query.isActive
 
 
-def test_a_failure_in_one_task_ends_the_calls_of_the_others(spark: SparkSession, service: Any, ask: Any) -> None:
-    hold = service.hold() and service.answer
-
-    async def answer(question: str) -> str:
-        if question != "0":
-            return await hold(question)  # type: ignore[no-any-return]
-        await service.until(lambda: service.running == 20)
-        return "fail"
-
-    async def fail(id: int) -> str:  # noqa: A002 - the column is called so
+def failing(ask: Callable[[int], Awaitable[str]]) -> Callable[[int], Awaitable[str]]:
+    async def fail(id: int) -> str:  # noqa: A002 - the name of the column
         if await ask(id) == "fail":
             raise ValueError("the service is on fire")
         return ""
 
+    return fail
+
+
+def test_a_failure_in_one_task_ends_the_calls_of_the_others(spark: SparkSession, service: Service) -> None:
+    service.hold()
+    hold = service.answer
+
+    async def answer(question: str) -> str:
+        if question != "0":
+            return await hold(question)
+        await service.until(lambda: service.running == 2 * CAPACITY)
+        return "fail"
+
     service.answer = answer
+    df = asking(spark.range(0, 1000, 1, 2), "unordered", failing(service.client.ask), capacity=CAPACITY)
     with pytest.raises(PythonException, match="the service is on fire"):
-        asked(spark.range(0, 1000, 1, 2), "unordered", fail, capacity=10).collect()
-    service.wait_until(lambda: service.running == 0 and service.connected == 0)
-    assert len(service.calls) == 20
+        df.collect()
+    wait_until_all_have_hung_up(service)
+    assert len(service.calls) == 2 * CAPACITY
 
 
-def test_the_session_works_on_after_all_that(spark: SparkSession, ask: Any) -> None:
-    assert asked(spark.range(0, 100, 1, 4), "ordered", ask).where("answer = id").count() == 100
+def test_the_session_keeps_working_after_early_ends(spark: SparkSession, service: Service) -> None:
+    assert asking(spark.range(0, 100, 1, 4), "ordered", service.client.ask).where("answer = id").count() == 100

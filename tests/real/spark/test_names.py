@@ -1,4 +1,4 @@
-"""Names: columns that Spark cannot look up by their names go through the operators all the same."""
+"""Names: the operators accept columns that Spark cannot look up by name."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from udfs import keyed_wait, ordered_wait, unordered_wait
+from tests.support import PATIENCE, thorough_except
+from udfs import keyed_wait, ordered_wait
 
 
 def keyed_by_dot(df: DataFrame, *arguments: Any, **options: Any) -> DataFrame:
     return keyed_wait(df, *arguments, key="a.b", **options)
 
 
-DOORS = pytest.mark.parametrize("wait", [ordered_wait, unordered_wait, keyed_by_dot], ids=lambda wait: wait.__name__)
+BOTH = [ordered_wait, keyed_by_dot]
+WAITS = pytest.mark.parametrize("wait", BOTH, ids=lambda wait: wait.__name__)
 ODD = ["id as `a.b`", "id + 1 as `a``b`", "id + 2 as ``", "id + 3 as `*`", "struct(id as b) as a", "1 as x", "2 as X"]
 
 
@@ -23,10 +25,10 @@ async def tenfold(dotted: int, quoted: int) -> tuple[int, int]:
     return 10 * dotted, 10 * quoted
 
 
-@DOORS
-def test_columns_of_any_name_are_carried_along_and_may_be_inputs(spark: SparkSession, wait: Any) -> None:
+@WAITS
+def test_columns_of_any_name_are_preserved_and_may_be_inputs(spark: SparkSession, wait: Any) -> None:
     df = spark.range(0, 10, 1, 2).selectExpr("id", *ODD)
-    out = wait(df, tenfold, "`c.d` long, ` ` long", inputs=["a.b", "a`b"], timeout=30.0)
+    out = wait(df, tenfold, "`c.d` long, ` ` long", inputs=["a.b", "a`b"], timeout=PATIENCE)
     assert out.columns == [*df.columns, "c.d", " "]
     assert sorted(tuple(row)[:5] + tuple(row)[-2:] for row in out.collect()) == [
         (n, n, n + 1, n + 2, n + 3, 10 * n, 10 * n + 10) for n in range(10)
@@ -37,24 +39,24 @@ async def up(value: int) -> int:
     return value + 1
 
 
-def test_a_column_whose_name_has_a_dot_goes_before_the_field_of_a_struct(spark: SparkSession) -> None:
+def test_a_column_whose_name_has_a_dot_takes_precedence_over_a_field(spark: SparkSession) -> None:
     df = spark.range(1).selectExpr("named_struct('b', 100) as a", "1 as `a.b`")
-    assert ordered_wait(df, up, "v long", inputs=["a.b"], timeout=30.0).first()["v"] == 2  # type: ignore[index]
+    assert ordered_wait(df, up, "v long", inputs=["a.b"], timeout=PATIENCE).first()["v"] == 2  # type: ignore[index]
 
 
-def test_a_name_that_stands_for_several_columns_is_no_input(spark: SparkSession) -> None:
+def test_an_ambiguous_name_is_refused_as_an_input(spark: SparkSession) -> None:
     df = spark.range(1).selectExpr("id", "1 as x", "2 as X")
     with pytest.raises(ValueError, match="there are several columns 'x': rename them first"):
-        ordered_wait(df, up, "v long", inputs=["x"], timeout=30.0)
+        ordered_wait(df, up, "v long", inputs=["x"], timeout=PATIENCE)
 
 
-@DOORS
-def test_in_a_stream_too(spark: SparkSession, tmp_path: Path, wait: Any) -> None:
+@pytest.mark.parametrize("wait", thorough_except([keyed_by_dot], BOTH), ids=lambda wait: wait.__name__)
+def test_columns_of_any_name_may_be_inputs_in_a_stream(spark: SparkSession, tmp_path: Path, wait: Any) -> None:
     source = str(tmp_path / "source")
     df = spark.range(10).selectExpr("id as `a.b`", "id as `a b`")
     df.write.json(source)
     stream = spark.readStream.schema(df.schema).json(source)
-    out = wait(stream, up, "`c.d` long", inputs=["a.b"], timeout=30.0)
+    out = wait(stream, up, "`c.d` long", inputs=["a.b"], timeout=PATIENCE)
     name = f"names_{wait.__name__}"
     query = out.writeStream.format("memory").queryName(name).trigger(availableNow=True).start()
     query.awaitTermination()

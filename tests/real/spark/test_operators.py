@@ -1,4 +1,4 @@
-"""The DataFrame operators: whole rows, their order, and what is carried along."""
+"""The DataFrame operators: whole rows, their order, and their other columns."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from uuid import uuid4
 import pytest
 import trio
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from tests.service import Service
+from tests.support import PATIENCE, thorough_except
 from udfs import AsyncFunction, keyed_wait, ordered_wait, unordered_wait
 
 ROWS = 100
@@ -23,10 +25,12 @@ def keyed_by_id(df: DataFrame, *arguments: Any, **options: Any) -> DataFrame:
     return keyed_wait(df, *arguments, key="id", **options)
 
 
-DOORS = pytest.mark.parametrize("wait", [ordered_wait, unordered_wait, keyed_by_id], ids=lambda wait: wait.__name__)
+WAITS = [ordered_wait, unordered_wait, keyed_by_id]
+EACH = pytest.mark.parametrize("wait", WAITS, ids=lambda wait: wait.__name__)
+ONE = pytest.mark.parametrize("wait", thorough_except([keyed_by_id], WAITS), ids=lambda wait: wait.__name__)
 
 
-async def describe(id: int) -> dict[str, Any]:  # noqa: A002 - the column is called so
+async def describe(id: int) -> dict[str, Any]:  # noqa: A002 - the name of the column
     await trio.sleep(random() / 100)
     return {"ten": 10 * id, "text": f"row {id}"}
 
@@ -38,16 +42,16 @@ def numbers(spark: SparkSession) -> DataFrame:
 
 
 class LastFirst(AsyncFunction[int, int]):
-    """Of the `count` rows of a partition, which run all at once, each ends after the one behind it."""
+    """The `count` rows of a partition run at once, and the last completes first."""
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self.name = uuid4().hex  # another test's, with the same bytes, would be the same instance
+        self.name = uuid4().hex  # with the same bytes as in another test, it would be the same instance
 
     async def open(self) -> None:
         self.done: defaultdict[tuple[int, int], trio.Event] = defaultdict(trio.Event)
 
-    async def invoke(self, id: int) -> int:  # type: ignore[override]  # noqa: A002 - the column is called so
+    async def invoke(self, id: int) -> int:  # type: ignore[override]  # noqa: A002 - the name of the column
         partition, place = divmod(id, self.count)
         if place + 1 < self.count:
             await self.done[partition, place + 1].wait()
@@ -57,43 +61,42 @@ class LastFirst(AsyncFunction[int, int]):
 
 
 def places(df: DataFrame) -> list[list[int]]:
-    """The column `place` of each partition, in the order in which its rows came out."""
+    """The column `place` of each partition, in the order in which its rows were emitted."""
     rows = df.select(F.spark_partition_id().alias("partition"), "place").collect()
     return [[row.place for row in group] for _, group in groupby(rows, lambda row: row.partition)]
 
 
-@DOORS
-def test_new_columns_stand_behind_the_old_ones_and_every_row_keeps_its_own(numbers: DataFrame, wait: Any) -> None:
+@EACH
+def test_new_columns_follow_the_old_ones_and_every_row_gets_its_own(numbers: DataFrame, wait: Any) -> None:
     df = numbers.withColumn("half", F.col("id") / 2)
-    out = wait(df, describe, "ten long, text string", timeout=30.0, capacity=20)
+    out = wait(df, describe, "ten long, text string", timeout=PATIENCE, capacity=20)
     assert out.columns == ["id", "half", "ten", "text"]
     assert sorted(map(tuple, out.collect())) == [(n, n / 2, 10 * n, f"row {n}") for n in range(ROWS)]
 
 
-@DOORS
-def test_transform_takes_them(numbers: DataFrame, wait: Any) -> None:
-    out = numbers.transform(wait, describe, "ten long, text string", timeout=30.0).where("ten < 30")
+@ONE
+def test_transform_accepts_an_operator(numbers: DataFrame, wait: Any) -> None:
+    out = numbers.transform(wait, describe, "ten long, text string", timeout=PATIENCE).where("ten < 30")
     assert sorted(row.text for row in out.collect()) == ["row 0", "row 1", "row 2"]
 
 
-@DOORS
+@ONE
 def test_the_inputs_may_be_named_in_any_order_and_case(numbers: DataFrame, wait: Any) -> None:
     async def minus(left: int, right: int) -> int:
         return left - right
 
     df = numbers.limit(3).withColumn("Other", F.lit(10))
-    out = wait(df, minus, "difference long", inputs=["OTHER", "ID"], timeout=30.0).collect()
+    out = wait(df, minus, "difference long", inputs=["OTHER", "ID"], timeout=PATIENCE).collect()
     assert sorted(map(tuple, out)) == [(0, 10, 10), (1, 10, 9), (2, 10, 8)]
 
 
-@DOORS
-def test_each_row_is_asked_for_once(numbers: DataFrame, wait: Any, service: Any) -> None:
-    client = service.client
-
-    async def ask(id: int) -> str:  # noqa: A002 - the column is called so
-        return await client.ask(id)
-
-    out = wait(numbers, ask, "answer string", timeout=30.0).where("answer <> '7'").withColumn("again", F.col("answer"))
+@ONE
+def test_each_row_is_called_once(numbers: DataFrame, wait: Any, service: Service) -> None:
+    out = (
+        wait(numbers, service.client.ask, "answer string", inputs=["id"], timeout=PATIENCE)
+        .where("answer <> '7'")
+        .withColumn("again", F.col("answer"))
+    )
     assert out.count() == ROWS - 1
     assert Counter(service.calls) == Counter(map(str, range(ROWS)))
 
@@ -119,11 +122,11 @@ EVERYTHING = {
 }
 
 
-@DOORS
-def test_columns_of_every_type_are_carried_as_they_are(spark: SparkSession, wait: Any) -> None:
+@ONE
+def test_other_columns_of_every_type_are_unchanged(spark: SparkSession, wait: Any) -> None:
     columns = [f"if(id % 3 = 1, null, {expression}) as {name}" for name, expression in EVERYTHING.items()]
     df = spark.range(0, 40, 1, 2).selectExpr("id", *columns)
-    out = wait(df, describe_as, "ten long", inputs=["id"], timeout=30.0, capacity=10)
+    out = wait(df, describe_as, "ten long", inputs=["id"], timeout=PATIENCE, capacity=10)
     assert out.drop("ten").schema == df.schema
     before = {row.id: repr(row) for row in df.collect()}
     after = {row.id: repr(row) for row in out.drop("ten").collect()}
@@ -135,46 +138,48 @@ async def describe_as(value: int) -> int:
     return 10 * value
 
 
-@DOORS
-def test_flattened_rows_come_out_0_to_n_times(numbers: DataFrame, wait: Any) -> None:
-    async def repeat(id: int) -> list[dict[str, Any]]:  # noqa: A002 - the column is called so
+@ONE
+def test_a_flattened_row_has_zero_or_more_outputs(numbers: DataFrame, wait: Any) -> None:
+    async def repeat(id: int) -> list[dict[str, Any]]:  # noqa: A002 - the name of the column
         await trio.sleep(random() / 100)
         return [{"copy": copy, "of": id} for copy in range(id % 4)]
 
-    out = wait(numbers, repeat, "copy int, of long", flatten=True, timeout=30.0).collect()
+    out = wait(numbers, repeat, "copy int, of long", flatten=True, timeout=PATIENCE).collect()
     assert sorted(map(tuple, out)) == [(n, copy, n) for n in range(ROWS) for copy in range(n % 4)]
 
 
-def test_ordered_keeps_the_order_of_each_partition_though_the_last_ends_first(spark: SparkSession) -> None:
-    """The results of ten rows are there in falling order before the first may go out."""
-    out = ordered_wait(spark.range(0, 20, 1, 2), LastFirst(10), "place int", timeout=30.0)
+def test_ordered_keeps_the_order_of_each_partition_though_the_last_row_completes_first(spark: SparkSession) -> None:
+    """Ten rows complete in reverse order before the first may be emitted."""
+    out = ordered_wait(spark.range(0, 20, 1, 2), LastFirst(10), "place int", timeout=PATIENCE)
     assert places(out) == [list(range(10))] * 2
 
 
 def test_unordered_lets_faster_rows_go_first(spark: SparkSession) -> None:
-    out = unordered_wait(spark.range(0, 20, 1, 2), LastFirst(10), "place int", timeout=30.0)
+    out = unordered_wait(spark.range(0, 20, 1, 2), LastFirst(10), "place int", timeout=PATIENCE)
     assert places(out) == [list(range(9, -1, -1))] * 2
 
 
-@pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz"])
+@pytest.mark.parametrize("kind", thorough_except(["timestamp"], ["timestamp", "timestamp_ntz"]))
 def test_no_row_crosses_a_watermark_in_its_partition(spark: SparkSession, kind: str) -> None:
-    """Three rows to the minute, and a bound of one minute: a wall behind the first row of each second minute."""
+    """Three rows a minute and a bound of one minute: a watermark after the first row of every minute but the first."""
     minute = F.floor(F.col("id") % 12 / 3) * 60
     df = spark.range(0, 24, 1, 2).withColumn("ts", F.timestamp_seconds(minute).cast(kind))
-    out = unordered_wait(df, LastFirst(12), "place int", timeout=30.0, event_time="ts", max_out_of_orderness="1 minute")
+    out = unordered_wait(
+        df, LastFirst(12), "place int", timeout=PATIENCE, event_time="ts", max_out_of_orderness="1 minute"
+    )
     assert places(out) == [[0, 3, 2, 1, 6, 5, 4, 9, 8, 7, 11, 10]] * 2
 
 
-def test_rows_without_event_time_wait_for_nobody_and_are_not_lost(numbers: DataFrame) -> None:
+def test_rows_without_event_time_do_not_wait_and_are_not_lost(numbers: DataFrame) -> None:
     df = numbers.withColumn("ts", F.when(F.col("id") % 2 == 0, F.timestamp_seconds("id")))
     out = unordered_wait(
-        df, describe_as, "ten long", inputs=["id"], timeout=30.0, event_time="TS", max_out_of_orderness="5 seconds"
+        df, describe_as, "ten long", inputs=["id"], timeout=PATIENCE, event_time="TS", max_out_of_orderness="5 seconds"
     )
     assert sorted(row.ten for row in out.collect()) == [10 * n for n in range(ROWS)]
 
 
-def test_keyed_asks_for_one_row_of_a_key_at_a_time_and_in_order(spark: SparkSession, service: Any) -> None:
-    """In each of two partitions there are five keys; a key's calls never overlap, those of others do."""
+def test_keyed_calls_one_row_of_a_key_at_a_time_and_in_order(spark: SparkSession, service: Service) -> None:
+    """Each of two partitions has five keys. Calls of one key never overlap, calls of several do."""
     client = service.client
     running: set[str] = set()
 
@@ -186,17 +191,17 @@ def test_keyed_asks_for_one_row_of_a_key_at_a_time_and_in_order(spark: SparkSess
         running.remove(key)
         return question
 
-    async def ask(account: str, id: int) -> str:  # noqa: A002 - the column is called so
+    async def ask(account: str, id: int) -> str:  # noqa: A002 - the name of the column
         return await client.ask(f"{account}:{id}")
 
     service.answer = answer
     df = spark.range(0, ROWS, 1, 2).selectExpr("id", f"concat(id div {ROWS // 2}, '-', id % 5) as account")
-    out = keyed_wait(df, ask, "answer string", key=["account"], timeout=30.0, capacity=20).collect()
+    out = keyed_wait(df, ask, "answer string", key=["account"], timeout=PATIENCE, capacity=20).collect()
     assert sorted(row.answer for row in out) == sorted(f"{row.account}:{row.id}" for row in df.collect())
     for account in {row.account for row in out}:
-        came_out = [row.id for row in out if row.account == account]
-        asked = [int(call.split(":")[1]) for call in service.calls if call.startswith(f"{account}:")]
-        assert came_out == asked == sorted(came_out)
+        emitted = [row.id for row in out if row.account == account]
+        called = [int(call.split(":")[1]) for call in service.calls if call.startswith(f"{account}:")]
+        assert emitted == called == sorted(emitted)
     assert service.peak_running > 2
 
 
@@ -211,13 +216,13 @@ def test_keyed_asks_for_one_row_of_a_key_at_a_time_and_in_order(spark: SparkSess
 def test_a_bad_key_is_refused_when_the_plan_is_built(spark: SparkSession, key: Any, message: str) -> None:
     df = spark.range(3).withColumn("tags", F.array(F.lit(1)))
     with pytest.raises((TypeError, ValueError), match=message):
-        keyed_wait(df, describe, "ten long, text string", key=key, timeout=30.0)
+        keyed_wait(df, describe, "ten long, text string", key=key, timeout=PATIENCE)
 
 
 def test_operators_follow_each_other(numbers: DataFrame) -> None:
     out = (
-        numbers.transform(ordered_wait, describe, "ten long, text string", timeout=30.0)
+        numbers.transform(ordered_wait, describe, "ten long, text string", timeout=PATIENCE)
         .where("ten % 20 = 0")
-        .transform(unordered_wait, describe_as, "more long", inputs=["ten"], timeout=30.0)
+        .transform(unordered_wait, describe_as, "more long", inputs=["ten"], timeout=PATIENCE)
     )
     assert sorted((row.id, row.more) for row in out.collect()) == [(n, 100 * n) for n in range(0, ROWS, 2)]

@@ -1,4 +1,4 @@
-"""The progress: what a terminal and a log show of a session's tasks and micro-batches."""
+"""Progress of a session's tasks and micro-batches on a terminal and in a log."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import io
 import re
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 from rich.console import Console
 
+from tests.service import Service
 from tests.support import PATIENCE, wait_until
 from udfs import ordered_wait, unordered_wait
 from udfs.progress import progress
@@ -31,16 +31,11 @@ def wait_until_shown(console: Console, text: str) -> None:
     wait_until(lambda: text in written(console), lambda: written(console)[-300:])
 
 
-def test_a_terminal_shows_the_tasks_while_they_run(spark: SparkSession, service: Any) -> None:
-    """The two tasks wait for answers, which come when the line has said that they run."""
+def test_a_terminal_shows_the_tasks_while_they_run(spark: SparkSession, service: Service) -> None:
+    """The two tasks wait for answers. The service answers once the line shows that they run."""
     console = terminal()
     release = service.hold()
-    client = service.client
-
-    async def ask(id: int) -> str:  # noqa: A002 - the column is called so
-        return await client.ask(id)
-
-    df = ordered_wait(spark.range(0, 10, 1, 2), ask, "answer string", timeout=PATIENCE)
+    df = ordered_wait(spark.range(0, 10, 1, 2), service.client.ask, "answer string", inputs=["id"], timeout=PATIENCE)
     with progress(spark, description="asking", console=console):
         thread = threading.Thread(target=df.collect)
         thread.start()
@@ -51,22 +46,23 @@ def test_a_terminal_shows_the_tasks_while_they_run(spark: SparkSession, service:
     assert re.fullmatch(r"asking: 2 of 2 tasks in [\d,.]+ s", last)
 
 
-def test_a_log_has_a_line_at_the_end_also_of_what_failed(spark: SparkSession) -> None:
+@pytest.mark.thorough
+def test_a_log_ends_with_a_line_also_after_a_failure(spark: SparkSession) -> None:
     console = Console(file=io.StringIO(), width=40)
 
-    async def fail(id: int) -> str:  # noqa: A002 - the column is called so
-        raise LookupError(f"there is no {id}")
+    async def fail(id: int) -> str:  # noqa: A002 - the name of the column
+        raise LookupError(f"no row {id}")
 
     df = ordered_wait(spark.range(0, 10, 1, 1), fail, "answer string", timeout=PATIENCE)
-    with pytest.raises(PythonException, match="there is no 0"), progress(console=console):
+    with pytest.raises(PythonException, match="no row 0"), progress(console=console):
         df.collect()
     assert re.fullmatch(r"0 of 1 tasks, 1 failed in [\d,.]+ s\n", written(console))
 
 
-def test_a_stream_shows_what_the_calls_of_its_last_micro_batch_came_to(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_stream_shows_the_totals_of_its_last_micro_batch(spark: SparkSession, tmp_path: Path) -> None:
     console = terminal()
 
-    async def double(id: int) -> int:  # noqa: A002 - the column is called so
+    async def double(id: int) -> int:  # noqa: A002 - the name of the column
         return 2 * id
 
     spark.range(0, 20, 1, 1).write.parquet(str(tmp_path / "in"))

@@ -1,4 +1,4 @@
-"""Streaming: files come in, rows come out once each, and clients live from batch to batch."""
+"""Streaming: each row of the source is written once, and clients live on between micro-batches."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from tests.entry_points import EVERY_ENTRY_POINT, with_answer
+from tests.service import Client, Service
 from tests.support import PATIENCE
-from udfs import AsyncFunction, async_pandas_udf, ordered_wait, unordered_wait
+from tests.wheel import ROOT, environment_of_a_user
+from udfs import AsyncFunction
 
-ROOT = Path(__file__).parents[3]
-FILES = 4
+FILES = 2
 ROWS_PER_FILE = 20
 ROWS = FILES * ROWS_PER_FILE
 
 
 class Stream:
-    """A folder of files as a stream, one file to the micro-batch, and a query over it that can go on later."""
+    """A folder of files as a stream, one file for each micro-batch, and a query over it that can be restarted."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark = spark
@@ -36,7 +38,7 @@ class Stream:
         self.files = 0
 
     def add(self, files: int) -> None:
-        """More files, each with the next numbers, in two partitions when read."""
+        """Add files with the next numbers."""
         for number in range(self.files, self.files + files):
             rows = self.spark.range(number * ROWS_PER_FILE, (number + 1) * ROWS_PER_FILE, 1, 1)
             rows.withColumn("ts", F.timestamp_seconds("id")).write.mode("append").parquet(self.source)
@@ -48,7 +50,7 @@ class Stream:
         )
 
     def run(self, df: DataFrame) -> list[Any]:
-        """What the sink holds when the query has read all that there is."""
+        """The rows of the sink when the query has read all files."""
         writer = df.writeStream.format("parquet").option("checkpointLocation", self.checkpoint)
         query = writer.trigger(availableNow=True).start(self.sink)
         assert query.awaitTermination(PATIENCE)
@@ -64,45 +66,34 @@ def stream(spark: SparkSession, tmp_path: Path) -> Stream:
 
 
 class Connected(AsyncFunction[int, str]):
-    """Asks over connections that are opened once per process, and gives the process beside the answer."""
+    """Returns the answer and the id of the process. `open` runs once per process."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Client) -> None:
         self.client = client
 
     async def open(self) -> None:
         await self.client.ask(f"opened in {os.getpid()}")
 
-    async def invoke(self, id: int) -> str:  # noqa: A002 - the column is called so
+    async def invoke(self, id: int) -> str:  # noqa: A002 - the name of the column
         return f"{await self.client.ask(id)} in {os.getpid()}"
 
 
-@pytest.mark.parametrize("door", ["column", "ordered", "unordered"])
-def test_every_row_comes_out_once_and_is_asked_for_once(stream: Stream, service: Any, door: str) -> None:
-    function = Connected(service.client)
+@EVERY_ENTRY_POINT
+def test_every_row_is_called_once_and_written_once(stream: Stream, service: Service, entry_point: str) -> None:
+    options: dict[str, Any] = {}
     df = stream.read()
-    if door == "column":
-        df = df.withColumn("answer", async_pandas_udf(function, "string", timeout=30.0)("id"))
-    elif door == "ordered":
-        df = df.transform(ordered_wait, function, "answer string", timeout=30.0)
-    else:
-        event_time = {"event_time": "ts", "max_out_of_orderness": "5 seconds"}
-        df = df.withWatermark("ts", "1 minute").transform(
-            unordered_wait, function, "answer string", timeout=30.0, **event_time
-        )
-    rows = stream.run(df)
+    if entry_point == "unordered":
+        df = df.withWatermark("ts", "1 minute")
+        options = {"event_time": "ts", "max_out_of_orderness": "5 seconds"}
+    rows = stream.run(with_answer(df, entry_point, Connected(service.client), **options))
     assert sorted((row.id, row.answer.split()[0]) for row in rows) == [(n, str(n)) for n in range(ROWS)]
     processes = {row.answer.split()[-1] for row in rows}
     opened = [f"opened in {process}" for process in processes]
     assert Counter(service.calls) == Counter([*map(str, range(ROWS)), *opened])
 
 
-def test_a_query_goes_on_where_it_ended(stream: Stream, service: Any) -> None:
-    client = service.client
-
-    async def ask(id: int) -> str:  # noqa: A002 - the column is called so
-        return await client.ask(id)
-
-    df = stream.read().transform(unordered_wait, ask, "answer string", timeout=30.0)
+def test_a_query_continues_from_its_checkpoint(stream: Stream, service: Service) -> None:
+    df = with_answer(stream.read(), "unordered", service.client.ask)
     assert len(stream.run(df)) == ROWS
     stream.add(1)
     rows = stream.run(df)
@@ -110,33 +101,24 @@ def test_a_query_goes_on_where_it_ended(stream: Stream, service: Any) -> None:
     assert Counter(service.calls) == Counter(map(str, range(ROWS + ROWS_PER_FILE)))
 
 
-def _of_door(door: str) -> Any:
-    """DataFrame -> the same with a column `twice` that has been awaited."""
-
-    async def double(value: int) -> int:
-        return 2 * value
-
-    if door == "column":
-        return lambda df: df.withColumn("twice", async_pandas_udf(double, "long", timeout=30.0)("value"))
-    wait = ordered_wait if door == "ordered" else unordered_wait
-    return lambda df: wait(df, double, "twice long", timeout=30.0)
+async def double(value: int) -> int:
+    return 2 * value
 
 
-DOORS = pytest.mark.parametrize("door", ["column", "ordered", "unordered"])
-
-
-@DOORS
-def test_a_rate_may_come_in_and_foreach_batch_may_end_it(spark: SparkSession, tmp_path: Path, door: str) -> None:
+@EVERY_ENTRY_POINT
+def test_the_source_may_be_rate_and_the_sink_foreach_batch(
+    spark: SparkSession, tmp_path: Path, entry_point: str
+) -> None:
     seen: dict[int, list[tuple[int, int]]] = {}
     enough = threading.Event()
 
     def keep(df: DataFrame, batch: int) -> None:
-        seen[batch] = [(row.value, row.twice) for row in df.collect()]
+        seen[batch] = [(row.value, row.answer) for row in df.collect()]
         if sum(map(len, seen.values())) >= 20:
             enough.set()
 
     source = spark.readStream.format("rate").option("rowsPerSecond", 50).option("numPartitions", 2).load()
-    writer = _of_door(door)(source).writeStream.foreachBatch(keep)
+    writer = with_answer(source, entry_point, double, "long", inputs=["value"]).writeStream.foreachBatch(keep)
     query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
     try:
         assert enough.wait(PATIENCE), query.exception()
@@ -147,7 +129,7 @@ def test_a_rate_may_come_in_and_foreach_batch_may_end_it(spark: SparkSession, tm
 
 
 class Lines:
-    """A server on loopback that gives lines to whoever connects."""
+    """A server on loopback that sends lines to each client."""
 
     def __init__(self, lines: list[str]) -> None:
         self._text = "".join(f"{line}\n" for line in lines).encode()
@@ -181,13 +163,12 @@ def lines() -> Iterator[Lines]:
     server.close()
 
 
-def test_a_socket_may_come_in_and_the_console_may_end_it(lines: Lines) -> None:
-    """A query for each door, in a process whose console can be read."""
-    doors = ["ordered", "unordered"] + ["column"] * hasattr(F, "arrow_udf")
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    environment.pop("SPARK_HOME", None)
-    command = [sys.executable, str(Path(__file__).with_name("console_job.py")), str(lines.port), *doors]
+@pytest.mark.thorough
+def test_the_source_may_be_a_socket_and_the_sink_the_console(lines: Lines) -> None:
+    """A query for each entry point, in a process whose console the test reads."""
+    entry_points = ["ordered", "unordered"] + ["column"] * hasattr(F, "arrow_udf")
+    environment = environment_of_a_user(PYSPARK_PYTHON=sys.executable, PYTHONPATH=str(ROOT))
+    command = [sys.executable, str(Path(__file__).with_name("console_job.py")), str(lines.port), *entry_points]
     rows: list[tuple[int, int]] = []
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, start_new_session=True, stdout=subprocess.PIPE, text=True
@@ -196,19 +177,17 @@ def test_a_socket_may_come_in_and_the_console_may_end_it(lines: Lines) -> None:
         watchdog = threading.Timer(PATIENCE, os.killpg, (job.pid, signal.SIGKILL))
         watchdog.start()
         try:
-            while len(rows) < len(doors) * ROWS and (line := job.stdout.readline()):
+            while len(rows) < len(entry_points) * ROWS and (line := job.stdout.readline()):
                 rows += [(int(one), int(two)) for one, two in re.findall(r"\| *(\d+)\| *(\d+)\|", line)]
         finally:
             watchdog.cancel()
             os.killpg(job.pid, signal.SIGKILL)
-    assert sorted(rows) == sorted(len(doors) * [(n, 2 * n) for n in range(ROWS)])
+    assert sorted(rows) == sorted(len(entry_points) * [(n, 2 * n) for n in range(ROWS)])
 
 
-def test_a_stream_may_end_in_memory(stream: Stream) -> None:
-    async def double(id: int) -> int:  # noqa: A002 - the column is called so
-        return 2 * id
-
-    df = stream.read().transform(ordered_wait, double, "twice long", timeout=30.0)
+@pytest.mark.thorough
+def test_the_sink_may_be_memory(stream: Stream) -> None:
+    df = with_answer(stream.read(), "ordered", double, "long")
     query = df.writeStream.format("memory").queryName("doubled").trigger(availableNow=True).start()
     assert query.awaitTermination(PATIENCE)
-    assert [row.twice for row in stream.spark.table("doubled").orderBy("id").collect()] == list(range(0, 2 * ROWS, 2))
+    assert [row.answer for row in stream.spark.table("doubled").orderBy("id").collect()] == list(range(0, 2 * ROWS, 2))

@@ -1,4 +1,4 @@
-"""Types: every value that goes in comes out, as an input, as a result and in each shape of a struct."""
+"""Types: every value survives as an input, as a result and in each form of a struct."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import pytest
 from pyspark.sql import Row, SparkSession
-from pyspark.sql import types as T  # noqa: N812 - what everybody calls it
+from pyspark.sql import types as T  # noqa: N812 - its usual name
 
+from tests.support import PATIENCE, thorough_except
 from udfs import async_pandas_udf, ordered_wait
 
 COLUMNS = {
@@ -40,9 +41,9 @@ COLUMNS = {
 FIELDS = ", ".join(f"{name} {kind}" for name, (kind, _) in COLUMNS.items())
 
 
-@pytest.fixture(params=["America/New_York", "Asia/Kolkata"])
+@pytest.fixture(params=thorough_except(["Asia/Kolkata"], ["America/New_York", "Asia/Kolkata"]))
 def zone(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
-    """Two sessions' time zones, neither of them UTC."""
+    """A time zone of the session. Neither is UTC."""
     key = "spark.sql.session.timeZone"
     before = spark.conf.get(key)
     spark.conf.set(key, request.param)
@@ -51,22 +52,22 @@ def zone(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
     spark.conf.set(key, before)
 
 
-@pytest.mark.parametrize("door", ["column", "rows"])
-def test_what_comes_in_may_go_out_as_it_is(spark: SparkSession, zone: str, door: str) -> None:
-    """Nulls between. What Spark shows of the value is what it shows of the result."""
+@pytest.mark.parametrize("entry_point", ["column", "rows"])
+def test_an_input_may_be_returned_unchanged(spark: SparkSession, zone: str, entry_point: str) -> None:
+    """With nulls in between. Spark shows the result as it shows the value."""
 
     async def give_back(*values: Any) -> tuple[Any, ...]:
         return values
 
     columns = [f"if(id % 3 = 1, null, {expression}) as {name}" for name, (_, expression) in COLUMNS.items()]
     df = spark.range(0, 20, 1, 2).selectExpr("id", *columns)
-    if door == "column":
-        back = async_pandas_udf(give_back, f"struct<{FIELDS}>", timeout=30.0)
+    if entry_point == "column":
+        back = async_pandas_udf(give_back, f"struct<{FIELDS}>", timeout=PATIENCE)
         results = [f"back.{name} as {name}_2" for name in COLUMNS]
         out = df.withColumn("back", back(*COLUMNS)).selectExpr("id", *COLUMNS, *results)
     else:
         schema = T.StructType([T.StructField(f"{f.name}_2", f.dataType) for f in df.schema.fields[1:]])
-        out = ordered_wait(df, give_back, schema, inputs=list(COLUMNS), timeout=30.0)
+        out = ordered_wait(df, give_back, schema, inputs=list(COLUMNS), timeout=PATIENCE)
     rows = out.collect()
     assert len(rows) == 20
     for row in rows:
@@ -94,7 +95,7 @@ NOON = datetime(2013, 7, 1, 12)
 def test_a_struct_may_come_in_any_shape_and_a_naive_datetime_is_in_the_sessions_zone(
     spark: SparkSession, zone: str
 ) -> None:
-    @async_pandas_udf("struct<at timestamp, price decimal(10, 2)>", timeout=30.0)
+    @async_pandas_udf("struct<at timestamp, price decimal(10, 2)>", timeout=PATIENCE)
     async def point(shape: int) -> Any:
         price = Decimal("1.5")
         return [
@@ -111,7 +112,7 @@ def test_a_struct_may_come_in_any_shape_and_a_naive_datetime_is_in_the_sessions_
 
 
 def test_an_aware_datetime_is_its_instant(spark: SparkSession, zone: str) -> None:
-    @async_pandas_udf(T.TimestampType(), timeout=30.0)
+    @async_pandas_udf(T.TimestampType(), timeout=PATIENCE)
     async def epoch(seconds: int) -> datetime:
         return datetime.fromtimestamp(seconds, UTC)
 
@@ -124,7 +125,7 @@ def test_inputs_are_plain_python_values(spark: SparkSession) -> None:
         return {name: type(value).__name__ for name, value in zip(COLUMNS, values, strict=True)}
 
     df = spark.range(1).selectExpr(*(f"{expression} as {name}" for name, (_, expression) in COLUMNS.items()))
-    named = async_pandas_udf(types_of, "map<string, string>", timeout=30.0)
+    named = async_pandas_udf(types_of, "map<string, string>", timeout=PATIENCE)
     [row] = df.select(named(*COLUMNS).alias("types")).collect()
     assert row.types == {
         **dict.fromkeys(("tiny", "small", "number", "big"), "int"),
@@ -141,10 +142,10 @@ def test_inputs_are_plain_python_values(spark: SparkSession) -> None:
     }
 
 
-def test_a_date_comes_as_it_goes(spark: SparkSession) -> None:
-    """The day of a calendar that was in use then, not moved by any zone."""
+def test_a_date_keeps_its_day(spark: SparkSession) -> None:
+    """No time zone moves it."""
 
-    @async_pandas_udf("date", timeout=30.0)
+    @async_pandas_udf("date", timeout=PATIENCE)
     async def day_after(day: date) -> date:
         return date.fromordinal(day.toordinal() + 1)
 
@@ -155,14 +156,16 @@ def test_a_date_comes_as_it_goes(spark: SparkSession) -> None:
 REQUIRED = T.StructType([T.StructField("v", T.LongType(), nullable=False)])
 
 
-@pytest.mark.parametrize("on_error", ["null", "column"])
-def test_a_row_that_failed_is_null_whatever_the_schema_says(spark: SparkSession, tmp_path: Path, on_error: Any) -> None:
-    async def odd(id: int) -> int | None:  # noqa: A002 - the column is called so
+@pytest.mark.parametrize("on_error", thorough_except(["null"], ["null", "column"]))
+def test_a_failed_row_is_null_even_if_the_schema_forbids_null(
+    spark: SparkSession, tmp_path: Path, on_error: Any
+) -> None:
+    async def odd(id: int) -> int | None:  # noqa: A002 - the name of the column
         if id % 2:
             raise ValueError("odd")
         return id or None
 
-    out = ordered_wait(spark.range(0, 6, 1, 1), odd, REQUIRED, timeout=30.0, on_error=on_error)
+    out = ordered_wait(spark.range(0, 6, 1, 1), odd, REQUIRED, timeout=PATIENCE, on_error=on_error)
     assert out.schema["v"].nullable
     assert [row.v for row in out.collect()] == [None, None, 2, None, 4, None]
     assert out.where("v is null").count() == 4
@@ -170,21 +173,19 @@ def test_a_row_that_failed_is_null_whatever_the_schema_says(spark: SparkSession,
     assert spark.read.parquet(str(tmp_path / "out")).where("v is null").count() == 4
 
 
-@pytest.mark.parametrize("door", ["column", "rows"])
-def test_a_none_inside_a_result_that_is_declared_not_null_is_the_failure_of_its_row(
-    spark: SparkSession, door: str
-) -> None:
+@pytest.mark.parametrize("entry_point", thorough_except(["rows"], ["column", "rows"]))
+def test_a_none_where_the_type_forbids_null_fails_its_row(spark: SparkSession, entry_point: str) -> None:
     kind = T.StructType([T.StructField("a", REQUIRED), T.StructField("b", T.ArrayType(T.LongType(), False))])
 
-    async def some(id: int) -> dict[str, Any]:  # noqa: A002 - the column is called so
+    async def some(id: int) -> dict[str, Any]:  # noqa: A002 - the name of the column
         return {"a": {"v": None if id == 1 else id}, "b": [None if id == 2 else id]}
 
     df = spark.range(0, 4, 1, 1)
-    if door == "column":
-        made = df.select(async_pandas_udf(some, kind, timeout=30.0, on_error="column")("id").alias("x"))
+    if entry_point == "column":
+        made = df.select(async_pandas_udf(some, kind, timeout=PATIENCE, on_error="column")("id").alias("x"))
         out = made.selectExpr("x.result.a", "x.result.b", "x.error.message")
     else:
-        out = ordered_wait(df, some, kind, timeout=30.0, on_error="column").selectExpr("a", "b", "error.message")
+        out = ordered_wait(df, some, kind, timeout=PATIENCE, on_error="column").selectExpr("a", "b", "error.message")
     rows = out.collect()
     assert [row.a and row.a.v for row in rows] == [0, None, None, 3]
     assert [row.b for row in rows] == [[0], None, None, [3]]
@@ -194,30 +195,30 @@ def test_a_none_inside_a_result_that_is_declared_not_null_is_the_failure_of_its_
     assert "returned None for b.element, which is NOT NULL: declare it nullable, for row (2)" in messages[2]
 
 
-@pytest.mark.parametrize("door", ["column", "rows"])
-def test_char_and_varchar_are_strings_of_bounded_length(spark: SparkSession, door: str) -> None:
-    async def some(id: int) -> tuple[str, list[str]]:  # noqa: A002 - the column is called so
+@pytest.mark.parametrize("entry_point", thorough_except(["rows"], ["column", "rows"]))
+def test_char_and_varchar_are_strings_of_bounded_length(spark: SparkSession, entry_point: str) -> None:
+    async def some(id: int) -> tuple[str, list[str]]:  # noqa: A002 - the name of the column
         return "x" * id, ["y" * id]
 
     df, kind = spark.range(0, 6, 1, 1), "c char(4), v array<varchar(3)>"
-    if door == "column":
+    if entry_point == "column":
         made = df.select(
             async_pandas_udf(
-                some, f"struct<{kind.replace(' ', ':')}>".replace(",:", ","), timeout=30.0, on_error="null"
+                some, f"struct<{kind.replace(' ', ':')}>".replace(",:", ","), timeout=PATIENCE, on_error="null"
             )("id").alias("x")
         )
         out = made.select("x.*")
     else:
-        out = ordered_wait(df, some, kind, timeout=30.0, on_error="null").drop("id")
+        out = ordered_wait(df, some, kind, timeout=PATIENCE, on_error="null").drop("id")
     expected = [(("x" * n).ljust(4), ["y" * n]) for n in range(4)]
     assert [tuple(row) for row in out.collect()] == [*expected, (None, None), (None, None)]
 
 
-def test_a_column_takes_the_time_zone_of_the_session_that_runs_the_query(spark: SparkSession) -> None:
-    """And not of the one that is active where the column is made."""
+def test_a_column_uses_the_time_zone_of_the_session_that_runs_the_query(spark: SparkSession) -> None:
+    """Not that of the session that is active where the column is built."""
 
-    @async_pandas_udf("timestamp", timeout=30.0)
-    async def noon(id: int) -> datetime:  # noqa: A002 - the column is called so
+    @async_pandas_udf("timestamp", timeout=PATIENCE)
+    async def noon(id: int) -> datetime:  # noqa: A002 - the name of the column
         return datetime(2020, 1, 1, 12)
 
     tokyo = spark.newSession()
@@ -227,10 +228,10 @@ def test_a_column_takes_the_time_zone_of_the_session_that_runs_the_query(spark: 
     for session in (spark, tokyo, unset):
         out = session.range(1).select(noon("id").alias("x"))
         assert out.selectExpr("cast(x as string) as x").first()["x"] == "2020-01-01 12:00:00"  # type: ignore[index]
-    spark.range(1)  # the tests' session is the active one again
+    spark.range(1)  # makes this session the active one again
 
 
-def test_an_input_without_an_equal_in_python_is_the_failure_of_its_row(spark: SparkSession) -> None:
+def test_an_input_that_python_cannot_represent_fails_its_row(spark: SparkSession) -> None:
     async def one(*values: Any) -> int:
         return 1
 
@@ -239,7 +240,7 @@ def test_an_input_without_an_equal_in_python_is_the_failure_of_its_row(spark: Sp
         union all select 1, map(), timestamp'+12000-01-01'
         union all select 2, map(), timestamp'2020-01-01'
     """)
-    out = ordered_wait(df, one, "v int", inputs=["keyed", "at"], timeout=30.0, on_error="column")
+    out = ordered_wait(df, one, "v int", inputs=["keyed", "at"], timeout=PATIENCE, on_error="column")
     rows = {row.n: row for row in out.select("n", "v", "error").collect()}
     assert [rows[n].v for n in range(3)] == [None, None, 1]
     assert "unhashable type" in rows[0].error.message

@@ -1,4 +1,4 @@
-"""Processes by the session of whoever started them: that is how one finds those whose parent is gone."""
+"""Processes grouped by kernel session, which also finds those whose parent is dead."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Process:
 
     Attributes:
         pid: Its id.
-        command: Its command line, as far as it is still there to be read.
+        command: Its command line.
     """
 
     pid: int
@@ -26,13 +26,13 @@ class Process:
 
 
 class Family:
-    """A process and all that descend from it: a session of their own.
+    """A process with all its descendants, in a kernel session of their own.
 
     Args:
-        command: What to start.
-        folder: Where; what it writes goes to a file there.
+        command: The program to start.
+        folder: Its working directory, which also receives its log.
         environment: Its environment.
-        name: What the file and errors call it.
+        name: Its name in errors, and that of its log.
     """
 
     def __init__(self, command: Sequence[str], folder: Path, environment: Mapping[str, str], name: str) -> None:
@@ -50,17 +50,17 @@ class Family:
             )
 
     def alive(self) -> list[Process]:
-        """Those that are alive now."""
+        """The processes that are alive now."""
         found = (_in_session(int(path.name), self.leader.pid) for path in Path("/proc").glob("[0-9]*"))
         return [process for process in found if process is not None]
 
     def kill(self) -> None:
-        """Kill all of them, and those that they start meanwhile."""
+        """Kill all processes, including those that start in the meantime."""
         self.until(self._killed)
         self.leader.wait(PATIENCE)
 
     def kill_one(self, pid: int) -> None:
-        """Kill this one, if it is there, and leave it to the others to end with it."""
+        """Kill this process, if it exists. The others must end by themselves."""
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -69,7 +69,7 @@ class Family:
             self.leader.wait(PATIENCE)
 
     def end(self) -> None:
-        """Ask the first of them to end, and fail if the others do not end with it."""
+        """Terminate the first process, and fail if the others do not end with it."""
         try:
             self.leader.terminate()
             self.leader.wait(PATIENCE)
@@ -78,7 +78,7 @@ class Family:
             self.kill()
 
     def until(self, predicate: Callable[[], bool]) -> None:
-        """Return as soon as it is so; fail, with the log, when it has not come true after a long time."""
+        """Return as soon as the predicate is true. Fail with the log if it never is."""
         wait_until(predicate, lambda: f"{self.alive()}\n{self.tail()}")
 
     def _killed(self) -> bool:
@@ -92,7 +92,7 @@ class Family:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether the process is there, and not only for its parent to ask how it ended."""
+    """Whether the process runs. A zombie does not."""
     return _state(pid) is not None
 
 
@@ -108,7 +108,7 @@ def _in_session(pid: int, leader: int) -> Process | None:
 
 
 def _state(pid: int) -> list[str] | None:
-    """State, parent, process group, session and more; None for the dead."""
+    """State, parent, process group, session and more; None for a dead process."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):

@@ -1,0 +1,45 @@
+"""A driver for test_restart.py to kill: a streaming query with a carry-over reads files, calls a service, writes files.
+
+    python killed_driver.py FOLDER PORT
+
+It continues from its checkpoint and never ends.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
+
+import tests.service
+from tests.service import Client
+from tests.streaming import ROCKSDB, STATE_STORE, PatientQuery
+from udfs import CarryOver, unordered_wait
+
+CONF = {
+    "spark.master": "local[2]",
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "2",
+    STATE_STORE: ROCKSDB,
+}
+
+
+def main(folder: Path, port: int) -> None:
+    cloudpickle.register_pickle_by_value(tests.service)  # so that the workers need not import what the tests need
+    spark = SparkSession.builder.config(map=CONF).getOrCreate()
+    source = spark.readStream.schema("id long").option("maxFilesPerTrigger", 1).parquet(str(folder / "source"))
+    carry_over = CarryOver(budget=0.3)
+    ask = Client(port).ask
+    enriched = unordered_wait(source, ask, "answer string", inputs=["id"], timeout=600.0, carry_over=carry_over)
+    writer = enriched.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
+    running = PatientQuery(lambda: writer.start(str(folder / "sink")))
+    while True:
+        running.has_ended(1.0)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,47 @@
+"""How pytest-xdist divides the tests among its processes: those that share a JVM or a server run in the same one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+__all__ = ["LONGEST", "GroupScheduling", "group_of", "sort_by_length"]
+
+# The groups that take longest, in the order in which they start
+LONGEST = (
+    "tests/real/spark",
+    "tests/real/demo",
+    "tests/real/cluster",
+    "tests/real/connect",
+    "tests/real/drivers",
+    "tests/docs/test_examples.py",
+)
+
+
+def group_of(nodeid: str) -> str:
+    """The folder of a test in tests/real, the file of any other test."""
+    path = PurePosixPath(nodeid.partition("::")[0])
+    return str(path.parent if path.parts[:2] == ("tests", "real") else path)
+
+
+def sort_by_length(items: list[pytest.Item]) -> None:
+    """Put the longest groups first, then those with most tests: alone at the end, they would leave a process idle."""
+    groups = {item.nodeid: group_of(item.nodeid) for item in items}
+    sizes = Counter(groups.values())
+    ranks = {group: rank for rank, group in enumerate(LONGEST)}
+    items.sort(key=lambda item: (ranks.get(groups[item.nodeid], len(LONGEST)), -sizes[groups[item.nodeid]]))
+
+
+class GroupScheduling(LoadScopeScheduling):
+    """Sends each group to one process."""
+
+    def __init__(self, config: Any, log: Any = None) -> None:
+        config.option.loadscopereorder = False  # keep the order of the tests
+        super().__init__(config, log)
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group_of(nodeid)
