@@ -38,11 +38,12 @@ class LineCounter:
 
     @contextmanager
     def traced(self) -> Iterator[None]:
+        before = sys.gettrace()  # that of a coverage measurement
         sys.settrace(self._trace)
         try:
             yield
         finally:
-            sys.settrace(None)
+            sys.settrace(before)
 
     def _trace(self, frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
         return self._trace_lines if frame.f_code.co_filename.startswith(PACKAGE) else None
