@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -12,6 +11,7 @@ from trio.lowlevel import enable_ki_protection
 from ._core.dead_letter import DeadLetter
 from ._core.ledger import Ledger
 from ._core.queue import Entry
+from ._wakeup import Wakeup
 
 __all__ = ["DeadLetters"]
 
@@ -31,9 +31,9 @@ class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
     buffer, so you need not receive them. The next snapshot holds those that you did not receive.
     """
 
-    def __init__(self, ledger: Ledger, on_room: Callable[[], None]) -> None:
+    def __init__(self, ledger: Ledger, has_room: Wakeup) -> None:
         self._ledger = ledger
-        self._on_room = on_room
+        self._has_room = has_room
         self._send, self._receive = trio.open_memory_channel[tuple[Entry, DeadLetter]](math.inf)
         self._was_read = False
 
@@ -106,4 +106,4 @@ class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
 
     def _release(self, entry: Entry) -> None:
         self._ledger.receive_dead_letter(entry)
-        self._on_room()
+        self._has_room.wake()

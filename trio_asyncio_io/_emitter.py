@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import trio
 from trio.lowlevel import enable_ki_protection
 
@@ -29,7 +27,7 @@ class Emitter:
         ledger: Holds the queue.
         channel: Receives each entry once per output.
         dead_letters: Receives the dead letters.
-        on_room: Called when an entry without outputs has made room in the buffer.
+        has_room: Woken when an entry without outputs has made room in the buffer.
     """
 
     def __init__(
@@ -37,12 +35,12 @@ class Emitter:
         ledger: Ledger,
         channel: trio.MemorySendChannel[Entry],
         dead_letters: DeadLetters,
-        on_room: Callable[[], None],
+        has_room: Wakeup,
     ) -> None:
         self._ledger = ledger
         self._channel = channel
         self._dead_letters = dead_letters
-        self._on_room = on_room
+        self._has_room = has_room
         self._has_work = Wakeup()
 
     def wake(self) -> None:
@@ -91,7 +89,7 @@ class Emitter:
         if letter is not None:
             self._dead_letters.send(entry, letter)
         if letter is None or not self._ledger.counts_dead_letters:
-            self._on_room()
+            self._has_room.wake()
 
     def _is_finished(self) -> bool:
         return self._ledger.input_ended and self._ledger.is_drained()

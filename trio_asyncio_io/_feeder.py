@@ -28,27 +28,25 @@ class Feeder:
     Args:
         ledger: Accepts the elements.
         on_accepted: Called with each new entry.
+
+    Attributes:
+        has_room: To be woken when the buffer has room again.
     """
 
     def __init__(self, ledger: Ledger, on_accepted: Callable[[Entry], None]) -> None:
         self._ledger = ledger
         self._on_accepted = on_accepted
-        self._has_room = Wakeup()  # only the holder of the lock waits for room
+        self.has_room = Wakeup()  # only the holder of the lock waits for room
         self._lock = trio.StrictFIFOLock()
         self._refusal: type[Exception] | None = None
         self._reason = ""
         self._cause: Exception | None = None
 
-    def made_room(self) -> None:
-        """Wake the task that waits for room in the buffer."""
-        if self._has_room.is_awaited:
-            self._has_room.wake()
-
     def stop(self, refusal: type[Exception], reason: str, cause: Exception | None = None) -> None:
         """Accept nothing more. From now on `put` raises `refusal(reason)`. The first call wins."""
         if self._refusal is None:
             self._refusal, self._reason, self._cause = refusal, reason, cause
-            self.made_room()
+            self.has_room.wake()
 
     async def put(self, element: Any) -> None:
         """Accept the element as soon as the buffer has room."""
@@ -56,7 +54,7 @@ class Feeder:
         async with self._lock:
             self._check_open()
             while not self._try_accept(element):
-                await self._has_room.wait()
+                await self.has_room.wait()
                 self._check_open()
 
     def put_nowait(self, element: Any) -> None:
@@ -112,7 +110,9 @@ class Feeder:
             self._ledger.hold(element)
             return True
         self._on_accepted(entry)
-        return self._pace.is_due(now) or self._refusal is not None
+        pace = self._pace
+        pace.steps_left -= 1  # `Pace.is_due` without its call
+        return pace.steps_left <= 0 or now >= pace.due or self._refusal is not None
 
     @enable_ki_protection
     async def _pause(self) -> bool:
@@ -128,7 +128,7 @@ class Feeder:
         while self._ledger.backlog:
             entry = self._ledger.accept_held(trio.current_time())
             if entry is None:
-                await self._has_room.wait()
+                await self.has_room.wait()
             else:
                 self._on_accepted(entry)
                 await pace.step()

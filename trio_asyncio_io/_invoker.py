@@ -33,7 +33,7 @@ class Invoker:
 
     Attributes:
         call: entry -> awaitable of the function's result, retries included.
-        outputs: The function's result -> the outputs.
+        flatten: The function's result -> its outputs. None if a result is one output.
         notes: Adds notes to exceptions.
         flush: Calls the function's `flush`, if it has one and no other invocation will start for a while.
     """
@@ -45,7 +45,7 @@ class Invoker:
         self.notes = Notes()
         self.call: Call = attempts_of(function, options, ledger, self.notes)
         self.flush: Callable[[], None] = flusher_of(function, ledger) or _do_nothing
-        self.outputs: Callable[[Any], Sequence[Any]] = interruptible(_flattened) if options.flatten else _single
+        self.flatten: Callable[[Any], Sequence[Any]] | None = interruptible(_flattened) if options.flatten else None
 
     async def rescue(self, entry: Entry, error: Exception | None) -> Sequence[Any]:
         """The outputs of an element whose call raised `error`, or whose deadline expired if `error` is None.
@@ -99,7 +99,8 @@ class Invoker:
 
     async def _handled(self, name: str, entry: Entry, handler: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
         with trio.move_on_after(self._options.timeout):
-            return self.outputs(await awaited(handler, *arguments))
+            result = await awaited(handler, *arguments)
+            return (result,) if self.flatten is None else self.flatten(result)
         raise self._timeout_error(entry, f"{name} gave no result")
 
     def _timeout_error(self, entry: Entry, what: str) -> ElementTimeoutError:
@@ -121,11 +122,6 @@ def _timeout_method(function: object) -> OnTimeout | None:
 
 def _do_nothing() -> None:
     pass
-
-
-def _single(result: Any) -> Sequence[Any]:
-    # Not a list: thousands of completed entries may wait, and the garbage collector would visit each list in every run
-    return (result,)
 
 
 def _flattened(result: Any) -> Sequence[Any]:

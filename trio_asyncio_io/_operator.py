@@ -46,7 +46,7 @@ from trio.lowlevel import enable_ki_protection
 
 from ._boundary import interruptible
 from ._core.describe import describe
-from ._core.elements import StreamRecord, Watermark
+from ._core.elements import Element, StreamRecord, Watermark
 from ._core.observed_ledger import ledger_for
 from ._core.options import Mode, Options, OptionsArguments
 from ._core.queue import Entry
@@ -68,7 +68,9 @@ __all__ = ["AsyncWaitOperator", "Source"]
 T = TypeVar("T")
 R = TypeVar("R")
 
-Source: TypeAlias = AsyncIterable[T | StreamRecord[T] | Watermark] | Iterable[T | StreamRecord[T] | Watermark]
+# mypy joins a list of records and watermarks to `list[Element[T]]`, pyright needs the members of the union
+Item: TypeAlias = T | StreamRecord[T] | Watermark | Element[T]
+Source: TypeAlias = AsyncIterable[Item[T]] | Iterable[Item[T]]
 
 
 class AsyncWaitOperator(Generic[T, R]):
@@ -128,10 +130,10 @@ class AsyncWaitOperator(Generic[T, R]):
         # waits for the consumer
         self._send, receive = trio.open_memory_channel[Entry](4 * self._options.capacity)
         self._feeder = Feeder(self._ledger, self._on_accepted)
-        made_room = self._feeder.made_room
-        dead_letters = DeadLetters(self._ledger, made_room)
-        self._emitter = Emitter(self._ledger, self._send, dead_letters, made_room)
-        self.output: Results[R] = Results(receive, dead_letters, self._ledger, made_room, self._on_output_closed)
+        has_room = self._feeder.has_room
+        dead_letters = DeadLetters(self._ledger, has_room)
+        self._emitter = Emitter(self._ledger, self._send, dead_letters, has_room)
+        self.output: Results[R] = Results(receive, dead_letters, self._ledger, has_room, self._on_output_closed)
         self._invoker = Invoker(self._function, self._options, self._ledger)
         self._lifetime = Lifetime(self._function, self._invoker.notes)
         self._is_entered = False
@@ -160,7 +162,7 @@ class AsyncWaitOperator(Generic[T, R]):
         return outcome is None
 
     @enable_ki_protection
-    async def put(self, element: T | StreamRecord[T] | Watermark) -> None:
+    async def put(self, element: Item[T]) -> None:
         """Accept a bare value, a `StreamRecord` or a `Watermark`. Waits while the buffer is full.
 
         Raises:
@@ -173,7 +175,7 @@ class AsyncWaitOperator(Generic[T, R]):
         await self._feeder.put(element)
 
     @enable_ki_protection
-    def put_nowait(self, element: T | StreamRecord[T] | Watermark) -> None:
+    def put_nowait(self, element: Item[T]) -> None:
         """Accept an element without waiting.
 
         Raises:

@@ -16,6 +16,9 @@ class Pace:
 
     Args:
         steps: Upper limit of steps between two checkpoints, at least 1.
+
+    Attributes:
+        steps_left, due: The number of steps, and the time, until the next checkpoint.
     """
 
     def __init__(self, steps: int) -> None:
@@ -24,8 +27,8 @@ class Pace:
 
     def is_due(self, now: float) -> bool:
         """Count a step. Returns whether the task must call `checkpoint` before the next one."""
-        self._steps_left -= 1
-        return self._steps_left <= 0 or now >= self._due
+        self.steps_left -= 1
+        return self.steps_left <= 0 or now >= self.due
 
     async def checkpoint(self) -> None:
         """Let other tasks run, and count from here."""
@@ -38,5 +41,5 @@ class Pace:
             await self.checkpoint()
 
     def _restart(self) -> None:
-        self._steps_left = self._steps
-        self._due = trio.current_time() + SECONDS_PER_PASS
+        self.steps_left = self._steps
+        self.due = trio.current_time() + SECONDS_PER_PASS

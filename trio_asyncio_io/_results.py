@@ -13,6 +13,7 @@ from ._core.queue import Entry
 from ._core.snapshot import Snapshot
 from ._core.statistics import Statistics
 from ._dead_letters import DeadLetters
+from ._wakeup import Wakeup
 
 __all__ = ["Results"]
 
@@ -37,13 +38,13 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
         channel: trio.MemoryReceiveChannel[Entry],
         dead_letters: DeadLetters,
         ledger: Ledger,
-        on_room: Callable[[], None],
+        has_room: Wakeup,
         on_close: Callable[[], None],
     ) -> None:
         self._channel = channel
         self.dead_letters = dead_letters
         self._ledger = ledger
-        self._on_room = on_room
+        self._has_room = has_room
         self._on_close = on_close
 
     def __aiter__(self) -> Self:
@@ -61,8 +62,8 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
             raise StopAsyncIteration from None
         else:
             output = entry.next_output()  # `_received` without its call
-            if self._ledger.receive(entry):
-                self._on_room()
+            if self._ledger.receive(entry) and self._has_room.is_awaited:
+                self._has_room.wake()
             return output  # type: ignore[no-any-return]
         try:
             return self._received(await self._channel.receive())
@@ -125,5 +126,5 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
     def _received(self, entry: Entry) -> R:
         output = entry.next_output()
         if self._ledger.receive(entry):
-            self._on_room()
+            self._has_room.wake()
         return output  # type: ignore[no-any-return]

@@ -87,7 +87,7 @@ class _Worker:
         self._pool = pool
         self._ledger = pool.ledger
         self._invoker = pool.invoker
-        self._outputs = pool.invoker.outputs
+        self._flatten = pool.invoker.flatten
         self._deadlines = pool.deadlines
         self._on_completed = pool.on_completed
         self._entry: Entry | None = None  # the running record
@@ -155,7 +155,9 @@ class _Worker:
     @enable_ki_protection
     def _complete(self, result: Any) -> float | None:
         """Finish the running job. Returns the current time, or None if its deadline has expired."""
-        entry, outputs, now = self._entry, self._outputs(result), self._current_time()
+        # Tuples, not lists: thousands of completed entries may wait, and the garbage collector visits every list
+        outputs = (result,) if self._flatten is None else self._flatten(result)
+        entry, now = self._entry, self._current_time()
         assert entry is not None
         self._entry = None
         self._ledger.complete(entry, outputs, now)

@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Never, TypeVar
 
 from .describe import describe
 
-__all__ = ["StreamRecord", "Watermark", "describe", "inserted_watermark", "is_inserted", "value_of", "with_value"]
+__all__ = [
+    "Element",
+    "StreamRecord",
+    "Watermark",
+    "describe",
+    "inserted_watermark",
+    "is_inserted",
+    "value_of",
+    "with_value",
+]
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 R = TypeVar("R")
 
 
+class Element(Generic[T_co]):
+    """A record or a watermark. For type checkers: a list of both is a list of `Element[T]`."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
-class StreamRecord(Generic[T]):
+class StreamRecord(Element[T_co]):
     """A value with the time at which it happened.
 
     What goes in comes out: the result of a `StreamRecord` comes out as a `StreamRecord` with its
@@ -26,11 +41,11 @@ class StreamRecord(Generic[T]):
             where there is none.
     """
 
-    value: T
+    value: T_co
     timestamp: Any = None
 
 
-class _Inserted:
+class _Inserted(Element[Never]):
     """Whether a watermark was inserted between the elements of a source. No field: equality and pickles ignore it."""
 
     __slots__ = ("_is_inserted",)

@@ -59,6 +59,8 @@ class KeyedStreamElementQueue(UnorderedStreamElementQueue):
         True
     """
 
+    has_keys = True
+
     def __init__(self, bound: int, *, key: Callable[[Any], Hashable]) -> None:
         super().__init__(bound)
         self._key = key

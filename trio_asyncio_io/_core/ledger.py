@@ -65,17 +65,17 @@ class Ledger:
         self._dead_letters: dict[int, DeadLetter] = {}
         self._watermarks = 0
         self._may_start = True
+        self._has_keys = queue.has_keys
 
     # Input
 
     def accept(self, element: Any, now: float, results: Sequence[Any] | None = None) -> Entry | None:
         """Put an element into the queue. Returns None if the buffer is full."""
-        counters = self.counters
-        if isinstance(element, Watermark):
-            if self._watermarks >= self.queue.bound:
+        counters, bound = self.counters, self.queue.bound
+        if counters.buffered >= bound or self._watermarks >= bound:
+            held = self._watermarks if isinstance(element, Watermark) else counters.buffered
+            if held >= bound:
                 return None
-        elif counters.buffered >= self.queue.bound:
-            return None
         entry = self.queue.try_put(element)
         if entry is None:
             raise AssertionError("the queue holds more elements than the ledger has counted")
@@ -89,7 +89,7 @@ class Ledger:
             counters.peak_buffered = counters.buffered
         if results is not None:
             entry.complete(self._without_dead_letter(entry, results))
-        elif self._may_start and self.queue.may_start(entry):
+        elif self._may_start and (not self._has_keys or self.queue.may_start(entry)):
             self.jobs.append(entry)
         return entry
 
@@ -143,8 +143,13 @@ class Ledger:
 
     def complete(self, entry: Entry, results: Sequence[Any], now: float) -> None:
         """Finish a running record with the results of its function."""
-        self.counters.completed += 1
-        self.finish(entry, results, now)
+        counters = self.counters
+        counters.completed += 1
+        counters.running -= 1  # `finish` without its call
+        entry.since = now
+        entry.complete(results)
+        if self._has_keys:
+            self._start_successor(entry)
 
     def time_out(self, entry: Entry, now: float) -> None:  # noqa: ARG002 - an observer needs them
         """Record that the deadline of a running record has expired."""
@@ -171,9 +176,8 @@ class Ledger:
         self.counters.running -= 1
         entry.since = now
         entry.complete(results)
-        successor = self.queue.successor(entry)
-        if successor is not None and self._may_start:
-            self._add_job(successor)
+        if self._has_keys:
+            self._start_successor(entry)
 
     def cancel(self, entry: Entry, now: float) -> None:  # noqa: ARG002 - an observer needs them
         """Record that the call of a running record was cancelled, and abandon the record."""
@@ -255,12 +259,15 @@ class Ledger:
     def _inserted_in_backlog(self) -> int:
         return sum(is_inserted(element) for element, _ in self.backlog)
 
-    def _add_job(self, entry: Entry) -> None:
-        """Add a record that waited for its key before the jobs that arrived after it."""
-        if not self.jobs or self.jobs[-1].sequence < entry.sequence:
-            self.jobs.append(entry)
+    def _start_successor(self, entry: Entry) -> None:
+        """Make a job of the record that waited for this one, before the jobs that arrived after it."""
+        successor = self.queue.successor(entry)
+        if successor is None or not self._may_start:
+            return
+        if not self.jobs or self.jobs[-1].sequence < successor.sequence:
+            self.jobs.append(successor)
         else:
-            insort(self.jobs, entry, key=_by_sequence)
+            insort(self.jobs, successor, key=_by_sequence)
 
     def _without_dead_letter(self, entry: Entry, results: Sequence[Any]) -> Sequence[Any]:
         """The outputs of a restored record. Its dead letter is stored separately."""

@@ -71,6 +71,8 @@ class StreamElementQueue(ABC):
         ValueError: `bound` is below 1.
     """
 
+    has_keys = False  # whether `may_start` and `successor` depend on the entry
+
     def __init__(self, bound: int) -> None:
         if bound < 1:
             raise ValueError(f"bound must be at least 1, got {bound}")
