@@ -28,6 +28,9 @@ class Emitter:
         channel: Receives each entry once per output.
         dead_letters: Receives the dead letters.
         has_room: Woken when an entry without outputs has made room in the buffer.
+
+    Attributes:
+        has_work: Awaited while there is nothing to emit. Call `wake` to end that.
     """
 
     def __init__(
@@ -41,12 +44,12 @@ class Emitter:
         self._channel = channel
         self._dead_letters = dead_letters
         self._has_room = has_room
-        self._has_work = Wakeup()
+        self.has_work = Wakeup()
 
     def wake(self) -> None:
         """Wake the emitter if there is an entry to emit, or if everything has been emitted."""
-        if self._has_work.is_awaited and (self._ledger.queue.has_completed() or self._is_finished()):
-            self._has_work.wake()
+        if self.has_work.is_awaited and (self._ledger.queue.has_completed() or self._is_finished()):
+            self.has_work.wake()
 
     @enable_ki_protection
     async def run(self) -> None:
@@ -66,12 +69,12 @@ class Emitter:
         self._dead_letters.end()
 
     async def _emit_all(self) -> None:
-        queue, send_nowait = self._ledger.queue, self._channel.send_nowait
+        queue, poll, send_nowait = self._ledger.queue, self._ledger.poll, self._channel.send_nowait
         pace = Pace(ENTRIES_PER_PASS)
         while not self._is_finished():
             now = trio.current_time()
             while queue.has_completed():
-                entry = self._ledger.poll(now)
+                entry = poll(now)
                 if not entry.results:
                     self._emit_nothing(entry)
                     await pace.step()
@@ -82,7 +85,7 @@ class Emitter:
                         await self._channel.send(entry)
                         now = trio.current_time()
             if not self._is_finished():
-                await self._has_work.wait()
+                await self.has_work.wait()
 
     def _emit_nothing(self, entry: Entry) -> None:
         letter = self._ledger.dead_letter_of(entry)

@@ -27,16 +27,18 @@ class Feeder:
 
     Args:
         ledger: Accepts the elements.
-        on_accepted: Called with each new entry.
-
-    Attributes:
-        has_room: To be woken when the buffer has room again.
+        on_job: Called when a record was accepted.
+        on_completed: Called when a watermark or a restored record with results was accepted.
+        has_room: Woken when the buffer has room. Only the holder of the lock waits for it.
     """
 
-    def __init__(self, ledger: Ledger, on_accepted: Callable[[Entry], None]) -> None:
+    def __init__(
+        self, ledger: Ledger, on_job: Callable[[], None], on_completed: Callable[[], None], has_room: Wakeup
+    ) -> None:
         self._ledger = ledger
-        self._on_accepted = on_accepted
-        self.has_room = Wakeup()  # only the holder of the lock waits for room
+        self._on_job = on_job
+        self._on_completed = on_completed
+        self._has_room = has_room
         self._lock = trio.StrictFIFOLock()
         self._refusal: type[Exception] | None = None
         self._reason = ""
@@ -46,7 +48,7 @@ class Feeder:
         """Accept nothing more. From now on `put` raises `refusal(reason)`. The first call wins."""
         if self._refusal is None:
             self._refusal, self._reason, self._cause = refusal, reason, cause
-            self.has_room.wake()
+            self._has_room.wake()
 
     async def put(self, element: Any) -> None:
         """Accept the element as soon as the buffer has room."""
@@ -54,7 +56,7 @@ class Feeder:
         async with self._lock:
             self._check_open()
             while not self._try_accept(element):
-                await self.has_room.wait()
+                await self._has_room.wait()
                 self._check_open()
 
     def put_nowait(self, element: Any) -> None:
@@ -109,7 +111,10 @@ class Feeder:
         if entry is None:
             self._ledger.hold(element)
             return True
-        self._on_accepted(entry)
+        if entry.results is None:  # `_accepted` without its call
+            self._on_job()
+        else:
+            self._on_completed()
         pace = self._pace
         pace.steps_left -= 1  # `Pace.is_due` without its call
         return pace.steps_left <= 0 or now >= pace.due or self._refusal is not None
@@ -128,9 +133,9 @@ class Feeder:
         while self._ledger.backlog:
             entry = self._ledger.accept_held(trio.current_time())
             if entry is None:
-                await self.has_room.wait()
+                await self._has_room.wait()
             else:
-                self._on_accepted(entry)
+                self._accepted(entry)
                 await pace.step()
 
     def _check_open(self) -> None:
@@ -141,5 +146,11 @@ class Feeder:
         entry = self._ledger.accept(element, trio.current_time())
         if entry is None:
             return False
-        self._on_accepted(entry)
+        self._accepted(entry)
         return True
+
+    def _accepted(self, entry: Entry) -> None:
+        if entry.results is None:
+            self._on_job()
+        else:
+            self._on_completed()

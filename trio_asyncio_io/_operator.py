@@ -61,6 +61,7 @@ from ._function import Function, as_function
 from ._invoker import Invoker
 from ._lifetime import Lifetime
 from ._results import Results
+from ._wakeup import Wakeup
 from ._worker import WorkerPool
 
 __all__ = ["AsyncWaitOperator", "Source"]
@@ -129,12 +130,21 @@ class AsyncWaitOperator(Generic[T, R]):
         # Entries in this channel still count towards `buffer`. It holds a few rounds of results, so the emitter rarely
         # waits for the consumer
         self._send, receive = trio.open_memory_channel[Entry](4 * self._options.capacity)
-        self._feeder = Feeder(self._ledger, self._on_accepted)
-        has_room = self._feeder.has_room
+        has_room = Wakeup()
         dead_letters = DeadLetters(self._ledger, has_room)
-        self._emitter = Emitter(self._ledger, self._send, dead_letters, has_room)
         self.output: Results[R] = Results(receive, dead_letters, self._ledger, has_room, self._on_output_closed)
+        self._emitter = Emitter(self._ledger, self._send, dead_letters, has_room)
+        self._deadlines = Deadlines(self._options.timeout)
         self._invoker = Invoker(self._function, self._options, self._ledger)
+        self._workers = WorkerPool(
+            self._ledger,
+            self._invoker,
+            capacity=self._options.capacity,
+            deadlines=self._deadlines,
+            emitter=self._emitter,
+            on_failure=self._fail,
+        )
+        self._feeder = Feeder(self._ledger, self._workers.dispatch, self._emitter.wake, has_room)
         self._lifetime = Lifetime(self._function, self._invoker.notes)
         self._is_entered = False
 
@@ -204,18 +214,9 @@ class AsyncWaitOperator(Generic[T, R]):
         return self._ledger.statistics()
 
     async def _start(self, nursery: trio.Nursery) -> None:
-        deadlines = Deadlines(self._options.timeout)
-        self._workers = WorkerPool(
-            self._ledger,
-            self._invoker,
-            capacity=self._options.capacity,
-            deadlines=deadlines,
-            nursery=nursery,
-            on_completed=self._emitter.wake,
-            on_failure=self._fail,
-        )
+        self._workers.open(nursery)
         nursery.start_soon(self._emitter.run, name="trio_asyncio_io emitter")
-        nursery.start_soon(deadlines.run, name="trio_asyncio_io deadlines")
+        nursery.start_soon(self._deadlines.run, name="trio_asyncio_io deadlines")
         if self._ledger.backlog:
             await nursery.start(self._feeder.restore, name="trio_asyncio_io restore")
         if self._source is not None:
@@ -229,12 +230,6 @@ class AsyncWaitOperator(Generic[T, R]):
             self._fail(error)
         else:
             self.end_input()
-
-    def _on_accepted(self, entry: Entry) -> None:
-        if entry.results is None:
-            self._workers.dispatch()
-        else:
-            self._emitter.wake()
 
     def _on_output_closed(self) -> None:
         self._feeder.stop(trio.BrokenResourceError, "the operator's output was closed: nobody would receive the result")

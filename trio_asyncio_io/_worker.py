@@ -18,6 +18,7 @@ from ._context import BlockContext
 from ._core.ledger import Ledger
 from ._core.queue import Entry
 from ._deadlines import Deadlines
+from ._emitter import Emitter
 from ._invoker import Invoker
 from ._pace import SECONDS_PER_PASS
 from ._wakeup import Wakeup
@@ -37,8 +38,7 @@ class WorkerPool:
         invoker: Carries out the invocations.
         capacity: Upper limit of workers.
         deadlines: Cancels the invocations that time out.
-        nursery: Owns the workers.
-        on_completed: Called when an entry has its results.
+        emitter: Woken when an entry has its results.
         on_failure: Called with the exception that stops the operator.
     """
 
@@ -49,20 +49,22 @@ class WorkerPool:
         *,
         capacity: int,
         deadlines: Deadlines,
-        nursery: trio.Nursery,
-        on_completed: Callable[[], None],
+        emitter: Emitter,
         on_failure: Callable[[Exception], None],
     ) -> None:
         self.ledger = ledger
         self.invoker = invoker
         self.deadlines = deadlines
-        self.on_completed = on_completed
+        self.emitter = emitter
         self.on_failure = on_failure
-        self.context = BlockContext()  # not the context of a task that puts an element: workers serve many elements
         self.has_job = Wakeup()
         self._capacity = capacity
-        self._nursery = nursery
         self._workers = 0
+
+    def open(self, nursery: trio.Nursery) -> None:
+        """Let the nursery own the workers. They run in the context of the calling task."""
+        self._nursery = nursery
+        self.context = BlockContext()
 
     def dispatch(self) -> None:
         """Wake or start a worker for a new job, unless all workers are busy."""
@@ -89,7 +91,8 @@ class _Worker:
         self._invoker = pool.invoker
         self._flatten = pool.invoker.flatten
         self._deadlines = pool.deadlines
-        self._on_completed = pool.on_completed
+        self._emitter = pool.emitter
+        self._has_work = pool.emitter.has_work
         self._entry: Entry | None = None  # the running record
         self._current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks it up each time
 
@@ -161,7 +164,8 @@ class _Worker:
         assert entry is not None
         self._entry = None
         self._ledger.complete(entry, outputs, now)
-        self._on_completed()
+        if self._has_work.is_awaited:
+            self._emitter.wake()
         return now if self._deadlines.clear(self._scope) else None
 
     def _cancel(self) -> None:
@@ -183,7 +187,7 @@ class _Worker:
             self._ledger.abandon()  # already counted as failed or timed out
             raise
         self._ledger.finish(entry, results, trio.current_time())
-        self._on_completed()
+        self._emitter.wake()
         return True
 
     def _fail_while_stopping(self, entry: Entry, error: Exception) -> None:

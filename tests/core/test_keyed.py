@@ -89,4 +89,4 @@ def test_a_key_whose_records_are_all_out_is_forgotten(queue: KeyedStreamElementQ
         (entry,) = put(queue, chr(number) + "1")
         entry.complete([])
         queue.poll()
-    assert not queue._lines
+    assert not queue._lanes

@@ -1,4 +1,4 @@
-"""Retry strategies, as plain arithmetic; how the operator uses them is in test_invocation.py."""
+"""Retry strategies, as plain arithmetic; how the operator uses them is in test_invoker.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Spark side, as its users write it."""
+"""The functions for Spark, as their users call them."""
 
 from typing import Any, assert_type
 
