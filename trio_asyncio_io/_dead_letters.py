@@ -76,10 +76,10 @@ class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
         self.close()
         await trio.lowlevel.checkpoint()
 
-    def send(self, entry: Entry, letter: DeadLetter) -> None:
+    def send(self, entry: Entry, dead_letter: DeadLetter) -> None:
         """For the emitter: send a dead letter. Warns when unread dead letters fill the buffer."""
         try:
-            self._send.send_nowait((entry, letter))
+            self._send.send_nowait((entry, dead_letter))
         except trio.BrokenResourceError:
             self._release(entry)
             return
@@ -100,9 +100,9 @@ class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
         """For the operator: close the channel. Dead letters that were not received stay in the snapshot."""
         self._receive.close()
 
-    def _received(self, entry: Entry, letter: DeadLetter) -> DeadLetter:
+    def _received(self, entry: Entry, dead_letter: DeadLetter) -> DeadLetter:
         self._release(entry)
-        return letter
+        return dead_letter
 
     def _release(self, entry: Entry) -> None:
         self._ledger.receive_dead_letter(entry)

@@ -22,37 +22,42 @@ class Deadlines:
 
     Args:
         timeout: Seconds from setting a deadline until it expires. With `math.inf` no deadline expires.
+
+    Attributes:
+        timeout: As given.
+        by_scope: The deadlines that are set, in seconds on Trio's clock.
+        has_deadline: Awaited while no deadline is set. Woken by `set`.
     """
 
     def __init__(self, timeout: float) -> None:
-        self._timeout = timeout
-        self._by_scope: dict[trio.CancelScope, float] = {}
-        self._has_deadline = Wakeup()
+        self.timeout = timeout
+        self.by_scope: dict[trio.CancelScope, float] = {}
+        self.has_deadline = Wakeup()
 
     def set(self, scope: trio.CancelScope, now: float) -> None:
         """Start the timeout of a scope."""
-        self._by_scope[scope] = now + self._timeout
-        if self._has_deadline.is_awaited:
-            self._has_deadline.wake()
+        self.by_scope[scope] = now + self.timeout
+        if self.has_deadline.is_awaited:
+            self.has_deadline.wake()
 
     def clear(self, scope: trio.CancelScope) -> bool:
         """Remove a scope's deadline. False if it has expired: the scope is cancelled and cannot be used again."""
-        return self._by_scope.pop(scope, None) is not None
+        return self.by_scope.pop(scope, None) is not None
 
     @enable_ki_protection
     async def run(self) -> None:
         """Cancel each scope when its deadline expires, until cancelled."""
-        if self._timeout == inf:
+        if self.timeout == inf:
             return
         while True:
-            if self._by_scope:
-                await trio.sleep_until(next(iter(self._by_scope.values())))
+            if self.by_scope:
+                await trio.sleep_until(next(iter(self.by_scope.values())))
                 self._expire(trio.current_time())
             else:
-                await self._has_deadline.wait()
+                await self.has_deadline.wait()
 
     def _expire(self, now: float) -> None:
-        expired = [scope for scope, _ in takewhile(lambda item: item[1] <= now, self._by_scope.items())]
+        expired = [scope for scope, _ in takewhile(lambda item: item[1] <= now, self.by_scope.items())]
         for scope in expired:
-            del self._by_scope[scope]
+            del self.by_scope[scope]
             scope.cancel()

@@ -88,10 +88,10 @@ class Emitter:
                 await self.has_work.wait()
 
     def _emit_nothing(self, entry: Entry) -> None:
-        letter = self._ledger.dead_letter_of(entry)
-        if letter is not None:
-            self._dead_letters.send(entry, letter)
-        if letter is None or not self._ledger.counts_dead_letters:
+        dead_letter = self._ledger.dead_letter_of(entry)
+        if dead_letter is not None:
+            self._dead_letters.send(entry, dead_letter)
+        if dead_letter is None or not self._ledger.counts_dead_letters:
             self._has_room.wake()
 
     def _is_finished(self) -> bool:

@@ -152,7 +152,10 @@ class _Worker:
     def _start(self, now: float) -> Entry:
         """Start the next job, with its deadline."""
         self._entry = entry = self._ledger.start(now)
-        self._deadlines.set(self._scope, now)
+        deadlines = self._deadlines
+        deadlines.by_scope[self._scope] = now + deadlines.timeout  # `set` without its call
+        if deadlines.has_deadline.is_awaited:
+            deadlines.has_deadline.wake()
         return entry
 
     @enable_ki_protection
@@ -166,7 +169,7 @@ class _Worker:
         self._ledger.complete(entry, outputs, now)
         if self._has_work.is_awaited:
             self._emitter.wake()
-        return now if self._deadlines.clear(self._scope) else None
+        return None if self._deadlines.by_scope.pop(self._scope, None) is None else now  # `clear` without its call
 
     def _cancel(self) -> None:
         if self._entry is not None:

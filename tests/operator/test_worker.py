@@ -238,7 +238,7 @@ async def test_no_deadline_is_kept_of_an_invocation_that_has_ended(
             operator.put_nowait(value)
         operator.end_input()
         assert len([result async for result in operator.output]) == 50
-        assert len(operator._deadlines._by_scope) == 0
+        assert len(operator._deadlines.by_scope) == 0
 
 
 async def test_a_deadline_ends_one_invocation_and_not_its_neighbours(wait: Any, autojump_clock: MockClock) -> None:

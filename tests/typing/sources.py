@@ -36,7 +36,7 @@ async def or_none(text: str | None) -> int:
     return len(text or "")
 
 
-async def letters(text: str) -> list[str]:
+async def characters(text: str) -> list[str]:
     return list(text)
 
 
@@ -56,7 +56,7 @@ async def numbers() -> AsyncIterator[int]:
 async def texts_that_fit(channel: trio.MemoryReceiveChannel[str], unknown: list[Any]) -> None:
     async with ordered_wait(["a"], length, timeout=5.0) as results:
         assert_type(results, Results[int])
-    async with ordered_wait("abc", letters, timeout=5.0, flatten=True) as lists:
+    async with ordered_wait("abc", characters, timeout=5.0, flatten=True) as lists:
         # The outputs are the items of the lists: a literal `flatten=True` in a TypedDict cannot choose another type
         assert_type(lists, Results[list[str]])
     ordered_wait((text for text in "abc"), length, timeout=5.0)
