@@ -1,17 +1,18 @@
-"""An asynchronous-I/O operator on Trio: many requests in flight, with a capacity, a deadline and an order."""
+"""An asynchronous-I/O operator on Trio: many calls at once, with a capacity, a timeout and an output order."""
 
 # The layout. Imports point down only.
 #
 #     adapters  checkpoints  opentelemetry  policies  progress (_display)  testing
-#                          built on the operator, which knows none of them
+#                          built on the operator, which imports none of them
 #     _stream              ordered_wait, unordered_wait, keyed_wait
-#     _operator            owns the nursery
+#     _operator            owns the nursery; read it first
 #     _feeder  _worker  _emitter  _results        the tasks, and the channel that the consumer reads
-#     _invocation  _attempts  _deadlines  _dead_letters
-#     _boundary  _context  _pace  _function  _errors  _transient
+#     _lifetime  _invoker  _attempts  _deadlines  _dead_letters
+#     _wakeup  _pace  _context  _boundary         waiting, checkpoints, context variables, Ctrl-C
+#     _function  _errors  _exception_groups  _transient
 #     _core                plain data without await: queues, ledger, options, retry arithmetic, snapshot
 #     _sqlite              an SQLite file of ours, for the persistent cache and durable checkpoints
-#     _addresses           gives public names the address of their public module
+#     _addresses           sets `__module__` of public names to their public module
 
 import sys
 
@@ -75,6 +76,6 @@ __all__ = [
 
 publish(globals())
 
-# Pickles that version 0.1.0 wrote, in durable checkpoints too, name these modules as they were called then
+# Pickles of version 0.1.0, such as its durable checkpoints, use the former names of these modules
 for _name in ("dead_letter", "elements", "portable", "snapshot"):
     sys.modules[f"{__name__}._{_name}"] = sys.modules[f"{__name__}._core.{_name}"]

@@ -1,7 +1,7 @@
-"""Public addresses: a public name belongs to the public module that exports it.
+"""Public addresses: the `__module__` of a public name is the public module that exports it.
 
-A pickle finds a class by its module's name, and a traceback shows it. With the address of the public module, neither
-depends on the file in which the class is written.
+Pickles look up a class by the name of its module, and tracebacks show that name. With the public module, neither
+depends on the file that defines the class.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["publish"]
 
 
 def publish(namespace: Mapping[str, Any]) -> None:
-    """Set `__module__` of what a public module exports from private modules to the public module.
+    """Set the `__module__` of all names that a public module exports from its private modules.
 
     Args:
         namespace: The module's `globals()`, with `__all__`.

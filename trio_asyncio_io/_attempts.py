@@ -1,7 +1,7 @@
-"""The attempts: the calls for one element, up to the one whose outcome counts.
+"""Attempts: the calls for one element, up to the one whose outcome counts.
 
-Each layer is a function around a function, entry -> awaitable of the result, and is there only if an option asks for
-it: a call, told to hurry, timed, observed, repeated. Nobody pays for what is not used.
+Each layer is a function around a function, entry -> awaitable of the result: a call, announced to `flush`, timed,
+observed, repeated. A layer exists only if an option needs it, so an option that is not used costs nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import CoroutineType
 from typing import Any, TypeAlias
 
 import trio
-from trio.lowlevel import disable_ki_protection
+from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from ._boundary import interruptible
 from ._core.describe import describe
@@ -37,12 +37,15 @@ _log = logging.getLogger("trio_asyncio_io")
 
 
 def attempts_of(function: Any, options: Options, ledger: Ledger, notes: Notes) -> Call:
-    """All calls for one element: entry -> awaitable of the function's result."""
+    """All calls for one element: entry -> awaitable of the function's result. The caller is open to interrupts."""
     retry = options.retry
     call = _once(function.invoke)
     flush = flusher_of(function, ledger)
     if flush is not None:
         call = _flushing(call, flush, ledger)
+    if retry is None and options.observer is None:
+        return call
+    call = _interruptible(call)
     timeouts: Timeouts = {}
     if retry is not None and retry.attempt_timeout < inf:
         call = _timed(call, retry.attempt_timeout, options.timeout, timeouts)
@@ -52,49 +55,59 @@ def attempts_of(function: Any, options: Options, ledger: Ledger, notes: Notes) -
 
 
 def flusher_of(function: Any, ledger: Ledger) -> Callable[[], None] | None:
-    """What tells the function that nobody else will come for a while, if that is so; None if it need not know."""
+    """Calls the function's `flush` if no other invocation can start for a while. None without a `flush`."""
     flush = getattr(function, "flush", None)
     if not callable(flush):
         return None
 
     def call() -> None:
-        if ledger.counters.running and ledger.starts_no_more():
+        if ledger.counters.running and ledger.has_nothing_to_start():
             try:
                 flush()
-            except Exception:  # noqa: BLE001 - the scheduler calls this, and there is nobody to raise it to
+            except Exception:  # noqa: BLE001 - the scheduler calls this, so nobody could catch it
                 _log.exception("flush() of the function raised")
 
     return call
 
 
 def _once(invoke: Callable[[Any], Awaitable[Any]]) -> Call:
-    @disable_ki_protection
-    async def call(entry: Entry) -> Any:
+    def call(entry: Entry) -> Awaitable[Any]:
         entry.attempts += 1
-        awaitable = invoke(entry.value)  # `awaited`, less the call
+        awaitable = invoke(entry.value)  # `awaitable_from` without its call
         if type(awaitable) is not CoroutineType and not isawaitable(awaitable):
             raise NotAsyncError.for_result(invoke, awaitable)
-        return await awaitable
+        return awaitable
 
     return call
 
 
 def _flushing(once: Call, flush: Callable[[], None], ledger: Ledger) -> Call:
     def call(entry: Entry) -> Awaitable[Any]:
-        if ledger.starts_no_more():  # soon: when this call, too, waits for company
+        if ledger.has_nothing_to_start():  # flush in the next scheduler pass, when this call also waits for its group
             trio.lowlevel.current_trio_token().run_sync_soon(flush, idempotent=True)
         return once(entry)
 
     return call
 
 
+def _interruptible(once: Call) -> Call:
+    """The call below layers that are protected from interrupts."""
+
+    @disable_ki_protection
+    async def call(entry: Entry) -> Any:
+        return await once(entry)
+
+    return call
+
+
 async def _yield_to_deadline(entry: Entry, seconds: float) -> None:
-    """If the element's deadline has come, wait until it expires: at the same instant it has precedence."""
+    """Wait for the element's deadline if it is due: of two timeouts at one instant, it has precedence."""
     if trio.current_time() >= entry.since + seconds:
         await trio.sleep_forever()
 
 
 def _timed(once: Call, seconds: float, timeout: float, timeouts: Timeouts) -> Call:
+    @enable_ki_protection
     async def call(entry: Entry) -> Any:
         with trio.move_on_after(seconds):
             return await once(entry)
@@ -108,6 +121,7 @@ def _timed(once: Call, seconds: float, timeout: float, timeouts: Timeouts) -> Ca
 
 
 def _observed(once: Call, ledger: Ledger) -> Call:
+    @enable_ki_protection
     async def call(entry: Entry) -> Any:
         try:
             return await once(entry)
@@ -119,30 +133,31 @@ def _observed(once: Call, ledger: Ledger) -> Call:
 
 
 class _Repeated:
-    """A call that is made again as the strategy says. A loop: two attempts of one element never run at once."""
+    """Repeats a call as the retry strategy decides. In a loop, so two attempts of one element never run at once."""
 
     def __init__(self, once: Call, options: Options, ledger: Ledger, timeouts: Timeouts, notes: Notes) -> None:
         strategy = options.retry
         assert strategy is not None
         self._once = once
+        self._ledger = ledger
         self._timeouts = timeouts
         self._notes = notes
         self._max_retries = strategy.max_retries
         self._retries_result = interruptible(strategy.retries_result)
         self._retries_exception = interruptible(strategy.retries_exception)
         self._wait = interruptible(strategy.wait)
-        self._counters = ledger.counters
         self._account = BudgetAccount(strategy.budget)
         self._random = Random()
         self._timeout = options.timeout
 
+    @enable_ki_protection
     async def __call__(self, entry: Entry) -> Any:
         self._account.deposit()
         while True:
             try:
                 result = await self._once(entry)
             except Exception as error:
-                if not self._is_worth_another(error, entry):
+                if not self._is_retryable(error, entry):
                     raise
                 if not self._may_retry():
                     self._notes.add(error, "it was not retried: the operator's retry budget is used up")
@@ -154,9 +169,9 @@ class _Repeated:
                 wait = self._wait(entry.attempts, self._random.random())
             await trio.sleep(wait)
             await _yield_to_deadline(entry, self._timeout)
-            self._counters.retried += 1
+            self._ledger.retry()
 
-    def _is_worth_another(self, error: Exception, entry: Entry) -> bool:
+    def _is_retryable(self, error: Exception, entry: Entry) -> bool:
         is_own_timeout = self._timeouts.pop(id(error), None) is not None
         if entry.attempts > self._max_retries or isinstance(error, NotAsyncError):
             return False
@@ -165,5 +180,5 @@ class _Repeated:
     def _may_retry(self) -> bool:
         if self._account.withdraw():
             return True
-        self._counters.retries_denied += 1
+        self._ledger.deny_retry()
         return False

@@ -1,32 +1,33 @@
-"""The boundary: where the operator calls the user's code, which Ctrl-C may interrupt.
+"""The boundary: Ctrl-C may interrupt the user's code, but never a step of the operator.
 
-The operator protects its own tasks and methods from `KeyboardInterrupt` (`trio.lowlevel.enable_ki_protection`), so
-no step of the ledger is left half done: Trio raises the interrupt at the main task's next checkpoint. Protection covers
-everything that a protected frame calls. User code therefore runs behind one of the frames below, which end the
-protection: Trio raises the interrupt in it at once, even if it never reaches a checkpoint.
+Trio raises `KeyboardInterrupt` in the frame that runs when the signal arrives, unless a caller has protected it
+(`trio.lowlevel.enable_ki_protection`). Then the main task raises it at its next checkpoint. The innermost marked frame
+decides. The operator protects its tasks and methods, so no step of the ledger is ever left half done. User code runs
+below a frame that is marked with `disable_ki_protection`: one of those below, or a loop of the feeder or of a worker.
+An interrupt ends it at once, even if it never reaches a checkpoint.
 
-What user code has returned is never lost to an interrupt. CPython handles signals at the start of a frame, at a
-backward jump and after a call of a C function, but not between the end of `await x` and a `return`, nor between a value
-of `yield from` and its consumer.
+An interrupt never loses what user code has returned. CPython handles signals at the start of a frame, at a backward
+jump and after a call of a C function. It handles none between the end of `await x` and a `return`, nor between the end
+of `await x` and the start of f in `f(await x)`, nor between a C iterator's `next` and its consumer.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable
 from typing import Any, Generic, TypeVar
 
 from trio.lowlevel import disable_ki_protection
 
 from ._function import awaitable_from
 
-__all__ = ["InterruptibleAsyncIterator", "awaited", "interruptible", "interruptible_enumerate"]
+__all__ = ["InterruptibleAsyncIterator", "awaited", "interruptible"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 def interruptible(function: Callable[..., R]) -> Callable[..., R]:
-    """The synchronous function, which an interrupt may end at any point."""
+    """The same synchronous function, open to interrupts."""
 
     @disable_ki_protection
     def call(*arguments: Any) -> R:
@@ -37,7 +38,7 @@ def interruptible(function: Callable[..., R]) -> Callable[..., R]:
 
 @disable_ki_protection
 async def awaited(function: Callable[..., Any], *arguments: Any) -> Any:
-    """The result of an async function.
+    """The result of an async function, which runs open to interrupts.
 
     Raises:
         NotAsyncError: Its call did not return an awaitable.
@@ -45,15 +46,8 @@ async def awaited(function: Callable[..., Any], *arguments: Any) -> Any:
     return await awaitable_from(function, *arguments)
 
 
-@disable_ki_protection
-def interruptible_enumerate(source: Iterable[T]) -> Iterator[tuple[int, T]]:
-    """The elements of the source, numbered from 1. The source is never closed."""
-    # Not `yield from source`: to close this generator would close a generator that it delegates to
-    yield from enumerate(source, start=1)
-
-
 class InterruptibleAsyncIterator(Generic[T]):
-    """The elements of an async source, which is never closed."""
+    """The elements of an async source, which runs open to interrupts and is never closed."""
 
     def __init__(self, source: AsyncIterable[T]) -> None:
         self._next = aiter(source).__anext__

@@ -1,4 +1,4 @@
-"""The context: each invocation sees the context variables of the operator's block, and no other invocation's."""
+"""Context variables: each invocation sees those of the operator's block, and none that another invocation has set."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["BlockContext"]
 
 
 class BlockContext:
-    """The context variables of the task that entered the operator's block, as they were then.
+    """The context of the task that enters the operator's block, as it is at that moment.
 
     A worker is one task and serves many elements. Between two of them its context is replaced by a new copy of this
-    one, but only if the last invocation left a variable changed: with the same values, a context is as good as new.
+    one, but only if the last invocation changed a variable: otherwise its context still equals a new copy.
 
     Attributes:
         size: The number of variables.
@@ -27,14 +27,14 @@ class BlockContext:
         self.size = len(self._values)
 
     def run(self, function: Callable[[], None]) -> None:
-        """Call the function with these variables."""
+        """Call the function in this context."""
         self._context.run(function)
 
     def is_changed_in(self, context: Context) -> bool:
-        """Whether a copy of this context has other variables or values by now."""
-        # By identity: an equal value may be another object, and `==` would run the user's code
+        """Whether a copy of this context has different variables or values now."""
+        # By identity: `==` would run user code, and an equal value may be another object
         return len(context) != self.size or not all(map(is_, context.values(), self._values))
 
-    def renew(self, task: Task) -> None:
-        """Give the task a new copy, which Trio uses from the task's next step on."""
+    def restore(self, task: Task) -> None:
+        """Give the task a new copy, which Trio uses from the task's next checkpoint on."""
         task.context = self._context.copy()

@@ -1,4 +1,4 @@
-"""The deadlines: which running invocation must end next, and the one task that sees to it."""
+"""Deadlines: one task cancels every invocation that exceeds its timeout."""
 
 from __future__ import annotations
 
@@ -8,52 +8,56 @@ from math import inf
 import trio
 from trio.lowlevel import enable_ki_protection
 
+from ._wakeup import Wakeup
+
 __all__ = ["Deadlines"]
 
 
 class Deadlines:
-    """Cancels each scope once its deadline has come, unless it was met before.
+    """Cancels each scope when its deadline expires, unless the deadline was cleared before.
 
-    Invariant: all timeouts are equal, so deadlines come in the order in which they were set, and a dictionary,
-    which keeps that order, is a priority queue. Setting and meeting one costs as much as a dictionary's entry,
-    a twentieth of what it costs to move a Trio scope's own deadline; one task sleeps until the first.
+    Invariant: all timeouts are equal, so deadlines expire in the order in which they were set. A dictionary has that
+    order, which makes it a priority queue. Setting and clearing a deadline costs a dictionary entry, a twentieth of
+    what it costs to change the deadline of a Trio scope. One task sleeps until the first deadline.
 
     Args:
-        timeout: Seconds from setting a deadline until it strikes; `math.inf`: none ever does.
+        timeout: Seconds from setting a deadline until it expires. With `math.inf` no deadline expires.
+
+    Attributes:
+        timeout: As given.
+        by_scope: The deadlines that are set, in seconds on Trio's clock.
+        has_deadline: Awaited while no deadline is set. Woken by `set`.
     """
 
     def __init__(self, timeout: float) -> None:
-        self._timeout = timeout
-        self._by_scope: dict[trio.CancelScope, float] = {}
-        self._bed = trio.lowlevel.ParkingLot()
-        self._is_asleep = False
+        self.timeout = timeout
+        self.by_scope: dict[trio.CancelScope, float] = {}
+        self.has_deadline = Wakeup()
 
     def set(self, scope: trio.CancelScope, now: float) -> None:
-        """The scope must be left within one timeout from now."""
-        self._by_scope[scope] = now + self._timeout
-        if self._is_asleep:
-            self._is_asleep = False
-            self._bed.unpark()
+        """Start the timeout of a scope."""
+        self.by_scope[scope] = now + self.timeout
+        if self.has_deadline.is_awaited:
+            self.has_deadline.wake()
 
-    def meet(self, scope: trio.CancelScope) -> bool:
-        """The scope's work is done; whether that was before the deadline struck. If not, the scope is spent."""
-        return self._by_scope.pop(scope, None) is not None
+    def clear(self, scope: trio.CancelScope) -> bool:
+        """Remove a scope's deadline. False if it has expired: the scope is cancelled and cannot be used again."""
+        return self.by_scope.pop(scope, None) is not None
 
     @enable_ki_protection
     async def run(self) -> None:
-        """Strike every deadline when it comes, until cancelled."""
-        if self._timeout == inf:
+        """Cancel each scope when its deadline expires, until cancelled."""
+        if self.timeout == inf:
             return
         while True:
-            if self._by_scope:
-                await trio.sleep_until(next(iter(self._by_scope.values())))
-                self._strike(trio.current_time())
+            if self.by_scope:
+                await trio.sleep_until(next(iter(self.by_scope.values())))
+                self._expire(trio.current_time())
             else:
-                self._is_asleep = True
-                await self._bed.park()
+                await self.has_deadline.wait()
 
-    def _strike(self, now: float) -> None:
-        struck = [scope for scope, _ in takewhile(lambda item: item[1] <= now, self._by_scope.items())]
-        for scope in struck:
-            del self._by_scope[scope]
+    def _expire(self, now: float) -> None:
+        expired = [scope for scope, _ in takewhile(lambda item: item[1] <= now, self.by_scope.items())]
+        for scope in expired:
+            del self.by_scope[scope]
             scope.cancel()

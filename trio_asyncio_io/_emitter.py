@@ -1,8 +1,6 @@
-"""The emitter: the only task that sends downstream."""
+"""The emitter: the only task that sends outputs to the consumer."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -11,74 +9,72 @@ from ._core.ledger import Ledger
 from ._core.queue import Entry
 from ._dead_letters import DeadLetters
 from ._pace import Pace
+from ._wakeup import Wakeup
 
 __all__ = ["Emitter"]
 
-# For records without outputs; the channel stops the emitter otherwise
+# Entries without outputs between two checkpoints. For outputs, the channel suspends the emitter
 ENTRIES_PER_PASS = 1_000
 
 
 class Emitter:
-    """Sends what the queue gives, in the order in which it gives it; it decides nothing itself.
+    """Sends entries in the order in which the queue returns them. It decides nothing itself.
 
-    **Emits when** the queue has an entry whose turn it is. **Backpressures when** the channel is full.
-    **Completes when** the input has ended and everything that was accepted has been sent.
+    **Emits when** the queue has an entry that may be emitted. **Backpressures when** the channel is full.
+    **Completes when** the input has ended and every accepted element has been sent.
 
     Args:
-        ledger: Where the entries stand.
-        channel: Takes the entry, once for each of its outputs.
-        letters: Takes the dead letters.
-        on_room: Called when an entry is gone that had no outputs, so that nobody will receive any.
+        ledger: Holds the queue.
+        channel: Receives each entry once per output.
+        dead_letters: Receives the dead letters.
+        has_room: Woken when an entry without outputs has made room in the buffer.
+
+    Attributes:
+        has_work: Awaited while there is nothing to emit. Call `wake` to end that.
     """
 
     def __init__(
         self,
         ledger: Ledger,
         channel: trio.MemorySendChannel[Entry],
-        letters: DeadLetters,
-        on_room: Callable[[], None],
+        dead_letters: DeadLetters,
+        has_room: Wakeup,
     ) -> None:
         self._ledger = ledger
         self._channel = channel
-        self._letters = letters
-        self._on_room = on_room
-        self._bed = trio.lowlevel.ParkingLot()
-        self._is_asleep = False
+        self._dead_letters = dead_letters
+        self._has_room = has_room
+        self.has_work = Wakeup()
 
     def wake(self) -> None:
-        """Something may have become ready to go out."""
-        if self._is_asleep and (self._ledger.queue.has_completed() or self._is_finished()):
-            self._is_asleep = False
-            self._bed.unpark()
-
-    def end_input(self) -> None:
-        """Nothing more will be accepted: end once everything is out."""
-        self._ledger.input_ended = True
-        self.wake()
+        """Wake the emitter if there is an entry to emit, or if everything has been emitted."""
+        if self.has_work.is_awaited and (self._ledger.queue.has_completed() or self._is_finished()):
+            self.has_work.wake()
 
     @enable_ki_protection
     async def run(self) -> None:
-        """Emit until the input has ended and everything is out; then close the channel.
+        """Emit until the input has ended and everything has been sent, and then close the channel.
 
-        Cancellation: what was not sent stays in the ledger, and the channel stays open, so that no reader
-        takes the end of a cancelled run for the end of the stream.
+        Cancellation: entries that were not sent stay in the ledger. The channel stays open, because a consumer would
+        take its end for the end of the stream.
         """
         try:
             await self._emit_all()
         except trio.BrokenResourceError:
-            pass  # the consumer closed its end, and has told the feeder itself
+            pass  # the consumer closed its end, which has also stopped the feeder
         finally:
-            self._ledger.close()  # what cannot go out any more need not start: a worker may not notice that it stops
+            # A function may ignore its cancellation. Its worker must not start another call afterwards
+            self._ledger.stop_starting()
         self._channel.close()
-        self._letters.end()
+        self._dead_letters.end()
 
     async def _emit_all(self) -> None:
-        queue, send_nowait = self._ledger.queue, self._channel.send_nowait
+        queue, poll, send_nowait = self._ledger.queue, self._ledger.poll, self._channel.send_nowait
         pace = Pace(ENTRIES_PER_PASS)
         while not self._is_finished():
             now = trio.current_time()
             while queue.has_completed():
-                entry = self._ledger.poll(now)
+                entry = poll(now)
                 if not entry.results:
                     self._emit_nothing(entry)
                     await pace.step()
@@ -89,15 +85,14 @@ class Emitter:
                         await self._channel.send(entry)
                         now = trio.current_time()
             if not self._is_finished():
-                self._is_asleep = True
-                await self._bed.park()
+                await self.has_work.wait()
 
     def _emit_nothing(self, entry: Entry) -> None:
-        letter = self._ledger.letter_of(entry)
-        if letter is not None:
-            self._letters.post(entry, letter)
-        if letter is None or not self._ledger.holds_letters:
-            self._on_room()
+        dead_letter = self._ledger.dead_letter_of(entry)
+        if dead_letter is not None:
+            self._dead_letters.send(entry, dead_letter)
+        if dead_letter is None or not self._ledger.counts_dead_letters:
+            self._has_room.wake()
 
     def _is_finished(self) -> bool:
         return self._ledger.input_ended and self._ledger.is_drained()

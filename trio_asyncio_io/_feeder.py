@@ -1,154 +1,156 @@
-"""The feeder: the way in, where the buffer's backpressure is felt."""
+"""The feeder: accepts elements, and waits while the buffer is full."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable
 from typing import Any
 
 import trio
-from trio.lowlevel import enable_ki_protection
+from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
-from ._boundary import InterruptibleAsyncIterator, interruptible_enumerate
+from ._boundary import InterruptibleAsyncIterator
 from ._core.ledger import Ledger
 from ._core.queue import Entry
-from ._pace import SECONDS_PER_PASS, Pace
+from ._pace import Pace
+from ._wakeup import Wakeup
 
 __all__ = ["Feeder"]
 
-# For sources that never suspend
+# Elements between two checkpoints, of sources that never suspend
 ELEMENTS_PER_PASS = 1_000
 
 
 class Feeder:
-    """Accepts elements one after the other: restored ones, a source's, or those that a caller puts.
+    """Accepts elements one after another: those of a snapshot, those of a source, or those that a caller puts.
 
-    Whoever holds the turn feeds; the others wait for it in the order in which they came.
+    A lock orders the callers: first come, first served.
 
     Args:
-        ledger: Where the accepted elements go.
-        on_accepted: Called with each new entry.
+        ledger: Accepts the elements.
+        on_job: Called when a record was accepted.
+        on_completed: Called when a watermark or a restored record with results was accepted.
+        has_room: Woken when the buffer has room. Only the holder of the lock waits for it.
     """
 
-    def __init__(self, ledger: Ledger, on_accepted: Callable[[Entry], None]) -> None:
+    def __init__(
+        self, ledger: Ledger, on_job: Callable[[], None], on_completed: Callable[[], None], has_room: Wakeup
+    ) -> None:
         self._ledger = ledger
-        self._on_accepted = on_accepted
-        self._room = trio.lowlevel.ParkingLot()
-        self._is_waiting = False  # to ask the lot costs a call, for each output
-        self._turn = trio.StrictFIFOLock()
+        self._on_job = on_job
+        self._on_completed = on_completed
+        self._has_room = has_room
+        self._lock = trio.StrictFIFOLock()
         self._refusal: type[Exception] | None = None
-        self._why = ""
+        self._reason = ""
         self._cause: Exception | None = None
 
-    def made_room(self) -> None:
-        """The buffer has room again."""
-        if self._is_waiting:
-            self._is_waiting = False
-            self._room.unpark_all()
-
-    def stop(self, refusal: type[Exception], why: str, cause: Exception | None = None) -> None:
-        """Take nothing more; whoever puts from now on gets this exception. The first call wins."""
+    def stop(self, refusal: type[Exception], reason: str, cause: Exception | None = None) -> None:
+        """Accept nothing more. From now on `put` raises `refusal(reason)`. The first call wins."""
         if self._refusal is None:
-            self._refusal, self._why, self._cause = refusal, why, cause
-            self.made_room()
+            self._refusal, self._reason, self._cause = refusal, reason, cause
+            self._has_room.wake()
 
     async def put(self, element: Any) -> None:
-        """Accept the element as soon as there is room."""
+        """Accept the element as soon as the buffer has room."""
         self._check_open()
-        async with self._turn:
-            while True:
+        async with self._lock:
+            self._check_open()
+            while not self._try_accept(element):
+                await self._has_room.wait()
                 self._check_open()
-                if self._try_accept(element):
-                    return
-                await self._wait_for_room()
 
     def put_nowait(self, element: Any) -> None:
         """Accept the element, or raise `trio.WouldBlock`."""
         self._check_open()
-        self._turn.acquire_nowait()
+        self._lock.acquire_nowait()
         try:
             if not self._try_accept(element):
                 raise trio.WouldBlock
         finally:
-            self._turn.release()
+            self._lock.release()
 
     @enable_ki_protection
     async def restore(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Accept the backlog before anything else: the turn is taken when this reports that it has started."""
-        async with self._turn:
+        """Accept the elements of the snapshot. Reports that it has started when it holds the lock."""
+        async with self._lock:
             task_status.started()
             await self._clear_backlog()
 
     @enable_ki_protection
     async def feed(self, source: AsyncIterable[Any] | Iterable[Any]) -> None:
-        """Accept all that the source gives. It is read one element ahead of the buffer, and never closed."""
-        async with self._turn:
+        """Accept all elements of the source. It is read at most one element beyond the buffer, and never closed."""
+        async with self._lock:
+            self._pace = Pace(ELEMENTS_PER_PASS)
+            self._current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks it up each time
             if isinstance(source, AsyncIterable):
                 await self._feed_async(source)
             else:
                 await self._feed_sync(source)
 
     async def _feed_async(self, source: AsyncIterable[Any]) -> None:
-        pace = Pace(ELEMENTS_PER_PASS)
         async for element in InterruptibleAsyncIterator(source):
-            try:
-                accepted = self._try_accept(element)
-            except BaseException:  # the key's, or an interrupt in it
-                self._hold(element)
-                raise
-            if not accepted:
-                self._hold(element)
-                await self._clear_backlog()
-            if self._refusal is not None:
+            if self._accept_or_hold(element) and not await self._pause():
                 return
-            await pace.step()
 
+    @disable_ki_protection
     async def _feed_sync(self, source: Iterable[Any]) -> None:
-        accept, on_accepted = self._ledger.accept, self._on_accepted
-        current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks for the clock each time
-        due = current_time() + SECONDS_PER_PASS
-        for count, element in interruptible_enumerate(source):
-            now = current_time()
-            try:
-                entry = accept(element, now)
-            except BaseException:  # the key's, or an interrupt in it
-                self._hold(element)
-                raise
-            if entry is not None:
-                on_accepted(entry)
-            else:
-                self._hold(element)
-                await self._clear_backlog()
-            if self._refusal is not None:
+        # With `map`, nothing can be interrupted between taking an element from the source and accepting it
+        for must_pause in map(self._accept_or_hold, source):
+            if must_pause and not await self._pause():
                 return
-            if now >= due or count % ELEMENTS_PER_PASS == 0:  # `Pace`, less the calls
-                await trio.lowlevel.checkpoint()
-                due = current_time() + SECONDS_PER_PASS
+
+    @enable_ki_protection
+    def _accept_or_hold(self, element: Any) -> bool:
+        """Accept an element of the source. Returns whether to pause before the next one."""
+        now = self._current_time()
+        try:
+            entry = self._ledger.accept(element, now)
+        except BaseException:  # raised by the user's key, or an interrupt in it
+            self._ledger.hold(element)
+            raise
+        if entry is None:
+            self._ledger.hold(element)
+            return True
+        if entry.results is None:  # `_accepted` without its call
+            self._on_job()
+        else:
+            self._on_completed()
+        pace = self._pace
+        pace.steps_left -= 1  # `Pace.is_due` without its call
+        return pace.steps_left <= 0 or now >= pace.due or self._refusal is not None
+
+    @enable_ki_protection
+    async def _pause(self) -> bool:
+        """Wait until the held element is accepted, or run a checkpoint. Returns whether to continue."""
+        if self._ledger.backlog:
+            await self._clear_backlog()
+        elif self._refusal is None:
+            await self._pace.checkpoint()
+        return self._refusal is None
+
+    async def _clear_backlog(self) -> None:
+        pace = Pace(ELEMENTS_PER_PASS)
+        while self._ledger.backlog:
+            entry = self._ledger.accept_held(trio.current_time())
+            if entry is None:
+                await self._has_room.wait()
+            else:
+                self._accepted(entry)
+                await pace.step()
 
     def _check_open(self) -> None:
         if self._refusal is not None:
-            raise self._refusal(self._why) from self._cause
+            raise self._refusal(self._reason) from self._cause
 
-    def _try_accept(self, element: Any, results: Sequence[Any] | None = None) -> bool:
-        entry = self._ledger.accept(element, trio.current_time(), results)
+    def _try_accept(self, element: Any) -> bool:
+        entry = self._ledger.accept(element, trio.current_time())
         if entry is None:
             return False
-        self._on_accepted(entry)
+        self._accepted(entry)
         return True
 
-    async def _wait_for_room(self) -> None:
-        self._is_waiting = True
-        await self._room.park()
-
-    def _hold(self, element: Any) -> None:
-        """Keep the element in hand, where a snapshot sees it."""
-        self._ledger.backlog.append((element, None))
-
-    async def _clear_backlog(self) -> None:
-        backlog = self._ledger.backlog
-        pace = Pace(ELEMENTS_PER_PASS)
-        while backlog:
-            if self._try_accept(*backlog[0]):
-                backlog.popleft()
-                await pace.step()
-            else:
-                await self._wait_for_room()
+    def _accepted(self, entry: Entry) -> None:
+        if entry.results is None:
+            self._on_job()
+        else:
+            self._on_completed()

@@ -1,4 +1,4 @@
-"""The function: what the user supplies, as a callable or as an object with a life of its own."""
+"""The user's function: an async callable, or an object that is opened and closed."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class AsyncFunction(ABC, Generic[T_contra, R_co]):
-    """A function that opens something first and closes it at the end (Flink's `RichAsyncFunction`).
+    """A function that acquires resources first and releases them at the end (Flink's `RichAsyncFunction`).
 
-    `open` runs before the first invocation, `close` after the last one has ended or unwound, however the
-    operator ended. Any object with an async `invoke` will do; this class says what may stand beside it.
+    `open` runs before the first invocation. `close` runs after the last one has ended or unwound, however the operator
+    ended. You need not inherit from this class: an object with an async `invoke` is enough, and the other methods are
+    optional.
 
-    A method `async timeout(self, value) -> result` is to this object what `on_timeout` is to a callable.
+    A method `async timeout(self, value) -> result` replaces the result of an element that has timed out, like
+    `on_timeout`.
 
     Example:
         class Lookup(AsyncFunction[str, int]):
@@ -40,49 +42,49 @@ class AsyncFunction(ABC, Generic[T_contra, R_co]):
     """
 
     async def open(self) -> None:
-        """Acquire what the invocations share. An exception here comes out of the `async with` as itself."""
+        """Acquire the resources that the invocations share. An exception comes out of the `async with` as itself."""
 
     @abstractmethod
     async def invoke(self, *args: Any, **kwargs: Any) -> R_co:
-        """The result for one value. At the deadline it is cancelled.
+        """Return the result for one value. It is cancelled at the deadline.
 
-        Override it with the parameters that the function has: `value` for the operator, one for each input
-        column for a UDF. It stands here so open that a type checker accepts either.
+        Override it with the parameters of your function: `value` for the operator, one per input column for a UDF. The
+        signature here lets type checkers accept both.
         """
 
     async def close(self) -> None:
-        """Release it. Runs even when cancelled, for at most 30 seconds; not called if `open` raised."""
+        """Release the resources. Runs for at most 30 seconds, also during cancellation, but not if `open` raised."""
 
 
 Function: TypeAlias = Callable[[T], Awaitable[R]] | AsyncFunction[T, R]
 
 
 class Wrapper:
-    """An object around a function that leaves its identity as it is: a policy, an adapter or a recorder."""
+    """A policy, an adapter or a recorder: an object around a function that it does not replace."""
 
     function: Any
 
     @property
     def wrapped(self) -> Any:
-        """The function inside, as given."""
+        """The wrapped function, as given."""
         return self.function
 
 
 class _Callable(AsyncFunction[Any, Any]):
-    """A bare callable as an `AsyncFunction`."""
+    """A callable as an `AsyncFunction`."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.invoke = function  # type: ignore[method-assign]
 
     async def invoke(self, value: Any) -> Any:
-        """Replaced by the callable itself, so that it costs no frame of its own."""
+        """Replaced by the callable itself, which saves a frame per call."""
 
 
 def as_function(function: Any) -> Any:
     """The function as an object with `invoke`, `open` and `close`.
 
     Raises:
-        TypeError: It is neither callable nor has it an `invoke`.
+        TypeError: It is neither callable nor has an `invoke`.
     """
     if not isinstance(function, type) and _has_invoke(function):
         return function
@@ -93,15 +95,15 @@ def as_function(function: Any) -> Any:
 
 
 def _has_invoke(function: Any) -> bool:
-    """Whether it has an `invoke` of its own. A mock has every attribute, but lists only its own."""
+    """Whether the object has an `invoke`. A mock has every attribute, but lists only those that it was given."""
     return "invoke" in dir(function) or (not callable(function) and hasattr(function, "invoke"))
 
 
 def awaitable_from(function: Any, *arguments: Any) -> Any:
-    """What the call gives, which must be awaitable.
+    """Call the function and return its awaitable.
 
     Raises:
-        NotAsyncError: It is not; says how to adapt the function.
+        NotAsyncError: The result cannot be awaited. The message explains how to adapt the function.
     """
     result = function(*arguments)
     if type(result) is not CoroutineType and not isawaitable(result):
@@ -110,14 +112,14 @@ def awaitable_from(function: Any, *arguments: Any) -> Any:
 
 
 def innermost(function: Any) -> Any:
-    """The user's own function, below all wrappers."""
+    """The user's own function, inside all wrappers."""
     while isinstance(function, Wrapper):
         function = function.wrapped
     return function
 
 
 def is_async(function: Any) -> bool:
-    """Whether the callable is declared async, by itself or by its `__call__`, or has an async `invoke`."""
+    """Whether the function, its `__call__` or its `invoke` is declared async."""
     return any(
         iscoroutinefunction(each)
         for each in (function, getattr(function, "__call__", None), getattr(function, "invoke", None))  # noqa: B004

@@ -1,17 +1,52 @@
-"""The operator: one nursery that owns the feeder, the workers and the emitter."""
+"""The operator: one nursery owns the feeder, the workers, the emitter and the deadlines.
+
+    feeder:     for element in source:                      # or: the caller puts elements
+                    while the buffer is full: wait          # backpressure: nothing is read meanwhile
+                    entry = queue.put(element)              # the queue decides the output order
+                    if it is a record: wake or start a worker
+                    else: wake the emitter                  # a watermark has no invocation
+                input_ended = True
+
+    worker:     loop:                                       # at most `capacity` of them
+                    wait for a job                          # jobs start in arrival order
+                    set the deadline
+                    result = await function(value)          # with all attempts and backoffs
+                    if that raised or the deadline expired:
+                        result = rescue()                   # on_timeout, then on_error; may stop the operator
+                    entry.complete(result)                  # frees the slot, not the place in the buffer
+                    wake the emitter
+
+    deadlines:  loop:
+                    sleep until the first deadline          # all timeouts are equal, so the oldest
+                    cancel its worker's scope
+
+    emitter:    until input_ended and the queue is empty:
+                    while the queue has a completed entry that may be emitted:
+                        await channel.send(entry)           # waits while the consumer does not receive
+                    wait
+                close the channel                           # the consumer's loop ends
+
+    consumer:   for output in channel:
+                    make room in the buffer: wake the feeder
+
+    failure:    remember the first exception, stop the feeder, start no more jobs, cancel the nursery
+    end:        cancel the nursery, wait until every task has unwound, close the function, raise the failure
+
+`_core.ledger` keeps the state of all of this: each step above is one call of one of its methods.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Hashable, Iterable
-from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, Unpack
+from typing import Generic, Self, TypeAlias, TypeVar, Unpack
 
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from ._boundary import awaited, interruptible
+from ._boundary import interruptible
 from ._core.describe import describe
+from ._core.elements import Element, StreamRecord, Watermark
 from ._core.observed_ledger import ledger_for
 from ._core.options import Mode, Options, OptionsArguments
 from ._core.queue import Entry
@@ -20,52 +55,53 @@ from ._core.statistics import Statistics
 from ._dead_letters import DeadLetters
 from ._deadlines import Deadlines
 from ._emitter import Emitter
-from ._errors import is_cancelled, is_echo_of, members_of, parted, raise_as_it_is
+from ._exception_groups import reraise
 from ._feeder import Feeder
 from ._function import Function, as_function
-from ._invocation import Invocation
+from ._invoker import Invoker
+from ._lifetime import Lifetime
 from ._results import Results
+from ._wakeup import Wakeup
 from ._worker import WorkerPool
 
-__all__ = ["AsyncWaitOperator"]
-
-# What a function may take to close, whatever its invocations may: a pool with short calls can be slow to say goodbye.
-CLOSE_SECONDS = 30.0
+__all__ = ["AsyncWaitOperator", "Source"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-Source = AsyncIterable[Any] | Iterable[Any]
+# mypy joins a list of records and watermarks to `list[Element[T]]`, pyright needs the members of the union
+Item: TypeAlias = T | StreamRecord[T] | Watermark | Element[T]
+Source: TypeAlias = AsyncIterable[Item[T]] | Iterable[Item[T]]
 
 
 class AsyncWaitOperator(Generic[T, R]):
-    """The asynchronous wait operator, into which a caller puts elements (Flink's `AsyncWaitOperator`).
+    """The asynchronous wait operator, for a caller that puts elements (Flink's `AsyncWaitOperator`).
 
-    `ordered_wait`, `unordered_wait` and `keyed_wait` are this operator with a source to read. Use it as an
-    async context manager, once. Nothing that it started is alive after the block, however it ended.
+    `ordered_wait`, `unordered_wait` and `keyed_wait` are this operator with a source. Use it once, as an async context
+    manager. After the block, nothing that it started is alive, however the block ended.
 
-    **Emits when** an element's results are there and its turn has come: in input order ("ordered"), in
-    completion order between two watermarks ("unordered"), in input order per key ("keyed").
+    **Emits when** an element has its results and may be emitted: in input order ("ordered"), in completion order
+    between two watermarks ("unordered"), or in input order per key ("keyed").
     **Backpressures when** `buffer` records are accepted and not yet received from `output`: `put` waits.
-    **Completes when** the input has ended and all that was accepted has come out: `output` ends.
-    **Fails when** an element fails and `on_error` is "raise", or the source raises: all running invocations
-    and the body of the block are cancelled, and once they have unwound, the exception comes out of the block
-    as itself, with a note that names the element and the attempt.
-    **Cancellation** reaches every invocation; after the block, `snapshot()` holds what had no chance.
+    **Completes when** the input has ended and everything accepted has been emitted: `output` ends.
+    **Fails when** an element fails and `on_error` is "raise", or the source raises. All running invocations and the
+    body of the block are cancelled. When they have unwound, the exception comes out of the block as itself, with a note
+    that names the element and the attempt.
+    **Cancellation** cancels every invocation. After the block, `snapshot()` holds every element that was not received.
 
     Args:
         function: An async callable, value -> result, or an `AsyncFunction`.
-        mode: "ordered", "unordered" or "keyed".
-        timeout: Seconds from the start of an invocation to its result; see `Options`.
-        key: value -> hashable, for mode "keyed".
-        source: Read by the operator's own feeder, which ends the input at the source's end; then nobody
-            else may put. None: the caller puts.
+        mode: The output order: "ordered" (the default), "unordered" or "keyed".
+        timeout: Seconds from the start of an invocation to its result, at least 0; see `Options`. Required.
+        key: value -> hashable. Required for mode "keyed", refused for the others.
+        source: An iterable or an async iterable. The operator reads it and ends the input at its end; nobody else
+            may put. None (the default): the caller puts.
         options: `capacity`, `buffer`, `retry`, `on_timeout`, `on_error`, `flatten`, `restore` and `observer`; see
             `Options`.
 
     Raises:
-        TypeError, ValueError: An argument is out of its range; the message names it and its value.
-        SnapshotError: `restore` is no snapshot that this release can read.
+        TypeError, ValueError: An argument is invalid. The message names it and its value.
+        SnapshotError: `restore` is not a snapshot that this release can read.
 
     Example:
         async with AsyncWaitOperator(fetch, mode="unordered", timeout=5.0) as operator:
@@ -82,7 +118,7 @@ class AsyncWaitOperator(Generic[T, R]):
         mode: Mode = "ordered",
         timeout: float,
         key: Callable[[T], Hashable] | None = None,
-        source: Source | None = None,
+        source: Source[T] | None = None,
         **options: Unpack[OptionsArguments],
     ) -> None:
         if source is not None and not isinstance(source, AsyncIterable | Iterable):
@@ -91,32 +127,30 @@ class AsyncWaitOperator(Generic[T, R]):
         self._options = Options(timeout, mode=mode, key=key, **options)
         self._source = source
         self._ledger = ledger_for(self._options, None if key is None else interruptible(key))
-        self._ledger.holds_letters = self._options.on_error == "dead_letter"
-        # What lies ready still counts in the buffer. Emitter and consumer take turns, so the room for a few
-        # rounds of the workers keeps these from waiting for those.
+        # Entries in this channel still count towards `buffer`. It holds a few rounds of results, so the emitter rarely
+        # waits for the consumer
         self._send, receive = trio.open_memory_channel[Entry](4 * self._options.capacity)
-        self._feeder = Feeder(self._ledger, self._on_accepted)
-        made_room = self._feeder.made_room
-        letters = DeadLetters(self._ledger, made_room)
-        self._emitter = Emitter(self._ledger, self._send, letters, made_room)
-        self.output: Results[R] = Results(receive, letters, self._ledger, made_room, self._on_output_closed)
-        self._invocation = Invocation(self._function, self._options, self._ledger)
-        self._failure: Exception | None = None
-        self._lifetime: AbstractAsyncContextManager[trio.Nursery] | None = None
+        has_room = Wakeup()
+        dead_letters = DeadLetters(self._ledger, has_room)
+        self.output: Results[R] = Results(receive, dead_letters, self._ledger, has_room, self._on_output_closed)
+        self._emitter = Emitter(self._ledger, self._send, dead_letters, has_room)
+        self._deadlines = Deadlines(self._options.timeout)
+        self._invoker = Invoker(self._function, self._options, self._ledger)
+        self._workers = WorkerPool(
+            self._ledger,
+            self._invoker,
+            capacity=self._options.capacity,
+            deadlines=self._deadlines,
+            emitter=self._emitter,
+            on_failure=self._fail,
+        )
+        self._feeder = Feeder(self._ledger, self._workers.dispatch, self._emitter.wake, has_room)
+        self._lifetime = Lifetime(self._function, self._invoker.notes)
         self._is_entered = False
 
     @enable_ki_protection
     async def __aenter__(self) -> Self:
-        if self._lifetime is not None:
-            raise RuntimeError("an operator runs once: make another one for another run")
-        if not trio.lowlevel.in_trio_task():
-            raise RuntimeError(
-                "the operator needs Trio, and this code does not run in a Trio task: start your program with "
-                "`trio.run(main)`"
-            )
-        self._lifetime = trio.open_nursery()
-        await _call_if_there(self._function, "open")
-        nursery = await self._lifetime.__aenter__()
+        nursery = await self._lifetime.begin()
         try:
             await self._start(nursery)
         except BaseException as error:
@@ -129,22 +163,21 @@ class AsyncWaitOperator(Generic[T, R]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
-        # No generator stands around the block: that would make something else of a StopAsyncIteration.
-        self._ledger.close()
+        # Not a generator with `@asynccontextmanager`, which would replace a StopAsyncIteration
+        self._ledger.stop_starting()
         self._feeder.stop(trio.ClosedResourceError, "the operator's block has been left")
-        self._nursery.cancel_scope.cancel()
-        outcome = await self._close_after(await self._unwind(error))
+        outcome = await self._lifetime.end(error, self._close_channels)
         if outcome is not None and outcome is not error:
-            raise_as_it_is(outcome)
+            reraise(outcome)
         return outcome is None
 
     @enable_ki_protection
-    async def put(self, element: Any) -> None:
-        """Accept a bare value, a `StreamRecord` or a `Watermark`; waits while the buffer is full.
+    async def put(self, element: Item[T]) -> None:
+        """Accept a bare value, a `StreamRecord` or a `Watermark`. Waits while the buffer is full.
 
         Raises:
             trio.ClosedResourceError: You ended the input, or left the block.
-            trio.BrokenResourceError: The operator has failed, or `output` was closed: nobody would receive it.
+            trio.BrokenResourceError: The operator has failed, or `output` was closed: nobody would receive the result.
 
         Cancellation: the element was not accepted.
         """
@@ -152,11 +185,11 @@ class AsyncWaitOperator(Generic[T, R]):
         await self._feeder.put(element)
 
     @enable_ki_protection
-    def put_nowait(self, element: Any) -> None:
-        """Accept an element at once.
+    def put_nowait(self, element: Item[T]) -> None:
+        """Accept an element without waiting.
 
         Raises:
-            trio.WouldBlock: The buffer is full, or others are waiting to put; the element was not accepted.
+            trio.WouldBlock: The buffer is full, or another task is waiting to put. The element was not accepted.
             trio.ClosedResourceError, trio.BrokenResourceError: As in `put`.
         """
         self._check_entered()
@@ -164,120 +197,54 @@ class AsyncWaitOperator(Generic[T, R]):
 
     @enable_ki_protection
     def end_input(self) -> None:
-        """Say that nothing more will be put. What was accepted still runs and comes out; then `output` ends."""
+        """End the input. Accepted elements still run and are emitted; then `output` ends."""
         self._feeder.stop(trio.ClosedResourceError, "the input has ended")
-        self._emitter.end_input()
-        self._invocation.flush()
+        self._ledger.end_input()
+        self._emitter.wake()
+        self._invoker.flush()
 
     @enable_ki_protection
     def snapshot(self) -> Snapshot:
-        """Every element accepted and not received yet; see `Snapshot`. Works at any moment, after the block too."""
+        """Every element accepted and not yet received; see `Snapshot`. Works at any moment, also after the block."""
         return self._ledger.snapshot()
 
     @enable_ki_protection
     def statistics(self) -> Statistics:
-        """The operator's numbers as they stand now. Works at any moment, after the block too."""
+        """The operator's current numbers. Works at any moment, also after the block."""
         return self._ledger.statistics()
 
     async def _start(self, nursery: trio.Nursery) -> None:
-        self._nursery = nursery
-        deadlines = Deadlines(self._options.timeout)
-        self._workers = WorkerPool(
-            self._ledger,
-            self._invocation,
-            capacity=self._options.capacity,
-            deadlines=deadlines,
-            nursery=nursery,
-            on_done=self._emitter.wake,
-            on_failure=self._fail,
-        )
+        self._workers.open(nursery)
         nursery.start_soon(self._emitter.run, name="trio_asyncio_io emitter")
-        nursery.start_soon(deadlines.run, name="trio_asyncio_io deadlines")
+        nursery.start_soon(self._deadlines.run, name="trio_asyncio_io deadlines")
         if self._ledger.backlog:
             await nursery.start(self._feeder.restore, name="trio_asyncio_io restore")
         if self._source is not None:
             nursery.start_soon(self._feed, self._source, name="trio_asyncio_io feeder")
 
     @enable_ki_protection
-    async def _feed(self, source: Source) -> None:
+    async def _feed(self, source: Source[T]) -> None:
         try:
             await self._feeder.feed(source)
-        except Exception as error:  # noqa: BLE001 - the source's, whatever it is
+        except Exception as error:  # noqa: BLE001 - the source may raise anything
             self._fail(error)
         else:
             self.end_input()
 
-    def _on_accepted(self, entry: Entry) -> None:
-        if entry.results is None:
-            self._workers.dispatch()
-        else:
-            self._emitter.wake()
-
     def _on_output_closed(self) -> None:
-        self._feeder.stop(trio.BrokenResourceError, "the operator's output was closed: nobody would receive this")
-        self._ledger.close()
+        self._feeder.stop(trio.BrokenResourceError, "the operator's output was closed: nobody would receive the result")
+        self._ledger.stop_starting()
 
     def _fail(self, error: Exception) -> None:
-        if self._failure is None:
-            self._failure = error
-            self._ledger.close()
-            self._feeder.stop(trio.BrokenResourceError, f"the operator has failed: {describe(error, 200)}", error)
-            self._nursery.cancel_scope.cancel()
-        elif error is not self._failure:
-            text = f"while the operator stopped, this was raised too: {describe(error, 200)}"
-            self._invocation.notes.add(self._failure, text)
+        self._ledger.stop_starting()
+        self._feeder.stop(trio.BrokenResourceError, f"the operator has failed: {describe(error, 200)}", error)
+        self._lifetime.fail(error)
 
-    async def _unwind(self, error: BaseException | None) -> BaseException | None:
-        """Wait until all have unwound; what came of it, where `error` came out of the body."""
-        assert self._lifetime is not None
-        cancelled, of_body = parted(error, is_cancelled)
-        of_nursery = None
-        try:
-            await self._lifetime.__aexit__(type(cancelled) if cancelled else None, cancelled, None)
-        except BaseException as group:  # noqa: BLE001 - what is left of it is returned
-            still_cancelled, of_nursery = parted(group, is_cancelled)
-            cancelled = still_cancelled and (cancelled or still_cancelled)
-        else:
-            cancelled = None
-        _, of_body = parted(of_body, is_echo_of(self._failure))
-        raised = (self._failure, of_body, *members_of(of_nursery))
-        errors = _without_repeated_exits([each for each in raised if each is not None])
-        if len(errors) > 1:
-            return BaseExceptionGroup("the operator and its block both failed", errors)
-        return errors[0] if errors else cancelled
-
-    async def _close_after(self, outcome: BaseException | None) -> BaseException | None:
-        """Close the channels and the function; what has come of it all."""
+    def _close_channels(self) -> None:
         self.output.dead_letters.abandon()
-        self.output.close()  # before the other end: whoever still receives must not take this for the end
+        self.output.close()  # before the sending end: a task that still receives must not see the end of the stream
         self._send.close()
-        try:
-            with trio.move_on_after(CLOSE_SECONDS, shield=True) as scope:
-                await _call_if_there(self._function, "close")
-            if scope.cancelled_caught:
-                raise trio.TooSlowError(f"close() of the function did not end within {CLOSE_SECONDS:g} s")  # noqa: TRY301
-        except Exception as error:  # noqa: BLE001 - the function's, whatever it is
-            _, told = parted(outcome, is_cancelled)
-            if told is None:
-                return error
-            self._invocation.notes.add(told, f"the function's close() raised too: {describe(error, 200)}")
-        return outcome
 
     def _check_entered(self) -> None:
         if not self._is_entered:
             raise RuntimeError("enter the operator first: `async with AsyncWaitOperator(...) as operator:`")
-
-
-def _without_repeated_exits(errors: list[BaseException]) -> list[BaseException]:
-    """The errors, of which a `SystemExit` or `KeyboardInterrupt` that several tasks raised alike stays once."""
-    kept: dict[Any, BaseException] = {}
-    for error in errors:
-        is_exit = isinstance(error, SystemExit | KeyboardInterrupt)
-        kept.setdefault((type(error), repr(error.args)) if is_exit else id(error), error)
-    return list(kept.values())
-
-
-async def _call_if_there(function: object, name: str) -> None:
-    method = getattr(function, name, None)
-    if method is not None:
-        await awaited(method)

@@ -1,4 +1,4 @@
-"""The pace: how long a task may go on without suspending."""
+"""The pace: how long a task may run between two checkpoints."""
 
 from __future__ import annotations
 
@@ -10,25 +10,36 @@ SECONDS_PER_PASS = 0.005
 
 
 class Pace:
-    """Lets other tasks run in the midst of a loop that may never suspend: after some steps or 5 ms.
+    """Lets other tasks run during a loop that may never suspend: after a number of steps, or after 5 ms.
 
-    The time is that of Trio's clock. On a virtual clock, where it may stand still, the steps remain.
+    The time is Trio's. A virtual clock may stand still, and then only the steps count.
 
     Args:
         steps: Upper limit of steps between two checkpoints, at least 1.
+
+    Attributes:
+        steps_left, due: The number of steps, and the time, until the next checkpoint.
     """
 
     def __init__(self, steps: int) -> None:
         self._steps = steps
-        self._start(trio.current_time())
+        self._restart()
+
+    def is_due(self, now: float) -> bool:
+        """Count a step. Returns whether the task must call `checkpoint` before the next one."""
+        self.steps_left -= 1
+        return self.steps_left <= 0 or now >= self.due
+
+    async def checkpoint(self) -> None:
+        """Let other tasks run, and count from here."""
+        await trio.lowlevel.checkpoint()
+        self._restart()
 
     async def step(self) -> None:
-        """Count a step, with a checkpoint if it is time for one."""
-        self._left -= 1
-        if self._left <= 0 or trio.current_time() >= self._due:
-            await trio.lowlevel.checkpoint()
-            self._start(trio.current_time())
+        """Count a step, and run a checkpoint if one is due."""
+        if self.is_due(trio.current_time()):
+            await self.checkpoint()
 
-    def _start(self, now: float) -> None:
-        self._left = self._steps
-        self._due = now + SECONDS_PER_PASS
+    def _restart(self) -> None:
+        self.steps_left = self._steps
+        self.due = trio.current_time() + SECONDS_PER_PASS

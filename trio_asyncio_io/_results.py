@@ -13,6 +13,7 @@ from ._core.queue import Entry
 from ._core.snapshot import Snapshot
 from ._core.statistics import Statistics
 from ._dead_letters import DeadLetters
+from ._wakeup import Wakeup
 
 __all__ = ["Results"]
 
@@ -20,14 +21,13 @@ R = TypeVar("R")
 
 
 class Results(trio.abc.ReceiveChannel[R], Generic[R]):
-    """A receive channel of what comes out of the operator.
+    """A receive channel of the operator's outputs.
 
-    Iterate over it, or `await receive()`. It ends (`trio.EndOfChannel`) once the input has ended and all
-    of it is out. Several tasks may receive from it; each output goes to one of them.
+    Iterate over it, or call `await receive()`. It ends (`trio.EndOfChannel`) when the input has ended and every output
+    has been received. Several tasks may receive from it; each output goes to one of them.
 
-    `receive` checks for cancellation on every call, and lets other tasks run when it has to wait, which is
-    after at most four times `capacity` outputs: a turn of the scheduler for each would cost as much as all the rest of
-    an element's way together.
+    `receive` checks for cancellation in every call, but it lets other tasks run only when it has to wait, at the latest
+    after four times `capacity` outputs. A full checkpoint for each output would double the cost of an element.
 
     Attributes:
         dead_letters: The channel of the elements that failed, with `on_error="dead_letter"`.
@@ -38,13 +38,13 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
         channel: trio.MemoryReceiveChannel[Entry],
         dead_letters: DeadLetters,
         ledger: Ledger,
-        on_room: Callable[[], None],
+        has_room: Wakeup,
         on_close: Callable[[], None],
     ) -> None:
         self._channel = channel
         self.dead_letters = dead_letters
         self._ledger = ledger
-        self._on_room = on_room
+        self._has_room = has_room
         self._on_close = on_close
 
     def __aiter__(self) -> Self:
@@ -52,7 +52,7 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
 
     @enable_ki_protection
     async def __anext__(self) -> R:
-        # What the base class does, without a second coroutine for each output.
+        # The base class would call `receive`, and so run a second coroutine for each output
         await checkpoint_if_cancelled()
         try:
             entry = self._channel.receive_nowait()
@@ -61,21 +61,21 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
         except trio.EndOfChannel:
             raise StopAsyncIteration from None
         else:
-            output = entry.next_output()  # `_take`, less the call
-            if self._ledger.received(entry):
-                self._on_room()
+            output = entry.next_output()  # `_received` without its call
+            if self._ledger.receive(entry) and self._has_room.is_awaited:
+                self._has_room.wake()
             return output  # type: ignore[no-any-return]
         try:
-            return await self._wait()
+            return self._received(await self._channel.receive())
         except trio.EndOfChannel:
             raise StopAsyncIteration from None
 
     @enable_ki_protection
     async def receive(self) -> R:
-        """The next output.
+        """Wait for the next output and return it.
 
         Raises:
-            trio.EndOfChannel: Everything is out.
+            trio.EndOfChannel: All outputs have been received.
             trio.ClosedResourceError: You closed the channel, or left the operator's block.
 
         Cancellation: nothing was received.
@@ -85,49 +85,46 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
             return self.receive_nowait()
         except trio.WouldBlock:
             pass
-        return await self._wait()  # not above: an error of this wait would seem to come of that one
+        return self._received(await self._channel.receive())  # outside: no error of it has WouldBlock as its context
 
     @enable_ki_protection
     def receive_nowait(self) -> R:
-        """The next output if there is one already.
+        """Return the next output if it is available.
 
         Raises:
-            trio.WouldBlock: There is none yet.
+            trio.WouldBlock: It is not available yet.
             trio.EndOfChannel, trio.ClosedResourceError: As in `receive`.
         """
-        return self._take(self._channel.receive_nowait())
-
-    async def _wait(self) -> R:
-        return self._take(await self._channel.receive())
-
-    def _take(self, entry: Entry) -> R:
-        output = entry.next_output()
-        if self._ledger.received(entry):
-            self._on_room()
-        return output  # type: ignore[no-any-return]
+        return self._received(self._channel.receive_nowait())
 
     @enable_ki_protection
     def close(self) -> None:
-        """Say that no more outputs are wanted.
+        """Receive nothing more.
 
-        The source is not read any more, and whoever puts gets `trio.BrokenResourceError`. No invocation is
-        started any more; those that run are cancelled when the operator's block is left.
+        The source is not read any further, and `put` raises `trio.BrokenResourceError`. No more invocations start.
+        Those that run are cancelled when the operator's block ends.
         """
         self._channel.close()
         self._on_close()
 
     @enable_ki_protection
     async def aclose(self) -> None:
-        """The same as `close`, as an asynchronous resource has it."""
+        """Do the same as `close`, and run a checkpoint."""
         self.close()
         await trio.lowlevel.checkpoint()
 
     @enable_ki_protection
     def snapshot(self) -> Snapshot:
-        """Every element accepted and not received yet; see `Snapshot`. Takes effect at once, at any moment."""
+        """Every element accepted and not yet received; see `Snapshot`. Works at any moment, without waiting."""
         return self._ledger.snapshot()
 
     @enable_ki_protection
     def statistics(self) -> Statistics:
-        """The operator's numbers as they stand now."""
+        """The operator's current numbers. Works at any moment, without waiting."""
         return self._ledger.statistics()
+
+    def _received(self, entry: Entry) -> R:
+        output = entry.next_output()
+        if self._ledger.receive(entry):
+            self._has_room.wake()
+        return output  # type: ignore[no-any-return]

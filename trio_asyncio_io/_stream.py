@@ -1,11 +1,11 @@
-"""The doors: ordered_wait, unordered_wait and keyed_wait."""
+"""The operator around a source: ordered_wait, unordered_wait and keyed_wait."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Any, Generic, TypeVar, Unpack
+from typing import Generic, TypeVar, Unpack
 
 from trio.lowlevel import enable_ki_protection
 
@@ -22,108 +22,120 @@ R = TypeVar("R")
 
 
 def ordered_wait(
-    source: Source, function: Function[T, R], *, timeout: float, **options: Unpack[OptionsArguments]
+    source: Source[T], function: Function[T, R], *, timeout: float, **options: Unpack[OptionsArguments]
 ) -> AbstractAsyncContextManager[Results[R]]:
-    """The function's results, in the order of the source (Flink's `AsyncDataStream.orderedWait`).
+    """Call a function for each element and emit the results in source order (Flink's `orderedWait`).
 
-    **Emits when** the oldest element that is not out yet is done.
+    A bare value comes out as its bare result, a `StreamRecord` as a `StreamRecord` with its timestamp, a `Watermark` as
+    itself, in its place.
+
+    **Emits when** the oldest element that was not emitted yet has its results.
     **Backpressures when** `buffer` records are accepted and not yet received: the source is not read.
-    **Completes when** the source has ended and all of it has come out.
-    **Fails when** an element fails and `on_error` is "raise", or the source or the block raises; see
-    `AsyncWaitOperator`.
-    **Cancellation** reaches every invocation; `results.snapshot()` holds what had no chance.
+    **Completes when** the source has ended and all outputs have been received.
+    **Fails when** an element fails and `on_error` is "raise", or when the source or the block raises. The exception
+    comes out of the block as itself; see `AsyncWaitOperator`.
+    **Cancellation** cancels every invocation. `results.snapshot()` holds every element that was not received.
 
     Args:
-        source: An iterable, an async iterable or a receive channel. It is read as the buffer has room, one
-            element ahead at most, and never closed. A bare value comes out as its bare result, a
-            `StreamRecord` as a `StreamRecord` with its timestamp, a `Watermark` as itself, in its place.
+        source: An iterable, an async iterable or a Trio receive channel. It is read while the buffer has room, one
+            element ahead at most, and never closed.
         function: An async callable, value -> result, or an `AsyncFunction`.
-        timeout: Seconds from the start of an invocation to its result, all attempts and backoffs included;
-            not negative, `math.inf` for none. Required.
-        options: `capacity=100`, `buffer=None`, `retry=None`, `on_timeout=None`, `on_error="raise"`,
-            `flatten=False`, `restore=None` and `observer=None`; see `Options`.
+        timeout: Seconds from the start of an invocation to its result, with all attempts and backoffs; at least 0.
+            `math.inf` disables it. Required.
+        options: `capacity=100`, `buffer=None`, `retry=None`, `on_timeout=None`, `on_error="raise"`, `flatten=False`,
+            `restore=None` and `observer=None`; see `Options`.
 
     Returns:
-        An async context manager that gives the `Results`: a receive channel with `snapshot()` and
-        `statistics()`. Leaving the block cancels what still runs, which is no error.
+        An async context manager for the `Results`: a receive channel with `snapshot()` and `statistics()`. Leaving the
+        block early cancels the running invocations and is not an error.
 
     Raises:
-        TypeError, ValueError: An argument is out of its range; the message names it and its value.
+        TypeError, ValueError: An argument is invalid. The message names it and its value.
 
     Example:
         async with ordered_wait(range(1000), fetch, capacity=100, timeout=5.0) as results:
             async for result in results:
                 print(result)
     """
-    return _ResultsOf(source, function, mode="ordered", timeout=timeout, **options)
+    return _ResultsOf(AsyncWaitOperator(function, source=_required(source), timeout=timeout, **options))
 
 
 def unordered_wait(
-    source: Source, function: Function[T, R], *, timeout: float, **options: Unpack[OptionsArguments]
+    source: Source[T], function: Function[T, R], *, timeout: float, **options: Unpack[OptionsArguments]
 ) -> AbstractAsyncContextManager[Results[R]]:
-    """The function's results, each as soon as it is there (Flink's `AsyncDataStream.unorderedWait`).
+    """Call a function for each element and emit each result when it is available (Flink's `unorderedWait`).
 
-    **Emits when** any element of the oldest segment is done. A segment is what lies between two watermarks,
-    and nothing ever crosses one. All else is as in `ordered_wait`.
+    No record crosses a watermark: the records between two watermarks form a segment, and only the oldest segment emits.
+
+    **Emits when** any element of the oldest segment has its results. In all other respects this is `ordered_wait`.
 
     Args:
         source, function, timeout, options: As in `ordered_wait`.
 
     Returns:
-        An async context manager that gives the `Results`.
+        An async context manager for the `Results`.
 
     Raises:
-        TypeError, ValueError: An argument is out of its range; the message names it and its value.
+        TypeError, ValueError: An argument is invalid. The message names it and its value.
 
     Example:
         async with unordered_wait(urls, fetch, capacity=100, timeout=5.0, on_error="skip") as results:
             async for result in results:
                 print(result)
     """
-    return _ResultsOf(source, function, mode="unordered", timeout=timeout, **options)
+    return _ResultsOf(
+        AsyncWaitOperator(function, mode="unordered", source=_required(source), timeout=timeout, **options)
+    )
 
 
 def keyed_wait(
-    source: Source,
+    source: Source[T],
     function: Function[T, R],
     *,
     key: Callable[[T], Hashable],
     timeout: float,
     **options: Unpack[OptionsArguments],
 ) -> AbstractAsyncContextManager[Results[R]]:
-    """The function's results, in the order of the source for each key (Flink's FLIP-519).
+    """Call a function for each element and emit the results in source order per key (Flink's FLIP-519).
 
-    Two records of one key never run at once; different keys do not wait for each other.
+    Two records with the same key never run at once. Records with different keys do not wait for each other.
 
-    **Emits when** any element of the oldest segment is done; see `unordered_wait`. All else is as in
-    `ordered_wait`. A record that waits for its key holds a place in the buffer, not a slot.
+    **Emits when** any element of the oldest segment has its results, as in `unordered_wait`. In all other respects this
+    is `ordered_wait`. A record that waits for its key occupies a place in the buffer, but no slot.
 
     Args:
         source, function, timeout, options: As in `ordered_wait`.
-        key: value -> hashable: which records must keep their order. Called once for each record; what it
-            raises is the source's failure.
+        key: value -> hashable. Records with equal keys keep their order. Called once per record. An exception that it
+            raises counts as raised by the source.
 
     Returns:
-        An async context manager that gives the `Results`.
+        An async context manager for the `Results`.
 
     Raises:
-        TypeError, ValueError: An argument is out of its range; the message names it and its value.
+        TypeError, ValueError: An argument is invalid. The message names it and its value.
 
     Example:
         async with keyed_wait(events, post, key=lambda event: event.account, timeout=5.0) as results:
             async for result in results:
                 print(result)
     """
-    return _ResultsOf(source, function, mode="keyed", key=key, timeout=timeout, **options)
+    return _ResultsOf(
+        AsyncWaitOperator(function, mode="keyed", key=key, source=_required(source), timeout=timeout, **options)
+    )
+
+
+def _required(source: Source[T]) -> Source[T]:
+    """The source, which must not be None: for `AsyncWaitOperator` that means that the caller puts."""
+    if source is None:
+        raise TypeError(f"the source must be an iterable or an async iterable, got {describe(source)}")
+    return source
 
 
 class _ResultsOf(AbstractAsyncContextManager[Results[R]], Generic[R]):
-    """The operator around a block that sees nothing but its results."""
+    """An operator whose block sees only the results."""
 
-    def __init__(self, source: Source, function: Function[Any, R], **options: Any) -> None:
-        if source is None:
-            raise TypeError(f"the source must be an iterable or an async iterable, got {describe(source)}")
-        self._operator: AsyncWaitOperator[Any, R] = AsyncWaitOperator(function, source=source, **options)
+    def __init__(self, operator: AsyncWaitOperator[T, R]) -> None:
+        self._operator = operator
 
     @enable_ki_protection
     async def __aenter__(self) -> Results[R]:

@@ -1,161 +1,201 @@
-"""The workers: the tasks that invoke.
+"""The workers: the tasks that invoke the function.
 
-Each is long-lived and reuses one cancel scope, which is cancelled when an invocation's deadline strikes and
-renewed after that. That is several times cheaper than a scope or a task per invocation, and it is the same
-thing: one invocation, one deadline, and a context of its own.
+A worker lives as long as the operator and reuses one cancel scope, which is replaced after a deadline has cancelled it.
+That costs several times less than a scope or a task per invocation, with the same effect: each invocation has its own
+deadline and its own context.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
+from typing import Any
 
 import trio
-from trio.lowlevel import enable_ki_protection
+from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from ._context import BlockContext
 from ._core.ledger import Ledger
 from ._core.queue import Entry
 from ._deadlines import Deadlines
-from ._invocation import Invocation
+from ._emitter import Emitter
+from ._invoker import Invoker
 from ._pace import SECONDS_PER_PASS
+from ._wakeup import Wakeup
 
 __all__ = ["WorkerPool"]
 
 # Jobs between two checkpoints, of functions that never suspend
 JOBS_PER_PASS = 100
-_AWAKE = object()
+_NOT_SUSPENDED = object()
 
 
 class WorkerPool:
-    """At most `capacity` workers, started when there is work for them.
+    """At most `capacity` workers. Each is started when there is a job for it.
 
     Args:
-        ledger: Where the jobs stand.
-        invocation: What is done for each.
-        capacity: Most workers.
-        nursery: Owns the workers.
-        deadlines: Where each invocation's deadline is set.
-        on_done: Called after an entry got its results.
-        on_failure: Called with the exception that must stop the operator.
+        ledger: Holds the jobs.
+        invoker: Carries out the invocations.
+        capacity: Upper limit of workers.
+        deadlines: Cancels the invocations that time out.
+        emitter: Woken when an entry has its results.
+        on_failure: Called with the exception that stops the operator.
     """
 
     def __init__(
         self,
         ledger: Ledger,
-        invocation: Invocation,
+        invoker: Invoker,
         *,
         capacity: int,
         deadlines: Deadlines,
-        nursery: trio.Nursery,
-        on_done: Callable[[], None],
+        emitter: Emitter,
         on_failure: Callable[[Exception], None],
     ) -> None:
-        self._ledger = ledger
-        self._invocation = invocation
+        self.ledger = ledger
+        self.invoker = invoker
+        self.deadlines = deadlines
+        self.emitter = emitter
+        self.on_failure = on_failure
+        self.has_job = Wakeup()
         self._capacity = capacity
-        self._deadlines = deadlines
-        self._nursery = nursery
-        self._on_done = on_done
-        self._on_failure = on_failure
         self._workers = 0
-        self._context = BlockContext()  # not that of whoever puts an element: a worker serves the next one's too
-        self._idle = trio.lowlevel.ParkingLot()
+
+    def open(self, nursery: trio.Nursery) -> None:
+        """Let the nursery own the workers. They run in the context of the calling task."""
+        self._nursery = nursery
+        self.context = BlockContext()
 
     def dispatch(self) -> None:
-        """There is one more job: wake a worker for it, or start one, unless all are busy."""
-        free = self._workers - self._ledger.counters.running
-        if len(self._ledger.jobs) <= free:
-            self._idle.unpark()
+        """Wake or start a worker for a new job, unless all workers are busy."""
+        free = self._workers - self.ledger.counters.running
+        if len(self.ledger.jobs) <= free:
+            self.has_job.wake()
         elif self._workers < self._capacity:
             self._workers += 1
-            self._context.run(self._start_worker)
+            self.context.run(self._start_worker)
 
     def _start_worker(self) -> None:
-        self._nursery.start_soon(self._work, name="trio_asyncio_io worker")
+        self._nursery.start_soon(_Worker(self).run, name="trio_asyncio_io worker")
+
+
+class _Worker:
+    """One worker: runs one job after another.
+
+    `_start` and `_complete` are protected from interrupts, the loop that calls them is not: user code runs in it.
+    """
+
+    def __init__(self, pool: WorkerPool) -> None:
+        self._pool = pool
+        self._ledger = pool.ledger
+        self._invoker = pool.invoker
+        self._flatten = pool.invoker.flatten
+        self._deadlines = pool.deadlines
+        self._emitter = pool.emitter
+        self._has_work = pool.emitter.has_work
+        self._entry: Entry | None = None  # the running record
+        self._current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks it up each time
 
     @enable_ki_protection
-    async def _work(self) -> None:
-        while True:
-            entry, error = await self._work_until_trouble()
-            if entry is not None and not await self._rescue(entry, error):
-                return
-
-    async def _work_until_trouble(self) -> tuple[Entry | None, Exception | None]:
-        """Invoke until a deadline strikes or a call raises; the entry that it happened to, and the exception."""
-        ledger, jobs, deadlines = self._ledger, self._ledger.jobs, self._deadlines
-        call, outputs, on_done, current_time = (
-            self._invocation.call,
-            self._invocation.outputs,
-            self._on_done,
-            trio.lowlevel.current_clock().current_time,  # `trio.current_time` looks for the clock each time
-        )
-        task, block, entry, scope = trio.lowlevel.current_task(), self._context, None, trio.CancelScope()
-        try:
-            with scope:
-                now = due = current_time()
-                size, jobs_left = block.size, 0
-                while True:
-                    if task.custom_sleep_data is not _AWAKE:  # Trio clears it whenever the task sleeps
-                        task.custom_sleep_data = _AWAKE
-                        due, jobs_left = now + SECONDS_PER_PASS, JOBS_PER_PASS
-                    if len(task.context) != size or (size and block.is_changed_in(task.context)):
-                        block.renew(task)
-                        due = now
-                    if now >= due or not jobs_left:
-                        await trio.lowlevel.checkpoint()
-                        now = current_time()
-                        continue
-                    if not jobs:
-                        await self._idle.park()
-                        now = current_time()
-                        continue
-                    jobs_left -= 1
-                    entry = ledger.start(now)
-                    deadlines.set(scope, now)
-                    results = outputs(await call(entry))
-                    now = current_time()
-                    ledger.complete(entry, results, now)
-                    entry = None
-                    on_done()
-                    if not deadlines.meet(scope):  # it struck, and the function returned all the same
-                        break
-        except Exception as error:
-            if entry is None:  # not the user's
+    async def run(self) -> None:
+        """Run jobs until cancelled, or until one stops the operator."""
+        may_continue = True
+        while may_continue:
+            self._scope = trio.CancelScope()
+            error: Exception | None = None
+            try:
+                with self._scope:
+                    await self._run_jobs()
+            except Exception as raised:
+                if self._entry is None:  # not raised by user code
+                    raise
+                error = raised
+            except BaseException:
+                self._cancel()
                 raise
-            return entry, error
-        except BaseException:
-            self._abandon(entry)
-            raise
-        finally:
-            deadlines.meet(scope)
-        return entry, None
+            finally:
+                self._deadlines.clear(self._scope)
+            if self._entry is not None:  # its call raised, or its deadline expired
+                entry, self._entry = self._entry, None
+                may_continue = await self._rescue(entry, error)
+
+    @disable_ki_protection
+    async def _run_jobs(self) -> None:
+        """Run jobs until a deadline expires."""
+        task, jobs, has_job, block = (
+            trio.lowlevel.current_task(),
+            self._ledger.jobs,
+            self._pool.has_job,
+            self._pool.context,
+        )
+        start, call, complete, current_time = self._start, self._invoker.call, self._complete, self._current_time
+        now: float | None = current_time()
+        size, due, jobs_left = block.size, 0.0, 0
+        while now is not None:
+            if task.custom_sleep_data is not _NOT_SUSPENDED:  # Trio clears it whenever the task has been suspended
+                task.custom_sleep_data = _NOT_SUSPENDED
+                due, jobs_left = now + SECONDS_PER_PASS, JOBS_PER_PASS
+            if len(task.context) != size or (size and block.is_changed_in(task.context)):
+                block.restore(task)
+                jobs_left = 0
+            if not jobs:
+                await has_job.wait()
+                now = current_time()
+            elif now >= due or not jobs_left:
+                await trio.lowlevel.checkpoint()
+                now = current_time()
+            else:
+                jobs_left -= 1
+                now = complete(await call(start(now)))  # one expression, so no interrupt can lose the result
+
+    @enable_ki_protection
+    def _start(self, now: float) -> Entry:
+        """Start the next job, with its deadline."""
+        self._entry = entry = self._ledger.start(now)
+        deadlines = self._deadlines
+        deadlines.by_scope[self._scope] = now + deadlines.timeout  # `set` without its call
+        if deadlines.has_deadline.is_awaited:
+            deadlines.has_deadline.wake()
+        return entry
+
+    @enable_ki_protection
+    def _complete(self, result: Any) -> float | None:
+        """Finish the running job. Returns the current time, or None if its deadline has expired."""
+        # Tuples, not lists: thousands of completed entries may wait, and the garbage collector visits every list
+        outputs = (result,) if self._flatten is None else self._flatten(result)
+        entry, now = self._entry, self._current_time()
+        assert entry is not None
+        self._entry = None
+        self._ledger.complete(entry, outputs, now)
+        if self._has_work.is_awaited:
+            self._emitter.wake()
+        return None if self._deadlines.by_scope.pop(self._scope, None) is None else now  # `clear` without its call
+
+    def _cancel(self) -> None:
+        if self._entry is not None:
+            self._ledger.cancel(self._entry, trio.current_time())
 
     async def _rescue(self, entry: Entry, error: Exception | None) -> bool:
-        """Settle a troubled entry in its slot; whether the worker may go on."""
+        """Settle a failed or timed-out entry in its slot. Returns whether the worker may continue."""
         if error is not None and trio.current_effective_deadline() == -inf:
-            self._failed_while_stopping(entry, error)
+            self._fail_while_stopping(entry, error)
             return False
         try:
-            results = await self._invocation.rescue(entry, error)
-        except Exception as final:  # noqa: BLE001 - the user's, whatever it is
+            results = await self._invoker.rescue(entry, error)
+        except Exception as final:  # noqa: BLE001 - user code may raise anything
             self._ledger.abandon()
-            self._on_failure(final)
+            self._pool.on_failure(final)
             return False
         except BaseException:
-            self._ledger.abandon()  # counted as failed or timed out already
+            self._ledger.abandon()  # already counted as failed or timed out
             raise
         self._ledger.finish(entry, results, trio.current_time())
-        self._on_done()
+        self._emitter.wake()
         return True
 
-    def _failed_while_stopping(self, entry: Entry, error: Exception) -> None:
-        """Nobody asks for a result any more, but nobody's error is lost either."""
+    def _fail_while_stopping(self, entry: Entry, error: Exception) -> None:
+        """Record a failure for which there is no consumer any more, so that no exception is lost."""
         self._ledger.abandon()
-        fatal = self._invocation.failed_while_stopping(entry, error)
+        fatal = self._invoker.fail_while_stopping(entry, error)
         if fatal is not None:
-            self._on_failure(fatal)
-
-    def _abandon(self, entry: Entry | None) -> None:
-        if entry is not None:
-            self._ledger.cancel(entry, trio.current_time())
+            self._pool.on_failure(fatal)

@@ -54,7 +54,7 @@ def test_a_record_counts_in_the_buffer_until_the_consumer_has_received_it() -> N
     assert accept(ledger, "b") == [None]
     entry = ledger.poll(0.0)
     assert accept(ledger, "b") == [None]
-    assert ledger.received(entry)
+    assert ledger.receive(entry)
     assert accept(ledger, "b") != [None]
 
 
@@ -63,7 +63,7 @@ def test_only_the_last_output_of_an_element_frees_room_in_the_buffer() -> None:
     accept(ledger, "a")
     finish(ledger, [1, 2, 3])
     entry = ledger.poll(0.0)
-    assert [ledger.received(entry) for _ in range(3)] == [False, False, True]
+    assert [ledger.receive(entry) for _ in range(3)] == [False, False, True]
 
 
 def test_an_element_without_outputs_is_gone_when_it_is_polled() -> None:
@@ -84,7 +84,7 @@ def test_as_many_watermarks_as_records_may_be_buffered() -> None:
     for _ in range(2):
         finish(ledger, ["x"])
     for entry in [ledger.poll(0.0) for _ in range(3)]:
-        ledger.received(entry)
+        ledger.receive(entry)
     assert accept(ledger, Watermark(3)) != [None]
 
 
@@ -106,7 +106,7 @@ def test_nothing_becomes_a_job_after_close() -> None:
     ledger = Ledger(KeyedStreamElementQueue(8, key=lambda value: value[0]))
     accept(ledger, "a1", "a2", "b1")
     entry = ledger.start(0.0)
-    ledger.close()
+    ledger.stop_starting()
     assert not ledger.jobs
     accept(ledger, "c1")
     ledger.finish(entry, [], 0.0)
@@ -121,7 +121,7 @@ def test_a_snapshot_has_all_elements_from_the_backlog_to_the_channel_in_arrival_
     ledger.finish(c, ["C"], 0.0)
     ledger.finish(b, ["B"], 0.0)
     ledger.poll(0.0)
-    ledger.backlog.append(("in hand", None))
+    ledger.hold("in hand")
     assert snapshot_of(ledger) == [
         (0, "a", None),
         (1, "b", ["B"]),
@@ -139,10 +139,10 @@ def test_a_snapshot_of_a_partly_received_element_has_the_remaining_outputs_only(
     accept(ledger, StreamRecord("a", 7))
     finish(ledger, [1, 2, 3])
     entry = ledger.poll(0.0)
-    ledger.received(entry)
+    ledger.receive(entry)
     assert snapshot_of(ledger) == [(0, StreamRecord("a", 7), [2, 3])]
-    ledger.received(entry)
-    ledger.received(entry)
+    ledger.receive(entry)
+    ledger.receive(entry)
     assert snapshot_of(ledger) == []
 
 
@@ -171,10 +171,10 @@ def test_restored_elements_come_first_and_get_new_sequence_numbers() -> None:
 def test_taken_counts_the_elements_of_all_runs() -> None:
     ledger = Ledger(OrderedStreamElementQueue(2), Snapshot((SnapshotElement(7, "a"),), taken=10))
     assert ledger.snapshot().taken == 10
-    ledger.accept(*ledger.backlog.popleft()[:1], 0.0)
+    ledger.accept_held(0.0)
     accept(ledger, "b")
     assert ledger.snapshot().taken == 11
-    ledger.backlog.append(("c", None))
+    ledger.hold("c")
     assert ledger.snapshot().taken == 12
     assert Ledger(OrderedStreamElementQueue(2), Snapshot(taken=10)).snapshot().taken == 10
 
@@ -183,7 +183,7 @@ def test_inserted_watermarks_do_not_count_as_taken() -> None:
     ledger = ordered(3)
     accept(ledger, "a", inserted_watermark(1), Watermark(2))
     assert ledger.snapshot().taken == 2
-    ledger.backlog.append((inserted_watermark(3), None))
+    ledger.hold(inserted_watermark(3))
     assert ledger.snapshot().taken == 2
 
 
@@ -194,7 +194,7 @@ def test_restored_watermarks_do_not_change_taken(through: Any) -> None:
     restored = Ledger(OrderedStreamElementQueue(3), through(ledger.snapshot()))
     while restored.backlog:
         assert restored.snapshot().taken == 2
-        accept(restored, restored.backlog.popleft()[0])
+        restored.accept_held(0.0)
     accept(restored, inserted_watermark(3), "b")
     assert restored.snapshot().taken == 3
 
@@ -215,7 +215,7 @@ def test_the_statistics_follow_each_step() -> None:
     ledger.finish(b, ["B"], 4.0)
     ledger.finish(a, ["A"], 6.0)
     for _ in range(2):
-        ledger.received(ledger.poll(6.5))
+        ledger.receive(ledger.poll(6.5))
     statistics = ledger.statistics()
     assert (statistics.running, statistics.peak_running) == (0, 2)
     assert (statistics.buffered, statistics.peak_buffered) == (1, 3)
@@ -227,7 +227,7 @@ def test_the_statistics_follow_each_step() -> None:
 def test_watermarks_do_not_count_in_the_statistics() -> None:
     ledger = ordered()
     accept(ledger, Watermark(1))
-    assert ledger.received(ledger.poll(5.0))
+    assert ledger.receive(ledger.poll(5.0))
     statistics = ledger.statistics()
     assert (statistics.emitted, statistics.peak_buffered, statistics.head_wait_seconds) == (0, 0, 0.0)
 
@@ -257,4 +257,4 @@ def test_outputs_have_the_timestamp_of_their_element(element: Any, outputs: list
     ledger.poll(0.0)
     for output in outputs:
         assert entry.next_output() == output
-        ledger.received(entry)
+        ledger.receive(entry)

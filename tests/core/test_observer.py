@@ -111,7 +111,7 @@ async def test_an_observer_that_raises_is_logged_once_and_the_operator_continues
 
     async with async_wait("abc", Scripted(), timeout=5.0, observer=Broken()) as results:
         assert sorted([result async for result in results]) == ["a", "b", "c"]
-    assert caplog.text.count("it is told nothing more") == 1
+    assert caplog.text.count("nothing more is reported to it") == 1
     assert "completed of the observer" in caplog.text
 
 
@@ -139,7 +139,7 @@ async def test_after_a_hook_raised_the_end_of_each_running_invocation_is_reporte
         assert sorted([result async for result in results]) == ["b", "e"]
     others = ("accepted", "attempt_failed")
     assert [f"{step[0]} {step[3]}" for step in observer.steps if step[0] not in others] == reported
-    assert caplog.text.count("raised; it is told nothing more") == 1
+    assert caplog.text.count("raised; nothing more is reported to it") == 1
 
 
 async def test_hooks_run_in_the_task_that_calls_the_function(async_wait: Any, autojump_clock: MockClock) -> None:

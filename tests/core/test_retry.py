@@ -1,4 +1,4 @@
-"""The arithmetic of retry strategies. Tests of their use are in test_invocation_retry.py."""
+"""The arithmetic of retry strategies. Tests of their use are in test_invoker_retry.py."""
 
 from __future__ import annotations
 

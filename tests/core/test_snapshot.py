@@ -53,19 +53,19 @@ def test_a_snapshot_pickled_by_the_first_release_loads() -> None:
 
 
 BAD: list[tuple[Any, str]] = [
-    ([1, 2], "restore takes a Snapshot, got [1, 2]"),
+    ([1, 2], "restore must be a Snapshot, got [1, 2]"),
     (replace(SNAPSHOT, version=99), "the snapshot has version 99, and this release reads version 1"),
     (replace(SNAPSHOT, version=None), "the snapshot has version None"),
-    (replace(SNAPSHOT, elements=None), "the snapshot's elements are damaged: None is no sequence"),
-    (replace(SNAPSHOT, elements=iter(SNAPSHOT.elements)), "is no sequence"),
-    (Snapshot(("a",)), "element 0 is damaged: 'a' is no SnapshotElement"),
-    (Snapshot((SnapshotElement("0", "a"),)), "element 0 has no sequence number, but '0'"),
-    (Snapshot((SnapshotElement(0, "a", "A"),)), "the results of element 0 are damaged: 'A' is no list"),
-    (Snapshot((SnapshotElement(0, Watermark(1), []),)), "element 0 is a watermark, and a watermark has no results"),
+    (replace(SNAPSHOT, elements=None), "the snapshot's elements are damaged: None is not a sequence"),
+    (replace(SNAPSHOT, elements=iter(SNAPSHOT.elements)), "is not a sequence"),
+    (Snapshot(("a",)), "element 0 is damaged: 'a' is not a SnapshotElement"),
+    (Snapshot((SnapshotElement("0", "a"),)), "element 0 must have a whole number as its sequence, got '0'"),
+    (Snapshot((SnapshotElement(0, "a", "A"),)), "the results of element 0 are damaged: 'A' is not a list"),
+    (Snapshot((SnapshotElement(0, Watermark(1), []),)), "element 0 is a watermark, but has results"),
     (replace(SNAPSHOT, taken=-1), "the snapshot's count of elements taken is damaged: -1"),
     (replace(SNAPSHOT, taken="3"), "the snapshot's count of elements taken is damaged: '3'"),
-    (Snapshot((SnapshotElement(1, "a"), SnapshotElement(1, "b"))), "do not rise: 1 follows 1"),
-    (Snapshot((SnapshotElement(2, "a"), SnapshotElement(1, "b"))), "do not rise: 1 follows 2"),
+    (Snapshot((SnapshotElement(1, "a"), SnapshotElement(1, "b"))), "must rise: 1 follows 1"),
+    (Snapshot((SnapshotElement(2, "a"), SnapshotElement(1, "b"))), "must rise: 1 follows 2"),
 ]
 
 

@@ -136,7 +136,7 @@ async def test_a_buffer_full_of_unreceived_dead_letters_is_logged_once(
     async with async_wait(range(100), function, timeout=1.0, capacity=2, buffer=4, on_error="dead_letter") as results:
         await trio.sleep(10.0)
         assert results.statistics().buffered == 4
-        assert caplog.text.count("4 dead letters fill the buffer, and nobody has received one yet") == 1
+        assert caplog.text.count("4 dead letters fill the buffer and none has been received") == 1
         assert len([dead_letter async for dead_letter in results.dead_letters]) == 100
     assert len(caplog.records) == 1
 

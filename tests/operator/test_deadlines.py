@@ -16,7 +16,7 @@ async def _spend(deadlines: Deadlines, start: float, seconds: float) -> tuple[fl
     with trio.CancelScope() as scope:
         deadlines.set(scope, trio.current_time())
         await trio.sleep(seconds)
-        deadlines.meet(scope)
+        deadlines.clear(scope)
     return trio.current_time(), scope.cancelled_caught
 
 
@@ -67,12 +67,12 @@ async def test_clearing_a_deadline_returns_whether_it_had_expired(
     nursery.start_soon(deadlines.run)
     with trio.CancelScope(shield=True) as scope:
         deadlines.set(scope, trio.current_time())
-        assert deadlines.meet(scope)
+        assert deadlines.clear(scope)
         deadlines.set(scope, trio.current_time())
         with trio.CancelScope(shield=True):
             await trio.sleep(2.0)
         assert scope.cancel_called
-        assert not deadlines.meet(scope)
+        assert not deadlines.clear(scope)
 
 
 async def test_an_infinite_timeout_needs_no_task(autojump_clock: MockClock) -> None:
@@ -81,5 +81,5 @@ async def test_an_infinite_timeout_needs_no_task(autojump_clock: MockClock) -> N
     with trio.CancelScope() as scope:
         deadlines.set(scope, trio.current_time())
         await trio.sleep(80_000.0)
-        assert deadlines.meet(scope)
+        assert deadlines.clear(scope)
     assert not scope.cancel_called

@@ -1,4 +1,4 @@
-"""Durable checkpoints: what a store takes and gives, and a store of one's own."""
+"""Durable checkpoints: the stores, and a store that a user writes."""
 
 from typing import assert_type
 
@@ -10,16 +10,16 @@ class Memory:
     """A store needs two methods and no base class."""
 
     def __init__(self) -> None:
-        self.kept: dict[str, Checkpoint] = {}
+        self.stored: dict[str, Checkpoint] = {}
 
     async def load(self, name: str) -> Checkpoint | None:
-        return self.kept.get(name)
+        return self.stored.get(name)
 
     async def commit(self, name: str, checkpoint: Checkpoint) -> None:
-        self.kept[name] = checkpoint
+        self.stored[name] = checkpoint
 
 
-async def go_on(store: CheckpointStore) -> None:
+async def resume(store: CheckpointStore) -> None:
     start = await store.load("job") or Checkpoint(Snapshot(), position=0)
     assert_type(start, Checkpoint)
     assert_type(start.snapshot.taken, int)
@@ -27,7 +27,7 @@ async def go_on(store: CheckpointStore) -> None:
 
 
 async def both() -> None:
-    await go_on(Memory())
+    await resume(Memory())
     async with SQLiteStore("job.sqlite") as store:
         assert_type(store, SQLiteStore)
-        await go_on(store)
+        await resume(store)

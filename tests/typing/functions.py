@@ -1,4 +1,4 @@
-"""What users supply as a function: callables, objects, adapters and policies around them."""
+"""Functions: callables and objects, with adapters and policies around them."""
 
 from functools import partial
 from typing import Any, assert_type
@@ -47,7 +47,7 @@ async def an_object() -> None:
     assert_type(await Length(2).invoke("a"), int)
     assert_type(await Weather().invoke("EWR", 3), float)
     assert_type(await WeatherOrNothing().invoke("EWR", unit="C"), float | None)
-    # An override keeps its own parameters: these calls are wrong, and the checkers say so
+    # An override keeps its own parameters, so these calls are refused
     await Length(2).invoke(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     await Weather().invoke("EWR")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 

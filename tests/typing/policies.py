@@ -1,4 +1,4 @@
-"""The types of policies: what goes in comes out, however they are composed."""
+"""Policies keep the result type of their function, however they are composed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Length(AsyncFunction[str, int]):
 
 class Lengths(AsyncFunction[list[str], list[int]]):
     async def invoke(self, value: list[str]) -> list[int]:
-        return [len(each) for each in value]
+        return [len(text) for text in value]
 
 
 async def price(value: str) -> float:
@@ -30,7 +30,7 @@ async def prices_or_errors(values: list[str]) -> list[float | Exception]:
     return [float(value) if value else ValueError("empty") for value in values]
 
 
-async def no_list(values: list[str]) -> int:
+async def not_a_list(values: list[str]) -> int:
     return len(values)
 
 
@@ -41,7 +41,7 @@ async def composed() -> None:
     assert_type(grouped(Lengths()), grouped[int])
     assert_type(persistent(single_flight(grouped(prices)), "answers.db"), persistent[float])
     assert_type(await grouped(prices_or_errors)("1"), float)
-    grouped(no_list)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    grouped(not_a_list)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     async with ordered_wait(["a"], cached(Length()), timeout=5.0) as lengths:
         assert_type(lengths, Results[int])
     async with ordered_wait(["a"], cached(grouped(prices)), timeout=5.0) as results:

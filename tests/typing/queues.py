@@ -1,4 +1,4 @@
-"""The queues, as an embedder drives them."""
+"""The queues, as an embedding program uses them."""
 
 from collections.abc import Sequence
 from typing import Any, assert_type

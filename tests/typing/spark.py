@@ -1,4 +1,4 @@
-"""The Spark side, as its users write it."""
+"""The functions for Spark, as their users call them."""
 
 from typing import Any, assert_type
 
@@ -74,8 +74,8 @@ async def the_column_udf_as_a_decorator(df: DataFrame) -> None:
 
 def wrong_arguments_of_the_column_udf() -> None:
     async_pandas_udf("string")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
-    async_pandas_udf(country, timeout=5.0)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
-    async_pandas_udf("string", timeout=5.0, on_error="skip")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+    async_pandas_udf(country, timeout=5.0)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+    async_pandas_udf("string", timeout=5.0, on_error="skip")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
 
 
 def the_operators(df: DataFrame) -> None:

@@ -2,7 +2,7 @@
 
 # The layout. Imports point down only.
 #
-#     observed_ledger                      the ledger that also calls an observer
+#     observed_ledger                      a ledger that also calls an observer
 #     ledger                               every counter, both limits and the snapshot of one operator
 #     ordered  unordered  keyed (queue)    the order of the output
 #     options  retry  retry_after  retry_budget

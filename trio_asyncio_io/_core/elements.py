@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Never, TypeVar
 
-__all__ = ["StreamRecord", "Watermark", "inserted_watermark", "is_inserted", "value_of", "with_value"]
+__all__ = ["Element", "StreamRecord", "Watermark", "inserted_watermark", "is_inserted", "value_of", "with_value"]
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+R = TypeVar("R")
+
+
+class Element(Generic[T_co]):
+    """A record or a watermark. For type checkers: a list of both is a list of `Element[T]`."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
-class StreamRecord(Generic[T]):
+class StreamRecord(Element[T_co]):
     """A value with its event time.
 
     The operator calls the function with the value, and emits the result as a `StreamRecord` with the same timestamp.
@@ -22,11 +29,11 @@ class StreamRecord(Generic[T]):
         timestamp: Event time, in any unit; the operator never reads it. None: the record has no event time.
     """
 
-    value: T
+    value: T_co
     timestamp: Any = None
 
 
-class _Inserted:
+class _Inserted(Element[Never]):
     """Holds a flag that is not a dataclass field, so equality and pickles ignore it."""
 
     __slots__ = ("_is_inserted",)

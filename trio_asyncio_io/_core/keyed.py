@@ -1,4 +1,4 @@
-"""The keyed queue: out in the order of arrival per key, and one invocation per key at a time."""
+"""The keyed queue: output in input order per key, and one invocation per key at a time."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from .unordered import Segment, SegmentEntry, UnorderedStreamElementQueue
 
 __all__ = ["KeyedStreamElementQueue"]
 
-_Line: TypeAlias = "deque[_KeyedEntry]"
+# The unfinished entries of one key, in arrival order
+_Lane: TypeAlias = "deque[_KeyedEntry]"
 
 
 class _KeyedEntry(SegmentEntry):
-    """An entry that goes out only after the older ones of its key."""
+    """An entry that is emitted after the older entries of its key."""
 
-    __slots__ = ("key", "line")
+    __slots__ = ("key", "lane")
 
-    def __init__(self, element: Any, sequence: int, segment: Segment, key: Hashable, line: _Line) -> None:
+    def __init__(self, element: Any, sequence: int, segment: Segment, key: Hashable, lane: _Lane) -> None:
         super().__init__(element, sequence, segment)
         self.key = key
-        self.line = line
-        line.append(self)
+        self.lane = lane
+        lane.append(self)
 
     def complete(self, results: Sequence[Any]) -> None:
         if self.results is None:
             self.results = results
-            while self.line and self.line[0].results is not None:
-                self.line.popleft().leave_waiting()
+            while self.lane and self.lane[0].results is not None:
+                self.lane.popleft().move_to_completed()
 
 
 class KeyedStreamElementQueue(UnorderedStreamElementQueue):
-    """A queue in which the records of one key start, are done and go out in the order of their arrival.
+    """A queue in which the records of one key start, complete and are emitted in input order.
 
-    Invariant: the records of a key that have not gone to the done side stand in a line, and only the head
-    of a line may be running. As one key's records are done one after the other, completion order within a
-    segment is arrival order per key, and what the unordered queue promises about watermarks holds here
-    without another word (Flink's keyed ordering, FLIP-519).
+    Invariant: the unfinished records of a key form a lane, and only the head of a lane may be running. So the records
+    of one key complete one after another, and completion order within a segment is input order per key. Watermarks are
+    walls, as in the unordered queue (Flink's keyed ordering, FLIP-519).
 
-    A record that waits in its line holds a place in the bound, not a slot: a hot key slows down only
-    itself, for as long as the bound has room for the others.
+    A record that waits in its lane counts towards the bound, but occupies no slot. A hot key slows down only itself, as
+    long as the bound has room for the other keys.
 
     Args:
-        bound: Most records held at once, at least 1.
-        key: value -> hashable: which records must keep their order.
+        bound: Upper limit of records held at once, at least 1.
+        key: value -> hashable. Records with equal keys keep their order.
 
     Example:
         >>> queue = KeyedStreamElementQueue(3, key=lambda value: value[0])
@@ -59,32 +59,34 @@ class KeyedStreamElementQueue(UnorderedStreamElementQueue):
         True
     """
 
+    has_keys = True
+
     def __init__(self, bound: int, *, key: Callable[[Any], Hashable]) -> None:
         super().__init__(bound)
         self._key = key
-        self._lines: dict[Hashable, _Line] = {}
+        self._lanes: dict[Hashable, _Lane] = {}
 
     def may_start(self, entry: Entry) -> bool:
-        """Whether the record stands at the head of its line."""
-        return isinstance(entry, _KeyedEntry) and bool(entry.line) and entry.line[0] is entry
+        """Whether the record is the head of its lane."""
+        return isinstance(entry, _KeyedEntry) and bool(entry.lane) and entry.lane[0] is entry
 
     def successor(self, entry: Entry) -> Entry | None:
-        """The record that stood behind this one in its line, which may start now that this one is done."""
-        return entry.line[0] if isinstance(entry, _KeyedEntry) and entry.line else None
+        """The record that followed this completed one in its lane and may start now, or None."""
+        return entry.lane[0] if isinstance(entry, _KeyedEntry) and entry.lane else None
 
     def _admit_record(self, element: Any) -> Entry:
         key = self._key(value_of(element))
         try:
-            line = self._lines.setdefault(key, deque())
+            lane = self._lanes.setdefault(key, deque())
         except TypeError as error:
             raise TypeError(
                 f"key returned an unhashable value, {describe(key)}, for {describe(value_of(element))}: "
                 "return a string, a number or a tuple of them"
             ) from error
-        return _KeyedEntry(element, self.arrived, self._segments[-1], key, line)
+        return _KeyedEntry(element, self.arrived, self._segments[-1], key, lane)
 
     def _next(self) -> Entry:
         entry = super()._next()
-        if isinstance(entry, _KeyedEntry) and not entry.line and self._lines.get(entry.key) is entry.line:
-            del self._lines[entry.key]
+        if isinstance(entry, _KeyedEntry) and not entry.lane and self._lanes.get(entry.key) is entry.lane:
+            del self._lanes[entry.key]
         return entry

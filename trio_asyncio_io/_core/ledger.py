@@ -1,10 +1,10 @@
-"""The ledger: where each accepted element stands, and how many of each there are.
+"""The ledger: the state of every accepted element, and the operator's counters.
 
-    backlog ──accept──▶ queue ──start──▶ running ──finish──▶ done ──poll──▶ leaving ──received──▶ gone
-    (in hand)           (jobs)
+    backlog ──accept──▶ queue ──start──▶ running ──finish──▶ completed ──poll──▶ leaving ──receive──▶ gone
+    (held)              (jobs)
 
-It is the synchronous core of the operator: no await, no Trio, no clock of its own. The tasks around it call
-one method per step, so both limits, the snapshot and the statistics are kept in this one place.
+The ledger is the synchronous core of the operator. It never awaits and has no clock. The tasks call one method per
+step, and nothing else writes to the ledger, so both limits, the snapshot and the statistics are always consistent.
 """
 
 from __future__ import annotations
@@ -30,47 +30,55 @@ class Ledger:
     """The state of one operator.
 
     Args:
-        queue: Decides the order. Its bound is the buffer.
-        restored: What to begin with, or None.
+        queue: Decides the output order. Its bound is the buffer.
+        restored: The snapshot to start with, or None.
+        counts_dead_letters: Whether a dead letter counts towards the buffer until it is received. False if nobody is
+            expected to receive dead letters, which are then those of a restored snapshot. Snapshots hold them anyway.
 
     Attributes:
-        jobs: Records whose invocation may start, in the order in which they will.
-        backlog: (element, results or None) taken from upstream and not in the queue yet: what is being
-            restored, or the one element in the feeder's hand.
+        queue: As given.
+        jobs: Records whose invocation may start, in starting order.
+        backlog: (element, results or None) of elements that were taken from the source but are not in the queue yet:
+            restored elements, or the element that the feeder holds.
         counters: The numbers behind `Statistics`.
-        input_ended: Whether nothing more will be accepted.
-        holds_letters: Whether a dead letter counts in the buffer until it is received. False where nobody is expected
-            to receive those of a restored snapshot. The next snapshot has them in either case.
+        input_ended: Whether no more elements will be accepted.
+        counts_dead_letters: As given.
+
+    The attributes are read-only outside this class.
     """
 
-    def __init__(self, queue: StreamElementQueue, restored: Snapshot | None = None) -> None:
+    def __init__(
+        self, queue: StreamElementQueue, restored: Snapshot | None = None, *, counts_dead_letters: bool = True
+    ) -> None:
         restored = Snapshot() if restored is None else restored
         self.queue = queue
         self.jobs: deque[Entry] = deque()
         self.backlog: deque[tuple[Any, Sequence[Any] | None]] = deque(
             (element.element, element.results) for element in restored.elements
         )
-        self._taken_before = restored.taken - len(self.backlog)
-        self._inserted = -self._inserted_in_backlog()  # those were not counted when they were taken
         self.counters = Counters()
         self.input_ended = False
-        self.holds_letters = True
+        self.counts_dead_letters = counts_dead_letters
+        self._taken_before = restored.taken - len(self.backlog)
+        self._inserted = -self._inserted_in_backlog()  # `restored.taken` does not include them
         self._leaving: dict[int, Entry] = {}
-        self._letters: dict[int, DeadLetter] = {}
+        self._dead_letters: dict[int, DeadLetter] = {}
         self._watermarks = 0
-        self._is_closed = False
+        self._may_start = True
+        self._has_keys = queue.has_keys
+
+    # Input
 
     def accept(self, element: Any, now: float, results: Sequence[Any] | None = None) -> Entry | None:
-        """Take the element in, or return None when the buffer has no room for it."""
-        counters = self.counters
-        if isinstance(element, Watermark):
-            if self._watermarks >= self.queue.bound:
+        """Put an element into the queue. Returns None if the buffer is full."""
+        counters, bound = self.counters, self.queue.bound
+        if counters.buffered >= bound or self._watermarks >= bound:
+            held = self._watermarks if isinstance(element, Watermark) else counters.buffered
+            if held >= bound:
                 return None
-        elif counters.buffered >= self.queue.bound:
-            return None
         entry = self.queue.try_put(element)
         if entry is None:
-            raise AssertionError("the queue held more than the ledger knew")
+            raise AssertionError("the queue holds more elements than the ledger has counted")
         if entry.results is not None:
             self._watermarks += 1
             self._inserted += is_inserted(element)
@@ -80,22 +88,39 @@ class Ledger:
         if counters.buffered > counters.peak_buffered:
             counters.peak_buffered = counters.buffered
         if results is not None:
-            entry.complete(self._without_letter(entry, results))
-        elif self.queue.may_start(entry) and not self._is_closed:
+            entry.complete(self._without_dead_letter(entry, results))
+        elif self._may_start and (not self._has_keys or self.queue.may_start(entry)):
             self.jobs.append(entry)
         return entry
 
-    def close(self) -> None:
-        """No invocation starts any more; what has no results yet stays in the snapshot, unfinished."""
-        self._is_closed = True
+    def hold(self, element: Any) -> None:
+        """Keep an element that was taken from the source but not accepted."""
+        self.backlog.append((element, None))
+
+    def accept_held(self, now: float) -> Entry | None:
+        """Accept the oldest element of the backlog. Returns None if the buffer is full."""
+        entry = self.accept(self.backlog[0][0], now, self.backlog[0][1])
+        if entry is not None:
+            self.backlog.popleft()
+        return entry
+
+    def end_input(self) -> None:
+        """Record that no more elements will be accepted."""
+        self.input_ended = True
+
+    # Invocations
+
+    def stop_starting(self) -> None:
+        """Start no more invocations. Records without results stay in the snapshot, unfinished."""
+        self._may_start = False
         self.jobs.clear()
 
-    def starts_no_more(self) -> bool:
-        """Whether no invocation starts any more before another one has ended."""
+    def has_nothing_to_start(self) -> bool:
+        """Whether no invocation can start before another one has ended."""
         return self.input_ended and not self.jobs and not self.backlog
 
     def start(self, now: float) -> Entry:
-        """The next record to invoke, which runs from now on."""
+        """Start the invocation of the next job."""
         entry = self.jobs.popleft()
         counters = self.counters
         counters.slot_wait_seconds += now - entry.since
@@ -106,71 +131,82 @@ class Ledger:
         return entry
 
     def attempt_failed(self, entry: Entry, error: Exception) -> None:
-        """A call has raised; that is of interest to an observer only."""
+        """Record that a call raised. Only an observer needs this."""
+
+    def retry(self) -> None:
+        """Count a retry."""
+        self.counters.retried += 1
+
+    def deny_retry(self) -> None:
+        """Count a retry that the retry budget did not allow."""
+        self.counters.retries_denied += 1
 
     def complete(self, entry: Entry, results: Sequence[Any], now: float) -> None:
-        """The function gave these results, and the record's slot is free."""
-        self.counters.completed += 1
-        self.finish(entry, results, now)
+        """Finish a running record with the results of its function."""
+        counters = self.counters
+        counters.completed += 1
+        counters.running -= 1  # `finish` without its call
+        entry.since = now
+        entry.complete(results)
+        if self._has_keys:
+            self._start_successor(entry)
 
-    def time_out(self, entry: Entry, now: float) -> None:  # noqa: ARG002 - an observer wants them
-        """A running record's deadline has struck."""
+    def time_out(self, entry: Entry, now: float) -> None:  # noqa: ARG002 - an observer needs them
+        """Record that the deadline of a running record has expired."""
         self.counters.timed_out += 1
 
-    def fail(self, entry: Entry, error: Exception, now: float) -> None:
-        """A running record has no result of its own; that is of interest to an observer only."""
+    def fail(self, entry: Entry, error: Exception, now: float) -> None:  # noqa: ARG002 - an observer needs them
+        """Record that the last call of a running record raised."""
+        self.counters.failed += 1
 
-    def bury(self, entry: Entry, error: Exception, now: float) -> None:
-        """A running record is to leave as a dead letter, with no outputs."""
+    def fail_after_timeout(self, entry: Entry, error: Exception, now: float) -> None:
+        """Record that a record that has timed out has no result. Only an observer needs this."""
+
+    def skip(self) -> None:
+        """Count an element that `on_error` leaves out."""
+        self.counters.skipped += 1
+
+    def dead_letter(self, entry: Entry, error: Exception, now: float) -> None:
+        """Turn a running record into a dead letter. It will have no outputs."""
         self.counters.dead_lettered += 1
-        self._letters[entry.sequence] = DeadLetter(entry.element, error, entry.attempts, now - entry.since)
-
-    def cancel(self, entry: Entry, now: float) -> None:  # noqa: ARG002 - an observer wants them
-        """A running record's call was cancelled; it stays in the snapshot, unfinished."""
-        self.counters.cancelled += 1
-        self.abandon()
+        self._dead_letters[entry.sequence] = DeadLetter(entry.element, error, entry.attempts, now - entry.since)
 
     def finish(self, entry: Entry, results: Sequence[Any], now: float) -> None:
-        """The record has its results, and its slot is free."""
+        """Complete a running record and free its slot."""
         self.counters.running -= 1
         entry.since = now
         entry.complete(results)
-        successor = self.queue.successor(entry)
-        if successor is not None and not self._is_closed:
-            self._line_up(successor)
+        if self._has_keys:
+            self._start_successor(entry)
+
+    def cancel(self, entry: Entry, now: float) -> None:  # noqa: ARG002 - an observer needs them
+        """Record that the call of a running record was cancelled, and abandon the record."""
+        self.counters.cancelled += 1
+        self.abandon()
 
     def abandon(self) -> None:
-        """A running record will have no results in this run; it stays in the snapshot, unfinished."""
+        """Free the slot of a running record without results. The record stays in the snapshot, unfinished."""
         self.counters.running -= 1
 
+    # Output
+
     def poll(self, now: float) -> Entry:
-        """The entry whose turn it is to go out. With no outputs it is gone at once."""
+        """Remove the next entry from the queue. An entry without outputs is gone at once."""
         entry = self.queue.poll()
         if not entry.is_watermark:
             self.counters.head_wait_seconds += now - entry.since
         if entry.results:
             self._leaving[entry.sequence] = entry
             return entry
-        is_held = entry.sequence in self._letters
-        if is_held:
+        is_dead_letter = entry.sequence in self._dead_letters
+        if is_dead_letter:
             self._leaving[entry.sequence] = entry
-        if not (is_held and self.holds_letters):
-            self._release(entry)
+        if not (is_dead_letter and self.counts_dead_letters):
+            self.counters.buffered -= 1
         return entry
 
-    def letter_of(self, entry: Entry) -> DeadLetter | None:
-        """The dead letter that a record without outputs leaves as, if it does."""
-        return self._letters.get(entry.sequence)
-
-    def received_letter(self, entry: Entry) -> None:
-        """Somebody has this record's dead letter, or nobody wants it."""
-        del self._letters[entry.sequence]
-        del self._leaving[entry.sequence]
-        if self.holds_letters:
-            self._release(entry)
-
-    def received(self, entry: Entry) -> bool:
-        """The consumer has the entry's next output; says whether that made room."""
+    def receive(self, entry: Entry) -> bool:
+        """Record that the consumer has received the entry's next output. Returns whether that made room."""
         entry.received += 1
         counters = self.counters
         if not entry.is_watermark:
@@ -178,61 +214,71 @@ class Ledger:
         if entry.received < len(entry.results or ()):
             return False
         del self._leaving[entry.sequence]
-        if entry.is_watermark:  # `_release`, less the call
+        if entry.is_watermark:
             self._watermarks -= 1
         else:
             counters.buffered -= 1
         return True
 
+    def dead_letter_of(self, entry: Entry) -> DeadLetter | None:
+        """The entry's dead letter, or None."""
+        return self._dead_letters.get(entry.sequence)
+
+    def receive_dead_letter(self, entry: Entry) -> None:
+        """Record that the entry's dead letter has been received or dropped."""
+        del self._dead_letters[entry.sequence]
+        del self._leaving[entry.sequence]
+        if self.counts_dead_letters:
+            self.counters.buffered -= 1
+
     def is_drained(self) -> bool:
-        """Whether nothing is left that could still go out."""
+        """Whether neither the backlog nor the queue holds an element."""
         return not self.backlog and self.queue.is_empty()
 
+    # State
+
     def snapshot(self) -> Snapshot:
-        """Every element accepted and not received yet, in the order of arrival."""
+        """Every element accepted and not yet received, in arrival order."""
         entries = sorted([*self._leaving.values(), *self.queue.entries()], key=_by_sequence)
-        held = [SnapshotElement(entry.sequence, entry.element, self._unreceived(entry)) for entry in entries]
-        ahead = [
+        accepted = [SnapshotElement(entry.sequence, entry.element, self._unreceived(entry)) for entry in entries]
+        held = [
             SnapshotElement(sequence, element, None if results is None else list(results))
             for sequence, (element, results) in enumerate(self.backlog, start=self.queue.arrived)
         ]
-        return Snapshot((*held, *ahead), taken=self._taken())
+        return Snapshot((*accepted, *held), taken=self._taken())
 
     def statistics(self) -> Statistics:
-        """The numbers as they stand now."""
+        """The current numbers."""
         return self.counters.freeze()
 
     def _taken(self) -> int:
-        """How many elements of the source were taken, in this run and in those that it was restored from."""
+        """The number of elements taken from the source, in this run and in the runs that it was restored from."""
         arrived = self._taken_before + self.queue.arrived + len(self.backlog)
         return arrived - self._inserted - self._inserted_in_backlog()
 
     def _inserted_in_backlog(self) -> int:
         return sum(is_inserted(element) for element, _ in self.backlog)
 
-    def _line_up(self, entry: Entry) -> None:
-        """Make a job of a record that waited for its key: those that arrived after it start after it."""
-        if not self.jobs or self.jobs[-1].sequence < entry.sequence:
-            self.jobs.append(entry)
+    def _start_successor(self, entry: Entry) -> None:
+        """Make a job of the record that waited for this one, before the jobs that arrived after it."""
+        successor = self.queue.successor(entry)
+        if successor is None or not self._may_start:
+            return
+        if not self.jobs or self.jobs[-1].sequence < successor.sequence:
+            self.jobs.append(successor)
         else:
-            insort(self.jobs, entry, key=_by_sequence)
+            insort(self.jobs, successor, key=_by_sequence)
 
-    def _without_letter(self, entry: Entry, results: Sequence[Any]) -> Sequence[Any]:
-        """A restored record's outputs; its dead letter is kept aside."""
+    def _without_dead_letter(self, entry: Entry, results: Sequence[Any]) -> Sequence[Any]:
+        """The outputs of a restored record. Its dead letter is stored separately."""
         if len(results) == 1 and isinstance(results[0], DeadLetter):
-            self._letters[entry.sequence] = results[0]
+            self._dead_letters[entry.sequence] = results[0]
             return ()
         return tuple(results)
 
     def _unreceived(self, entry: Entry) -> list[Any] | None:
         if entry.is_watermark or entry.results is None:
             return None
-        if entry.sequence in self._letters:
-            return [self._letters[entry.sequence]]
+        if entry.sequence in self._dead_letters:
+            return [self._dead_letters[entry.sequence]]
         return list(entry.results[entry.received :])
-
-    def _release(self, entry: Entry) -> None:
-        if entry.is_watermark:
-            self._watermarks -= 1
-        else:
-            self.counters.buffered -= 1

@@ -1,4 +1,4 @@
-"""The ledger of an operator, as its options want it; observed, if there is an observer."""
+"""The observed ledger: a ledger that also calls the user's observer."""
 
 from __future__ import annotations
 
@@ -22,85 +22,98 @@ _log = logging.getLogger("trio_asyncio_io")
 
 
 class ObservedLedger(Ledger):
-    """A ledger that tells an observer of each step that it writes down.
+    """A ledger that calls an observer at each step.
 
-    After a hook has raised, the observer is called only for the ends of invocations that it has seen start, so that it
-    can release what it holds for them.
+    After a hook has raised, only the end of an invocation whose start was observed is still reported, so that the
+    observer can release what it holds for that invocation.
     """
 
-    def __init__(self, queue: StreamElementQueue, restored: Snapshot | None, observer: Observer) -> None:
-        super().__init__(queue, restored)
+    def __init__(
+        self,
+        queue: StreamElementQueue,
+        restored: Snapshot | None = None,
+        *,
+        counts_dead_letters: bool = True,
+        observer: Observer,
+    ) -> None:
+        super().__init__(queue, restored, counts_dead_letters=counts_dead_letters)
         self._observer = observer
         self._has_failed = False
-        self._open: set[int] = set()  # the sequences of invocations that have started and not ended
+        self._started: set[int] = set()  # sequences of the invocations whose end will be reported
 
     def accept(self, element: Any, now: float, results: Sequence[Any] | None = None) -> Entry | None:
         entry = super().accept(element, now, results)
         if entry is not None and not entry.is_watermark:
-            self._tell("accepted", entry)
+            self._report("accepted", entry)
         return entry
 
     def start(self, now: float) -> Entry:
         entry = super().start(now)
         if not self._has_failed:
-            self._open.add(entry.sequence)
-            self._tell("started", entry)
+            self._started.add(entry.sequence)
+            self._report("started", entry)
         return entry
 
     def attempt_failed(self, entry: Entry, error: Exception) -> None:
-        self._tell("attempt_failed", entry, entry.attempts, error)
+        self._report("attempt_failed", entry, entry.attempts, error)
 
     def time_out(self, entry: Entry, now: float) -> None:
         super().time_out(entry, now)
-        self._tell_end("timed_out", entry, entry.attempts, now - entry.since)
+        self._report_end("timed_out", entry, entry.attempts, now - entry.since)
 
     def complete(self, entry: Entry, results: Sequence[Any], now: float) -> None:
         seconds = now - entry.since
         super().complete(entry, results, now)
-        self._tell_end("completed", entry, entry.attempts, seconds)
+        self._report_end("completed", entry, entry.attempts, seconds)
 
     def fail(self, entry: Entry, error: Exception, now: float) -> None:
         super().fail(entry, error, now)
-        self._tell_end("failed", entry, entry.attempts, now - entry.since, error)
+        self._report_end("failed", entry, entry.attempts, now - entry.since, error)
+
+    def fail_after_timeout(self, entry: Entry, error: Exception, now: float) -> None:
+        super().fail_after_timeout(entry, error, now)
+        self._report_end("failed", entry, entry.attempts, now - entry.since, error)
 
     def cancel(self, entry: Entry, now: float) -> None:
         super().cancel(entry, now)
-        self._tell_end("cancelled", entry, entry.attempts, now - entry.since)
+        self._report_end("cancelled", entry, entry.attempts, now - entry.since)
 
-    def received(self, entry: Entry) -> bool:
-        gone = super().received(entry)
+    def receive(self, entry: Entry) -> bool:
+        made_room = super().receive(entry)
         if not entry.is_watermark:
-            self._tell("emitted", entry)
-        return gone
+            self._report("emitted", entry)
+        return made_room
 
-    def received_letter(self, entry: Entry) -> None:
-        super().received_letter(entry)
-        self._tell("emitted", entry)
+    def receive_dead_letter(self, entry: Entry) -> None:
+        super().receive_dead_letter(entry)
+        self._report("emitted", entry)
 
-    def _tell_end(self, hook: str, entry: Entry, *more: Any) -> None:
-        if not self._has_failed or entry.sequence in self._open:
-            self._call(hook, entry, more)
-        self._open.discard(entry.sequence)
+    def _report_end(self, hook: str, entry: Entry, *details: Any) -> None:
+        if not self._has_failed or entry.sequence in self._started:
+            self._call(hook, entry, details)
+        self._started.discard(entry.sequence)
 
-    def _tell(self, hook: str, entry: Entry, *more: Any) -> None:
+    def _report(self, hook: str, entry: Entry, *details: Any) -> None:
         if not self._has_failed:
-            self._call(hook, entry, more)
+            self._call(hook, entry, details)
 
-    def _call(self, hook: str, entry: Entry, more: tuple[Any, ...]) -> None:
+    def _call(self, hook: str, entry: Entry, details: tuple[Any, ...]) -> None:
         try:
-            getattr(self._observer, hook)(entry.sequence, entry.element, *more)
-        except Exception:  # noqa: BLE001 - the observer's own; the operator does not depend on it
+            getattr(self._observer, hook)(entry.sequence, entry.element, *details)
+        except Exception:  # noqa: BLE001 - the operator does not depend on the user's observer
             if not self._has_failed:
-                _log.exception("%s of the observer %s raised; it is told nothing more", hook, describe(self._observer))
+                observer = describe(self._observer)
+                _log.exception("%s of the observer %s raised; nothing more is reported to it", hook, observer)
             self._has_failed = True
 
 
 def ledger_for(options: Options, key: Callable[[Any], Hashable] | None) -> Ledger:
-    """A new ledger around a queue of the options' mode; `key` is called in place of the options' own."""
+    """A new ledger and its queue. `key` replaces the key of the options."""
     queue = _queue_for(options, key)
+    counts = options.on_error == "dead_letter"
     if options.observer is None:
-        return Ledger(queue, options.restore)
-    return ObservedLedger(queue, options.restore, options.observer)
+        return Ledger(queue, options.restore, counts_dead_letters=counts)
+    return ObservedLedger(queue, options.restore, counts_dead_letters=counts, observer=options.observer)
 
 
 def _queue_for(options: Options, key: Callable[[Any], Hashable] | None) -> StreamElementQueue:

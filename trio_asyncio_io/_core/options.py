@@ -1,4 +1,4 @@
-"""The options of an operator: checked once, then frozen."""
+"""The options of an operator, checked and frozen."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEFAULT_CAPACITY = 100
 
 
 class OptionsArguments(TypedDict, total=False):
-    """The keyword arguments, beside `timeout`, that the doors share."""
+    """The keyword arguments that all operators have in common, except `timeout`."""
 
     capacity: int
     buffer: int | None
@@ -43,31 +43,32 @@ def default_buffer(capacity: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How an operator works. Frozen, and it pickles if its callables do.
+    """The options of an operator. Frozen, and picklable if the callables are.
 
     Args:
-        timeout: Seconds from the start of an invocation to its result, all attempts and backoffs included;
-            not negative, `math.inf` for none. Waiting for a slot is not counted. Required, because no number
-            is right for every service.
-        capacity: Most invocations running at once, at least 1. It protects the service.
-        buffer: Most records accepted and not yet received downstream, at least `capacity`. It protects
-            memory. None: a hundred times the capacity, at least 1,000 and, unless the capacity is larger,
-            at most 100,000. With `buffer == capacity` the operator behaves as Flink's does.
-        retry: A retry strategy, or None to call once.
-        on_timeout: Async callable, value -> result, asked once the timed-out attempt has unwound. None: an
-            `ElementTimeoutError` goes to `on_error`.
-        on_error: "raise" stops the operator with the exception; "skip" leaves the element out; "dead_letter" sends it,
-            with its error, to the channel `dead_letters`; an async callable, (value, exception) -> result, gives a
-            result in its place.
-        flatten: True: a result is an iterable of 0..n outputs, emitted side by side.
-        restore: A snapshot to begin with, before anything else.
-        observer: Told of each step of each record's life, or None.
-        mode: "ordered", "unordered" or "keyed".
-        key: value -> hashable, for mode "keyed" and no other.
+        timeout: Seconds from the start of an invocation to its result, with all attempts and backoffs; at least 0.
+            Waiting for a slot does not count. 0 allows only calls that never wait, `math.inf` disables the timeout.
+            Required, because no default suits every service.
+        capacity: Upper limit of invocations that run at once, at least 1. It protects the service. 1 makes one call at
+            a time.
+        buffer: Upper limit of records that are accepted and not yet received, at least `capacity`. It protects memory.
+            None (the default) is a hundred times the capacity, but at least 1,000 and at most 100,000, and never less
+            than the capacity. With `buffer == capacity`, the operator behaves like Flink's.
+        retry: A retry strategy. None (the default) makes one call per element.
+        on_timeout: Async callable, value -> result, that replaces the result of an element that has timed out. It is
+            called when the attempt has unwound. None (the default): an `ElementTimeoutError` goes to `on_error`.
+        on_error: "raise" (the default) stops the operator with the exception. "skip" leaves the element out.
+            "dead_letter" sends it, with its error, to the channel `dead_letters`. An async callable,
+            (value, exception) -> result, replaces the result.
+        flatten: Whether a result is an iterable of 0 to n outputs, which are emitted side by side.
+        restore: A snapshot, whose elements are accepted before all others. None (the default) starts empty.
+        observer: An `Observer`, whose hooks are called at each step of a record. None (the default) costs nothing.
+        mode: The output order: "ordered" (the default), "unordered" or "keyed".
+        key: value -> hashable. Required for mode "keyed", refused for the others.
 
     Raises:
-        TypeError, ValueError: An argument is out of its range; the message names it and its value.
-        SnapshotError: `restore` is no snapshot that this release can read.
+        TypeError, ValueError: An argument is invalid. The message names it and its value.
+        SnapshotError: `restore` is not a snapshot that this release can read.
     """
 
     timeout: float
@@ -84,13 +85,14 @@ class Options:
     key: Callable[[Any], Hashable] | None = None
 
     def __post_init__(self) -> None:
-        put = object.__setattr__
-        put(self, "timeout", check_seconds("timeout", self.timeout, hint=" (math.inf for none)"))
-        put(self, "capacity", check_int("capacity", self.capacity, at_least=1))
+        set_field = object.__setattr__  # the class is frozen
+        set_field(self, "timeout", check_seconds("timeout", self.timeout, hint=" (math.inf for none)"))
+        set_field(self, "capacity", check_int("capacity", self.capacity, at_least=1))
         if self.buffer is None:
-            put(self, "buffer", default_buffer(self.capacity))
+            set_field(self, "buffer", default_buffer(self.capacity))
         else:
-            put(self, "buffer", check_int("buffer", self.buffer, at_least=self.capacity, limit_name="the capacity"))
+            buffer = check_int("buffer", self.buffer, at_least=self.capacity, limit_name="the capacity")
+            set_field(self, "buffer", buffer)
         self._check_callables()
         self._check_mode()
         if self.restore is not None and (problem := problem_of(self.restore)):
@@ -107,12 +109,12 @@ class Options:
             raise TypeError(f"retry must be a RetryStrategy such as FixedDelay, got {describe(self.retry)}")
         if self.on_timeout is not None and not callable(self.on_timeout):
             raise TypeError(f"on_timeout must be an async callable or None, got {describe(self.on_timeout)}")
-        wanted = 'on_error must be "raise", "skip", "dead_letter" or an async callable'
+        problem = 'on_error must be "raise", "skip", "dead_letter" or an async callable'
         if isinstance(self.on_error, str):
             if self.on_error not in ERROR_POLICIES:
-                raise ValueError(f"{wanted}, got {self.on_error!r}")
+                raise ValueError(f"{problem}, got {self.on_error!r}")
         elif not callable(self.on_error):
-            raise TypeError(f"{wanted}, got {describe(self.on_error)}")
+            raise TypeError(f"{problem}, got {describe(self.on_error)}")
         if self.observer is not None and not isinstance(self.observer, Observer):
             raise TypeError(f"observer must be an Observer or None, got {describe(self.observer)}")
 

@@ -1,4 +1,4 @@
-"""The ordered queue: out in the order in which elements came in."""
+"""The ordered queue: output in input order."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ __all__ = ["OrderedStreamElementQueue"]
 
 
 class OrderedStreamElementQueue(StreamElementQueue):
-    """A queue whose head goes out once it is done, and nothing before it.
+    """A queue that emits elements in input order.
 
-    Invariant: what `poll` gives is a prefix of what was put. Watermarks need no care of their own: they are
-    done from the start and wait their turn like any element (Flink's `OrderedStreamElementQueue`).
+    Invariant: `poll` returns the entries in the order in which they were put. Only the head may be emitted, once it is
+    completed. A watermark is completed from the start and waits for its place like a record (Flink's
+    `OrderedStreamElementQueue`).
 
     Args:
-        bound: Most records held at once, at least 1.
+        bound: Upper limit of records held at once, at least 1.
 
     Example:
         >>> queue = OrderedStreamElementQueue(2)
@@ -36,12 +37,12 @@ class OrderedStreamElementQueue(StreamElementQueue):
         self._entries: deque[Entry] = deque()
 
     def has_completed(self) -> bool:
-        """Whether the head is done."""
+        """Whether the head is completed."""
         entries = self._entries
         return bool(entries) and entries[0].results is not None
 
     def entries(self) -> list[Entry]:
-        """The entries held, in the order in which they arrived."""
+        """The entries held, in arrival order."""
         return list(self._entries)
 
     def _admit_record(self, element: Any) -> Entry:
@@ -56,5 +57,5 @@ class OrderedStreamElementQueue(StreamElementQueue):
 
     def _next(self) -> Entry:
         if self._entries and self._entries[0].results is None:
-            raise IndexError("no entry may go out yet")
+            raise IndexError("no entry may be emitted yet")
         return self._entries.popleft()

@@ -1,10 +1,10 @@
-"""The element queue: what has been accepted and may not go out yet.
+"""The element queue: the output order of the accepted elements.
 
-A queue is plain data: it never awaits, holds no lock and knows no Trio, so a test drives it by hand. Order
-lives here and nowhere else. Subclasses decide only which entry `poll` gives next.
+A queue is plain data. It never awaits, holds no lock and does not import Trio, so a test can drive it step by step.
+Subclasses decide only which entry `poll` returns next.
 
-This follows Flink's `StreamElementQueue` after FLINK-12958, with one change: a record that is done keeps a
-place in the queue and nothing else, so that what limits memory (the bound) is not what limits the calls.
+This follows Flink's `StreamElementQueue` after FLINK-12958, with one change: a completed record occupies a place in the
+queue, but no slot. Two limits result: the bound protects memory, the capacity protects the service.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ __all__ = ["Entry", "StreamElementQueue"]
 
 
 class Entry:
-    """One element in a queue, and its results once there are any.
+    """An element in a queue, with its results when it is completed.
 
     Attributes:
-        element: What was put: a `StreamRecord`, a `Watermark` or a bare value.
-        value: What the function is called with.
-        results: The results, None until the entry is done.
-        is_watermark: Whether the element is a watermark, which counts in no limit.
+        element: The `StreamRecord`, `Watermark` or bare value that was put.
+        value: The argument of the function.
+        results: The results, or None until the entry is completed.
+        is_watermark: Whether the element is a watermark.
         sequence: The element's position in the queue's input, counted from 0.
-        attempts: Calls made for this element so far.
-        since: When its present state began (waiting for a slot, running, done), in seconds on Trio's clock.
-        received: How many of the results the consumer has received.
+        attempts: The number of calls made for this element.
+        since: The start of its present state (waiting for a slot, running or completed), in seconds on Trio's clock.
+        received: The number of results that the consumer has received.
     """
 
     __slots__ = ("attempts", "element", "is_watermark", "received", "results", "sequence", "since", "value")
@@ -46,30 +46,32 @@ class Entry:
 
     @property
     def is_done(self) -> bool:
-        """Whether there are results. A watermark is done from the start."""
+        """Whether the entry has its results. A watermark has them from the start."""
         return self.results is not None
 
     def next_output(self) -> Any:
-        """What the consumer receives next of a done entry: a result, with the timestamp that its element has."""
+        """The next output of a completed entry: a result, with the timestamp of the element."""
         assert self.results is not None
         result = self.results[self.received]
         return result if self.value is self.element else with_value(self.element, result)
 
     def complete(self, results: Sequence[Any]) -> None:
-        """Give the entry its results. The first call wins; a later one changes nothing."""
+        """Set the results. The first call wins; a later one has no effect."""
         if self.results is None:
             self.results = results
 
 
 class StreamElementQueue(ABC):
-    """What the three queues share: the bound, the count and the order of arrival.
+    """The common part of the three queues: the bound, the counts and the arrival order.
 
     Args:
-        bound: Most records held at once, at least 1. As many watermarks may wait beside them.
+        bound: Upper limit of records held at once, at least 1. The same number of watermarks may be held besides.
 
     Raises:
         ValueError: `bound` is below 1.
     """
+
+    has_keys = False  # whether `may_start` and `successor` depend on the entry
 
     def __init__(self, bound: int) -> None:
         if bound < 1:
@@ -80,15 +82,15 @@ class StreamElementQueue(ABC):
         self.arrived = 0
 
     def __len__(self) -> int:
-        """The number of records held; watermarks do not count."""
+        """The number of records held. Watermarks do not count."""
         return self._records
 
     def is_empty(self) -> bool:
-        """Whether nothing is held, neither a record nor a watermark."""
+        """Whether the queue holds neither a record nor a watermark."""
         return not (self._records or self._watermarks)
 
     def try_put(self, element: Any) -> Entry | None:
-        """The new entry for `element`, or None if the queue is full and nothing was put."""
+        """Put an element and return its entry. None if the queue is full; nothing was put then."""
         if isinstance(element, Watermark):
             if self._watermarks >= self.bound:
                 return None
@@ -104,10 +106,10 @@ class StreamElementQueue(ABC):
         return entry
 
     def poll(self) -> Entry:
-        """Remove and return the next entry that may go out.
+        """Remove and return the next entry that may be emitted.
 
         Raises:
-            IndexError: No entry may go out yet: ask `has_completed` first.
+            IndexError: No entry may be emitted yet. Check `has_completed` first.
         """
         entry = self._next()
         if entry.is_watermark:
@@ -117,24 +119,24 @@ class StreamElementQueue(ABC):
         return entry
 
     def values(self) -> list[Any]:
-        """The elements held, in the order in which they arrived."""
+        """The elements held, in arrival order."""
         return [entry.element for entry in self.entries()]
 
-    def may_start(self, entry: Entry) -> bool:  # noqa: ARG002 - the keyed queue looks at it
-        """Whether the new record's invocation may start now."""
+    def may_start(self, entry: Entry) -> bool:  # noqa: ARG002 - the keyed queue needs it
+        """Whether the invocation of a new record may start now."""
         return True
 
-    def successor(self, entry: Entry) -> Entry | None:  # noqa: ARG002 - the keyed queue looks at it
-        """The record that was waiting for this entry to be done and whose invocation may start now."""
+    def successor(self, entry: Entry) -> Entry | None:  # noqa: ARG002 - the keyed queue needs it
+        """The record that waited for this entry to be completed and may start now, or None."""
         return None
 
     @abstractmethod
     def has_completed(self) -> bool:
-        """Whether there is an entry that may go out."""
+        """Whether an entry may be emitted."""
 
     @abstractmethod
     def entries(self) -> list[Entry]:
-        """The entries held, in the order in which they arrived."""
+        """The entries held, in arrival order."""
 
     @abstractmethod
     def _admit_record(self, element: Any) -> Entry: ...

@@ -1,4 +1,4 @@
-"""The snapshot: what has been accepted and not received yet, as plain data that pickles."""
+"""The snapshot: every element accepted and not yet received, as plain data that can be pickled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VERSION = 1
 
 
 class SnapshotError(ValueError):
-    """A snapshot cannot be restored: the value is not a snapshot, has another version, or is damaged."""
+    """A snapshot cannot be restored: it is not a `Snapshot`, has another version, or is damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,9 @@ class SnapshotElement:
     """One element of a snapshot.
 
     Attributes:
-        sequence: Its position in the operator's input, counted from 0; restored elements count first.
+        sequence: Its position in the operator's input, counted from 0. Restored elements come first.
         element: The `StreamRecord`, `Watermark` or bare value that was accepted.
-        results: The outputs that are there already and were not received; None while there are none, and
+        results: The outputs of a completed element that were not received. None if the element is not completed, and
             for a watermark.
     """
 
@@ -37,17 +37,17 @@ class SnapshotElement:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Every element accepted and not yet received by the consumer, in the order of arrival.
+    """Every element accepted and not yet received by the consumer, in arrival order.
 
-    For a consumer that has received k outputs when it takes the snapshot, those k outputs and the outputs
-    of a run that restores it are exactly the outputs of an undisturbed run: none lost, none twice.
+    If a consumer has received k outputs when it takes the snapshot, then these k outputs and the outputs of a run that
+    restores the snapshot are exactly the outputs of an undisturbed run: none is lost, none comes twice.
 
     Attributes:
         elements: The elements, by ascending sequence.
-        version: The form of this data; another version is refused.
-        taken: How many elements of the source the operator has taken, in this run and in those that it was
-            restored from. To continue with a source that can be read again, skip this many. Watermarks that
-            `assign_watermarks` inserted do not count; watermarks of the source itself do.
+        version: The version of this format. A snapshot with another version is refused.
+        taken: The number of elements that were taken from the source, in this run and in the runs that it was restored
+            from. To continue with a source that can be read again, skip this number of elements. Watermarks that
+            `assign_watermarks` inserted do not count; watermarks of the source do.
     """
 
     elements: tuple[SnapshotElement, ...] = ()
@@ -60,16 +60,16 @@ class Snapshot:
 
 
 def problem_of(snapshot: object) -> str | None:
-    """Why this cannot be restored, or None if it can."""
+    """Why a value cannot be restored as a snapshot, or None if it can."""
     if not isinstance(snapshot, Snapshot):
-        return f"restore takes a Snapshot, got {describe(snapshot)}"
+        return f"restore must be a Snapshot, got {describe(snapshot)}"
     if snapshot.version != VERSION:
         return (
             f"the snapshot has version {describe(snapshot.version)}, and this release reads version {VERSION}: "
-            "finish it with the release that took it"
+            "restore it with the release that took it"
         )
     if not isinstance(snapshot.elements, Sequence):
-        return f"the snapshot's elements are damaged: {describe(snapshot.elements)} is no sequence"
+        return f"the snapshot's elements are damaged: {describe(snapshot.elements)} is not a sequence"
     taken: object = snapshot.taken
     if not isinstance(taken, int) or taken < 0:
         return f"the snapshot's count of elements taken is damaged: {describe(taken)}"
@@ -79,14 +79,15 @@ def problem_of(snapshot: object) -> str | None:
 def _problem_of_elements(elements: Sequence[Any]) -> str | None:
     for position, element in enumerate(elements):
         if not isinstance(element, SnapshotElement):
-            return f"the snapshot's element {position} is damaged: {describe(element)} is no SnapshotElement"
+            return f"the snapshot's element {position} is damaged: {describe(element)} is not a SnapshotElement"
         if not isinstance(element.sequence, int):
-            return f"the snapshot's element {position} has no sequence number, but {describe(element.sequence)}"
+            sequence = describe(element.sequence)
+            return f"the snapshot's element {position} must have a whole number as its sequence, got {sequence}"
         if not isinstance(element.results, list | tuple | None):
-            return f"the results of element {element.sequence} are damaged: {describe(element.results)} is no list"
+            return f"the results of element {element.sequence} are damaged: {describe(element.results)} is not a list"
         if isinstance(element.element, Watermark) and element.results is not None:
-            return f"element {element.sequence} is a watermark, and a watermark has no results"
+            return f"element {element.sequence} is a watermark, but has results"
     for before, after in pairwise(elements):
         if before.sequence >= after.sequence:
-            return f"the snapshot's sequence numbers do not rise: {after.sequence} follows {before.sequence}"
+            return f"the snapshot's sequence numbers must rise: {after.sequence} follows {before.sequence}"
     return None

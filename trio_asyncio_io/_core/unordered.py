@@ -1,4 +1,4 @@
-"""The unordered queue: out in the order of completion, within the segments between watermarks."""
+"""The unordered queue: output in completion order within a segment."""
 
 from __future__ import annotations
 
@@ -13,51 +13,56 @@ __all__ = ["Segment", "SegmentEntry", "UnorderedStreamElementQueue"]
 
 
 class Segment:
-    """The records between two watermarks: those that wait, and those that are done, in completion order."""
+    """The records between two watermarks, or a watermark.
 
-    __slots__ = ("done", "waiting")
+    Attributes:
+        waiting: The entries that are not completed.
+        completed: The completed entries, in completion order.
+    """
+
+    __slots__ = ("completed", "waiting")
 
     def __init__(self) -> None:
         self.waiting: set[SegmentEntry] = set()
-        self.done: deque[Entry] = deque()
+        self.completed: deque[Entry] = deque()
 
     def is_empty(self) -> bool:
-        return not (self.waiting or self.done)
+        return not (self.waiting or self.completed)
 
 
 class SegmentEntry(Entry):
-    """An entry that tells its segment when it is done."""
+    """An entry that moves within its segment when it is completed."""
 
     __slots__ = ("_segment",)
 
     def __init__(self, element: Any, sequence: int, segment: Segment, is_watermark: bool = False) -> None:  # noqa: FBT001, FBT002 - hot
-        Entry.__init__(self, element, sequence, is_watermark)  # `super()` costs as much again, for each element
+        Entry.__init__(self, element, sequence, is_watermark)  # `super()` would double the cost
         self._segment = segment
         segment.waiting.add(self)
 
     def complete(self, results: Sequence[Any]) -> None:
         if self.results is None:
             self.results = results
-            segment = self._segment  # `leave_waiting`, less the call
+            segment = self._segment  # `move_to_completed` without its call
             segment.waiting.discard(self)
-            segment.done.append(self)
+            segment.completed.append(self)
 
-    def leave_waiting(self) -> None:
-        """Move to the done side of the segment."""
+    def move_to_completed(self) -> None:
+        """Move to the completed entries of the segment."""
         segment = self._segment
         segment.waiting.discard(self)
-        segment.done.append(self)
+        segment.completed.append(self)
 
 
 class UnorderedStreamElementQueue(StreamElementQueue):
-    """A queue that gives what is done first, and never lets a record cross a watermark.
+    """A queue that emits records in completion order, but never across a watermark.
 
-    Invariant: segments stand in the order of arrival, a watermark is a segment of its own, only the first
-    segment gives anything, and it leaves once it is empty and another stands behind it. Records of one
-    segment may overtake each other; nothing else may (Flink's `UnorderedStreamElementQueue`).
+    Invariant: segments are in arrival order, and a watermark is a segment of its own. Only the first segment emits. It
+    is removed when it is empty and another one follows. So records of one segment may overtake each other, and nothing
+    else may (Flink's `UnorderedStreamElementQueue`).
 
     Args:
-        bound: Most records held at once, at least 1.
+        bound: Upper limit of records held at once, at least 1.
 
     Example:
         >>> queue = UnorderedStreamElementQueue(3)
@@ -74,12 +79,12 @@ class UnorderedStreamElementQueue(StreamElementQueue):
         self._segments: deque[Segment] = deque([Segment()])
 
     def has_completed(self) -> bool:
-        """Whether the first segment has a record that is done, or is a watermark."""
-        return bool(self._segments[0].done)
+        """Whether the first segment has a completed record or is a watermark."""
+        return bool(self._segments[0].completed)
 
     def entries(self) -> list[Entry]:
-        """The entries held, in the order in which they arrived."""
-        held = (entry for segment in self._segments for entry in (*segment.waiting, *segment.done))
+        """The entries held, in arrival order."""
+        held = (entry for segment in self._segments for entry in (*segment.waiting, *segment.completed))
         return sorted(held, key=lambda entry: entry.sequence)
 
     def _admit_record(self, element: Any) -> Entry:
@@ -89,18 +94,18 @@ class UnorderedStreamElementQueue(StreamElementQueue):
         wall = Segment()
         entry = SegmentEntry(element, self.arrived, wall, is_watermark=True)
         self._segments.extend((wall, Segment()))
-        self._leave_empty_segments()
+        self._remove_empty_segments()
         return entry
 
     def _next(self) -> Entry:
         first = self._segments[0]
-        if not first.done:
-            raise IndexError("no entry may go out yet")
-        entry = first.done.popleft()
-        if not (first.done or first.waiting):
-            self._leave_empty_segments()
+        if not first.completed:
+            raise IndexError("no entry may be emitted yet")
+        entry = first.completed.popleft()
+        if not (first.completed or first.waiting):
+            self._remove_empty_segments()
         return entry
 
-    def _leave_empty_segments(self) -> None:
+    def _remove_empty_segments(self) -> None:
         while len(self._segments) > 1 and self._segments[0].is_empty():
             self._segments.popleft()

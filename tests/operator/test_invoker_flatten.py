@@ -41,7 +41,7 @@ async def test_each_output_has_the_timestamp_of_its_record(async_wait: Any) -> N
 
 async def test_a_flattened_result_that_is_not_iterable_is_a_failure_of_the_element(async_wait: Any) -> None:
     function = Scripted({"a": Step(result=3), "b": Step(result=["x"])})
-    with pytest.raises(TypeError, match="with flatten=True a result is an iterable of outputs, got 3") as caught:
+    with pytest.raises(TypeError, match="with flatten=True a result must be an iterable of outputs, got 3") as caught:
         await outputs(async_wait("ab", function, timeout=5.0, flatten=True))
     assert caught.value.__notes__ == ["element 0, 'a', attempt 1"]
     async with async_wait("ab", function, timeout=5.0, flatten=True, on_error="skip") as results:

@@ -1,4 +1,4 @@
-"""The doors, as their users call them."""
+"""The operators, as their users call them."""
 
 import math
 from collections.abc import AsyncIterator, Iterator
@@ -65,7 +65,7 @@ async def records_and_watermarks() -> None:
     assert_type(StreamRecord("a", 1).value, str)
 
 
-async def what_is_done_about_errors() -> None:
+async def error_policies() -> None:
     async def minus_one(text: str, exception: Exception) -> int:
         return -1
 
@@ -112,7 +112,7 @@ async def snapshot_and_restore() -> None:
         assert_type(results, Results[int])
 
 
-async def the_pushing_door() -> None:
+async def an_operator_to_put_into() -> None:
     async with AsyncWaitOperator(length, mode="unordered", timeout=5.0, capacity=10) as operator:
         assert_type(operator, AsyncWaitOperator[str, int])
         await operator.put("a")
