@@ -26,13 +26,12 @@
                     wait
                 close the channel                           # the consumer's loop ends
 
-    consumer:   for output in channel:
-                    make room in the buffer: wake the feeder
+    consumer:   for output in channel: wake the feeder      # the buffer has room again
 
     failure:    remember the first exception, stop the feeder, start no more jobs, cancel the nursery
     end:        cancel the nursery, wait until every task has unwound, close the function, raise the failure
 
-`_core.ledger` keeps the state of all of this: each step above is one call of one of its methods.
+The state of all this is in `_core.ledger`, which has a method for each step.
 """
 
 from __future__ import annotations

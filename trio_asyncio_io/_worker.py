@@ -122,15 +122,11 @@ class _Worker:
     @disable_ki_protection
     async def _run_jobs(self) -> None:
         """Run jobs until a deadline expires."""
-        task, jobs, has_job, block = (
-            trio.lowlevel.current_task(),
-            self._ledger.jobs,
-            self._pool.has_job,
-            self._pool.context,
-        )
+        jobs, has_job, block = self._ledger.jobs, self._pool.has_job, self._pool.context
         start, call, complete, current_time = self._start, self._invoker.call, self._complete, self._current_time
+        task, size = trio.lowlevel.current_task(), block.size
         now: float | None = current_time()
-        size, due, jobs_left = block.size, 0.0, 0
+        due, jobs_left = 0.0, 0
         while now is not None:
             if task.custom_sleep_data is not _NOT_SUSPENDED:  # Trio clears it whenever the task has been suspended
                 task.custom_sleep_data = _NOT_SUSPENDED
