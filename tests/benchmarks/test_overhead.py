@@ -27,11 +27,14 @@ def table(*contenders: Contender) -> dict[str, list[str]]:
 
 def test_a_contender_that_ignores_the_limit_shows_its_peak_and_its_calls() -> None:
     lines = table(FLOOR, ours("ordered"), Contender("reckless", reckless))
-    assert lines == {
-        "bare worker loop": ["300", str(CAPACITY)],
-        "ordered": ["300", str(CAPACITY)],
-        "reckless": ["600", "600"],
+    assert {name: calls for name, (calls, _) in lines.items()} == {
+        "bare worker loop": "300",
+        "ordered": "300",
+        "reckless": "600",
     }
+    # On a busy machine, the operator's feeder may pause before all slots are in use
+    assert max(int(lines[name][1]) for name in ("bare worker loop", "ordered")) <= CAPACITY
+    assert lines["reckless"][1] == "600"
 
 
 def test_a_peer_that_is_not_installed_has_a_line() -> None:
