@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from tests.interrupting import Lines
+from tests.interrupting import LineCounter
 
 
 def ignore(frame: Any, event: str, argument: Any) -> None:
@@ -17,7 +17,7 @@ def test_counting_lines_restores_the_trace_function() -> None:
     before = sys.gettrace()
     sys.settrace(ignore)
     try:
-        with Lines().traced():
+        with LineCounter().traced():
             pass
         assert sys.gettrace() is ignore
     finally:
