@@ -20,6 +20,7 @@ from ._addresses import publish
 from ._core.dead_letter import DeadLetter, LostError
 from ._core.describe import describe
 from ._core.elements import StreamRecord, Watermark
+from ._core.histogram import Histogram
 from ._core.keyed import KeyedStreamElementQueue
 from ._core.observer import Observer
 from ._core.options import Options
@@ -49,6 +50,7 @@ __all__ = [
     "ElementTimeoutError",
     "ExponentialBackoff",
     "FixedDelay",
+    "Histogram",
     "KeyedStreamElementQueue",
     "LostError",
     "NotAsyncError",

@@ -25,6 +25,9 @@ __all__ = ["Ledger"]
 
 _by_sequence = attrgetter("sequence")
 
+# Records that leave the queue between two counts of the durations
+RECORDS_PER_FOLD = 1_000
+
 
 class Ledger:
     """The state of one operator.
@@ -56,7 +59,7 @@ class Ledger:
         self.backlog: deque[tuple[Any, Sequence[Any] | None]] = deque(
             (element.element, element.results) for element in restored.elements
         )
-        self.counters = Counters()
+        self.counters = counters = Counters()
         self.input_ended = False
         self.counts_dead_letters = counts_dead_letters
         self._taken_before = restored.taken - len(self.backlog)
@@ -66,6 +69,8 @@ class Ledger:
         self._watermarks = 0
         self._may_start = True
         self._has_keys = queue.has_keys
+        self._add_latency, self._add_slot_wait = counters.latency.add, counters.slot_wait.add
+        self._head_waits = counters.head_wait.unfolded
 
     # Input
 
@@ -123,7 +128,7 @@ class Ledger:
         """Start the invocation of the next job."""
         entry = self.jobs.popleft()
         counters = self.counters
-        counters.slot_wait_seconds += now - entry.since
+        self._add_slot_wait(now - entry.since)
         entry.since = now
         counters.running += 1
         if counters.running > counters.peak_running:
@@ -146,18 +151,21 @@ class Ledger:
         counters = self.counters
         counters.completed += 1
         counters.running -= 1  # `finish` without its call
+        self._add_latency(now - entry.since)
         entry.since = now
         entry.complete(results)
         if self._has_keys:
             self._start_successor(entry)
 
-    def time_out(self, entry: Entry, now: float) -> None:  # noqa: ARG002 - an observer needs them
+    def time_out(self, entry: Entry, now: float) -> None:
         """Record that the deadline of a running record has expired."""
         self.counters.timed_out += 1
+        self._add_latency(now - entry.since)
 
-    def fail(self, entry: Entry, error: Exception, now: float) -> None:  # noqa: ARG002 - an observer needs them
+    def fail(self, entry: Entry, error: Exception, now: float) -> None:  # noqa: ARG002 - an observer needs the error
         """Record that the last call of a running record raised."""
         self.counters.failed += 1
+        self._add_latency(now - entry.since)
 
     def fail_after_timeout(self, entry: Entry, error: Exception, now: float) -> None:
         """Record that a record that has timed out has no result. Only an observer needs this."""
@@ -194,7 +202,10 @@ class Ledger:
         """Remove the next entry from the queue. An entry without outputs is gone at once."""
         entry = self.queue.poll()
         if not entry.is_watermark:
-            self.counters.head_wait_seconds += now - entry.since
+            waits = self._head_waits
+            waits.append(now - entry.since)
+            if len(waits) >= RECORDS_PER_FOLD:
+                self.counters.fold()
         if entry.results:
             self._leaving[entry.sequence] = entry
             return entry
