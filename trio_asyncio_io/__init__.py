@@ -9,6 +9,7 @@
 #     _feeder  _worker  _emitter  _results        the tasks, and the channel that the consumer reads
 #     _lifetime  _invoker  _attempts  _deadlines  _dead_letters
 #     _wakeup  _pace  _context  _boundary         waiting, checkpoints, context variables, Ctrl-C
+#     _clocks              the time, and the CPU time of the loop's thread
 #     _function  _errors  _exception_groups  _transient
 #     _core                plain data without await: queues, ledger, options, retry arithmetic, snapshot
 #     _sqlite              an SQLite file of ours, for the persistent cache and durable checkpoints
@@ -31,6 +32,7 @@ from ._core.retry_budget import RetryBudget
 from ._core.snapshot import Snapshot, SnapshotElement, SnapshotError
 from ._core.statistics import Statistics
 from ._core.unordered import UnorderedStreamElementQueue
+from ._core.verdict import Verdict
 from ._core.watermarks import assign_watermarks
 from ._dead_letters import DeadLetters
 from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError
@@ -66,6 +68,7 @@ __all__ = [
     "Statistics",
     "StreamRecord",
     "UnorderedStreamElementQueue",
+    "Verdict",
     "Watermark",
     "assign_watermarks",
     "describe",

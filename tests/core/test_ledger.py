@@ -245,7 +245,7 @@ def test_durations_are_counted_before_their_lists_become_long() -> None:
         accept(ledger, number)
         ledger.complete(ledger.start(0.0), [number], 0.0)
         ledger.receive(ledger.poll(0.0))
-        assert len(ledger.counters.latency.unfolded) <= RECORDS_PER_FOLD
+        assert len(ledger.counters.slot_wait.unfolded) <= RECORDS_PER_FOLD
     assert ledger.statistics().latency.count == 3 * RECORDS_PER_FOLD
 
 

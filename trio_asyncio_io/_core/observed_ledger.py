@@ -33,10 +33,11 @@ class ObservedLedger(Ledger):
         queue: StreamElementQueue,
         restored: Snapshot | None = None,
         *,
+        capacity: int | None = None,
         counts_dead_letters: bool = True,
         observer: Observer,
     ) -> None:
-        super().__init__(queue, restored, counts_dead_letters=counts_dead_letters)
+        super().__init__(queue, restored, capacity=capacity, counts_dead_letters=counts_dead_letters)
         self._observer = observer
         self._has_failed = False
         self._started: set[int] = set()  # sequences of the invocations whose end will be reported
@@ -110,10 +111,11 @@ class ObservedLedger(Ledger):
 def ledger_for(options: Options, key: Callable[[Any], Hashable] | None) -> Ledger:
     """A new ledger and its queue. `key` replaces the key of the options."""
     queue = _queue_for(options, key)
-    counts = options.on_error == "dead_letter"
+    restore, capacity, counts = options.restore, options.capacity, options.on_error == "dead_letter"
     if options.observer is None:
-        return Ledger(queue, options.restore, counts_dead_letters=counts)
-    return ObservedLedger(queue, options.restore, counts_dead_letters=counts, observer=options.observer)
+        return Ledger(queue, restore, capacity=capacity, counts_dead_letters=counts)
+    observer = options.observer
+    return ObservedLedger(queue, restore, capacity=capacity, counts_dead_letters=counts, observer=observer)
 
 
 def _queue_for(options: Options, key: Callable[[Any], Hashable] | None) -> StreamElementQueue:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from .flow import Latencies
 from .histogram import Durations, Histogram
 
 __all__ = ["Counters", "Statistics"]
@@ -63,6 +64,7 @@ class Statistics:
 class Counters:
     """The counts of `Statistics`, mutable, and the durations behind its histograms and sums."""
 
+    latency: Latencies
     running: int = 0
     buffered: int = 0
     peak_running: int = 0
@@ -76,7 +78,6 @@ class Counters:
     cancelled: int = 0
     retries_denied: int = 0
     dead_lettered: int = 0
-    latency: Durations = field(default_factory=Durations)
     slot_wait: Durations = field(default_factory=Durations)
     head_wait: Durations = field(default_factory=Durations)
 
