@@ -18,9 +18,6 @@ from udfs.demo import __main__ as demo
 
 NAMES = ("explain", "index", "operator", "spark")
 WITH_EXAMPLES = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in NAMES)]
-    ROOT / "README.md",
-    *(ROOT / "docs" / f"{name}.md" for name in ("explain", "index", "operator", "spark")),
-]
 PAGES = [
     ROOT / "README.md",
     *(page for folder in ("docs", "docs/decisions") for page in sorted((ROOT / folder).glob("*.md"))),
