@@ -85,8 +85,8 @@ class TraceRecorder(Observer):
             self.write(self.path)
 
     def __reduce__(self) -> tuple[Callable[..., TraceRecorder], tuple[Path | None]]:
-        # What was recorded stays here
-        return self._create_copy, (self.path,)
+        # What was recorded stays here. On another machine, a relative path would be below another directory
+        return self._create_copy, (self.path and self.path.absolute(),)
 
     def of_task(self, name: str) -> TraceRecorder:
         """A new recorder like this one, for one of many tasks that run in several processes.
@@ -199,7 +199,7 @@ class TraceRecorder(Observer):
             steps.received = now
 
     def _end(self, sequence: int, outcome: str, error: str = "") -> RecordSteps | None:
-        """End the present span. The first outcome counts: after a timeout, a failure of the handler is no other one."""
+        """End the present span. The first outcome counts: after a timeout, a failure of the handler is not another."""
         now, record = self._step(sequence)
         if record is not None:
             record.end(now, "" if outcome == "completed" else outcome, error)
