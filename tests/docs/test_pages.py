@@ -16,8 +16,10 @@ from trio_asyncio_io import Statistics
 from udfs import CarryOver
 from udfs.demo import __main__ as demo
 
-NAMES = ("explain", "index", "operator", "spark")
-WITH_EXAMPLES = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in NAMES)]
+WITH_EXAMPLES = [
+    ROOT / "README.md",
+    *(ROOT / "docs" / f"{name}.md" for name in ("explain", "index", "operator", "spark", "trace")),
+]
 PAGES = [
     ROOT / "README.md",
     *(page for folder in ("docs", "docs/decisions") for page in sorted((ROOT / folder).glob("*.md"))),
