@@ -152,7 +152,7 @@ class AsyncWaitOperator(Generic[T, R]):
     @enable_ki_protection
     async def __aenter__(self) -> Self:
         nursery = await self._lifetime.begin()
-        self._ledger.flow.begin(read_clocks())
+        self._ledger.begin(read_clocks())
         try:
             await self._start(nursery)
         except BaseException as error:
@@ -248,7 +248,7 @@ class AsyncWaitOperator(Generic[T, R]):
         self._lifetime.fail(error)
 
     def _close_channels(self) -> None:
-        self._ledger.flow.end(read_clocks())
+        self._ledger.end(read_clocks())
         self.output.dead_letters.abandon()
         self.output.close()  # before the sending end: a task that still receives must not see the end of the stream
         self._send.close()

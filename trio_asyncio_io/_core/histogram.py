@@ -88,6 +88,10 @@ class Histogram:
         reached = (bucket for (bucket, _), total in zip(self.counts, totals, strict=True) if total >= rank)
         return _middle(next(reached, 0))
 
+    def buckets(self) -> list[tuple[float, int]]:
+        """(the middle of a bucket, in seconds, its count) of each bucket that is not empty, in ascending order."""
+        return [(_middle(bucket), count) for bucket, count in self.counts]
+
     def __add__(self, other: Histogram) -> Histogram:
         """The histogram of the durations of both."""
         return _histogram(Counter(dict(self.counts)) + Counter(dict(other.counts)))

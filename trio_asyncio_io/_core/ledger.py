@@ -84,6 +84,14 @@ class Ledger:
         self._add_slot_wait = counters.slot_wait.add
         self._head_waits = counters.head_wait.unfolded
 
+    def begin(self, clocks: tuple[float, float]) -> None:
+        """The operator starts. `clocks` are the time and the CPU time of its thread."""
+        self.flow.begin(clocks)
+
+    def end(self, clocks: tuple[float, float]) -> None:
+        """The operator has ended."""
+        self.flow.end(clocks)
+
     # Input
 
     def accept(self, element: Any, now: float, results: Sequence[Any] | None = None) -> Entry | None:
