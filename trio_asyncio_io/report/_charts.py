@@ -10,7 +10,10 @@ from ._series import Series
 
 __all__ = ["amount", "duration", "latency_chart", "running_chart", "throughput_chart"]
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 200, 56, 12, 12, 34
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 190, 64, 12, 22, 24
+
+# Numbers from here on are written without decimals
+THREE_DIGITS = 100
 
 QUANTILES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
 
@@ -38,15 +41,15 @@ def latency_chart(latency: Histogram) -> str:
     highest = max(powers.values())
     step = (WIDTH - LEFT - RIGHT) / (last - first + 1)
     plot = _Plot(f"Distribution of the latency: half of the calls took at most {duration(latency.p50)}")
-    plot.add_levels(highest, "calls")
+    plot.add_levels(highest)
     for power, count in sorted(powers.items()):
         x, y = LEFT + (power - first) * step, plot.y(count / plot.top)
         label = f"{amount(count)} calls from {duration(_edge(power))} to {duration(_edge(power + 1))}"
         plot.bar(x + 0.5, y, max(step - 1, 1), label)
-    for exponent in range(floor(first / PER_DECADE), ceil((last + 1) / PER_DECADE) + 1):
-        position = exponent * PER_DECADE - first
+    for seconds in (digit * 10.0**n for n in range(first // PER_DECADE, last // PER_DECADE + 2) for digit in (1, 2, 5)):
+        position = log10(seconds) * PER_DECADE - first
         if 0 <= position <= last - first + 1:
-            plot.tick(LEFT + position * step, duration(10.0**exponent))
+            plot.tick(LEFT + position * step, duration(seconds))
     for number, (name, share) in enumerate(QUANTILES):
         seconds = latency.quantile(share)
         if seconds > 0:
@@ -81,7 +84,7 @@ def _over_time(title: str, values: list[float], width: float, unit: str, limit: 
     if not values:
         return ""
     plot = _Plot(title)
-    plot.add_levels(max(max(values), limit or 0), unit)
+    plot.add_levels(max([*values, limit or 0]))
     step = (WIDTH - LEFT - RIGHT) / len(values)
     for number, value in enumerate(values):
         label = f"{amount(value)} {unit} after {duration(number * width)}"
@@ -107,15 +110,14 @@ class _Plot:
         self._parts: list[str] = []
         self.top = 1.0
 
-    def add_levels(self, highest: float, unit: str) -> None:
+    def add_levels(self, highest: float) -> None:
         step = _nice(highest / 4) if highest else 1.0
         self.top = max(step, step * ceil(highest / step))
         for number in range(round(self.top / step) + 1):
             y = self.y(number * step / self.top)
             self._parts.append(f'<line class="grid" x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}"/>')
-            text = f"{amount(number * step)}"
+            text = amount(number * step)
             self._parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{text}</text>')
-        self._parts.append(f'<text x="{LEFT}" y="{HEIGHT - 2}" class="unit">{escape(unit)}</text>')
 
     def bar(self, x: float, y: float, width: float, label: str) -> None:
         height = self.y(0) - y
@@ -126,7 +128,10 @@ class _Plot:
             )
 
     def tick(self, x: float, label: str) -> None:
-        self._parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{escape(label)}</text>')
+        anchor = "middle" if x < WIDTH - RIGHT - 14 else "end"
+        self._parts.append(
+            f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="{anchor}">{escape(label)}</text>'
+        )
 
     def limit(self, y: float, label: str) -> None:
         self._parts.append(f'<line class="mark" x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}"/>')
@@ -135,7 +140,7 @@ class _Plot:
         )
 
     def mark(self, x: float, label: str, number: int) -> None:
-        y = TOP + 12 + 14 * number
+        y = TOP + 14 + 20 * number
         self._parts.append(f'<line class="mark" x1="{x:.1f}" y1="{TOP}" x2="{x:.1f}" y2="{self.y(0):.1f}"/>')
         is_right = x > WIDTH / 2
         anchor, shift = ("end", -4) if is_right else ("start", 4)
@@ -156,17 +161,18 @@ class _Plot:
 def _nice(number: float) -> float:
     """The smallest of 1, 2 or 5 times a power of ten that is not below the number."""
     power = 10.0 ** floor(log10(number))
-    return next(digit * power for digit in (1, 2, 5, 10) if digit * power >= number * 0.999)
+    steps: list[float] = [digit * power for digit in (1, 2, 5, 10)]
+    return next(step for step in steps if step >= 0.999 * number)
 
 
 def amount(number: float) -> str:
     """A number for people: whole with separators, or with three digits."""
-    return f"{number:,.0f}" if number >= 100 or number == int(number) else f"{number:.3g}"
+    return f"{number:,.0f}" if number >= THREE_DIGITS or number == int(number) else f"{number:.3g}"
 
 
 def duration(seconds: float) -> str:
     """Seconds for people, with three digits and a unit."""
     for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "μs")):
         if seconds >= 0.9995 * scale:
-            return f"{seconds / scale:.3g} {unit}" if seconds < 1000 else f"{seconds:,.0f} s"
+            return f"{seconds / scale:.3g} {unit}" if seconds < 10 * THREE_DIGITS else f"{seconds:,.0f} s"
     return f"{seconds * 1e9:.3g} ns" if seconds else "0"

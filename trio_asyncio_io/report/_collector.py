@@ -26,6 +26,7 @@ from .._core.options import Options
 from .._core.probe import text_of
 from .._core.statistics import Statistics
 from .._core.verdict import Verdict
+from .._errors import AttemptTimeoutError
 from ._page import page
 from ._run import MAX_SLOW, Run, SlowRecord, merge
 
@@ -40,8 +41,8 @@ DEFAULTS = {"retry": None, "on_timeout": None, "flatten": False, "restore": None
 def report(path: str | PathLike[str], *, title: str = "operator", values: bool = False) -> Report:
     """Write a page about a run: what limited it, what went wrong, and how it went over time.
 
-    The page is one file, which needs no network and no program but a browser. It shows what was asked for, the verdict
-    of `explain()`, throughput and calls in flight over time, the distribution of the latency, failures by type with
+    The page is one file, which needs no network and no program but a browser. It shows the options, the verdict of
+    `explain()`, throughput and calls in flight over time, the distribution of the latency, failures by type with
     examples, retries, and the slowest records.
 
     Put the block of the operator, or the action of the Spark query, inside the block of the report, and give the
@@ -78,6 +79,7 @@ class Report(Observer):
         self._create_copy = partial(type(self), title=title, values=values)
         self._run = Run(title)
         self._zero = 0.0
+        self._late: set[int] = set()  # records that have timed out and still have their slot
 
     def __enter__(self) -> Self:
         shutil.rmtree(self._parts, ignore_errors=True)  # of an earlier run
@@ -99,7 +101,7 @@ class Report(Observer):
         return self.path.with_name(f"{self.path.name}.parts")
 
     def of_task(self, name: str) -> Report:
-        """A new observer like this one, for one of many tasks. Its `finish` writes a part of the page.
+        """A new observer like this one, for one of many tasks. Its `write_part` writes its part of the page.
 
         Args:
             name: The name of the task.
@@ -107,7 +109,7 @@ class Report(Observer):
         slug = re.sub(r"[^\w-]+", "-", name).strip("-")
         return self._create_copy(self._parts / f"{slug}-{uuid4().hex[:8]}.json")
 
-    def finish(self) -> None:
+    def write_part(self) -> None:
         """Write the part of this task.
 
         Raises:
@@ -136,20 +138,30 @@ class Report(Observer):
 
     def slot_freed(self, sequence: int, element: Any) -> None:
         self._count(self._run.series.ended)
+        self._late.discard(sequence)
 
     def emitted(self, sequence: int, element: Any) -> None:
         self._count(self._run.series.received)
+
+    def attempt_failed(self, sequence: int, element: Any, attempt: int, error: Exception) -> None:
+        failures = self._run.failures_of(type(error).__name__)
+        failures.add(f"{self._label(sequence, element)}: {_message_of(error)}")
 
     def completed(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
         self._end("completed", sequence, element, attempts, seconds)
 
     def timed_out(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
         self._end("timed out", sequence, element, attempts, seconds)
-        self._run.fail("timeout", f"{self._label(sequence, element)} after {seconds:.3g} s")
+        self._late.add(sequence)
+        timeouts = self._run.failures_of("timeout")
+        timeouts.add(f"{self._label(sequence, element)} after {seconds:.3g} s")
+        timeouts.records += 1
 
     def failed(self, sequence: int, element: Any, attempts: int, seconds: float, error: Exception) -> None:
+        if sequence in self._late:
+            return  # it counts as timed out
         self._end("failed", sequence, element, attempts, seconds)
-        self._run.fail(type(error).__name__, f"{self._label(sequence, element)}: {_message_of(error)}")
+        self._run.failures_of(type(error).__name__).records += 1
 
     def _count(self, counts: list[int]) -> None:
         self._run.series.add(counts, trio.current_time() - self._zero)
@@ -166,6 +178,8 @@ class Report(Observer):
 
 def _message_of(error: Exception) -> str:
     """The message of an exception, on one line."""
+    if isinstance(error, AttemptTimeoutError):  # its message quotes the element
+        return f"no result within its attempt_timeout of {error.timeout:g} s"
     text = " ".join(text_of(error).split())
     return text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE - 1]}…"
 

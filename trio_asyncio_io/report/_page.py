@@ -29,13 +29,13 @@ h2{margin:2.2rem 0 .6rem;font-size:1.15rem}
 .card b{display:block;font-size:1.35rem}
 .verdict{padding:.8rem 1rem;background:var(--card);border-left:4px solid var(--bar);border-radius:.3rem}
 .verdict p{margin:.3rem 0}
-.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(26rem,100%),1fr));gap:1rem}
-figure{margin:0}
-figcaption{color:var(--soft);font-size:.9rem}
+figure{margin:0 0 1rem}
+figcaption{color:var(--soft)}
 svg{display:block;width:100%;height:auto}
 svg text{font:12px system-ui,sans-serif;fill:var(--soft)}
+@media (max-width:40rem){svg text{font-size:20px}}
 svg .grid{stroke:var(--line)}
-svg .bar{fill:var(--bar)}
+svg .bar{fill:var(--bar);shape-rendering:crispEdges}
 svg .mark{stroke:var(--mark);stroke-width:1.5;stroke-dasharray:5 4}
 svg .mark-name{fill:var(--mark)}
 .wide{overflow-x:auto}
@@ -43,7 +43,8 @@ table{border-collapse:collapse;width:100%}
 th,td{padding:.3rem .6rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
 th{font-weight:600}
 td.number,th.number{text-align:right;font-variant-numeric:tabular-nums}
-td{overflow-wrap:anywhere}
+td{min-width:4rem;overflow-wrap:break-word}
+td.number{white-space:nowrap}
 """
 
 
@@ -71,7 +72,7 @@ def _sections(run: Run, tasks: int) -> Iterator[str]:
     yield from _section("Latency", _latency(run))
     yield from _section("What went wrong", _failures(run))
     yield from _section("The slowest records", _slowest(run))
-    yield from _section("What was asked for", _table(("Option", "Value"), run.options.items()))
+    yield from _section("Options", _table(("Option", "Value"), run.options.items()))
 
 
 def _section(title: str, content: str) -> Iterator[str]:
@@ -122,8 +123,7 @@ def _charts_over_time(run: Run) -> str:
         "Outputs per second": throughput_chart(run.series),
         "Calls in flight, at the end of each bin": running_chart(run.series, _capacity(run)),
     }
-    figures = [f"<figure>{svg}<figcaption>{caption}</figcaption></figure>" for caption, svg in charts.items() if svg]
-    return f'<div class="charts">{"".join(figures)}</div>' if figures else ""
+    return "".join(_figure(caption, svg) for caption, svg in charts.items() if svg)
 
 
 def _capacity(run: Run) -> int | None:
@@ -140,8 +140,9 @@ def _latency(run: Run) -> str:
     ]
     if not numbers.latency.count:
         return ""
-    chart = f"<figure>{latency_chart(numbers.latency)}</figure>"
-    return chart + _table(("", "p50", "p95", "p99", "longest"), rows, numeric=True)
+    chart = latency_chart(numbers.latency)
+    figure = _figure("Calls by latency, on a logarithmic axis", chart) if chart else ""
+    return figure + _table(("", "p50", "p95", "p99", "longest"), rows, numeric=True)
 
 
 def _quantiles(name: str, histogram: Histogram) -> tuple[str, ...]:
@@ -152,15 +153,19 @@ def _failures(run: Run) -> str:
     if not run.failures:
         return "<p>Nothing failed and nothing timed out.</p>" if run.statistics.completed else ""
     rows = [
-        (kind, amount(found.count), "\n".join(found.examples))
-        for kind, found in sorted(run.failures.items(), key=lambda item: -item[1].count)
+        (kind, amount(found.attempts), amount(found.records), "\n".join(found.examples))
+        for kind, found in sorted(run.failures.items(), key=lambda item: -item[1].attempts)
     ]
-    return _table(("Type", "Count", "Examples"), rows)
+    return _table(("Type", "Failed calls", "Records without a result", "Examples"), rows)
 
 
 def _slowest(run: Run) -> str:
     rows = [(each.label, duration(each.seconds), str(each.attempts), each.outcome) for each in reversed(run.slowest)]
     return _table(("Record", "Time", "Attempts", "Outcome"), rows) if rows else ""
+
+
+def _figure(caption: str, svg: str) -> str:
+    return f"<figure><figcaption>{escape(caption)}</figcaption>{svg}</figure>"
 
 
 def _table(header: Iterable[str], rows: Iterable[Iterable[str]], *, numeric: bool = False) -> str:

@@ -22,14 +22,21 @@ PEAKS = ("peak_running", "peak_buffered")
 
 @dataclass
 class Failures:
-    """The failures of one type: how many, and the first messages."""
+    """The failures of one type.
 
-    count: int = 0
+    Args:
+        attempts: The calls that failed in this way.
+        records: The records that have no result for this reason.
+        examples: The first messages.
+    """
+
+    attempts: int = 0
+    records: int = 0
     examples: list[str] = field(default_factory=list)
 
     def add(self, example: str) -> None:
-        """Count a failure."""
-        self.count += 1
+        """Count a failed call."""
+        self.attempts += 1
         if len(self.examples) < MAX_EXAMPLES and example not in self.examples:
             self.examples.append(example)
 
@@ -52,7 +59,7 @@ class Run:
         name: The operator.
         began: Its start, in seconds since 1970.
         seconds: How long it took.
-        options: What was asked for: names and values of the options.
+        options: Names and values of the options of the operator.
         series: Starts, ends and outputs over time.
         failures: By type of exception. A timeout is one.
         slowest: The slowest records, in ascending order.
@@ -70,9 +77,9 @@ class Run:
     statistics: Statistics = field(default_factory=Statistics)
     verdicts: list[Verdict] = field(default_factory=list)
 
-    def fail(self, kind: str, example: str) -> None:
-        """Count a failure of this type."""
-        self.failures.setdefault(kind, Failures()).add(example)
+    def failures_of(self, kind: str) -> Failures:
+        """The failures of this type, to be counted."""
+        return self.failures.setdefault(kind, Failures())
 
     def to_json(self) -> dict[str, Any]:
         """The run as an object for `json.dumps`."""
@@ -110,7 +117,8 @@ def merge(name: str, runs: Iterable[Run]) -> Run:
     for run in runs:
         for kind, found in run.failures.items():
             of_kind = failures.setdefault(kind, Failures())
-            of_kind.count += found.count
+            of_kind.attempts += found.attempts
+            of_kind.records += found.records
             fresh = [example for example in found.examples if example not in of_kind.examples]
             of_kind.examples = (of_kind.examples + fresh)[:MAX_EXAMPLES]
     return Run(
