@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from html import escape
-from math import ceil, floor, log10
+from math import ceil, floor, log10, pow
 
 from .._core.histogram import Histogram
 from ._series import Series
@@ -77,7 +77,7 @@ def _by_power(latency: Histogram) -> dict[int, int]:
 
 
 def _edge(power: int) -> float:
-    return 10.0 ** (power / PER_DECADE)
+    return pow(10.0, power / PER_DECADE)
 
 
 def _over_time(title: str, values: list[float], width: float, unit: str, limit: int | None = None) -> str:
@@ -160,7 +160,7 @@ class _Plot:
 
 def _nice(number: float) -> float:
     """The smallest of 1, 2 or 5 times a power of ten that is not below the number."""
-    power = 10.0 ** floor(log10(number))
+    power: float = 10.0 ** floor(log10(number))
     steps: list[float] = [digit * power for digit in (1, 2, 5, 10)]
     return next(step for step in steps if step >= 0.999 * number)
 
