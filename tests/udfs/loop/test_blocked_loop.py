@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 import trio
 
-import trio_asyncio_io.blocked_loop
+import udfs._loop.blocked_loop
 from tests.support import PATIENCE, wait_until
 from trio_asyncio_io.adapters import in_thread
-from trio_asyncio_io.blocked_loop import SAMPLES, _culprit
-from udfs._loop.blocked_loop import SECONDS, BlockedLoop, blocked_loop_of_environment
+from udfs._loop.blocked_loop import SAMPLES, BlockedLoop, _culprit, _user_frames, logger
 from udfs._loop.bridge import enrich
 from udfs._packed_function import PackedFunction
 
@@ -53,7 +52,7 @@ class Steps:
         is_stepping = watch._loop == self._thread
         if is_stepping:
             assert self._entered.acquire(timeout=PATIENCE), "no function has made a step"
-        frames = watch.user_frames(sys._current_frames().get(watch._loop))
+        frames = _user_frames(sys._current_frames().get(watch._loop))
         if is_stepping:
             self._sampled.release()
         return frames
@@ -67,9 +66,9 @@ class Steps:
 @pytest.fixture
 def reports() -> Iterator[Reports]:
     handler = Reports()
-    BlockedLoop.logger.addHandler(handler)
+    logger.addHandler(handler)
     yield handler
-    BlockedLoop.logger.removeHandler(handler)
+    logger.removeHandler(handler)
 
 
 @pytest.fixture
@@ -79,7 +78,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[Steps]:
     def sample(watch: BlockedLoop) -> list[FrameType]:
         return made.sample(watch)
 
-    monkeypatch.setattr(BlockedLoop, "_sampled_frames", sample)
+    monkeypatch.setattr(BlockedLoop, "_user_frames", sample)
     yield made
     made.end()
 
@@ -226,7 +225,7 @@ def test_the_thread_ends_with_the_loop() -> None:
 
     before = set(threading.enumerate())
     run_watched(main)
-    [thread] = [thread for thread in found if thread.name == "trio_asyncio_io-blocked-loop"]
+    [thread] = [thread for thread in found if thread.name == "udfs-blocked-loop"]
     assert thread.daemon
     thread.join(PATIENCE)
     assert not thread.is_alive()
@@ -243,7 +242,7 @@ def test_the_sampling_thread_does_not_wait_after_the_loop_has_ended() -> None:
 
 
 def test_the_number_of_warnings_is_limited(reports: Reports, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trio_asyncio_io.blocked_loop, "MAX_REPORTED", 1)
+    monkeypatch.setattr(udfs._loop.blocked_loop, "MAX_REPORTED", 1)
     watch = BlockedLoop()
     for name in ("first", "second"):
         watch._report(frame_of(name, f"/jobs/{name}.py"))
@@ -277,27 +276,12 @@ def test_the_innermost_function_outside_libraries_is_reported(frames: list[Frame
 
 
 def test_a_generator_expression_counts_as_its_function() -> None:
-    [frames] = (BlockedLoop().user_frames(sys._getframe()) for _ in range(1))
+    [frames] = (_user_frames(sys._getframe()) for _ in range(1))
     assert frames[-1] is sys._getframe()
 
 
-@pytest.mark.parametrize(("seconds", "expected"), [("", 0.1), ("2.5", 2.5)])
-def test_the_limit_is_that_of_the_environment(seconds: str, expected: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(SECONDS, seconds)
-    assert blocked_loop_of_environment().seconds == expected
-
-
-@pytest.mark.parametrize("seconds", ["soon", "0", "inf"])
-def test_an_invalid_limit_is_replaced_with_a_warning(
-    seconds: str, reports: Reports, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(SECONDS, seconds)
-    assert blocked_loop_of_environment().seconds == 0.1
-    assert reports.texts == [f"{SECONDS} must be a number of seconds above 0, got {seconds!r}. Using 0.1"]
-
-
 def frames_while_unpickled() -> list[FrameType]:
-    return BlockedLoop().user_frames(sys._getframe())
+    return _user_frames(sys._getframe())
 
 
 class Importing:
