@@ -44,6 +44,19 @@ def test_the_percentiles_of_a_hundred_durations() -> None:
     assert [histogram.p50, histogram.p95, histogram.p99] == pytest.approx([0.50, 0.95, 0.99], rel=0.032)
 
 
+def test_of_many_durations_a_sample_is_counted() -> None:
+    durations = Durations()
+    values = [value / 1000 for value in range(1, 1001)]
+    for _ in range(30):
+        for value in values:
+            durations.add(value)
+        durations.fold()
+    assert durations.seconds() == pytest.approx(30 * sum(values))
+    histogram = durations.histogram()
+    assert histogram.count == 30_000
+    assert [histogram.p50, histogram.p95, histogram.p99] == pytest.approx([0.50, 0.95, 0.99], rel=0.04)
+
+
 def test_an_empty_histogram_has_percentiles_of_zero() -> None:
     assert (Histogram().count, Histogram().p50, Histogram().p99) == (0, 0.0, 0.0)
 
