@@ -55,7 +55,7 @@ from ._dead_letters import DeadLetters
 from ._deadlines import Deadlines
 from ._emitter import Emitter
 from ._exception_groups import reraise
-from ._feeder import Feeder
+from ._feeder import ELEMENTS_PER_PASS, Feeder
 from ._function import Function, as_function
 from ._invoker import Invoker
 from ._lifetime import Lifetime
@@ -141,9 +141,16 @@ class AsyncWaitOperator(Generic[T, R]):
             capacity=self._options.capacity,
             deadlines=self._deadlines,
             emitter=self._emitter,
+            has_room=has_room,
             on_failure=self._fail,
         )
-        self._feeder = Feeder(self._ledger, self._workers.dispatch, self._emitter.wake, has_room)
+        self._feeder = Feeder(
+            self._ledger,
+            self._workers.dispatch,
+            self._emitter.emit,
+            has_room,
+            elements_per_pass=max(ELEMENTS_PER_PASS, 2 * self._options.capacity),
+        )
         self._lifetime = Lifetime(self._function, self._invoker.notes)
         self._is_entered = False
 
@@ -199,7 +206,7 @@ class AsyncWaitOperator(Generic[T, R]):
         """End the input. Accepted elements still run and are emitted; then `output` ends."""
         self._feeder.stop(trio.ClosedResourceError, "the input has ended")
         self._ledger.end_input()
-        self._emitter.wake()
+        self._emitter.emit()
         self._invoker.flush()
 
     @enable_ki_protection
