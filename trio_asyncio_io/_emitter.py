@@ -15,6 +15,8 @@ __all__ = ["Emitter"]
 
 # Entries without outputs between two checkpoints. For outputs, the channel suspends the emitter
 ENTRIES_PER_PASS = 1_000
+# With more entries that the consumer has not received, a burst of the task costs less than single outputs
+LEAVING_AT_ONCE = 2
 
 
 class Emitter:
@@ -51,15 +53,17 @@ class Emitter:
         self.has_work = Wakeup()
 
     def emit(self) -> None:
-        """Emit the next entry, if there is one. Wakes the task for the rest, and at the end.
+        """Emit the next entry, if there is one and the consumer keeps up. Wakes the task for the rest, and at the end.
 
         While the task itself emits, this has no effect, so the order remains.
         """
         if self.has_work.is_awaited:
             queue = self._ledger.queue
-            if queue.has_completed():
+            has_more = queue.has_completed()
+            if has_more and len(self._ledger.leaving) < LEAVING_AT_ONCE:
                 self._emit_at_once(self._ledger.poll(trio.current_time()))
-            if self._unsent is not None or queue.has_completed() or self._is_finished():
+                has_more = self._unsent is not None or queue.has_completed()
+            if has_more or self._is_finished():
                 self.has_work.wake()
 
     @enable_ki_protection
