@@ -10,7 +10,11 @@ Errors are httpx's own: `httpx.ConnectError`, `httpx.ReadTimeout`, `httpx.Remote
 # The layout, in the order in which a request passes through it. Imports point down only.
 #
 #     _client              `client`: an httpx client on a StackTransport
-#     _stack_client        StackClient: httpx.AsyncClient with a shorter path for plain requests
+#     _stack_client        StackClient: httpx.AsyncClient with a shorter path
+#     _authentication      the httpx.Auth of a request
+#     _redirects           the request that follows a redirect
+#     _mounts              which transport sends the requests to a URL
+#     _request_headers     the headers of a request, merged once
 #     _url                 URLs that need no parser
 #     _proxies             refuses the proxies of the environment
 #     _transport           StackTransport: sends one request on a connection of the pool
@@ -32,8 +36,9 @@ Errors are httpx's own: `httpx.ConnectError`, `httpx.ReadTimeout`, `httpx.Remote
 #     _charset             charsets
 
 from ._client import client
+from ._response import BodyTooLargeError
 from ._transport import StackTransport
 
-__all__ = ["StackTransport", "client"]
+__all__ = ["BodyTooLargeError", "StackTransport", "client"]
 
-client.__module__ = StackTransport.__module__ = __name__  # the public address
+BodyTooLargeError.__module__ = StackTransport.__module__ = client.__module__ = __name__  # the public address

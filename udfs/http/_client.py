@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import httpx
 
-from ._proxies import environment_mounts
+from ._proxies import ProxyRefusal
 from ._ssl_context import Certificate, Verify
 from ._stack_client import StackClient
 from ._transport import StackTransport
@@ -18,8 +19,6 @@ _TIMEOUT: Final = httpx.Timeout(None, connect=30.0)
 # Options of httpx.AsyncClient, and what to do instead
 _REFUSED: Final = {
     "proxy": "it connects to the origin itself; for a proxy use httpx.AsyncClient(proxy=...)",
-    "mounts": "it has one transport; for several use httpx.AsyncClient(mounts=...)",
-    "transport": "it brings its own; for another one use httpx.AsyncClient(transport=...)",
     "limits": "use max_connections=, max_idle= and keepalive_expiry= instead",
     "http2": "it supports HTTP/1.1 only; for HTTP/2 use httpx.AsyncClient(http2=True)",
 }
@@ -35,6 +34,9 @@ def client(
     keepalive_expiry: float = 5.0,
     retries: int = 0,
     timeout: float | httpx.Timeout | None = _TIMEOUT,
+    max_body_bytes: int | None = None,
+    transport: httpx.AsyncBaseTransport | None = None,
+    mounts: Mapping[str, httpx.AsyncBaseTransport | None] | None = None,
     **options: Any,
 ) -> httpx.AsyncClient:
     """Return an `httpx.AsyncClient` on a `StackTransport`: the client to open once per Python worker.
@@ -51,14 +53,19 @@ def client(
         timeout: Seconds for each step, an `httpx.Timeout`, or None for no limit. By default each attempt to connect
             has 30 s and the other steps have no limit, so the operator's `timeout` is the only deadline of a call.
             httpx's default is 5 s for each step.
+        max_body_bytes: Upper limit of the decoded body of a response, at least 1. A larger one raises a
+            `BodyTooLargeError` and closes its connection. Raw bytes (`aiter_raw`) are not limited. None: no limit.
+        transport: Sends the requests instead of a `StackTransport`, for example an `httpx.MockTransport` in a test. The
+            options of `StackTransport` and the proxies of the environment do not apply to it.
+        mounts: Transports for some URLs, by httpx's patterns: `{"https://example.org": httpx.MockTransport(...)}`.
         options: Any other option of `httpx.AsyncClient`: `base_url`, `headers`, `auth` and so on.
 
     Returns:
         A client. The caller closes it: `async with client() as http`, or `await http.aclose()`.
 
     Raises:
-        ValueError: A limit is out of its range; or the option is `proxy`, `mounts`, `transport`, `limits`, `http2` or
-            `http1=False`, which this client does not support.
+        ValueError: A limit is out of its range; or the option is `proxy`, `limits`, `http2` or `http1=False`, which
+            this client does not support.
         TypeError: httpx has no such option.
 
     Example:
@@ -75,14 +82,24 @@ def client(
             raise ValueError(f"{name}= does not fit this client: {advice}")
     if not options.pop("http1", True):
         raise ValueError("http1=False does not fit this client: it supports HTTP/1.1 only")
-    transport = StackTransport(
-        verify=verify,
-        cert=cert,
+    if max_body_bytes is not None and not max_body_bytes >= 1:
+        raise ValueError(f"max_body_bytes must be at least 1, got {max_body_bytes}")
+    if transport is None:
+        transport = StackTransport(
+            verify=verify,
+            cert=cert,
+            trust_env=trust_env,
+            max_connections=max_connections,
+            max_idle=max_idle,
+            keepalive_expiry=keepalive_expiry,
+            retries=retries,
+        )
+        transport = ProxyRefusal(transport) if trust_env else transport
+    return StackClient(
+        transport=transport,
+        mounts=mounts,
         trust_env=trust_env,
-        max_connections=max_connections,
-        max_idle=max_idle,
-        keepalive_expiry=keepalive_expiry,
-        retries=retries,
+        timeout=timeout,
+        max_body_bytes=max_body_bytes,
+        **options,
     )
-    mounts = environment_mounts() if trust_env else None
-    return StackClient(transport=transport, mounts=mounts, trust_env=trust_env, timeout=timeout, **options)

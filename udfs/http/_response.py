@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import aclosing
 from datetime import timedelta
 from time import perf_counter
 from typing import Final
@@ -13,19 +13,18 @@ import httpx
 import trio
 
 from ._charset import charset_of
-from ._connection import Connection
 from ._decoding import STEP_BYTES, Decoder, decoder_for
-from ._response_body import ResponseBody
 
 __all__ = ["BodyTooLargeError", "Response"]
 
-_COOKIES: Final = frozenset({b"set-cookie", b"set-cookie2"})
+_COOKIES: Final = (b"set-cookie", b"set-cookie2")
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 # A coding can make a small body larger: at most by its own size and this
 _SMALL_BYTES: Final = 64 * 1024
 
 
-class BodyTooLargeError(Exception):
+class BodyTooLargeError(httpx.RequestError):
     """The body of a response is larger than `max_body_bytes`. The rest was not read."""
 
 
@@ -37,152 +36,119 @@ class Response(httpx.Response):
 
     **Cancellation** of a read closes the connection.
 
-    Args:
-        request: The request that is answered.
-        connection: Has received the head of the response.
-        release: As for `ResponseBody`.
-
     Attributes:
-        has_cookies: Whether the server has set a cookie.
-        sent_at: When the request was sent, by `time.perf_counter`. None: httpx itself sets `elapsed`.
-        is_result: Whether httpx must return a redirect without parsing its Location. To be set in a hook.
+        max_body_bytes: Upper limit of the decoded body. Twice the limit and 64 KiB may arrive.
+        sent_at: When the request was sent, by `time.perf_counter`. None: `elapsed` is not set.
+        is_result: Whether a redirect is the result, so that its Location is not parsed. To be set in a hook.
     """
 
-    def __init__(self, request: httpx.Request, connection: Connection, release: Callable[[Connection], None]) -> None:
-        head = connection.parser
-        headers = httpx.Headers()
-        headers._list = head.headers  # noqa: SLF001 - the list that `httpx.Headers` would make of these headers
-        super().__init__(
-            head.status,
-            headers=headers,
-            stream=ResponseBody(request, connection, release),
-            extensions={"http_version": head.version, "reason_phrase": head.reason},
+    max_body_bytes: float = math.inf
+    sent_at: float | None = None
+    is_result = False
+    _received = 0
+
+    @classmethod
+    def of(cls, response: httpx.Response) -> Response:
+        """Return the response of another transport as one that reads its body in this way."""
+        return cls(
+            response.status_code, headers=response.headers, stream=response.stream, extensions=response.extensions
         )
-        self.has_cookies = not head.names.isdisjoint(_COOKIES)
-        self.sent_at: float | None = None
-        self.is_result = False
+
+    @property
+    def has_cookies(self) -> bool:
+        """Whether the server has set a cookie."""
+        names = _names(self.headers)
+        return any(name in names for name in _COOKIES)
 
     @property
     def has_redirect_location(self) -> bool:
-        """Whether httpx builds a request from the Location; see `httpx.Response.has_redirect_location`."""
-        return not self.is_result and super().has_redirect_location
+        """Whether a request is built from the Location; see `httpx.Response.has_redirect_location`."""
+        return self.status_code in _REDIRECTS and not self.is_result and super().has_redirect_location
 
     @property
     def charset_encoding(self) -> str | None:
         """The charset that the Content-Type names; None if it names none, or one that `response.text` cannot decode."""
         return charset_of(self.headers.get("Content-Type"))
 
-    async def aread(self) -> bytes:
-        """Read and return the response content."""
-        body = self.stream
-        if not isinstance(body, ResponseBody) or self.is_closed or self.is_stream_consumed:
-            return await super().aread()
-        return await self.aread_within(math.inf)
-
-    async def aread_within(self, limit: float) -> bytes:
-        """Read and return the response content if it is small enough. The response must not have been read before.
-
-        Args:
-            limit: Upper limit of the decoded body, in bytes. Twice the limit and 64 KiB may arrive.
-
-        Raises:
-            BodyTooLargeError: The body is larger. The connection is closed.
-            httpx.DecodingError: The body is not valid in its coding, or it was cut off.
-        """
-        body = self.stream
-        assert isinstance(body, ResponseBody)
-        with self._reading(body):
-            self._content = await self._read(body, limit)
-        await self.aclose()
-        return self._content
+    @property
+    def num_bytes_downloaded(self) -> int:
+        """The bytes of the body that have arrived, as they were sent."""
+        return self._received or super().num_bytes_downloaded
 
     def aiter_bytes(self, chunk_size: int | None = None) -> AsyncIterator[bytes]:
-        """A byte-iterator over the decoded response content."""
-        body = self.stream
-        if isinstance(body, ResponseBody) and not self.is_closed and not self.is_stream_consumed:
-            decoder = _decoder(self.headers)
-            if decoder is not None:
-                return self._aiter_decoded(body, decoder, chunk_size)
-        return super().aiter_bytes(chunk_size)
+        """A byte-iterator over the decoded response content.
+
+        Raises:
+            BodyTooLargeError: The body is larger than `max_body_bytes`. The connection is closed.
+            httpx.DecodingError: The body is not valid in its coding, or it was cut off.
+        """
+        if self.is_closed or self.is_stream_consumed:
+            return super().aiter_bytes(chunk_size)
+        return self._parts() if chunk_size is None else self._chunks(chunk_size)
 
     async def aclose(self) -> None:
         """Close the response and release the connection."""
         if self.sent_at is not None and not self.is_closed:
             self.elapsed = timedelta(seconds=perf_counter() - self.sent_at)
-        # As httpx's, but without its `request_context`, which adds the request to errors: closing a body raises none
-        if isinstance(self.stream, ResponseBody):
+        if not self.is_closed:  # as httpx's, but without its `request_context`, which adds the request to errors
+            assert isinstance(self.stream, httpx.AsyncByteStream)
             self.is_closed = True
-            self.stream.close()
-        else:
-            await super().aclose()
+            await self.stream.aclose()
 
-    @contextmanager
-    def _reading(self, body: ResponseBody) -> Iterator[None]:
-        """Close the body after an error, and add the request to it as httpx's `request_context` does."""
+    async def _parts(self) -> AsyncIterator[bytes]:
+        assert isinstance(self.stream, httpx.AsyncByteStream)
         self.is_stream_consumed = True
-        self._num_bytes_downloaded = 0
-        try:
-            yield
-        except BaseException as error:
-            if isinstance(error, httpx.DecodingError):
-                error.request = self.request
-            body.close()
-            raise
-
-    async def _read(self, body: ResponseBody, limit: float) -> bytes:
         decoder = _decoder(self.headers)
-        content = bytearray()
-        while raw := await body.read():
-            self._num_bytes_downloaded += len(raw)
-            if decoder is None:
-                content += raw
-            else:
-                await _decode(decoder, raw, content, limit)
-            if len(content) > limit or self._num_bytes_downloaded > 2 * limit + _SMALL_BYTES:
-                message = f"the body is larger than the {limit:,} bytes (max_body_bytes) that are allowed"
-                raise BodyTooLargeError(message)
-            if body.has_ended:
-                break
-        if decoder is not None:
-            decoder.finish()
-        return bytes(content)
+        size = 0
+        raw_parts = aiter(self.stream)
+        try:
+            async for raw in raw_parts:
+                self._received += len(raw)
+                self._check_size(size)
+                for part in _decoded(decoder, raw):
+                    size += len(part)
+                    self._check_size(size)
+                    yield part
+                    if decoder is not None and len(part) >= STEP_BYTES:
+                        await trio.lowlevel.checkpoint()  # the same data may decode to many more steps
+            if decoder is not None:
+                decoder.finish()
+        except BaseException as error:
+            if isinstance(error, httpx.RequestError):
+                error.request = self.request
+            if isinstance(raw_parts, AsyncGenerator):  # the garbage collector would be too late, and Trio warns of that
+                await raw_parts.aclose()
+            await self.stream.aclose()
+            raise
+        await self.aclose()
 
-    async def _aiter_decoded(
-        self, body: ResponseBody, decoder: Decoder, chunk_size: int | None
-    ) -> AsyncIterator[bytes]:
+    async def _chunks(self, size: int) -> AsyncIterator[bytes]:
         held = bytearray()
-        with self._reading(body):
-            while raw := await body.read():
-                self._num_bytes_downloaded += len(raw)
-                for part in decoder.decode(raw):
-                    held += part
-                    while len(held) >= (size := chunk_size or len(part)):
-                        yield bytes(held[:size])
-                        del held[:size]
-                    await _checkpoint_after(part)
-            decoder.finish()
+        async with aclosing(self._parts()) as parts:  # type: ignore[type-var]
+            async for part in parts:
+                held += part
+                while len(held) >= size:
+                    yield bytes(held[:size])
+                    del held[:size]
         if held:
             yield bytes(held)
-        await self.aclose()
+
+    def _check_size(self, size: int) -> None:
+        limit = self.max_body_bytes
+        if size > limit or self._received > 2 * limit + _SMALL_BYTES:
+            raise BodyTooLargeError(f"the body is larger than the {limit:,} bytes (max_body_bytes) that are allowed")
+
+
+def _names(headers: httpx.Headers) -> list[bytes]:
+    """Return the names in lower case. httpx's methods decode all headers first."""
+    return [name.lower() for name, _ in headers.raw]
 
 
 def _decoder(headers: httpx.Headers) -> Decoder | None:
-    # Most bodies are not coded, and `get_list` decodes all headers to find that out
-    if b"content-encoding" not in [name for _, name, _ in headers._list]:  # noqa: SLF001 - as above
+    if b"content-encoding" not in _names(headers):
         return None
     return decoder_for(headers.get_list("content-encoding", split_commas=True))
 
 
-async def _decode(decoder: Decoder, raw: bytes, content: bytearray, limit: float) -> None:
-    """Append the decoded data, and stop once it exceeds the limit."""
-    for part in decoder.decode(raw):
-        content += part
-        if len(content) > limit:
-            return
-        await _checkpoint_after(part)
-
-
-async def _checkpoint_after(part: bytes) -> None:
-    """Let other tasks run after a full step, because the same data may decode to many more."""
-    if len(part) >= STEP_BYTES:
-        await trio.lowlevel.checkpoint()
+def _decoded(decoder: Decoder | None, raw: bytes) -> Iterable[bytes]:
+    return (raw,) if decoder is None else decoder.decode(raw)

@@ -28,14 +28,14 @@ class ResponseBody(httpx.AsyncByteStream):
         self._release: Callable[[Connection], None] | None = release
         self._seconds = request.extensions.get("timeout", {}).get("read")
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        while part := await self.read():
-            yield part
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether the end has arrived, so that the next `read` returns `b""`. False also if that is not known yet."""
-        return self._connection.parser.is_complete
+    async def __anext__(self) -> bytes:
+        part = await self.read()
+        if not part:
+            raise StopAsyncIteration
+        return part
 
     async def read(self) -> bytes:
         """Return the next part, `b""` at the end. After an error the connection is closed."""

@@ -11,6 +11,7 @@ from ._origin import origin_of
 from ._pool import ConnectionPool
 from ._request_writer import RequestWriter
 from ._response import Response
+from ._response_body import ResponseBody
 from ._ssl_context import Certificate, SslContext, Verify
 
 __all__ = ["StackTransport"]
@@ -81,7 +82,12 @@ class StackTransport(httpx.AsyncBaseTransport):
         except httpx.RequestError as error:
             error.request = request
             raise
-        return Response(request, connection, self._pool.release)
+        return Response(
+            connection.parser.status,
+            headers=connection.parser.headers,
+            stream=ResponseBody(request, connection, self._pool.release),
+            extensions={"http_version": connection.parser.version, "reason_phrase": connection.parser.reason},
+        )
 
     async def aclose(self) -> None:
         """Close every connection, idle or busy. Requests in flight fail."""

@@ -31,7 +31,9 @@ def merge_plain_url(base: httpx.URL, url: httpx.URL | str) -> httpx.URL | None:
     Raises:
         httpx.InvalidURL: The authority is not valid.
     """
-    found = _PLAIN.fullmatch(url) if isinstance(url, str) and len(url) <= _MAX_BYTES else None
+    if not (_KNOWS_HTTPX and isinstance(url, str) and len(url) <= _MAX_BYTES):
+        return None
+    found = _PLAIN.fullmatch(url)
     if found is None:
         return None
     origin, path, query = found.groups()
@@ -39,7 +41,7 @@ def merge_plain_url(base: httpx.URL, url: httpx.URL | str) -> httpx.URL | None:
         return None
     if origin is not None:
         return _with(_parsed(origin), path, query)
-    reference = base._uri_reference  # noqa: SLF001 - as in `_with`
+    reference = base._uri_reference  # noqa: SLF001 - see `_KNOWS_HTTPX`
     if path.startswith("//") or not reference.host or reference.query is not None or reference.fragment is not None:
         return None
     return _with(base, (reference.path or "/") + path[1:], query)
@@ -64,7 +66,18 @@ def _parsed(origin: str) -> httpx.URL:
 
 
 def _with(base: httpx.URL, path: str, query: str | None) -> httpx.URL:
-    # httpx has no public way to make a URL without its parser. The bound on its version and the tests cover this one
     url = httpx.URL.__new__(httpx.URL)
-    url._uri_reference = base._uri_reference._replace(path=path, query=query)  # noqa: SLF001
+    url._uri_reference = base._uri_reference._replace(path=path, query=query)  # noqa: SLF001 - see `_KNOWS_HTTPX`
     return url
+
+
+def _knows_httpx() -> bool:
+    try:
+        return vars(_with(httpx.URL("http://h:1/x?y"), "/a", "b")) == vars(httpx.URL("http://h:1/a?b"))
+    except (AttributeError, TypeError):
+        return False
+
+
+# httpx has no public way to make a URL without its parser. With a version of httpx whose URLs are made differently,
+# every URL passes through the parser
+_KNOWS_HTTPX: Final = _knows_httpx()

@@ -64,7 +64,12 @@ class HttpCall(AsyncFunction[Request, Response | None]):
         # a redirect leads to a URL of 64 KiB
         no_cookies = CookieJar(DefaultCookiePolicy(netscape=False))
         hook = _check_location if self.follow_redirects else _mark_as_result
-        self._http = client(timeout=None, cookies=no_cookies, event_hooks={"response": [hook]})
+        self._http = client(
+            timeout=None,
+            cookies=no_cookies,
+            event_hooks={"response": [hook]},
+            max_body_bytes=self.max_body_bytes,
+        )
         self._send: Any = self._exchange
         if self.rate is not None:
             self._send = rate_limited(self._exchange, self.rate, burst=max(1, int(self.rate / 100)))
@@ -132,7 +137,7 @@ class HttpCall(AsyncFunction[Request, Response | None]):
         raise httpx.TooManyRedirects(f"the request was redirected more than {_MAX_REDIRECTS} times")
 
     async def _read(self, response: ClientResponse) -> Response:
-        body = await response.aread_within(self.max_body_bytes)
+        body = await response.aread()
         text = await decode_text(body, response.charset_encoding)
         return Response(response.status_code, _joined(response.headers.multi_items()), text)
 

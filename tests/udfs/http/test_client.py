@@ -30,8 +30,6 @@ def test_other_versions_of_http_are_refused() -> None:
     ("option", "advice"),
     [
         ({"proxy": "http://user:secret@proxy"}, r"httpx\.AsyncClient\(proxy="),
-        ({"mounts": {"http://": StackTransport()}}, "one transport"),
-        ({"transport": StackTransport()}, "brings its own"),
         ({"limits": httpx.Limits()}, "max_connections="),
         ({"http2": True}, "HTTP/1.1"),
     ],
