@@ -34,6 +34,7 @@ Errors are httpx's own: `httpx.ConnectError`, `httpx.ReadTimeout`, `httpx.Remote
 #     _deadlines           Deadlines: closes the connections whose time is up
 #     _decoding            content codings
 #     _charset             charsets
+#     _shortcuts           shortcuts past httpx's constructors, checked at import
 
 from ._client import client
 from ._response import BodyTooLargeError

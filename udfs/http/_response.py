@@ -14,10 +14,13 @@ import trio
 
 from ._charset import charset_of
 from ._decoding import STEP_BYTES, Decoder, decoder_for
+from ._response_body import ResponseBody
+from ._response_parser import ResponseParser
+from ._shortcuts import SETS_CONTENT, headers_of, names_of
 
 __all__ = ["BodyTooLargeError", "Response"]
 
-_COOKIES: Final = (b"set-cookie", b"set-cookie2")
+_COOKIES: Final = frozenset({b"set-cookie", b"set-cookie2"})
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 # A coding can make a small body larger: at most by its own size and this
@@ -37,28 +40,33 @@ class Response(httpx.Response):
     **Cancellation** of a read closes the connection.
 
     Attributes:
+        has_cookies: Whether the server has set a cookie.
         max_body_bytes: Upper limit of the decoded body. Twice the limit and 64 KiB may arrive.
         sent_at: When the request was sent, by `time.perf_counter`. None: `elapsed` is not set.
         is_result: Whether a redirect is the result, so that its Location is not parsed. To be set in a hook.
     """
 
+    has_cookies: bool
     max_body_bytes: float = math.inf
     sent_at: float | None = None
     is_result = False
     _received = 0
 
     @classmethod
+    def received(cls, head: ResponseParser, body: ResponseBody) -> Response:
+        """Return the response whose head a connection has received."""
+        extensions = {"http_version": head.version, "reason_phrase": head.reason}
+        response = cls(head.status, headers=headers_of(head.headers), stream=body, extensions=extensions)
+        response.has_cookies = not head.names.isdisjoint(_COOKIES)
+        return response
+
+    @classmethod
     def of(cls, response: httpx.Response) -> Response:
         """Return the response of another transport as one that reads its body in this way."""
-        return cls(
-            response.status_code, headers=response.headers, stream=response.stream, extensions=response.extensions
-        )
-
-    @property
-    def has_cookies(self) -> bool:
-        """Whether the server has set a cookie."""
-        names = _names(self.headers)
-        return any(name in names for name in _COOKIES)
+        extensions = response.extensions
+        made = cls(response.status_code, headers=response.headers, stream=response.stream, extensions=extensions)
+        made.has_cookies = not _COOKIES.isdisjoint(names_of(response.headers))
+        return made
 
     @property
     def has_redirect_location(self) -> bool:
@@ -74,6 +82,17 @@ class Response(httpx.Response):
     def num_bytes_downloaded(self) -> int:
         """The bytes of the body that have arrived, as they were sent."""
         return self._received or super().num_bytes_downloaded
+
+    async def aread(self) -> bytes:
+        """Read and return the response content. Raises as `aiter_bytes`."""
+        body = self.stream
+        is_plain = isinstance(body, ResponseBody) and not _is_coded(self.headers)
+        if not (SETS_CONTENT and is_plain) or self.is_closed or self.is_stream_consumed:
+            return await super().aread()
+        assert isinstance(body, ResponseBody)
+        self._content = await self._read(body)
+        await self.aclose()
+        return self._content
 
     def aiter_bytes(self, chunk_size: int | None = None) -> AsyncIterator[bytes]:
         """A byte-iterator over the decoded response content.
@@ -94,6 +113,20 @@ class Response(httpx.Response):
             assert isinstance(self.stream, httpx.AsyncByteStream)
             self.is_closed = True
             await self.stream.aclose()
+
+    async def _read(self, body: ResponseBody) -> bytes:
+        """Return the body, which is not coded: without the generators that `_parts` needs."""
+        self.is_stream_consumed = True
+        parts = []
+        while part := await body.read():
+            self._received += len(part)
+            if self._received > self.max_body_bytes:
+                body.close()
+                raise self._too_large()
+            parts.append(part)
+            if body.has_ended:
+                break
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def _parts(self) -> AsyncIterator[bytes]:
         assert isinstance(self.stream, httpx.AsyncByteStream)
@@ -136,18 +169,19 @@ class Response(httpx.Response):
     def _check_size(self, size: int) -> None:
         limit = self.max_body_bytes
         if size > limit or self._received > 2 * limit + _SMALL_BYTES:
-            raise BodyTooLargeError(f"the body is larger than the {limit:,} bytes (max_body_bytes) that are allowed")
+            raise self._too_large()
+
+    def _too_large(self) -> BodyTooLargeError:
+        message = f"the body is larger than the {self.max_body_bytes:,} bytes (max_body_bytes) that are allowed"
+        return BodyTooLargeError(message, request=self.request)
 
 
-def _names(headers: httpx.Headers) -> list[bytes]:
-    """Return the names in lower case. httpx's methods decode all headers first."""
-    return [name.lower() for name, _ in headers.raw]
+def _is_coded(headers: httpx.Headers) -> bool:
+    return b"content-encoding" in names_of(headers)
 
 
 def _decoder(headers: httpx.Headers) -> Decoder | None:
-    if b"content-encoding" not in _names(headers):
-        return None
-    return decoder_for(headers.get_list("content-encoding", split_commas=True))
+    return decoder_for(headers.get_list("content-encoding", split_commas=True)) if _is_coded(headers) else None
 
 
 def _decoded(decoder: Decoder | None, raw: bytes) -> Iterable[bytes]:

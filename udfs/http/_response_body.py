@@ -37,6 +37,11 @@ class ResponseBody(httpx.AsyncByteStream):
             raise StopAsyncIteration
         return part
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the end has arrived, so that the next `read` returns `b""`. False also if that is not known yet."""
+        return self._connection.parser.is_complete
+
     async def read(self) -> bytes:
         """Return the next part, `b""` at the end. After an error the connection is closed."""
         if self._release is None:

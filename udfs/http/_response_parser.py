@@ -41,8 +41,9 @@ class ResponseParser:
     Surplus data after a response makes the connection unusable, because it could be taken for the next response.
 
     Attributes:
-        status, reason, version, headers: The head of the final response, once `has_head`. A header is its name and its
-            value, as they were received.
+        status, reason, version, headers: The head of the final response, once `has_head`. A header is its name as it
+            was received, its name in lower case, and its value.
+        names: The names of the headers, in lower case.
         has_begun: Whether anything has arrived.
         has_head: Whether the head of the final response is complete. Interim responses (1xx) are dropped.
         is_complete: Whether the response is complete.
@@ -114,8 +115,8 @@ class ResponseParser:
         self.status = 0
         self.reason = b""
         self.version = b""
-        self.headers: list[tuple[bytes, bytes]] = []
-        self._has_length = False
+        self.headers: list[tuple[bytes, bytes, bytes]] = []
+        self.names: set[bytes] = set()
         self._codings: list[bytes] = []
 
     def _feed_head(self, data: bytes) -> bytes:
@@ -176,8 +177,8 @@ class ResponseParser:
         if self.has_head:
             return
         lowered = name.lower()
-        self.headers.append((name, value.rstrip(b" \t")))
-        self._has_length |= lowered == b"content-length"
+        self.headers.append((name, lowered, value.rstrip(b" \t")))
+        self.names.add(lowered)
         if lowered == b"transfer-encoding":
             self._codings.append(value.lower())
 
@@ -198,7 +199,7 @@ class ResponseParser:
         self.is_complete = self._is_head_request or self.status in _BODILESS
         # llhttp may expect a body now, and a trailer may change its view of the connection
         self._needs_new_llhttp = self.is_complete or bool(self._codings)
-        self._ends_with_connection = not (self._has_length or self._codings)
+        self._ends_with_connection = not (b"content-length" in self.names or self._codings)
         if self._codings:
             llhttp.set_dangerous_leniencies(lenient_spaces_after_chunk_size=True)
 

@@ -82,12 +82,7 @@ class StackTransport(httpx.AsyncBaseTransport):
         except httpx.RequestError as error:
             error.request = request
             raise
-        return Response(
-            connection.parser.status,
-            headers=connection.parser.headers,
-            stream=ResponseBody(request, connection, self._pool.release),
-            extensions={"http_version": connection.parser.version, "reason_phrase": connection.parser.reason},
-        )
+        return Response.received(connection.parser, ResponseBody(request, connection, self._pool.release))
 
     async def aclose(self) -> None:
         """Close every connection, idle or busy. Requests in flight fail."""

@@ -8,6 +8,8 @@ from typing import Final
 
 import httpx
 
+from ._shortcuts import SETS_URL, url_of
+
 __all__ = ["checked_url", "merge_plain_url"]
 
 _MAX_BYTES: Final = 2_048
@@ -31,7 +33,7 @@ def merge_plain_url(base: httpx.URL, url: httpx.URL | str) -> httpx.URL | None:
     Raises:
         httpx.InvalidURL: The authority is not valid.
     """
-    if not (_KNOWS_HTTPX and isinstance(url, str) and len(url) <= _MAX_BYTES):
+    if not (SETS_URL and isinstance(url, str) and len(url) <= _MAX_BYTES):
         return None
     found = _PLAIN.fullmatch(url)
     if found is None:
@@ -40,11 +42,11 @@ def merge_plain_url(base: httpx.URL, url: httpx.URL | str) -> httpx.URL | None:
     if "/." in path:
         return None
     if origin is not None:
-        return _with(_parsed(origin), path, query)
-    reference = base._uri_reference  # noqa: SLF001 - see `_KNOWS_HTTPX`
+        return url_of(_parsed(origin), path, query)
+    reference = base._uri_reference  # noqa: SLF001 - checked by `SETS_URL`
     if path.startswith("//") or not reference.host or reference.query is not None or reference.fragment is not None:
         return None
-    return _with(base, (reference.path or "/") + path[1:], query)
+    return url_of(base, (reference.path or "/") + path[1:], query)
 
 
 def checked_url(url: httpx.URL) -> httpx.URL:
@@ -63,21 +65,3 @@ def checked_url(url: httpx.URL) -> httpx.URL:
 @lru_cache(_CACHED_ORIGINS)
 def _parsed(origin: str) -> httpx.URL:
     return checked_url(httpx.URL(origin))
-
-
-def _with(base: httpx.URL, path: str, query: str | None) -> httpx.URL:
-    url = httpx.URL.__new__(httpx.URL)
-    url._uri_reference = base._uri_reference._replace(path=path, query=query)  # noqa: SLF001 - see `_KNOWS_HTTPX`
-    return url
-
-
-def _knows_httpx() -> bool:
-    try:
-        return vars(_with(httpx.URL("http://h:1/x?y"), "/a", "b")) == vars(httpx.URL("http://h:1/a?b"))
-    except (AttributeError, TypeError):
-        return False
-
-
-# httpx has no public way to make a URL without its parser. With a version of httpx whose URLs are made differently,
-# every URL passes through the parser
-_KNOWS_HTTPX: Final = _knows_httpx()

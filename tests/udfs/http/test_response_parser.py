@@ -116,7 +116,7 @@ def found(parser: ResponseParser) -> Found:
         parser.status,
         parser.reason,
         parser.version,
-        parser.headers,
+        [(name, value) for name, _, value in parser.headers],
         body,
         parser.allows_reuse,
     )

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.http import _url
 from udfs.http._stack_client import StackClient
 from udfs.http._url import merge_plain_url
 
@@ -75,15 +74,3 @@ def test_two_urls_of_one_origin_do_not_share_their_paths() -> None:
     urls = [str(merge_plain_url(BASE, path)) for path in ("/a", "/b?c")]
     assert urls == ["http://example.org/a", "http://example.org/b?c"]
     assert str(BASE) == "http://example.org/"
-
-
-def test_every_url_passes_through_the_parser_of_an_httpx_with_other_urls(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> httpx.URL:
-        raise AttributeError("_uri_reference")
-
-    assert _url._knows_httpx()
-    monkeypatch.setattr(_url, "_with", fail)
-    assert not _url._knows_httpx()
-    monkeypatch.setattr(_url, "_KNOWS_HTTPX", False)
-    for url in [*PLAIN, "https://example.org/a"]:
-        assert outcome(StackClient, "http://example.org", url) == outcome(httpx.AsyncClient, "http://example.org", url)
