@@ -37,7 +37,7 @@ def authentication_of(request: httpx.Request, auth: Any) -> httpx.Auth | None:
 class _ChangedRequest(httpx.Auth):
     """Sends the request that a callable returns."""
 
-    def __init__(self, change: Callable[[httpx.Request], httpx.Request]) -> None:
+    def __init__(self, change: Callable[..., Any]) -> None:
         self._change = change
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response]:

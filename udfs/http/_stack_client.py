@@ -86,9 +86,12 @@ class StackClient(httpx.AsyncClient):
         extensions: Any = None,
     ) -> httpx.Request:
         """Build and return a request instance; see `httpx.AsyncClient.build_request`."""
-        target = merge_plain_url(self.base_url, url) or self._checked_url(url)
-        has_body = any(each is not None for each in (content, data, files, json)) or method.upper() in _WITH_LENGTH
-        is_relative = target.is_relative_url
+        target = merge_plain_url(self.base_url, url)
+        is_relative = False
+        if target is None:
+            target = self._checked_url(url)
+            is_relative = target.is_relative_url
+        has_body = not (content is data is files is json is None) or method.upper() in _WITH_LENGTH
         if not (is_relative or has_body or params is not None or cookies is not None or self.params or self.cookies):
             return self._build_plain_request(method, target, headers, timeout, extensions)
         return super().build_request(
