@@ -16,7 +16,7 @@ Errors are httpx's own: `httpx.ConnectError`, `httpx.ReadTimeout`, `httpx.Remote
 #     _mounts              which transport sends the requests to a URL
 #     _request_headers     the headers of a request, merged once
 #     _url                 URLs that need no parser
-#     _proxies             refuses the proxies of the environment
+#     _proxies             the mounts of proxies
 #     _transport           StackTransport: sends one request on a connection of the pool
 #     _ssl_context         the SSL context of a transport, made at its first HTTPS request
 #     _pool                ConnectionPool: busy and idle connections, and their limits

@@ -1,40 +1,54 @@
-"""The proxies of the environment, which this client refuses instead of bypassing them silently."""
+"""Proxies: the mounts that send requests through a proxy, given or of the environment, on httpx's own transport."""
 
 from __future__ import annotations
 
-from urllib.request import getproxies, proxy_bypass
+import ipaddress
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+from urllib.request import getproxies
 
-import httpx
+__all__ = ["environment_proxies", "proxy_mounts"]
 
-__all__ = ["ProxyRefusal"]
+T = TypeVar("T")
 
 
-class ProxyRefusal(httpx.AsyncBaseTransport):
-    """Refuses each request to which a proxy of the environment applies, and sends the others.
+def proxy_mounts(proxies: Mapping[str, Any], make: Callable[[Any], T]) -> dict[str, T | None]:
+    """Return a transport for each pattern of URLs to which a proxy applies.
 
     Args:
-        transport: Sends them.
+        proxies: A proxy for each pattern; None where the proxy of a more general pattern does not apply.
+        make: Makes a transport for a proxy. Patterns with equal proxies share one.
     """
+    made = {proxy: make(proxy) for proxy in dict.fromkeys(proxies.values()) if proxy is not None}
+    return {pattern: made.get(proxy) for pattern, proxy in proxies.items()}
 
-    def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
-        self._transport = transport
-        self._proxies = getproxies()
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request.
+def environment_proxies() -> dict[str, str | None]:
+    """Return the proxy of the environment for each pattern of URLs, by httpx's rules.
 
-        Raises:
-            httpx.ProxyError: A proxy applies to its URL.
-        """
-        url = request.url
-        if (self._proxies.get(url.scheme) or self._proxies.get("all")) and not proxy_bypass(url.host):
-            raise httpx.ProxyError(
-                "a proxy of the environment applies to this URL, and this client connects to the origin itself: use "
-                "httpx.AsyncClient(), name the host in NO_PROXY, or leave trust_env at False",
-                request=request,
-            )
-        return await self._transport.handle_async_request(request)
+    `HTTP_PROXY`, `HTTPS_PROXY` and `ALL_PROXY` name proxies; on macOS and Windows, the system's settings may, too.
+    `NO_PROXY` lists hosts that are connected to directly. A name includes its subdomains. Of a network such as
+    10.0.0.0/8, only the first address counts.
+    """
+    found = getproxies()
+    excluded = [host for part in found.get("no", "").split(",") if (host := part.strip())]
+    if "*" in excluded:
+        return {}
+    proxies: dict[str, str | None] = {
+        f"{scheme}://": proxy if "://" in proxy else f"http://{proxy}"
+        for scheme in ("http", "https", "all")
+        if (proxy := found.get(scheme))
+    }
+    return proxies | {_pattern(host): None for host in excluded}
 
-    async def aclose(self) -> None:
-        """Close the transport."""
-        await self._transport.aclose()
+
+def _pattern(host: str) -> str:
+    if "://" in host:
+        return host
+    if host.lower() == "localhost":
+        return f"all://{host}"
+    try:
+        address = ipaddress.ip_address(host.partition("/")[0])
+    except ValueError:
+        return f"all://*{host}"
+    return f"all://[{address}]" if isinstance(address, ipaddress.IPv6Address) else f"all://{address}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 
 import httpx
@@ -42,6 +43,7 @@ class StackTransport(httpx.AsyncBaseTransport):
         keepalive_expiry: Seconds after which an idle connection is closed, at least 0. `math.inf`: never.
         retries: Attempts to connect after the first. Leave it at 0 where the operator has a retry strategy, which
             also counts its attempts.
+        uds: The path of a Unix socket, to which every request is sent, whatever the host of its URL.
 
     Raises:
         ValueError: A limit is out of its range.
@@ -57,9 +59,12 @@ class StackTransport(httpx.AsyncBaseTransport):
         max_idle: int = 100,
         keepalive_expiry: float = 5.0,
         retries: int = 0,
+        uds: str | os.PathLike[str] | None = None,
     ) -> None:
         self._ssl_context = SslContext(verify, cert, trust_env=trust_env)
-        self._pool = ConnectionPool(max_connections, max_idle, keepalive_expiry, retries)
+        self._pool = ConnectionPool(
+            max_connections, max_idle, keepalive_expiry, retries, None if uds is None else os.fspath(uds)
+        )
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request and return its response, with the body still unread.
