@@ -9,6 +9,9 @@ Errors are httpx's own: `httpx.ConnectError`, `httpx.ReadTimeout`, `httpx.Remote
 
 # The layout, in the order in which a request passes through it. Imports point down only.
 #
+#     httpx2               the same for httpx2, if it is installed
+#     _httpx2_limit        the upper limit of its bodies
+#     _httpx2_transport    StackTransport for httpx2
 #     _client              `client`: an httpx client on a StackTransport
 #     _stack_client        StackClient: httpx.AsyncClient with a shorter path
 #     _authentication      the httpx.Auth of a request
@@ -17,6 +20,7 @@ Errors are httpx's own: `httpx.ConnectError`, `httpx.ReadTimeout`, `httpx.Remote
 #     _request_headers     the headers of a request, merged once
 #     _url                 URLs that need no parser
 #     _proxies             the mounts of proxies
+#     _body_limit          the upper limit of a body: its range and its error's text
 #     _transport           StackTransport: sends one request on a connection of the pool
 #     _ssl_context         the SSL context of a transport, made at its first HTTPS request
 #     _pool                ConnectionPool: busy and idle connections, and their limits

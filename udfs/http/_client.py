@@ -8,12 +8,13 @@ from typing import Any, Final
 
 import httpx
 
-from ._proxies import environment_proxies, proxy_mounts
+from ._body_limit import check_body_limit
+from ._proxies import chosen_proxies, proxy_mounts
 from ._ssl_context import Certificate, Verify
 from ._stack_client import StackClient
 from ._transport import StackTransport
 
-__all__ = ["client"]
+__all__ = ["check_options", "client"]
 
 _TIMEOUT: Final = httpx.Timeout(None, connect=30.0)
 
@@ -80,10 +81,10 @@ def client(
         ...     async def close(self):
         ...         await self.http.aclose()
     """
-    _check(options, max_body_bytes)
-    proxies: dict[str, Any] = {} if proxy is None else {"all://": proxy}
+    check_options(options)
+    check_body_limit(max_body_bytes)
+    proxies = chosen_proxies(proxy, from_environment=trust_env and transport is None)
     if transport is None:
-        proxies = proxies or (environment_proxies() if trust_env else {})
         transport = StackTransport(
             verify=verify,
             cert=cert,
@@ -93,18 +94,13 @@ def client(
             keepalive_expiry=keepalive_expiry,
             retries=retries,
         )
-    proxied = partial(
-        httpx.AsyncHTTPTransport,
-        verify=verify,
-        cert=cert,
-        trust_env=trust_env,
-        limits=httpx.Limits(
-            max_connections=max_connections, max_keepalive_connections=max_idle, keepalive_expiry=keepalive_expiry
-        ),
+    limits = httpx.Limits(
+        max_connections=max_connections, max_keepalive_connections=max_idle, keepalive_expiry=keepalive_expiry
     )
+    proxied = partial(httpx.AsyncHTTPTransport, verify=verify, cert=cert, trust_env=trust_env, limits=limits)
     return StackClient(
         transport=transport,
-        mounts={**proxy_mounts(proxies, lambda each: proxied(proxy=each)), **(mounts or {})},
+        mounts={**proxy_mounts(proxies, proxied), **(mounts or {})},
         trust_env=trust_env,
         timeout=timeout,
         max_body_bytes=max_body_bytes,
@@ -112,7 +108,7 @@ def client(
     )
 
 
-def _check(options: dict[str, Any], max_body_bytes: int | None) -> None:
+def check_options(options: dict[str, Any]) -> None:
     """Remove the options that this client refuses.
 
     Raises:
@@ -123,5 +119,3 @@ def _check(options: dict[str, Any], max_body_bytes: int | None) -> None:
             raise ValueError(f"{name}= does not fit this client: {advice}")
     if not options.pop("http1", True):
         raise ValueError("http1=False does not fit this client: it supports HTTP/1.1 only")
-    if max_body_bytes is not None and not max_body_bytes >= 1:
-        raise ValueError(f"max_body_bytes must be at least 1, got {max_body_bytes}")

@@ -7,19 +7,26 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.request import getproxies
 
-__all__ = ["environment_proxies", "proxy_mounts"]
+__all__ = ["chosen_proxies", "environment_proxies", "proxy_mounts"]
 
 T = TypeVar("T")
 
 
-def proxy_mounts(proxies: Mapping[str, Any], make: Callable[[Any], T]) -> dict[str, T | None]:
+def chosen_proxies(proxy: Any, *, from_environment: bool) -> Mapping[str, Any]:
+    """Return the proxy for each pattern of URLs: the given one for all, or those of the environment, or none."""
+    if proxy is not None:
+        return {"all://": proxy}
+    return environment_proxies() if from_environment else {}
+
+
+def proxy_mounts(proxies: Mapping[str, Any], make: Callable[..., T]) -> dict[str, T | None]:
     """Return a transport for each pattern of URLs to which a proxy applies.
 
     Args:
         proxies: A proxy for each pattern; None where the proxy of a more general pattern does not apply.
-        make: Makes a transport for a proxy. Patterns with equal proxies share one.
+        make: Makes a transport for its argument `proxy`. Patterns with equal proxies share one.
     """
-    made = {proxy: make(proxy) for proxy in dict.fromkeys(proxies.values()) if proxy is not None}
+    made = {proxy: make(proxy=proxy) for proxy in dict.fromkeys(proxies.values()) if proxy is not None}
     return {pattern: made.get(proxy) for pattern, proxy in proxies.items()}
 
 

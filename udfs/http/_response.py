@@ -12,6 +12,7 @@ from typing import Final
 import httpx
 import trio
 
+from ._body_limit import too_large_text
 from ._charset import charset_of
 from ._decoding import STEP_BYTES, Decoder, decoder_for
 from ._response_body import ResponseBody
@@ -172,8 +173,7 @@ class Response(httpx.Response):
             raise self._too_large()
 
     def _too_large(self) -> BodyTooLargeError:
-        message = f"the body is larger than the {self.max_body_bytes:,} bytes (max_body_bytes) that are allowed"
-        return BodyTooLargeError(message, request=self.request)
+        return BodyTooLargeError(too_large_text(self.max_body_bytes), request=self.request)
 
 
 def _is_coded(headers: httpx.Headers) -> bool:

@@ -183,7 +183,7 @@ def test_of_a_network_in_no_proxy_only_the_first_address_counts(
 def test_equal_proxies_share_a_transport() -> None:
     made: list[Any] = []
     mounts = proxy_mounts(
-        {"http://": "a", "https://": "a", "all://b": None, "all://c": "d"}, lambda proxy: made.append(proxy) or proxy
+        {"http://": "a", "https://": "a", "all://b": None, "all://c": "d"}, lambda *, proxy: made.append(proxy) or proxy
     )
     assert mounts == {"http://": "a", "https://": "a", "all://b": None, "all://c": "d"}
     assert made == ["a", "d"]
