@@ -20,8 +20,8 @@ Errors are httpx's own: `httpx.ConnectError`, `httpx.ReadTimeout`, `httpx.Remote
 #     _request_headers     the headers of a request, merged once
 #     _url                 URLs that need no parser
 #     _proxies             the mounts of proxies
-#     _body_limit          the upper limit of a body: its range and its error's text
 #     _transport           StackTransport: sends one request on a connection of the pool
+#     _exchange            Exchanger: one request, one whole response
 #     _ssl_context         the SSL context of a transport, made at its first HTTPS request
 #     _pool                ConnectionPool: busy and idle connections, and their limits
 #     _idle                IdleStacks: idle connections, a stack per origin
@@ -29,6 +29,7 @@ Errors are httpx's own: `httpx.ConnectError`, `httpx.ReadTimeout`, `httpx.Remote
 #     _response_body       ResponseBody: the bytes of the body, as they arrive
 #     _connection          Connection: one request at a time, sent and answered
 #     _response_parser     ResponseParser: bytes in, a response out
+#     _response_head       ResponseHead: status line, headers, and how the body ends
 #     _request_writer      RequestWriter: one request, checked and written
 #     _request_head        the head of a request, as bytes
 #     _dial                Dialler: from an origin to a connected stream
@@ -36,12 +37,13 @@ Errors are httpx's own: `httpx.ConnectError`, `httpx.ReadTimeout`, `httpx.Remote
 #     _socket              Socket: TCP with few checkpoints
 #     _origin              Origin: scheme, host, port and name in TLS
 #     _deadlines           Deadlines: closes the connections whose time is up
+#     _body_limit          BodyTooLargeError: the upper limit of a body
 #     _decoding            content codings
 #     _charset             charsets
 #     _shortcuts           shortcuts past httpx's constructors, checked at import
 
+from ._body_limit import BodyTooLargeError
 from ._client import client
-from ._response import BodyTooLargeError
 from ._transport import StackTransport
 
 __all__ = ["BodyTooLargeError", "StackTransport", "client"]

@@ -12,24 +12,17 @@ from typing import Final
 import httpx
 import trio
 
-from ._body_limit import too_large_text
+from ._body_limit import BodyTooLargeError, body_too_large, received_limit
 from ._charset import charset_of
 from ._decoding import STEP_BYTES, Decoder, decoder_for
 from ._response_body import ResponseBody
-from ._response_parser import ResponseParser
+from ._response_head import ResponseHead
 from ._shortcuts import SETS_CONTENT, headers_of, names_of
 
-__all__ = ["BodyTooLargeError", "Response"]
+__all__ = ["Response"]
 
 _COOKIES: Final = frozenset({b"set-cookie", b"set-cookie2"})
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-
-# A coding can make a small body larger: at most by its own size and this
-_SMALL_BYTES: Final = 64 * 1024
-
-
-class BodyTooLargeError(httpx.RequestError):
-    """The body of a response is larger than `max_body_bytes`. The rest was not read."""
 
 
 class Response(httpx.Response):
@@ -54,10 +47,10 @@ class Response(httpx.Response):
     _received = 0
 
     @classmethod
-    def received(cls, head: ResponseParser, body: ResponseBody) -> Response:
+    def received(cls, head: ResponseHead, body: ResponseBody) -> Response:
         """Return the response whose head a connection has received."""
         extensions = {"http_version": head.version, "reason_phrase": head.reason}
-        response = cls(head.status, headers=headers_of(head.headers), stream=body, extensions=extensions)
+        response = cls(head.status, headers=headers_of(head.fields), stream=body, extensions=extensions)
         response.has_cookies = not head.names.isdisjoint(_COOKIES)
         return response
 
@@ -168,12 +161,13 @@ class Response(httpx.Response):
             yield bytes(held)
 
     def _check_size(self, size: int) -> None:
-        limit = self.max_body_bytes
-        if size > limit or self._received > 2 * limit + _SMALL_BYTES:
+        if size > self.max_body_bytes or self._received > received_limit(self.max_body_bytes, is_coded=True):
             raise self._too_large()
 
     def _too_large(self) -> BodyTooLargeError:
-        return BodyTooLargeError(too_large_text(self.max_body_bytes), request=self.request)
+        error = body_too_large(self.max_body_bytes)
+        error.request = self.request
+        return error
 
 
 def _is_coded(headers: httpx.Headers) -> bool:

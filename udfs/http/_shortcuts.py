@@ -24,7 +24,7 @@ def headers_of(headers: _Headers) -> httpx.Headers:
     if not _SETS_HEADERS:
         return httpx.Headers([(name, value) for name, _, value in headers])
     result = httpx.Headers()
-    result._list = headers  # noqa: SLF001 - checked below
+    result._list = [*headers]  # noqa: SLF001 - checked below
     return result
 
 

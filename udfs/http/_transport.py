@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import ssl
+from typing import Final
 
 import httpx
 
-from ._connection import Connection
+from ._exchange import Exchanger
 from ._origin import origin_of
 from ._pool import ConnectionPool
 from ._request_writer import RequestWriter
@@ -61,10 +61,9 @@ class StackTransport(httpx.AsyncBaseTransport):
         retries: int = 0,
         uds: str | os.PathLike[str] | None = None,
     ) -> None:
-        self._ssl_context = SslContext(verify, cert, trust_env=trust_env)
-        self._pool = ConnectionPool(
-            max_connections, max_idle, keepalive_expiry, retries, None if uds is None else os.fspath(uds)
-        )
+        path = None if uds is None else os.fspath(uds)
+        pool = ConnectionPool(max_connections, max_idle, keepalive_expiry, retries, path)
+        self.exchanger: Final = Exchanger(SslContext(verify, cert, trust_env=trust_env), pool)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request and return its response, with the body still unread.
@@ -80,32 +79,12 @@ class StackTransport(httpx.AsyncBaseTransport):
             RuntimeError: The transport is closed.
         """
         try:
-            origin, writer = origin_of(request), RequestWriter(request)
-            ssl_context = self._ssl_context.get() if origin.is_secure else None
-            connection = await self._pool.acquire(origin, ssl_context, writer.timeouts.get("pool"))
-            connection = await self._send(writer, connection, ssl_context)
+            connection = await self.exchanger.begin(origin_of(request), RequestWriter.of(request))
         except httpx.RequestError as error:
             error.request = request
             raise
-        return Response.received(connection.parser, ResponseBody(request, connection, self._pool.release))
+        return Response.received(connection.parser.head, ResponseBody(request, connection, self.exchanger.release))
 
     async def aclose(self) -> None:
         """Close every connection, idle or busy. Requests in flight fail."""
-        self._pool.close()
-
-    async def _send(
-        self, writer: RequestWriter, connection: Connection, ssl_context: ssl.SSLContext | None
-    ) -> Connection:
-        """Send a request; return the connection that has its response."""
-        try:
-            try:
-                await connection.send(writer)
-            except (httpx.ReadError, httpx.RemoteProtocolError):
-                if self._pool.is_closed or not (connection.has_died_idle and writer.is_repeatable):
-                    raise
-                connection = self._pool.replace(connection, ssl_context)
-                await connection.send(writer)
-        except BaseException:
-            self._pool.release(connection)
-            raise
-        return connection
+        self.exchanger.close()

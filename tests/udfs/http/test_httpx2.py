@@ -176,7 +176,7 @@ async def test_tls_is_verified() -> None:
 async def test_a_body_above_the_limit_is_an_error_that_names_the_limit() -> None:
     async with serving(ok) as server, client(base_url=server.url, max_body_bytes=1_000) as http:
         assert len((await http.get("/" + 999 * "a")).content) == 1_000
-        with pytest.raises(BodyTooLargeError, match=r"max_body_bytes=1,000") as caught:
+        with pytest.raises(BodyTooLargeError, match=r"1,000 bytes .*allow more") as caught:
             await http.get("/" + 1_000 * "a")
         assert caught.value.request.url.path == "/" + 1_000 * "a"
         assert isinstance(caught.value, httpx2.RequestError)
