@@ -66,23 +66,12 @@ class Exchanger:
             httpx.DecodingError: The body is not valid in its coding.
             RuntimeError: The pool is closed.
         """
-        connection = await self.begin(origin, writer)
-        try:
-            head = connection.parser.head
-            codings = head.codings
-            limit = received_limit(max_body_bytes, is_coded=bool(codings))
-            body = await connection.read_all(writer.timeouts.get("read"), limit)
-            if len(body) > limit:
-                raise body_too_large(max_body_bytes)
-        finally:
-            self._pool.release(connection)
-        content = await _decoded(codings, body, max_body_bytes) if codings else body
-        return WholeResponse(head, content, len(body))
+        return await self.finish(await self.begin(origin, writer), writer, max_body_bytes)
 
     async def begin(self, origin: Origin, writer: RequestWriter) -> Connection:
         """Send a request, and return the connection when it has the head of the response.
 
-        The caller gives the connection to `release`. Raises as `exchange`.
+        The caller gives the connection to `finish` or `release`. Raises as `exchange`.
         """
         ssl_context = self._ssl_context.get() if origin.is_secure else None
         connection = await self._pool.acquire(origin, ssl_context, writer.timeouts.get("pool"))
@@ -98,6 +87,23 @@ class Exchanger:
             self._pool.release(connection)
             raise
         return connection
+
+    async def finish(self, connection: Connection, writer: RequestWriter, max_body_bytes: float) -> WholeResponse:
+        """Read the rest of a response whose head `begin` has received, and release its connection.
+
+        Args and errors as for `exchange`.
+        """
+        try:
+            head = connection.parser.head
+            codings = head.codings
+            limit = received_limit(max_body_bytes, is_coded=bool(codings))
+            body = await connection.read_all(writer.timeouts.get("read"), limit)
+            if len(body) > limit:
+                raise body_too_large(max_body_bytes)
+        finally:
+            self._pool.release(connection)
+        content = await _decoded(codings, body, max_body_bytes) if codings else body
+        return WholeResponse(head, content, len(body))
 
     def close(self) -> None:
         """Close every connection, idle or busy. Requests in flight fail."""

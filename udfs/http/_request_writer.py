@@ -10,7 +10,7 @@ import httpx
 import trio
 
 from ._dial import Stream
-from ._request_head import render_head
+from ._request_head import RequestHead, render_head
 
 __all__ = ["IDEMPOTENT", "RequestWriter"]
 
@@ -64,14 +64,29 @@ class RequestWriter:
             httpx.LocalProtocolError: The request is not valid in HTTP/1.1, or the length of its body differs from its
                 Content-Length.
         """
-        if request.method == "CONNECT":
-            raise httpx.LocalProtocolError("CONNECT opens a tunnel, and this client connects to the origin itself")
-        start, length, closes_connection = render_head(request)
-        body: httpx.SyncByteStream | httpx.AsyncByteStream | None = request.stream
-        if isinstance(body, httpx.ByteStream) and length is not None:
-            start, body = start + _content(body, length), None
-        timeouts = request.extensions.get("timeout", {})
+        head, timeouts = render_head(request), request.extensions.get("timeout", {})
+        body = request.stream
+        if isinstance(body, httpx.ByteStream):
+            return cls.with_content(request.method, head, b"".join(body), timeouts)
+        start, length, closes_connection = head
         return cls(request.method, start, timeouts, closes_connection=closes_connection, body=body, length=length)
+
+    @classmethod
+    def with_content(
+        cls, method: str, head: RequestHead, content: bytes, timeouts: dict[str, float | None]
+    ) -> RequestWriter:
+        """Return the writer of a request whose body is in memory.
+
+        Raises:
+            httpx.LocalProtocolError: The length of the body differs from its Content-Length.
+        """
+        start, length, closes_connection = head
+        if length is None:
+            body = httpx.ByteStream(content)
+            return cls(method, start, timeouts, closes_connection=closes_connection, body=body, length=None)
+        if len(content) != length:
+            raise _wrong_length(len(content), length)
+        return cls(method, start + content, timeouts, closes_connection=closes_connection)
 
     async def write(self, stream: Stream) -> bool:
         """Write the request. Returns False if the server closed the connection, maybe after an early response.
@@ -122,13 +137,6 @@ class RequestWriter:
             await stream.drain()
             return
         raise httpx.WriteTimeout(f"write timeout of {seconds} s")
-
-
-def _content(body: httpx.ByteStream, length: int) -> bytes:
-    content = b"".join(body)
-    if len(content) != length:
-        raise _wrong_length(len(content), length)
-    return content
 
 
 def _wrong_length(size: int, length: int) -> httpx.LocalProtocolError:

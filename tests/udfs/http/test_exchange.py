@@ -72,7 +72,7 @@ async def test_a_coded_body_is_decoded() -> None:
 )
 async def test_a_body_beyond_the_limit_is_an_error(parts: tuple[bytes, ...]) -> None:
     async with exchanging(*parts) as (exchanger, origin, _):
-        with pytest.raises(BodyTooLargeError, match="larger than the 6 bytes .*allow more"):
+        with pytest.raises(BodyTooLargeError, match=r"larger than the 6 bytes .*allow more"):
             await exchanger.exchange(origin, get(), 6)
 
 

@@ -163,7 +163,7 @@ async def test_a_body_larger_than_the_limit_is_an_error_and_closes_its_connectio
         client(base_url=server.url, max_body_bytes=6) as http,
         http.stream("GET", "/path") as response,
     ):
-        with pytest.raises(BodyTooLargeError, match="larger than the 6 bytes .*allow more") as caught:
+        with pytest.raises(BodyTooLargeError, match=r"larger than the 6 bytes .*allow more") as caught:
             await (read_as_stream(response) if is_streamed else response.aread())
         assert caught.value.request.url.path == "/path"
         await server.peers[0].ended.wait()
