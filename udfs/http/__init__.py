@@ -14,6 +14,7 @@ Errors are httpx's own: `httpx.ConnectError`, `httpx.ReadTimeout`, `httpx.Remote
 #     _httpx2_transport    StackTransport for httpx2
 #     _client              `client`: an httpx client on a StackTransport
 #     _stack_client        StackClient: httpx.AsyncClient with a shorter path
+#     _plain_request       PlainRequest: bytes at once, and an httpx.Request where somebody looks at it
 #     _authentication      the httpx.Auth of a request
 #     _redirects           the request that follows a redirect
 #     _mounts              which transport sends the requests to a URL
@@ -25,6 +26,7 @@ Errors are httpx's own: `httpx.ConnectError`, `httpx.ReadTimeout`, `httpx.Remote
 #     _ssl_context         the SSL context of a transport, made at its first HTTPS request
 #     _pool                ConnectionPool: busy and idle connections, and their limits
 #     _idle                IdleStacks: idle connections, a stack per origin
+#     _complete_response   CompleteResponse: a response that was read, made without httpx's constructor
 #     _response            Response: an httpx.Response that decodes its body in bounded steps
 #     _response_body       ResponseBody: the bytes of the body, as they arrive
 #     _connection          Connection: one request at a time, sent and answered

@@ -51,7 +51,7 @@ class Response(httpx.Response):
         """Return the response whose head a connection has received."""
         extensions = {"http_version": head.version, "reason_phrase": head.reason}
         response = cls(head.status, headers=headers_of(head.fields), stream=body, extensions=extensions)
-        response.has_cookies = not head.names.isdisjoint(_COOKIES)
+        response.has_cookies = head.sets_cookies
         return response
 
     @classmethod

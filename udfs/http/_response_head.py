@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 __all__ = ["Fields", "ResponseHead"]
+
+_COOKIES: Final = frozenset({b"set-cookie", b"set-cookie2"})
 
 Fields = list[tuple[bytes, bytes, bytes]]
 
@@ -34,6 +37,11 @@ class ResponseHead:
     def values(self, name: bytes) -> list[bytes]:
         """Return the values of a header, by its name in lower case."""
         return [value for _, lowered, value in self.fields if lowered == name] if name in self.names else []
+
+    @property
+    def sets_cookies(self) -> bool:
+        """Whether the server sets a cookie."""
+        return not self.names.isdisjoint(_COOKIES)
 
     @property
     def ends_with_connection(self) -> bool:

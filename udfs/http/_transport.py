@@ -65,6 +65,11 @@ class StackTransport(httpx.AsyncBaseTransport):
         pool = ConnectionPool(max_connections, max_idle, keepalive_expiry, retries, path)
         self.exchanger: Final = Exchanger(SslContext(verify, cert, trust_env=trust_env), pool)
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether a library, for example of tracing, has put its own function around `handle_async_request`."""
+        return "handle_async_request" in vars(self)
+
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request and return its response, with the body still unread.
 

@@ -21,7 +21,7 @@ def test_this_version_of_httpx_is_known() -> None:
 
 @pytest.mark.parametrize(("check", "holds"), [(lambda: True, True), (lambda: False, False), (unknown, False)])
 def test_a_check_that_fails_does_not_hold(check: object, holds: bool) -> None:
-    assert _shortcuts._holds(check) is holds  # type: ignore[arg-type]
+    assert _shortcuts.holds(check) is holds  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("path", ["/json", "/chunked", "/gzip", "/twice", "/cookie", "/303", "/json?a=%20"])
