@@ -97,6 +97,8 @@ class Exchanger:
             head = connection.parser.head
             codings = head.codings
             limit = received_limit(max_body_bytes, is_coded=bool(codings))
+            if not connection.parser.is_complete and (head.length or 0) > limit:
+                raise body_too_large(max_body_bytes)
             body = await connection.read_all(writer.timeouts.get("read"), limit)
             if len(body) > limit:
                 raise body_too_large(max_body_bytes)

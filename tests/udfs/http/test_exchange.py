@@ -76,6 +76,21 @@ async def test_a_body_beyond_the_limit_is_an_error(parts: tuple[bytes, ...]) -> 
             await exchanger.exchange(origin, get(), 6)
 
 
+@pytest.mark.parametrize("coding", [b"A: b", b"Content-Encoding: gzip"], ids=["plain", "coded"])
+async def test_a_body_whose_length_is_beyond_the_limit_is_an_error_before_it_arrives(coding: bytes) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n%b\r\n\r\n" % coding
+    async with exchanging(head) as (exchanger, origin, peers):
+        with pytest.raises(BodyTooLargeError, match="larger than the 6 bytes"):
+            await exchanger.exchange(origin, get(), 6)
+        await peers[0].ended.wait()
+
+
+async def test_a_length_without_a_body_may_be_beyond_the_limit() -> None:
+    async with exchanging(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n") as (exchanger, origin, _):
+        whole = await exchanger.exchange(origin, RequestWriter("HEAD", GET.replace(b"GET", b"HEAD"), {}), 6)
+        assert (whole.head.length, whole.content) == (100_000, b"")
+
+
 async def test_a_body_that_is_not_valid_in_its_coding_is_an_error() -> None:
     async with exchanging(response(gzip.compress(b"weather")[:-1], b"Content-Encoding: gzip")) as (
         exchanger,
