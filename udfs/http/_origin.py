@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import httpx
 
@@ -41,11 +41,20 @@ def origin_of(request: httpx.Request) -> Origin:
     return origin_of_url(request.url, request.extensions.get("sni_hostname") or None)
 
 
-def origin_of_url(url: httpx.URL, server_name: str | None = None) -> Origin:
+class _URL(Protocol):
+    @property
+    def raw_scheme(self) -> bytes: ...
+    @property
+    def raw_host(self) -> bytes: ...
+    @property
+    def port(self) -> int | None: ...
+
+
+def origin_of_url(url: _URL, server_name: str | None = None) -> Origin:
     """Return the origin of a URL. Raises as `origin_of`.
 
     Args:
-        url: The URL.
+        url: The URL, of httpx or httpx2.
         server_name: The name to verify in TLS, if it is not the host.
     """
     scheme, host, port = url.raw_scheme, url.raw_host, url.port

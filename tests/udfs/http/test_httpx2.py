@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx2
 import pytest
+import trio
 
 from tests.udfs.http.comparing import PATHS, Recorder
 from tests.udfs.http.proxying import proxying
@@ -132,6 +133,34 @@ async def test_an_error_in_the_body_is_httpx2s_protocol_error() -> None:
         with pytest.raises(httpx2.RemoteProtocolError, match="end of the body") as caught:
             await anext(parts)
         assert caught.value.request.url.path == "/a"
+
+
+async def test_a_body_is_not_read_after_its_response_was_closed() -> None:
+    async def respond(peer: Peer) -> None:
+        await peer.stream.send_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nweather")
+
+    async with serving(respond) as server, client() as http, http.stream("GET", server.url) as response:
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        parts = aiter(response.stream)
+        assert await anext(parts) == b"weather"
+        await response.aclose()
+        with pytest.raises(httpx2.StreamClosed):
+            await anext(parts)
+
+
+async def test_a_cancelled_request_closes_its_connection() -> None:
+    arrived = trio.Event()
+
+    async def respond(peer: Peer) -> None:
+        arrived.set()
+        await never(peer)
+
+    async with serving(respond) as server, client() as http:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(http.get, server.url)
+            await arrived.wait()
+            nursery.cancel_scope.cancel()
+        await server.peers[0].ended.wait()
 
 
 async def test_a_request_that_is_not_valid_is_httpx2s_protocol_error() -> None:
