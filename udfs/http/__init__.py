@@ -4,6 +4,8 @@ httpx's own pool examines every connection for every request. With a hundred con
 of a request. Here idle connections are stored on a stack per origin, and taking or returning one costs the same however
 many there are.
 
+`udfs.http.httpx2` has the same client for httpx2. Neither needs PySpark, pandas or the operator.
+
 Errors are httpx's own: `httpx.ConnectError`, `httpx.ReadTimeout`, `httpx.RemoteProtocolError` and so on.
 """
 
