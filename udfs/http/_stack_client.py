@@ -28,6 +28,8 @@ __all__ = ["StackClient"]
 
 _log: Final = logging.getLogger("httpx")  # httpx documents the name of its logger
 
+_set_headers: Final = httpx.AsyncClient.headers.fset  # type: ignore[attr-defined]  # of a property
+
 _WITH_LENGTH: Final = ("POST", "PUT", "PATCH")  # httpx sends a Content-Length with these, even without a body
 
 
@@ -73,7 +75,7 @@ class StackClient(httpx.AsyncClient):
 
     @headers.setter
     def headers(self, headers: Any) -> None:
-        httpx.AsyncClient.headers.fset(self, headers)  # type: ignore[attr-defined]  # of a property
+        _set_headers(self, headers)
         if "Accept-Encoding" not in httpx.Headers(headers):
             self.headers["Accept-Encoding"] = ACCEPT_ENCODING
 
