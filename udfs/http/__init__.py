@@ -10,6 +10,7 @@ Errors are httpx's own: `httpx.ConnectError`, `httpx.ReadTimeout`, `httpx.Remote
 # The layout, in the order in which a request passes through it. Imports point down only.
 #
 #     _client              `client`: an httpx client on a StackTransport
+#     _plain_client        PlainClient: plain requests, without httpx's objects
 #     _stack_client        StackClient: httpx.AsyncClient with a shorter path
 #     _plain_request       PlainRequest: bytes at once, and an httpx.Request where somebody looks at it
 #     _authentication      the httpx.Auth of a request

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import httpx
 
+from ._plain_client import PlainClient
 from ._proxies import ProxyRefusal
 from ._ssl_context import Certificate, Verify
-from ._stack_client import StackClient
 from ._transport import StackTransport
 
 __all__ = ["client"]
@@ -95,7 +95,7 @@ def client(
             retries=retries,
         )
         transport = ProxyRefusal(transport) if trust_env else transport
-    return StackClient(
+    return PlainClient(
         transport=transport,
         mounts=mounts,
         trust_env=trust_env,
