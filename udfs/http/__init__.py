@@ -15,6 +15,7 @@ Errors are httpx's own: `httpx.ConnectError`, `httpx.ReadTimeout`, `httpx.Remote
 #     _httpx2_limit        the upper limit of its bodies
 #     _httpx2_transport    StackTransport for httpx2
 #     _client              `client`: an httpx client on a StackTransport
+#     _plain_client        PlainClient: plain requests, without httpx's objects
 #     _stack_client        StackClient: httpx.AsyncClient with a shorter path
 #     _plain_request       PlainRequest: bytes at once, and an httpx.Request where somebody looks at it
 #     _authentication      the httpx.Auth of a request

@@ -9,9 +9,9 @@ from typing import Any, Final
 import httpx
 
 from ._body_limit import check_body_limit
+from ._plain_client import PlainClient
 from ._proxies import chosen_proxies, proxy_mounts
 from ._ssl_context import Certificate, Verify
-from ._stack_client import StackClient
 from ._transport import StackTransport
 
 __all__ = ["check_options", "client"]
@@ -98,7 +98,7 @@ def client(
         max_connections=max_connections, max_keepalive_connections=max_idle, keepalive_expiry=keepalive_expiry
     )
     proxied = partial(httpx.AsyncHTTPTransport, verify=verify, cert=cert, trust_env=trust_env, limits=limits)
-    return StackClient(
+    return PlainClient(
         transport=transport,
         mounts={**proxy_mounts(proxies, proxied), **(mounts or {})},
         trust_env=trust_env,

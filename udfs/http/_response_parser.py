@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from functools import lru_cache
 from typing import Final
 
@@ -19,10 +18,8 @@ MAX_HEAD_BYTES: Final = 100 * 1024
 _START: Final = b"HTTP/1."
 _END: Final = b"\r\n\r\n"
 _LINE_ENDS: Final = b"\r\n"
-_CONTROL: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+_CHUNKED: Final = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 # Plain numbers: a comparison with a member of `httpx.codes`, an enumeration, is much slower
-_FIRST_STATUS: Final = 100
-_SWITCHING_PROTOCOLS: Final = 101
 _OK: Final = 200
 _BODILESS: Final = (204, 304)
 _SHOWN: Final = 60  # bytes of the server's data, in an error
@@ -35,8 +32,8 @@ _MAX_CACHED_BYTES: Final = 2_048
 class ResponseParser:
     """Parses the responses of one connection, one after the other, with llhttp (httptools) in its strict mode.
 
-    llhttp gets each head alone, so that every byte after the head is known. Of the bodies it gets those in chunks; the
-    others are counted. A head that equals an earlier one to the byte is not parsed again.
+    llhttp gets each head alone, so that every byte after the head is known. A head that equals an earlier one to the
+    byte is not parsed again. A body in chunks goes to a new llhttp, and every other one is counted.
 
     This class refuses what llhttp accepts and an HTTP/1.1 client should not:
 
@@ -71,6 +68,7 @@ class ResponseParser:
         self.has_begun = self.has_head = self.is_complete = False
         self._is_head_request = method == "HEAD"
         self.has_surplus = False
+        self._problem = ""
         self._parts: list[bytes | memoryview] = []
         self.body_size = 0
 
@@ -138,13 +136,13 @@ class ResponseParser:
         self._missing = math.inf if head.length is None else head.length
         # Some responses end with their head, whatever its Content-Length
         self.is_complete = self._is_head_request or head.status in _BODILESS or not self._missing
+        self._is_in_chunks = False
 
     def _start_head(self) -> None:
         if self._needs_new_llhttp:
             self._llhttp, self._needs_new_llhttp = httptools.HttpResponseParser(self), False
         self._tail = b""  # the last bytes of the head, in which its end may begin
         self._head_length = 0  # what has arrived of it
-        self._problem = ""
         self._reason = b""
         self._fields: Fields = []
         self._codings: list[bytes] = []
@@ -185,7 +183,16 @@ class ResponseParser:
         self._parts.append(data)
         self.is_complete = not self._missing
 
+    def _begin_chunks(self) -> None:
+        self._llhttp = httptools.HttpResponseParser(self)
+        self._llhttp.feed_data(_CHUNKED)
+        self._llhttp.set_dangerous_leniencies(lenient_spaces_after_chunk_size=True)
+        self._is_in_chunks = self._needs_new_llhttp = True
+        self._bytes_without_body = 0
+
     def _feed_chunks(self, data: bytes) -> None:
+        if not self._is_in_chunks:
+            self._begin_chunks()
         self._bytes_without_body += len(data)
         if data[-1] in _LINE_ENDS:
             # llhttp ignores line ends between two messages. So such a byte is parsed alone: if the response was
@@ -231,15 +238,12 @@ class ResponseParser:
         """The head of a response is complete, interim or final."""
         if self.has_head:
             return
-        llhttp = self._llhttp
-        head = _head(llhttp, self._reason, self._fields)
-        self._problem = _problem_of(head) or _problem_of_length(head, self._codings)
+        head = _head(self._llhttp, self._reason, self._fields)
+        self._problem = head.problem(self._codings)
         if self._problem or head.status < _OK:
             return
         self._accept(head)
-        self._needs_new_llhttp = True  # it expects a body now, and a trailer may change its view of the connection
-        if head.is_chunked:
-            llhttp.set_dangerous_leniencies(lenient_spaces_after_chunk_size=True)
+        self._needs_new_llhttp = True  # it expects a body now
 
     def on_body(self, data: bytes) -> None:
         """A part of the body."""
@@ -257,14 +261,13 @@ class ResponseParser:
 
 @lru_cache(_CACHED)
 def _known_head(data: bytes) -> ResponseHead | None:
-    """Return the head of a final response without chunks; None for any other data, which needs a parser of its own."""
+    """Return the head of a final response; None for an interim one, and for one that is refused."""
     parser = ResponseParser()
     try:
         parser.feed_unknown(data)
     except httpx.RemoteProtocolError:
         return None
-    is_known = parser.has_head and not parser.head.is_chunked and not parser.has_surplus
-    return parser.head if is_known else None
+    return parser.head if parser.has_head and not parser.has_surplus else None
 
 
 def _head(llhttp: httptools.HttpResponseParser, reason: bytes, fields: Fields) -> ResponseHead:
@@ -282,27 +285,6 @@ def _head(llhttp: httptools.HttpResponseParser, reason: bytes, fields: Fields) -
         # HTTP/1.0 has `Connection: keep-alive`, but its servers often frame bodies wrongly. h11 closes as well
         keeps_alive=llhttp.should_keep_alive() and version == b"HTTP/1.1",
     )
-
-
-def _problem_of(head: ResponseHead) -> str:
-    if head.status == _SWITCHING_PROTOCOLS:
-        return "the server switches to another protocol (101), and this client supports HTTP/1.1 only"
-    if head.status < _FIRST_STATUS:
-        return f"the status is {head.status}; statuses start at {_FIRST_STATUS}"
-    if head.version not in (b"HTTP/1.1", b"HTTP/1.0"):
-        return f"the response is in {head.version.decode()}, not in HTTP/1.1 or HTTP/1.0"
-    if _CONTROL.search(head.reason):
-        return f"the reason phrase has a control character: {head.reason[:_SHOWN]!r}"
-    return ""
-
-
-def _problem_of_length(head: ResponseHead, codings: list[bytes]) -> str:
-    if codings not in ([], [b"chunked"]):
-        return f"the transfer coding must be chunked, once, got {b', '.join(codings)[:_SHOWN]!r}"
-    lengths = head.values(b"content-length")
-    if len(lengths) > 1 or not all(length.isdigit() for length in lengths):
-        return f"the Content-Length must be one number, got {b', '.join(lengths)[:_SHOWN]!r}"
-    return ""
 
 
 def _too_large() -> httpx.RemoteProtocolError:

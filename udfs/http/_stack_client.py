@@ -7,24 +7,19 @@ import math
 from collections.abc import Mapping
 from http.cookiejar import CookieJar
 from time import perf_counter
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 import httpx
 
 from ._authentication import authentication_of
-from ._complete_response import MAKES_RESPONSES, CompleteResponse
 from ._decoding import ACCEPT_ENCODING
-from ._exchange import Exchanger
 from ._mounts import Mounts
-from ._plain_request import PlainRequest, PlainRequests
 from ._redirects import redirect_request
 from ._request_headers import merge_headers
 from ._response import Response
-from ._shortcuts import is_empty
-from ._transport import StackTransport
 from ._url import checked_url, merge_plain_url
 
-__all__ = ["StackClient"]
+__all__ = ["StackClient", "log_response", "read"]
 
 _log: Final = logging.getLogger("httpx")  # httpx documents the name of its logger
 
@@ -58,8 +53,6 @@ class StackClient(httpx.AsyncClient):
         self._charset = default_encoding
         self._max_body_bytes = math.inf if max_body_bytes is None else max_body_bytes
         self._was_used = False
-        self._transport_of_plain_requests = transport if self._is_plain(transport, mounts) else None
-        self._plain_requests = PlainRequests(self)
 
     async def __aenter__(self) -> Any:
         """Open the transports."""
@@ -78,91 +71,6 @@ class StackClient(httpx.AsyncClient):
         _set_headers(self, headers)
         if "Accept-Encoding" not in httpx.Headers(headers):
             self.headers["Accept-Encoding"] = ACCEPT_ENCODING
-
-    async def request(
-        self,
-        method: str,
-        url: httpx.URL | str,
-        *,
-        content: Any = None,
-        data: Any = None,
-        files: Any = None,
-        json: Any = None,
-        params: Any = None,
-        headers: Any = None,
-        cookies: Any = None,
-        auth: Any = httpx.USE_CLIENT_DEFAULT,
-        follow_redirects: Any = httpx.USE_CLIENT_DEFAULT,
-        timeout: Any = httpx.USE_CLIENT_DEFAULT,  # noqa: ASYNC109 - httpx's
-        extensions: Any = None,
-    ) -> httpx.Response:
-        """Build and send a request; see `httpx.AsyncClient.request`."""
-        is_plain = data is files is params is cookies is extensions is None and auth is httpx.USE_CLIENT_DEFAULT
-        if is_plain and (exchanger := self._exchanger_of_plain_requests()) is not None:
-            seconds = (self.timeout if timeout is httpx.USE_CLIENT_DEFAULT else httpx.Timeout(timeout)).as_dict()
-            plain = self._plain_requests.build(method, url, content, json, headers, timeouts=seconds)
-            if plain is not None:
-                return await self._exchange(exchanger, plain, follow_redirects)
-        return await super().request(
-            method,
-            url,
-            content=content,
-            data=data,
-            files=files,
-            json=json,
-            params=params,
-            headers=headers,
-            cookies=cookies,
-            auth=auth,
-            follow_redirects=follow_redirects,
-            timeout=timeout,
-            extensions=extensions,
-        )
-
-    def _is_plain(self, transport: httpx.AsyncBaseTransport, mounts: Any) -> TypeGuard[StackTransport]:
-        """Whether requests need neither a method of a subclass nor another transport."""
-        has_own_methods = type(self).build_request is StackClient.build_request and type(self).send is StackClient.send
-        return MAKES_RESPONSES and has_own_methods and type(transport) is StackTransport and not mounts
-
-    def _exchanger_of_plain_requests(self) -> Exchanger | None:
-        """Return what sends plain requests; None if the client now changes or watches its requests."""
-        transport, hooks, jar = self._transport_of_plain_requests, self.event_hooks, self.cookies.jar
-        if (
-            transport is None
-            or transport.is_watched
-            or "send" in vars(self)
-            or hooks["request"]
-            or hooks["response"]
-            or self.auth is not None
-            or self.params
-            or type(jar) is not CookieJar
-            or not is_empty(jar)
-            or self.max_redirects < 0
-            or self.is_closed
-        ):
-            return None
-        return transport.exchanger
-
-    async def _exchange(self, exchanger: Exchanger, plain: PlainRequest, follow_redirects: Any) -> httpx.Response:
-        """Send a plain request, and make no object of httpx but its response."""
-        self._was_used = True
-        sent_at = perf_counter()
-        try:
-            whole = await exchanger.exchange(plain.origin, plain.writer, self._max_body_bytes)
-        except httpx.RequestError as error:
-            error.request = plain.as_httpx()
-            raise
-        response = CompleteResponse(whole, plain.as_httpx, sent_at, self._charset)
-        if response.has_cookies:
-            self.cookies.extract_cookies(response)
-        _log_response(response)
-        if not response.has_redirect_location:
-            return response
-        request = redirect_request(response.request, response, self.cookies)
-        if not (self.follow_redirects if follow_redirects is httpx.USE_CLIENT_DEFAULT else follow_redirects):
-            response.next_request = request
-            return response
-        return await _read(await self._send_following(request, [response], follows=True))
 
     def build_request(
         self,
@@ -241,7 +149,7 @@ class StackClient(httpx.AsyncClient):
             response = await self._send_following(request, [], follows=follows)
         else:
             response = await self._send_authenticated(request, checked, follows=follows)
-        return response if stream else await _read(response)
+        return response if stream else await read(response)
 
     async def _send_authenticated(self, request: httpx.Request, auth: httpx.Auth, *, follows: bool) -> httpx.Response:
         history: list[httpx.Response] = []
@@ -308,11 +216,12 @@ class StackClient(httpx.AsyncClient):
         if response.has_cookies or type(self.cookies.jar) is not CookieJar:
             self.cookies.extract_cookies(response)
         response.default_encoding = self._charset
-        _log_response(response)
+        log_response(response)
         return response
 
 
-async def _read(response: httpx.Response) -> httpx.Response:
+async def read(response: httpx.Response) -> httpx.Response:
+    """Return a response after reading it; after an error it is closed."""
     try:
         await response.aread()
     except BaseException:
@@ -321,7 +230,8 @@ async def _read(response: httpx.Response) -> httpx.Response:
     return response
 
 
-def _log_response(response: httpx.Response) -> None:
+def log_response(response: httpx.Response) -> None:
+    """Log a response as httpx does."""
     if _log.isEnabledFor(logging.INFO):
         _log.info(
             'HTTP Request: %s %s "%s %d %s"',
