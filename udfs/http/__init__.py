@@ -34,6 +34,7 @@ Errors are httpx's own: `httpx.ConnectError`, `httpx.ReadTimeout`, `httpx.Remote
 #     _response_body       ResponseBody: the bytes of the body, as they arrive
 #     _connection          Connection: one request at a time, sent and answered
 #     _response_parser     ResponseParser: bytes in, a response out
+#     _plain_head          heads of responses that need no parser
 #     _response_head       ResponseHead: status line, headers, and how the body ends
 #     _request_writer      RequestWriter: one request, checked and written
 #     _request_head        the head of a request, as bytes

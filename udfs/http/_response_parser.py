@@ -9,6 +9,7 @@ from typing import Final
 import httptools
 import httpx
 
+from ._plain_head import plain_head
 from ._response_head import Fields, ResponseHead
 
 __all__ = ["MAX_HEAD_BYTES", "ResponseParser"]
@@ -33,7 +34,8 @@ class ResponseParser:
     """Parses the responses of one connection, one after the other, with llhttp (httptools) in its strict mode.
 
     llhttp gets each head alone, so that every byte after the head is known. A head that equals an earlier one to the
-    byte is not parsed again. A body in chunks goes to a new llhttp, and every other one is counted.
+    byte is not parsed again, and a plain one (see `plain_head`) does not need llhttp. A body in chunks goes to a new
+    llhttp, and every other one is counted.
 
     This class refuses what llhttp accepts and an HTTP/1.1 client should not:
 
@@ -262,6 +264,8 @@ class ResponseParser:
 @lru_cache(_CACHED)
 def _known_head(data: bytes) -> ResponseHead | None:
     """Return the head of a final response; None for an interim one, and for one that is refused."""
+    if (plain := plain_head(data)) is not None:
+        return plain
     parser = ResponseParser()
     try:
         parser.feed_unknown(data)
