@@ -23,7 +23,7 @@ __all__ = ["StackClient", "log_response", "read"]
 
 _log: Final = logging.getLogger("httpx")  # httpx documents the name of its logger
 
-_set_headers: Final = httpx.AsyncClient.headers.fset  # type: ignore[attr-defined]  # of a property
+_set_headers: Final[Any] = httpx.AsyncClient.headers.fset  # type: ignore[attr-defined]  # of a property
 
 _WITH_LENGTH: Final = ("POST", "PUT", "PATCH")  # httpx sends a Content-Length with these, even without a body
 
