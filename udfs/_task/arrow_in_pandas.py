@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyspark
+from pyspark import TaskContext
 from pyspark.sql.types import DataType, StructType
 
 from .._spark_version import has_arrow_udf
@@ -39,13 +40,16 @@ def _in_pandas_udf(function: ArrowFunction, kind: DataType) -> Callable[..., Ite
 
     Runs where: the result runs in Spark's thread of a Python worker. It raises a RuntimeError before the first row if
     the worker is not the one of Apache Spark 3.5 or 4.0, or if another pandas UDF is called on its results, or it on
-    theirs, because Spark passes pandas objects between them.
+    theirs, because Spark passes pandas objects between them. Outside a task, it takes and returns arrays.
     """
     import pandas as pd  # noqa: PLC0415 - newer versions of Spark do not need it here
 
     names = kind.names if isinstance(kind, StructType) else None
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
+        if TaskContext.get() is None:  # no worker, as in a user's own tests
+            yield from function(batches)
+            return
         name = run.__name__
         _check_neighbours(batches, sys._getframe(1), name)  # noqa: SLF001 - the documented way to walk the stack
         exchange = _Exchange.of_task(name)

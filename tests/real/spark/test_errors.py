@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
 from pyspark.errors import PythonException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +20,10 @@ ROWS = 60
 # A failed job ends its workers, and so costs seconds
 COLUMN = pytest.mark.parametrize("entry_point", thorough_except(["column"], ["column", "unordered"]))
 ROWS_ONLY = pytest.mark.parametrize("entry_point", thorough_except(["unordered"], ["column", "unordered"]))
+
+MESSAGE_FIRST = pytest.mark.skipif(
+    pyspark.__version__.startswith("3.5."), reason="Spark 3.5 always puts its own traceback before the message"
+)
 
 
 async def trouble(id: int) -> Any:  # noqa: A002 - the name of the column
@@ -45,6 +50,7 @@ def enriched(df: DataFrame, entry_point: str, function: Any, **options: Any) -> 
     return with_answer(df, entry_point, function, "long", **options)
 
 
+@MESSAGE_FIRST
 @COLUMN
 def test_the_users_exception_its_row_and_its_line_reach_the_driver(numbers: DataFrame, entry_point: str) -> None:
     lines = error_lines(enriched(numbers.where("id <> 33"), entry_point, trouble))
@@ -55,6 +61,7 @@ def test_the_users_exception_its_row_and_its_line_reach_the_driver(numbers: Data
     assert lines[traceback + 1].endswith(", in trouble")  # the first frame is the user's
 
 
+@MESSAGE_FIRST
 def test_the_error_of_a_streaming_query_starts_with_them(spark: SparkSession, tmp_path: Path) -> None:
     """Spark puts the query before them and its plan behind them."""
     source = str(tmp_path / "source")

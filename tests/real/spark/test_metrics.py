@@ -137,7 +137,8 @@ def test_each_micro_batch_reports_its_totals(spark: SparkSession, numbers: DataF
         .start()
     )
     query.awaitTermination()
-    seen = [progress.observedMetrics["moody"].asDict() for progress in query.recentProgress if progress.numInputRows]
+    reports = [progress for progress in query.recentProgress if progress["numInputRows"]]
+    seen = [progress["observedMetrics"]["moody"].asDict() for progress in reports]
     assert sorted(each["rows"] for each in seen) == [12, ROWS]
     [largest] = [each for each in seen if each["rows"] == ROWS]
     assert {name: largest[name] for name in TOTALS} == TOTALS
