@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from importlib import import_module
 from types import FrameType
 from typing import Any, NoReturn
@@ -53,8 +54,10 @@ def _in_pandas_udf(function: ArrowFunction, kind: DataType) -> Callable[..., Ite
         name = run.__name__
         _check_neighbours(batches, sys._getframe(1), name)  # noqa: SLF001 - the documented way to walk the stack
         exchange = _Exchange.of_task(name)
-        for array in function(map(exchange.arrays, batches)):
-            yield exchange.stand_in(array, names)
+        results: Any = function(map(exchange.arrays, batches))
+        with closing(results):  # a generator, whose calls end when Spark needs no more rows
+            for array in results:
+                yield exchange.stand_in(array, names)
 
     run.__name__ = run.__qualname__ = function.__name__
     run.__annotations__ = {"batches": Iterator[pd.Series], "return": Iterator[pd.Series]}
