@@ -97,8 +97,8 @@ def _line(size: int, elements: int, capacity: int, rounds: int, on_step: Callabl
 def _memory(*, quick: bool, on_step: Callable[[], object]) -> Section:
     section = Section(
         "Scale: memory held while the consumer does not read",
-        f"capacity {CAPACITY}, an endless source, each result an object of 100 bytes; Python's allocated memory when "
-        "the source is no longer read, less that before. Each line is a buffer",
+        f"capacity {CAPACITY}, an endless source, each result an object of 100 bytes; growth of Python's allocated "
+        "memory until the source is no longer read. Each line is a buffer",
         {"held": "{:,.0f}", "MB": "{:.2f}", "bytes/record": "{:,.0f}"},
         name="scale of memory",
     )

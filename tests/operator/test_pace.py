@@ -149,7 +149,7 @@ async def test_a_function_that_sleeps_needs_no_additional_checkpoint(autojump_cl
 async def test_other_tasks_run_while_elements_are_restored_or_skipped(nursery: trio.Nursery) -> None:
     """Elements with results pass through the feeder and the emitter only."""
     longest = 0
-    number = 20_000
+    number = 8_000
     snapshot = Snapshot(tuple(SnapshotElement(each, each, []) for each in range(number)), taken=number)
 
     async def watch() -> None:

@@ -498,6 +498,7 @@ def numbers(lines: list[str], word: str) -> set[int]:
     return {int(line.split()[1]) for line in lines if line.startswith(f"{word} ") and line.endswith("\n")}
 
 
+@pytest.mark.processes
 def test_a_killed_job_repeats_no_call_that_had_returned(path: Path) -> None:
     """It repeats at most the calls that were in flight when it was killed."""
     returned: set[int] = set()
@@ -520,6 +521,7 @@ def test_a_killed_job_repeats_no_call_that_had_returned(path: Path) -> None:
     assert len(numbers(lines, "called")) <= 400 - len(returned)
 
 
+@pytest.mark.processes
 def test_several_jobs_share_a_file_at_the_same_time(path: Path) -> None:
     command = [sys.executable, "-c", JOB, str(path), "300"]
     processes = [subprocess.Popen([*command, str(number)], stdout=subprocess.PIPE, text=True) for number in range(3)]

@@ -310,6 +310,7 @@ for number in range(int(sys.argv[2])):
 """
 
 
+@pytest.mark.processes
 def test_several_processes_create_a_file_at_the_same_instant(tmp_path: Path) -> None:
     command = [sys.executable, "-c", CREATE, str(tmp_path), str(ROUNDS)]
     processes = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)]
@@ -324,6 +325,7 @@ def test_several_processes_create_a_file_at_the_same_instant(tmp_path: Path) -> 
         assert process.returncode == 0
 
 
+@pytest.mark.processes
 def test_several_processes_use_a_file_at_the_same_time(path: Path) -> None:
     processes = [subprocess.Popen([sys.executable, "-c", READ_AND_WRITE, str(path), str(seed)]) for seed in range(4)]
     assert [process.wait(PATIENCE) for process in processes] == [0, 0, 0, 0]

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pyspark
 import pytest
-from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 import tests.real.spark.conftest as tests_of_spark
-import tests.service
 from tests.real.connect._server import running
 from tests.support import PATIENCE
 
 HERE = Path(__file__).parent
 
 pytest_pyfunc_call = tests_of_spark.pytest_pyfunc_call
+_sent_by_value = tests_of_spark._sent_by_value
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -49,14 +47,3 @@ def spark(url: str) -> Iterator[SparkSession]:
         session = RemoteSession.builder.remote(url).create()
         yield session  # type: ignore[misc]
         session.stop()
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _sent_by_value(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Send functions as bytecode, as from a notebook: the workers cannot import the tests."""
-    modules: list[ModuleType] = [request.module, tests.service]
-    for module in modules:
-        cloudpickle.register_pickle_by_value(module)
-    yield
-    for module in modules:
-        cloudpickle.unregister_pickle_by_value(module)

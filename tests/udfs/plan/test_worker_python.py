@@ -72,10 +72,12 @@ def sent(missing: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.processes
 def test_a_worker_with_the_packages_runs_the_function() -> None:
     assert sent("").stdout == "21\n"
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("package", ["pyarrow", "trio", "trio_asyncio_io", "udfs"])
 def test_a_missing_package_is_reported_with_the_variable_to_set(package: str) -> None:
     *_, message = sent(package).stderr.splitlines()
