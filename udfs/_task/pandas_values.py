@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyspark
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def array_to_pandas(array: pa.Array, name: str) -> pd.Series[Any]:
         return pd.Series(array.to_pylist(), dtype=object)
     if not (pa.types.is_primitive(array.type) and not pa.types.is_temporal(array.type)):
         _refuse(name, f"a result of type {array.type}")
-    has_nan = pa.types.is_floating(array.type) and pc.any(pc.is_nan(array)).as_py()
+    has_nan = pa.types.is_floating(array.type) and any(map(math.isnan, array.drop_null().to_pylist()))
     if array.null_count or has_nan:
         return pd.Series(array.to_pandas(types_mapper=_nullable(pd).get))
     return pd.Series(array.to_pandas())
