@@ -70,9 +70,10 @@ def test_the_error_of_a_streaming_query_starts_with_them(spark: SparkSession, tm
     with pytest.raises(StreamingQueryException) as caught:
         query.awaitTermination()
     lines = str(caught.value).splitlines()
-    first = 0 if MESSAGE_FIRST else next(at for at, line in enumerate(lines) if "LookupError" in line)
-    assert lines[first].endswith("LookupError: no row 7")
+    first = next(at for at, line in enumerate(lines) if line.endswith("LookupError: no row 7"))
     assert lines[first + 1] == "element 7, row (7), attempt 1"
+    if MESSAGE_FIRST:
+        assert first == 0
 
 
 @ROWS_ONLY
