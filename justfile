@@ -90,7 +90,7 @@ wheel: setup
 soak *ARGS: _java setup
     {{ python }} -m pytest -m "soak or hypothesis" --hypothesis-profile=soak --timeout=0 "$@"
 
-# Run the Spark tests with PySpark 4.0 to 4.3, or with those named (`just matrix 4.0`); accepts pytest's arguments
+# Run the Spark tests with PySpark 3.5 to 4.3, or with those named (`just matrix 4.0`); accepts pytest's arguments
 [no-exit-message]
 matrix *ARGS: _java setup
     @.ci/matrix "$@"

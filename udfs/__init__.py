@@ -11,7 +11,7 @@
 #     _loop                in a worker, the thread that runs Trio; `bridge` is the only way into it
 #     _settings  _packed_function  _row            pickled, and sent to the workers
 #     http                 an httpx client for Trio; knows neither Spark nor the operator
-#     _frames  _text                               stack frames and error texts
+#     _frames  _text  _spark_version               stack frames, error texts, and what differs between versions of Spark
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

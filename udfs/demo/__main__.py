@@ -15,9 +15,10 @@ from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import StructType
 from rich.console import Console
 
+from .._plan.schema import parse_type
 from ._behaviour import Behaviour
 from ._by_hand import by_hand
 from ._facts import SCHEMA
@@ -129,7 +130,7 @@ def _write(df: DataFrame, output: Path) -> None:
 
 
 def _by_hand(df: DataFrame, url: str, job: Job) -> DataFrame:
-    added = DataType.fromDDL(SCHEMA)
+    added = parse_type(SCHEMA)
     assert isinstance(added, StructType)
     return df.mapInPandas(by_hand(url, job.capacity, job.timeout), StructType([*df.schema, *added]))
 
