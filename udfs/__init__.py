@@ -11,12 +11,14 @@
 #     _loop                in a worker, the thread that runs Trio; `bridge` is the only way into it
 #     _settings  _packed_function  _row            pickled, and sent to the workers
 #     http                 an httpx client for Trio; knows neither Spark nor the operator
-#     _frames  _text                               stack frames and error texts
+#     _extras  _frames  _text                      missing packages, stack frames, error texts
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from trio_asyncio_io import AsyncFunction, DelayList, ExponentialBackoff, FixedDelay, Observer, RetryBudget, transient
+
+from ._extras import needs_extra
 
 if TYPE_CHECKING:
     from ._carry_over.options import CarriedTooLongError, CarryOver
@@ -63,11 +65,16 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name at its first use."""
+    """Import a public name at its first use.
+
+    Raises:
+        ModuleNotFoundError: PySpark or a package that it needs is not installed. The message says what to install.
+    """
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-    globals()[name] = value
+    with needs_extra(f"{__name__}.{name}", "spark"):
+        module = import_module(f"{__name__}.{_MODULES[name]}")
+    globals()[name] = value = getattr(module, name)
     return value
 
 

@@ -31,8 +31,11 @@ Errors are httpx's own: `httpx.ConnectError`, `httpx.ReadTimeout`, `httpx.Remote
 #     _decoding            content codings
 #     _charset             charsets
 
-from ._client import client
-from ._transport import StackTransport
+from .._extras import needs_extra
+
+with needs_extra(__name__, "http"):
+    from ._client import client
+    from ._transport import StackTransport
 
 __all__ = ["StackTransport", "client"]
 

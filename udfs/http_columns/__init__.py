@@ -26,7 +26,10 @@ A row never fails the job. For anything else (a certificate, another client, a b
 #     _request             Request: the request of one row
 #     _response            Response, and the error that asks for another attempt
 
-from ._columns import http_get, http_request, register_http
+from .._extras import needs_extra
+
+with needs_extra(__name__, "spark,http"):
+    from ._columns import http_get, http_request, register_http
 
 __all__ = ["http_get", "http_request", "register_http"]
 
