@@ -5,6 +5,7 @@ With `--hypothesis-profile=soak` Hypothesis runs a hundred times as many example
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -40,6 +41,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         from tests.scheduling import sort_by_length  # noqa: PLC0415 - needs xdist
 
         sort_by_length(items)
+
+
+def pytest_collection_finish() -> None:
+    """Leave the tests and their modules out of garbage collections, of which some tests make hundreds."""
+    gc.collect()
+    gc.freeze()
 
 
 OPERATORS = {

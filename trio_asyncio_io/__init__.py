@@ -2,7 +2,7 @@
 
 # The layout. Imports point down only.
 #
-#     adapters  checkpoints  opentelemetry  policies  progress (_display)  testing
+#     adapters  blocking  checkpoints  opentelemetry  policies  progress (_display)  testing  trace
 #                          built on the operator, which imports none of them
 #     _stream              ordered_wait, unordered_wait, keyed_wait
 #     _operator            owns the nursery; read it first

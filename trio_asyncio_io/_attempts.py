@@ -167,9 +167,10 @@ class _Repeated:
                 if entry.attempts > self._max_retries or not self._retries_result(result) or not self._may_retry():
                     return result
                 wait = self._wait(entry.attempts, self._random.random())
+            self._ledger.back_off(entry, wait)
             await trio.sleep(wait)
             await _yield_to_deadline(entry, self._timeout)
-            self._ledger.retry()
+            self._ledger.retry(entry)
 
     def _is_retryable(self, error: Exception, entry: Entry) -> bool:
         is_own_timeout = self._timeouts.pop(id(error), None) is not None

@@ -179,11 +179,11 @@ class _Worker:
         try:
             results = await self._invoker.rescue(entry, error)
         except Exception as final:  # noqa: BLE001 - user code may raise anything
-            self._ledger.abandon()
+            self._ledger.abandon(entry)
             self._pool.on_failure(final)
             return False
         except BaseException:
-            self._ledger.abandon()  # already counted as failed or timed out
+            self._ledger.abandon(entry)  # already counted as failed or timed out
             raise
         self._ledger.finish(entry, results, trio.current_time())
         self._emitter.wake()
@@ -191,7 +191,7 @@ class _Worker:
 
     def _fail_while_stopping(self, entry: Entry, error: Exception) -> None:
         """Record a failure for which there is no consumer any more, so that no exception is lost."""
-        self._ledger.abandon()
         fatal = self._invoker.fail_while_stopping(entry, error)
+        self._ledger.abandon(entry)
         if fatal is not None:
             self._pool.on_failure(fatal)

@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 from trio_asyncio_io import Observer, Options, RetryStrategy
+from trio_asyncio_io.trace import TraceRecorder
 
 from ._packed_function import PackedFunction, dumped, pack
 from ._row import Row, SecretRow
@@ -93,6 +94,11 @@ class Settings:
         return Row if self.show_values else SecretRow
 
 
+def _check_recorder(observer: Observer | None) -> None:
+    if isinstance(observer, TraceRecorder) and observer.path is None:
+        raise ValueError('a TraceRecorder needs a directory for the files of the tasks: TraceRecorder("traces")')
+
+
 def _check_open_timeout(seconds: object) -> None:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         raise TypeError(f"open_timeout must be a number of seconds, got {seconds!r}")
@@ -133,6 +139,7 @@ def make_settings(
         has_metrics=has_metrics,
         **rest,
     )
+    _check_recorder(settings.options.observer)
     dumped(settings.options.retry, "retry")
     dumped(settings.options.observer, "observer")
     return settings

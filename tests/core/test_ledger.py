@@ -156,8 +156,7 @@ def test_a_snapshot_is_a_copy() -> None:
 def test_an_abandoned_record_is_unfinished_in_the_snapshot() -> None:
     ledger = ordered()
     accept(ledger, "a")
-    ledger.start(0.0)
-    ledger.abandon()
+    ledger.abandon(ledger.start(0.0))
     assert snapshot_of(ledger) == [(0, "a", None)]
     assert ledger.statistics().running == 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import Any
 
@@ -10,7 +11,7 @@ import trio
 from trio.testing import MockClock
 
 from tests.observing import StepRecorder
-from trio_asyncio_io import FixedDelay, Observer, StreamRecord, Watermark
+from trio_asyncio_io import FixedDelay, Observer, StreamRecord, Watermark, ordered_wait
 from trio_asyncio_io.testing import Scripted, Step, fails_first
 
 
@@ -140,6 +141,100 @@ async def test_after_a_hook_raised_the_end_of_each_running_invocation_is_reporte
     others = ("accepted", "attempt_failed")
     assert [f"{step[0]} {step[3]}" for step in observer.steps if step[0] not in others] == reported
     assert caplog.text.count("raised; nothing more is reported to it") == 1
+
+
+class SlotRecorder(Observer):
+    """Records the steps of slots, backoffs and the output order."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[Any, ...]] = []
+
+    def backing_off(self, *arguments: Any) -> None:
+        self._record("backing_off", *arguments)
+
+    def retried(self, *arguments: Any) -> None:
+        self._record("retried", *arguments)
+
+    def slot_freed(self, *arguments: Any) -> None:
+        self._record("slot_freed", *arguments)
+
+    def dequeued(self, *arguments: Any) -> None:
+        self._record("dequeued", *arguments)
+
+    def watermark_accepted(self, *arguments: Any) -> None:
+        self._record("watermark_accepted", *arguments)
+
+    def watermark_emitted(self, *arguments: Any) -> None:
+        self._record("watermark_emitted", *arguments)
+
+    def _record(self, hook: str, *arguments: Any) -> None:
+        self.steps.append((hook, trio.current_time(), *arguments))
+
+
+async def slot_steps_of(operator_of: Any, *arguments: Any, **options: Any) -> list[tuple[Any, ...]]:
+    recorder = SlotRecorder()
+    async with operator_of(*arguments, observer=recorder, **options) as results:
+        async for _ in results:
+            pass
+    return recorder.steps
+
+
+async def test_a_backoff_is_reported_at_its_start_and_at_its_end(async_wait: Any, autojump_clock: MockClock) -> None:
+    function = Scripted({"a": fails_first(1, OSError("no"), then=Step(1.0))})
+    assert await slot_steps_of(async_wait, "a", function, timeout=9.0, retry=FixedDelay(5, 2.0)) == [
+        ("backing_off", 0.0, 0, "a", 1, 2.0),
+        ("retried", 2.0, 0, "a", 2),
+        ("slot_freed", 3.0, 0, "a"),
+        ("dequeued", 3.0, 0, "a"),
+    ]
+
+
+async def test_a_deadline_within_a_backoff_ends_it_without_a_retry(async_wait: Any, autojump_clock: MockClock) -> None:
+    function = Scripted(default=Step(error=OSError("no")))
+    steps = await slot_steps_of(async_wait, "a", function, timeout=1.0, retry=FixedDelay(5, 2.0), on_error="skip")
+    assert [step[:2] for step in steps] == [("backing_off", 0.0), ("slot_freed", 1.0), ("dequeued", 1.0)]
+
+
+async def test_a_handler_holds_the_slot(async_wait: Any, autojump_clock: MockClock) -> None:
+    function = Scripted(default=Step(error=OSError("no")))
+
+    async def handle(value: str, error: Exception) -> str:
+        await trio.sleep(3.0)
+        return value
+
+    steps = await slot_steps_of(async_wait, "a", function, timeout=9.0, on_error=handle)
+    assert steps == [("slot_freed", 3.0, 0, "a"), ("dequeued", 3.0, 0, "a")]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [Scripted(default=Step(math.inf)), Scripted(default=Step(1.0, error=OSError))],
+    ids=["cancelled", "failed"],
+)
+async def test_the_slot_is_freed_when_the_operator_stops(
+    async_wait: Any, autojump_clock: MockClock, function: Any
+) -> None:
+    recorder = SlotRecorder()
+    with trio.move_on_after(2.0), contextlib.suppress(OSError):
+        async with async_wait("a", function, timeout=math.inf, observer=recorder) as results:
+            await results.receive()
+    assert [step[0] for step in recorder.steps] == ["slot_freed"]
+
+
+async def test_a_record_leaves_the_queue_when_its_place_in_the_order_has_come(autojump_clock: MockClock) -> None:
+    function = Scripted({"a": Step(3.0), "b": Step(1.0)})
+    steps = await slot_steps_of(ordered_wait, "ab", function, timeout=9.0)
+    assert [step for step in steps if step[0] == "dequeued"] == [("dequeued", 3.0, 0, "a"), ("dequeued", 3.0, 1, "b")]
+
+
+async def test_a_watermark_is_reported_when_it_is_accepted_and_when_it_is_received(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
+    steps = await slot_steps_of(async_wait, ["a", Watermark(7)], Scripted(default=Step(1.5)), timeout=5.0)
+    assert [step for step in steps if step[0].startswith("watermark")] == [
+        ("watermark_accepted", 0.0, 1, Watermark(7)),
+        ("watermark_emitted", 1.5, 1, Watermark(7)),
+    ]
 
 
 async def test_hooks_run_in_the_task_that_calls_the_function(async_wait: Any, autojump_clock: MockClock) -> None:

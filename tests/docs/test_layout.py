@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ["trio_asyncio_io", "trio_asyncio_io/_core", "udfs", "udfs/http", "udfs/http_columns"]
+PACKAGES = [
+    "trio_asyncio_io",
+    "trio_asyncio_io/_core",
+    "trio_asyncio_io/trace",
+    "udfs",
+    "udfs/http",
+    "udfs/http_columns",
+]
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -16,7 +16,10 @@ from trio_asyncio_io import Statistics
 from udfs import CarryOver
 from udfs.demo import __main__ as demo
 
-WITH_EXAMPLES = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("index", "operator", "spark"))]
+WITH_EXAMPLES = [
+    ROOT / "README.md",
+    *(ROOT / "docs" / f"{name}.md" for name in ("index", "operator", "spark", "trace")),
+]
 PAGES = [
     ROOT / "README.md",
     *(page for folder in ("docs", "docs/decisions") for page in sorted((ROOT / folder).glob("*.md"))),

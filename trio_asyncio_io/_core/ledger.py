@@ -133,7 +133,10 @@ class Ledger:
     def attempt_failed(self, entry: Entry, error: Exception) -> None:
         """Record that a call raised. Only an observer needs this."""
 
-    def retry(self) -> None:
+    def back_off(self, entry: Entry, seconds: float) -> None:
+        """Record that a retry follows after these seconds. Only an observer needs this."""
+
+    def retry(self, entry: Entry) -> None:  # noqa: ARG002 - an observer needs it
         """Count a retry."""
         self.counters.retried += 1
 
@@ -182,9 +185,9 @@ class Ledger:
     def cancel(self, entry: Entry, now: float) -> None:  # noqa: ARG002 - an observer needs them
         """Record that the call of a running record was cancelled, and abandon the record."""
         self.counters.cancelled += 1
-        self.abandon()
+        self.counters.running -= 1
 
-    def abandon(self) -> None:
+    def abandon(self, entry: Entry) -> None:  # noqa: ARG002 - an observer needs it
         """Free the slot of a running record without results. The record stays in the snapshot, unfinished."""
         self.counters.running -= 1
 

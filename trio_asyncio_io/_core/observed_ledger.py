@@ -43,8 +43,8 @@ class ObservedLedger(Ledger):
 
     def accept(self, element: Any, now: float, results: Sequence[Any] | None = None) -> Entry | None:
         entry = super().accept(element, now, results)
-        if entry is not None and not entry.is_watermark:
-            self._report("accepted", entry)
+        if entry is not None:
+            self._report("watermark_accepted" if entry.is_watermark else "accepted", entry)
         return entry
 
     def start(self, now: float) -> Entry:
@@ -57,6 +57,13 @@ class ObservedLedger(Ledger):
     def attempt_failed(self, entry: Entry, error: Exception) -> None:
         self._report("attempt_failed", entry, entry.attempts, error)
 
+    def back_off(self, entry: Entry, seconds: float) -> None:
+        self._report("backing_off", entry, entry.attempts, seconds)
+
+    def retry(self, entry: Entry) -> None:
+        super().retry(entry)
+        self._report("retried", entry, entry.attempts + 1)
+
     def time_out(self, entry: Entry, now: float) -> None:
         super().time_out(entry, now)
         self._report_end("timed_out", entry, entry.attempts, now - entry.since)
@@ -65,6 +72,11 @@ class ObservedLedger(Ledger):
         seconds = now - entry.since
         super().complete(entry, results, now)
         self._report_end("completed", entry, entry.attempts, seconds)
+        self._report("slot_freed", entry)
+
+    def finish(self, entry: Entry, results: Sequence[Any], now: float) -> None:
+        super().finish(entry, results, now)
+        self._report("slot_freed", entry)
 
     def fail(self, entry: Entry, error: Exception, now: float) -> None:
         super().fail(entry, error, now)
@@ -77,11 +89,21 @@ class ObservedLedger(Ledger):
     def cancel(self, entry: Entry, now: float) -> None:
         super().cancel(entry, now)
         self._report_end("cancelled", entry, entry.attempts, now - entry.since)
+        self._report("slot_freed", entry)
+
+    def abandon(self, entry: Entry) -> None:
+        super().abandon(entry)
+        self._report("slot_freed", entry)
+
+    def poll(self, now: float) -> Entry:
+        entry = super().poll(now)
+        if not entry.is_watermark:
+            self._report("dequeued", entry)
+        return entry
 
     def receive(self, entry: Entry) -> bool:
         made_room = super().receive(entry)
-        if not entry.is_watermark:
-            self._report("emitted", entry)
+        self._report("watermark_emitted" if entry.is_watermark else "emitted", entry)
         return made_room
 
     def receive_dead_letter(self, entry: Entry) -> None:

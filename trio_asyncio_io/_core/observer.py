@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from .elements import Watermark
+
 __all__ = ["Observer"]
 
 
 class Observer:
     """Hooks for each step of a record; subclass it and override those that you need.
 
-        accepted ─▶ started ─▶ attempt_failed* ─▶ completed | failed | cancelled ─▶ emitted*
-                                                  timed_out ─▶ failed or not
+        accepted ─▶ started ─▶ (attempt_failed? ─▶ backing_off ─▶ retried)*
+                            ─▶ completed | attempt_failed? ─▶ failed | timed_out ─▶ failed? | cancelled
+                            ─▶ slot_freed ─▶ dequeued ─▶ emitted*
+
+        watermark_accepted ─▶ watermark_emitted
 
     The operator calls a hook in the task that takes the step, immediately and without a checkpoint. A hook must be
-    quick and must not await. The hooks from `started` to `completed`, `failed` or `cancelled` run in one task, the one
-    that calls the function. Ctrl-C does not interrupt a hook. An operator without an observer pays nothing for this.
+    quick and must not await. The hooks from `started` to `slot_freed` run in one task, the one that calls the function.
+    Ctrl-C does not interrupt a hook. An operator without an observer pays nothing for this.
 
     If a hook raises, the exception is logged to the logger "trio_asyncio_io", and the operator continues without the
     observer, as Trio does with its instruments. For each record whose `started` was called before, it still calls
@@ -23,7 +28,7 @@ class Observer:
 
     The arguments of the hooks:
 
-    * `sequence`: the record's position in the operator's input, from 0. Watermarks have no hooks.
+    * `sequence`: the record's or watermark's position in the operator's input, from 0.
     * `element`: the `StreamRecord` or bare value that was accepted.
     * `attempt`: the number of the call, from 1. `attempts`: the number of calls made.
     * `seconds`: the time since `started`, on Trio's clock, backoffs included.
@@ -44,6 +49,12 @@ class Observer:
     def attempt_failed(self, sequence: int, element: Any, attempt: int, error: Exception) -> None:
         """A call raised; a retry may follow."""
 
+    def backing_off(self, sequence: int, element: Any, attempt: int, seconds: float) -> None:
+        """The call raised, or its result is retried; the next one follows after these seconds."""
+
+    def retried(self, sequence: int, element: Any, attempt: int) -> None:
+        """The backoff is over; the call with this number follows."""
+
     def timed_out(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
         """The deadline expired and the running attempt has unwound; `on_timeout` is called next."""
 
@@ -56,5 +67,17 @@ class Observer:
     def cancelled(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
         """The call was cancelled because the operator stops."""
 
+    def slot_freed(self, sequence: int, element: Any) -> None:
+        """The invocation has ended, and another one can start."""
+
+    def dequeued(self, sequence: int, element: Any) -> None:
+        """The record's place in the output order has come. The consumer can receive its outputs, if it has any."""
+
     def emitted(self, sequence: int, element: Any) -> None:
         """The consumer has received one of the record's outputs, or its dead letter."""
+
+    def watermark_accepted(self, sequence: int, watermark: Watermark) -> None:
+        """The watermark was taken from the source, put, or restored."""
+
+    def watermark_emitted(self, sequence: int, watermark: Watermark) -> None:
+        """The consumer has received the watermark."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trio_asyncio_io import Observer, StreamRecord
+from trio_asyncio_io import Observer, StreamRecord, Watermark
 
 __all__ = ["RowObserver"]
 
@@ -24,6 +24,12 @@ class RowObserver(Observer):
     def attempt_failed(self, sequence: int, element: Any, attempt: int, error: Exception) -> None:
         self._observer.attempt_failed(sequence, _inputs(element), attempt, error)
 
+    def backing_off(self, sequence: int, element: Any, attempt: int, seconds: float) -> None:
+        self._observer.backing_off(sequence, _inputs(element), attempt, seconds)
+
+    def retried(self, sequence: int, element: Any, attempt: int) -> None:
+        self._observer.retried(sequence, _inputs(element), attempt)
+
     def timed_out(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
         self._observer.timed_out(sequence, _inputs(element), attempts, seconds)
 
@@ -36,8 +42,20 @@ class RowObserver(Observer):
     def cancelled(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
         self._observer.cancelled(sequence, _inputs(element), attempts, seconds)
 
+    def slot_freed(self, sequence: int, element: Any) -> None:
+        self._observer.slot_freed(sequence, _inputs(element))
+
+    def dequeued(self, sequence: int, element: Any) -> None:
+        self._observer.dequeued(sequence, _inputs(element))
+
     def emitted(self, sequence: int, element: Any) -> None:
         self._observer.emitted(sequence, _inputs(element))
+
+    def watermark_accepted(self, sequence: int, watermark: Watermark) -> None:
+        self._observer.watermark_accepted(sequence, watermark)
+
+    def watermark_emitted(self, sequence: int, watermark: Watermark) -> None:
+        self._observer.watermark_emitted(sequence, watermark)
 
 
 def _inputs(element: Any) -> tuple[Any, ...]:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import trio
 
 from .._packed_function import PackedFunction
-from .blocked_loop import BlockedLoop
+from .blocked_loop import BlockedWorker
 
 __all__ = ["Runtime"]
 
@@ -151,7 +151,7 @@ class Runtime:
     def _run(self) -> None:
         sys.setswitchinterval(SWITCH_SECONDS)
         try:
-            trio.run(self._main, instruments=[BlockedLoop()])
+            trio.run(self._main, instruments=[BlockedWorker()])
         except BaseException as error:  # noqa: BLE001 - each waiting task gets the exception
             self._of_process.pop(os.getpid(), None)
             for on_death in list(self._death_watch):

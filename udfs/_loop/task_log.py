@@ -12,7 +12,7 @@ from pyspark import TaskContext
 from trio_asyncio_io import Statistics
 from trio_asyncio_io.progress import summary
 
-__all__ = ["TaskLog"]
+__all__ = ["TaskLog", "place_of_task"]
 
 LEVEL = "UDFS_LOG_LEVEL"
 IN_SPARKS_LOG = "PYSPARK_SPARK_SESSION_UUID"  # Spark sets it in workers whose logging it collects
@@ -36,7 +36,7 @@ class TaskLog:
     def __init__(self, name: str) -> None:
         _ensure_level()
         self._name = name
-        self._place = _place()
+        self._place = place_of_task()
         self._started = time.monotonic()
 
     def write(self, statistics: Statistics, calls: int) -> None:
@@ -52,7 +52,7 @@ class TaskLog:
         logger.info("%s%s: %s", self._name, self._place, text)
 
 
-def _place() -> str:
+def place_of_task() -> str:
     """The numbers that Spark gives to this task; empty outside a task."""
     context = TaskContext.get()
     if context is None:

@@ -70,6 +70,7 @@ def test_a_column_may_be_used_wherever_spark_accepts_one(spark: SparkSession, nu
     assert numbers.select(column("id")).columns == ["tenfold(id)"]
 
 
+@pytest.mark.thorough
 def test_operators_follow_each_other_and_keep_the_order_and_the_other_columns(numbers: DataFrame) -> None:
     out = (
         numbers.withColumn("text", F.concat(F.lit("n"), "id"))

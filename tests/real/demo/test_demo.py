@@ -1,7 +1,7 @@
 """The demo as a user runs it: with real Spark, a real service and a real Ctrl-C.
 
-Most of the time goes into starting Spark. So two processes serve all tests of runs: `stopped_stream` is a command that
-Ctrl-C stops, and `later_runs` calls `main` for one run after another.
+Most of the time goes into starting Spark. So one process serves all tests of batch runs, and calls `main` for one run
+after another. Those of streams, which start Spark twice, are left to `just thorough`.
 """
 
 from __future__ import annotations
@@ -100,25 +100,27 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def stopped_stream(folder: Path) -> Run:
-    with python("-m", "udfs.demo", *STREAM, cwd=folder) as process:
+def batches(folder: Path) -> tuple[Run, Run]:
+    """A batch run to its end, and one that Ctrl-C stops."""
+    with python("-c", MAIN, json.dumps([BATCH, INTERRUPTED_BATCH]), cwd=folder) as process:
         assert process.stdout is not None
-        output, _ = read_until(process.stdout, "micro-batch 0 ")
-        return interrupt(process, output)
+        output, match = read_until(process.stdout, r"^STATUS (\d+)")
+        complete = Run(output, int(match[1]), [])
+        output, match = read_until(process.stdout, r"127\.0\.0\.1:(\d+)")
+        wait_until(lambda: requests_of(match[1]))
+        return complete, interrupt(process, output)
 
 
 @pytest.fixture(scope="module")
-def later_runs(stopped_stream: Run, folder: Path) -> list[Run]:
-    """The stream again, to its end; a batch run; a batch run that Ctrl-C stops."""
-    with python("-c", MAIN, json.dumps([STREAM, BATCH, INTERRUPTED_BATCH]), cwd=folder) as process:
+def streams(folder: Path) -> tuple[Run, Run]:
+    """A stream that Ctrl-C stops, and the same command again, to its end."""
+    with python("-m", "udfs.demo", *STREAM, cwd=folder) as process:
         assert process.stdout is not None
-        runs = []
-        for _ in (STREAM, BATCH):
-            output, match = read_until(process.stdout, r"^STATUS (\d+)")
-            runs.append(Run(output, int(match[1]), []))
-        output, match = read_until(process.stdout, r"127\.0\.0\.1:(\d+)")
-        wait_until(lambda: requests_of(match[1]))
-        return [*runs, interrupt(process, output)]
+        output, _ = read_until(process.stdout, "micro-batch 0 ")
+        stopped = interrupt(process, output)
+    with python("-m", "udfs.demo", *STREAM, cwd=folder) as process:
+        output, _ = process.communicate(timeout=PATIENCE)
+        return stopped, Run(output, process.returncode, [])
 
 
 def requests_of(port: str) -> int:
@@ -141,8 +143,8 @@ def is_alive(pid: int) -> bool:
 
 
 @pytest.mark.spark
-def test_a_batch_run_enriches_and_checks_every_flight(later_runs: list[Run], folder: Path) -> None:
-    _, run, _ = later_runs
+def test_a_batch_run_enriches_and_checks_every_flight(batches: tuple[Run, Run], folder: Path) -> None:
+    run, _ = batches
     assert run.status == 0, run.output
     assert CHECKED in run.output
     table = pq.read_table(folder / "output" / "flights")
@@ -153,16 +155,16 @@ def test_a_batch_run_enriches_and_checks_every_flight(later_runs: list[Run], fol
 
 
 @pytest.mark.spark
-def test_a_batch_run_prints_a_report(later_runs: list[Run]) -> None:
-    _, run, _ = later_runs
+def test_a_batch_run_prints_a_report(batches: tuple[Run, Run]) -> None:
+    run, _ = batches
     for word in ("delay by the weather", "requests", "saved", "retries", "misses", "errors", "Little's law", "by hand"):
         assert word in run.output, run.output
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("kind", ["stream", "batch"])
-def test_ctrl_c_stops_a_run_and_leaves_no_process_behind(stopped_stream: Run, later_runs: list[Run], kind: str) -> None:
-    run = stopped_stream if kind == "stream" else later_runs[-1]
+@pytest.mark.parametrize("runs", ["batches", pytest.param("streams", marks=pytest.mark.thorough)])
+def test_ctrl_c_stops_a_run_and_leaves_no_process_behind(runs: str, request: pytest.FixtureRequest) -> None:
+    run = next(run for run in request.getfixturevalue(runs) if run.children)
     assert run.status == 130, run.output
     assert "stopped" in run.output
     assert "Traceback" not in run.output, run.output
@@ -172,9 +174,10 @@ def test_ctrl_c_stops_a_run_and_leaves_no_process_behind(stopped_stream: Run, la
 
 
 @pytest.mark.spark
-def test_a_stopped_stream_is_resumed_without_loss(stopped_stream: Run, later_runs: list[Run], folder: Path) -> None:
-    assert "run the same command again" in stopped_stream.output
-    run, *_ = later_runs
+@pytest.mark.thorough
+def test_a_stopped_stream_is_resumed_without_loss(streams: tuple[Run, Run], folder: Path) -> None:
+    stopped, run = streams
+    assert "run the same command again" in stopped.output
     assert run.status == 0, run.output
     assert "Resuming the stopped stream" in run.output
     assert "micro-batch 0 " not in run.output, run.output

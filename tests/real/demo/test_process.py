@@ -89,6 +89,7 @@ def test_a_failure_is_a_500() -> None:
         assert lookup.stats().failed == 1
 
 
+@pytest.mark.thorough
 def test_two_services_with_one_seed_return_the_same_statuses() -> None:
     behaviour = Behaviour(mean_seconds=0, straggler_share=0, error_share=0.3, seed=11)
     paths = [f"/planes/{tailnum}" for tailnum in list(plane_by_tailnum())[:50]]

@@ -149,5 +149,6 @@ def test_a_failure_in_one_task_ends_the_calls_of_the_others(spark: SparkSession,
     assert len(service.calls) == 2 * CAPACITY
 
 
+@pytest.mark.thorough
 def test_the_session_keeps_working_after_early_ends(spark: SparkSession, service: Service) -> None:
     assert asking(spark.range(0, 100, 1, 4), "ordered", service.client.ask).where("answer = id").count() == 100

@@ -177,6 +177,7 @@ def test_a_bad_option_is_refused_when_the_plan_is_built(numbers: DataFrame, opti
         ordered_wait(numbers, Moody(), "answer string", timeout=5.0, **options)
 
 
+@pytest.mark.thorough
 def test_a_query_may_have_observations_of_the_user_too(numbers: DataFrame) -> None:
     ours, theirs = Observation(), Observation()
     out = ordered_wait(numbers, Moody(), "answer string", metrics=ours, **OPTIONS)

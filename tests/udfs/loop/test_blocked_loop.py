@@ -1,287 +1,51 @@
-"""Blocked-loop detection: reports functions that block the loop, and no others."""
+"""Blocked-loop detection in a worker: the user's functions and no others, and the setting of the environment."""
 
 from __future__ import annotations
 
-import inspect
 import logging
 import pickle
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator
-from types import FrameType
 from typing import Any
 
 import pytest
-import trio
 
-import udfs._loop.blocked_loop
-from tests.support import PATIENCE, wait_until
-from trio_asyncio_io.adapters import in_thread
-from udfs._loop.blocked_loop import SAMPLES, BlockedLoop, _culprit, _user_frames, logger
+from tests.support import PATIENCE
+from udfs._loop.blocked_loop import SECONDS, BlockedWorker, logger
 from udfs._loop.bridge import enrich
 from udfs._packed_function import PackedFunction
 
 
-class Reports(logging.Handler):
-    """The warnings so far. A function that acquires `came` blocks the loop until there is one."""
+class Released(logging.Handler):
+    """Releases a semaphore at each warning."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self.texts: list[str] = []
         self.came = threading.Semaphore(0)
+        self.texts: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         self.texts.append(record.getMessage())
         self.came.release()
 
 
-class Steps:
-    """Lets a function block the loop until the watch has taken exactly one sample of it."""
-
-    def __init__(self) -> None:
-        self._entered = threading.Semaphore(0)
-        self._sampled = threading.Semaphore(0)
-        self._thread = 0
-
-    def step(self) -> None:
-        self._thread = threading.get_ident()
-        self._entered.release()
-        assert self._sampled.acquire(timeout=PATIENCE), "there was no sample"
-
-    def sample(self, watch: BlockedLoop) -> list[FrameType]:
-        is_stepping = watch._loop == self._thread
-        if is_stepping:
-            assert self._entered.acquire(timeout=PATIENCE), "no function has made a step"
-        frames = _user_frames(sys._current_frames().get(watch._loop))
-        if is_stepping:
-            self._sampled.release()
-        return frames
-
-    def end(self) -> None:
-        """Release a watch that came too late for the last step."""
-        self._thread = 0
-        self._entered.release()
-
-
-@pytest.fixture
-def reports() -> Iterator[Reports]:
-    handler = Reports()
-    logger.addHandler(handler)
-    yield handler
-    logger.removeHandler(handler)
-
-
-@pytest.fixture
-def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[Steps]:
-    made = Steps()
-
-    def sample(watch: BlockedLoop) -> list[FrameType]:
-        return made.sample(watch)
-
-    monkeypatch.setattr(BlockedLoop, "_user_frames", sample)
-    yield made
-    made.end()
-
-
-@pytest.fixture
-def call(settings: Any, rows: Any) -> Callable[[Any], list[Any]]:
-    """Call a function for one row of a Spark task."""
-
-    def run(function: Any) -> list[Any]:
-        return [row.result for chunk in enrich(iter([rows([1])]), settings(function)) for row in chunk]
-
-    return run
-
-
-def run_watched(main: Callable[[BlockedLoop], Awaitable[None]]) -> None:
-    """Run a loop of its own, under a watch, in a thread whose stack has no frame of a test outside the loop."""
-    watch = BlockedLoop()
-    errors: list[BaseException] = []
-
-    async def collect() -> None:
-        try:
-            await main(watch)
-        except BaseException as error:  # noqa: BLE001 - it is raised below
-            errors.append(error)
-
-    thread = threading.Thread(target=trio.run, args=(collect,), kwargs={"instruments": [watch]})
-    thread.start()
-    thread.join(PATIENCE)
-    assert not thread.is_alive()
-    if errors:
-        raise errors[0]
-
-
-def line_of(function: Any, text: str) -> int:
-    lines, first = inspect.getsourcelines(function)
-    return first + next(number for number, line in enumerate(lines) if text in line)
-
-
-def test_a_function_that_blocks_the_loop_is_reported_with_its_line(reports: Reports, call: Any) -> None:
+def test_a_function_that_blocks_the_loop_of_a_worker_is_reported(settings: Any, rows: Any) -> None:
     async def slow_lookup(number: int) -> int:
-        assert reports.came.acquire(timeout=PATIENCE), "there was no warning"
+        assert warned.came.acquire(timeout=PATIENCE), "there was no warning"
         return number
 
-    assert call(slow_lookup) == [1]
-    [text] = reports.texts
-    line = line_of(slow_lookup, "came.acquire")
-    assert text.startswith(f"slow_lookup ({__file__}, line {line}) has blocked the loop of this worker for more than")
-    assert text.endswith("trio_asyncio_io.adapters.in_thread")
+    warned = Released()
+    logger.addHandler(warned)
+    try:
+        assert [row.result for chunk in enrich(iter([rows([1])]), settings(slow_lookup)) for row in chunk] == [1]
+    finally:
+        logger.removeHandler(warned)
+    [text] = warned.texts
+    assert text.startswith(f"slow_lookup ({__file__}, line ")
 
 
-class Lookup:
-    """A function whose method calls another that blocks."""
-
-    def __init__(self, reports: Reports) -> None:
-        self._reports = reports
-
-    async def invoke(self, number: int) -> int:
-        return self.find(number)
-
-    def find(self, number: int) -> int:
-        assert self._reports.came.acquire(timeout=PATIENCE), "there was no warning"
-        return number
-
-
-def test_the_innermost_function_that_blocks_is_the_one_reported(reports: Reports, call: Any) -> None:
-    assert call(Lookup(reports)) == [1]
-    [text] = reports.texts
-    assert text.startswith(f"Lookup.find ({__file__}, line {line_of(Lookup.find, 'came.acquire')})")
-
-
-def test_a_function_that_calls_many_short_ones_is_reported_itself(reports: Reports, steps: Steps, call: Any) -> None:
-    async def compute(number: int) -> int:
-        for _ in range(3 * SAMPLES):
-            steps.step()
-        return number
-
-    assert call(compute) == [1]
-    [text] = reports.texts
-    assert text.startswith(f"compute ({__file__}, line {line_of(compute, 'steps.step')})")
-
-
-def test_a_function_is_reported_once(reports: Reports, steps: Steps, call: Any) -> None:
-    async def compute(number: int) -> int:
-        for _ in range(6 * SAMPLES):
-            steps.step()
-        return number
-
-    assert [call(compute), call(compute)] == [[1], [1]]
-    assert len(reports.texts) == 1
-
-
-def test_many_short_functions_in_one_pass_are_not_reported(reports: Reports, steps: Steps) -> None:
-    passes = set()
-
-    async def main(watch: BlockedLoop) -> None:
-        async def short() -> None:
-            steps.step()
-            passes.add(watch._pass)
-
-        async with trio.open_nursery() as nursery:
-            for _ in range(3 * SAMPLES):
-                nursery.start_soon(short)
-
-    run_watched(main)
-    assert len(passes) == 1
-    assert reports.texts == []
-
-
-def test_a_function_that_awaits_between_its_steps_is_not_reported(reports: Reports, steps: Steps) -> None:
-    async def main(_: BlockedLoop) -> None:
-        for _ in range(3 * SAMPLES):
-            steps.step()
-            await trio.lowlevel.checkpoint()
-
-    run_watched(main)
-    assert reports.texts == []
-
-
-def test_a_function_that_blocks_in_a_thread_is_not_reported(reports: Reports) -> None:
-    async def main(watch: BlockedLoop) -> None:
-        def block() -> None:
-            wait_until(lambda: watch._is_parked, "the loop does not wait for I/O")
-
-        await in_thread(block)()
-
-    run_watched(main)
-    assert reports.texts == []
-
-
-def test_sampling_continues_after_the_loop_was_idle(reports: Reports) -> None:
-    async def main(watch: BlockedLoop) -> None:
-        await trio.to_thread.run_sync(lambda: wait_until(lambda: watch._is_parked))
-        assert reports.came.acquire(timeout=PATIENCE), "there was no warning"
-
-    run_watched(main)
-    assert len(reports.texts) == 1
-
-
-def test_the_thread_ends_with_the_loop() -> None:
-    found = []
-
-    async def main(_: BlockedLoop) -> None:
-        found.extend(set(threading.enumerate()) - before)
-
-    before = set(threading.enumerate())
-    run_watched(main)
-    [thread] = [thread for thread in found if thread.name == "udfs-blocked-loop"]
-    assert thread.daemon
-    thread.join(PATIENCE)
-    assert not thread.is_alive()
-
-
-def test_the_sampling_thread_does_not_wait_after_the_loop_has_ended() -> None:
-    """Or its thread would never end."""
-    watch = BlockedLoop()
-    watch.after_run()
-    thread = threading.Thread(target=watch._park, args=(watch._pass,), daemon=True)
-    thread.start()
-    thread.join(PATIENCE)
-    assert not thread.is_alive()
-
-
-def test_the_number_of_warnings_is_limited(reports: Reports, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(udfs._loop.blocked_loop, "MAX_REPORTED", 1)
-    watch = BlockedLoop()
-    for name in ("first", "second"):
-        watch._report(frame_of(name, f"/jobs/{name}.py"))
-    assert [text.partition(" ")[0] for text in reports.texts] == ["first"]
-
-
-def frame_of(name: str, path: str) -> FrameType:
-    """The frame of a function with this name, in this file."""
-    module: dict[str, Any] = {"__name__": name, "sys": sys}
-    exec(compile(f"def {name}(): return sys._getframe()", path, "exec"), module)
-    frame = module[name]()
-    assert isinstance(frame, FrameType)
-    return frame
-
-
-MINE = frame_of("mine", "/jobs/job.py")
-INSTALLED = frame_of("installed", "/venv/lib/python3.11/site-packages/requests/api.py")
-DEBIAN = frame_of("debian", "/usr/lib/python3/dist-packages/requests/sessions.py")
-
-
-@pytest.mark.parametrize(
-    ("frames", "expected"),
-    [
-        pytest.param([MINE, INSTALLED, DEBIAN], MINE, id="the caller of a library"),
-        pytest.param([INSTALLED, MINE, DEBIAN], MINE, id="a callback of a library"),
-        pytest.param([INSTALLED, DEBIAN], INSTALLED, id="the outermost where all are installed"),
-    ],
-)
-def test_the_innermost_function_outside_libraries_is_reported(frames: list[FrameType], expected: FrameType) -> None:
-    assert _culprit(frames) is expected
-
-
-def test_a_generator_expression_counts_as_its_function() -> None:
-    [frames] = (_user_frames(sys._getframe()) for _ in range(1))
-    assert frames[-1] is sys._getframe()
-
-
-def frames_while_unpickled() -> list[FrameType]:
-    return _user_frames(sys._getframe())
+def frames_while_unpickled() -> list[Any]:
+    return BlockedWorker().user_frames(sys._getframe())
 
 
 class Importing:
@@ -296,3 +60,17 @@ def test_a_function_that_is_being_unpickled_is_not_reported() -> None:
     packed = PackedFunction("importing", "digest", pickle.dumps(Importing()))
     assert packed.unpack() == []
     assert frames_while_unpickled()[-1].f_code is frames_while_unpickled.__code__
+
+
+def test_the_environment_sets_the_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SECONDS, "2.5")
+    assert BlockedWorker().seconds == 2.5
+
+
+@pytest.mark.parametrize("text", ["soon", "0", "nan", "-1"])
+def test_a_bad_value_in_the_environment_is_named(
+    text: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv(SECONDS, text)
+    assert BlockedWorker().seconds == 0.1
+    assert caplog.messages == [f"{SECONDS} must be seconds above 0, got {text!r}: 0.1 is used"]

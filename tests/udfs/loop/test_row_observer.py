@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from trio_asyncio_io import Observer
+from trio_asyncio_io import Observer, Watermark
 from udfs._loop.bridge import enrich
 from udfs._loop.row_observer import RowObserver
 from udfs._row import Row
@@ -47,15 +47,24 @@ def test_hooks_receive_the_values_of_the_input_columns(settings: Any, rows: Any,
 
 
 HOOKS = [name for name, member in vars(Observer).items() if inspect.isfunction(member)]
+WATERMARK_HOOKS = [name for name in HOOKS if name.startswith("watermark")]
 
 
-@pytest.mark.parametrize("hook", HOOKS)
+@pytest.mark.parametrize("hook", sorted({*HOOKS} - {*WATERMARK_HOOKS}))
 def test_every_hook_is_forwarded_with_all_its_arguments(hook: str) -> None:
     seen: list[tuple[Any, ...]] = []
     observer = type("Seeing", (Observer,), {hook: lambda _, *arguments: seen.append(arguments)})()
     further = len(inspect.signature(getattr(Observer, hook)).parameters) - 3  # without self, sequence and element
     getattr(RowObserver(observer), hook)(4, Row(("EWR", 5), 0, 0), *range(further))
     assert seen == [(4, ("EWR", 5), *range(further))]
+
+
+@pytest.mark.parametrize("hook", WATERMARK_HOOKS)
+def test_every_hook_of_a_watermark_is_forwarded(hook: str) -> None:
+    seen: list[tuple[Any, ...]] = []
+    observer = type("Seeing", (Observer,), {hook: lambda _, *arguments: seen.append(arguments)})()
+    getattr(RowObserver(observer), hook)(4, Watermark(5))
+    assert seen == [(4, Watermark(5))]
 
 
 def test_an_argument_that_is_not_an_observer_is_refused_on_the_driver() -> None:

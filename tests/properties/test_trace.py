@@ -1,0 +1,98 @@
+"""Traces of random runs are well-formed, and agree with the statistics."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections import Counter
+from functools import partial
+from typing import Any
+
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.properties.runs import Source, function_of, on_virtual_time, operator_of, receiving_dead_letters
+from tests.properties.scenarios import QUARTERS, FailureOf, Scenario, scenarios
+from tests.trace.trace_format import check_format, seconds_of, spans_of
+from trio_asyncio_io import AttemptTimeoutError, ElementTimeoutError, Observer, Statistics
+from trio_asyncio_io.trace import TraceRecorder, timeline
+
+
+async def traced(scenario: Scenario, recorder: Observer, instant: float) -> Statistics:
+    """Run a scenario until the end of its input, its first failure, or this instant."""
+    operator = operator_of(scenario, Source(scenario), function_of(scenario), observer=recorder)
+    pause = max(scenario.pauses)
+    try:
+        with trio.move_on_after(instant):
+            async with operator, receiving_dead_letters(operator, []):
+                async for _ in operator.output:
+                    await trio.sleep(pause)
+    except (FailureOf, AttemptTimeoutError, ElementTimeoutError):
+        pass
+    return operator.statistics()
+
+
+@given(scenarios(), st.just(math.inf) | QUARTERS)
+def test_spans_nest_and_agree_with_the_statistics(scenario: Scenario, instant: float) -> None:
+    async def body() -> None:
+        recorder = TraceRecorder(values=True)
+        numbers = await traced(scenario, recorder, instant)
+        trace = recorder.trace()
+        check_format(trace)
+        check_numbers(trace, numbers, scenario.capacity)
+        assert timeline(trace).count('class="row"') == trace["otherData"]["records"]
+
+    on_virtual_time(body)
+
+
+def check_numbers(trace: Any, numbers: Statistics, capacity: int) -> None:
+    records = spans_of(trace, "record")
+    outcomes = Counter(record["args"]["outcome"] for record in records)
+    assert outcomes["completed"] == numbers.completed
+    assert outcomes["failed"] == numbers.failed
+    assert outcomes["timed out"] == numbers.timed_out
+    assert outcomes["cancelled"] == numbers.cancelled
+    assert outcomes.total() == numbers.completed + numbers.failed + numbers.timed_out + numbers.cancelled
+    attempts = spans_of(trace, "attempt")
+    assert len(attempts) == len(records) + numbers.retried
+    assert sum(record["args"]["attempts"] for record in records) == len(attempts)
+    assert max((record["tid"] for record in records), default=0) <= numbers.peak_running <= capacity
+    assert seconds_of(trace, "wait for a slot") == numbers.slot_wait_seconds
+    assert seconds_of(trace, "wait for the output order") == numbers.head_wait_seconds
+
+
+class Two(Observer):
+    """Calls two observers."""
+
+    def __init__(self, *observers: Observer) -> None:
+        for name, member in vars(Observer).items():
+            if inspect.isfunction(member):
+                setattr(self, name, partial(self._call, name, observers))
+
+    @staticmethod
+    def _call(name: str, observers: tuple[Observer, ...], *arguments: Any) -> None:
+        for observer in observers:
+            getattr(observer, name)(*arguments)
+
+
+@given(scenarios(), st.integers(1, 3), st.integers(1, 6))
+def test_a_sample_of_a_run_is_a_part_of_its_whole_trace(scenario: Scenario, every: int, limit: int) -> None:
+    async def body() -> None:
+        recorders = TraceRecorder(), TraceRecorder(every=every, max_records=limit)
+        await traced(scenario, Two(*recorders), math.inf)
+        whole, sample = (recorder.trace() for recorder in recorders)
+        check_format(sample)
+        about = sample["otherData"]
+        assert about["records"] <= limit
+        assert about["records"] + about["records_left_out"] == whole["otherData"]["records"]
+        sequences = {event["args"]["sequence"] for event in sample["traceEvents"] if "sequence" in event["args"]}
+        assert without_slots(sample, sequences) == without_slots(whole, sequences)
+
+    on_virtual_time(body)
+
+
+def without_slots(trace: Any, sequences: set[int]) -> list[str]:
+    """The events of these elements, whatever their slots."""
+    found = [event for event in trace["traceEvents"] if event["args"].get("sequence") in sequences]
+    return sorted(str({**event, "tid": None}) for event in found)

@@ -1,0 +1,284 @@
+"""The recorder: what a trace shows of a run on virtual time."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from tests.trace.trace_format import check_format, spans_of
+from trio_asyncio_io import FixedDelay, StreamRecord, Watermark, ordered_wait
+from trio_asyncio_io.testing import Scripted, Step, fails_first
+from trio_asyncio_io.trace import TraceRecorder, read
+
+
+async def recorded(source: Any, function: Any, recorder: TraceRecorder | None = None, **options: Any) -> Any:
+    recorder = recorder or TraceRecorder()
+    async with ordered_wait(source, function, observer=recorder, **{"timeout": 9.0, **options}) as results:
+        async for _ in results:
+            pass
+    check_format(recorder.trace())
+    return recorder.trace()
+
+
+def parts_of(trace: Any, sequence: int) -> list[tuple[str, float, float]]:
+    """The parts of an invocation: name, start and seconds."""
+    return [
+        (event["name"], event["ts"] / 1e6, event["dur"] / 1e6)
+        for event in trace["traceEvents"]
+        if event["ph"] == "X" and event["args"]["sequence"] == sequence
+    ]
+
+
+def files_of(folder: Path) -> list[Path]:
+    return list(folder.iterdir())
+
+
+def waits_of(trace: Any) -> list[tuple[str, int, float, float]]:
+    """The spans beside the slots: category, sequence, start and end."""
+    ends = {(e["cat"], e["id2"]["local"]): e["ts"] for e in trace["traceEvents"] if e["ph"] == "e"}
+    return [
+        (e["cat"], e["args"]["sequence"], e["ts"] / 1e6, ends[e["cat"], e["id2"]["local"]] / 1e6)
+        for e in trace["traceEvents"]
+        if e["ph"] == "b"
+    ]
+
+
+async def test_each_slot_has_a_track_with_its_invocations(autojump_clock: MockClock) -> None:
+    trace = await recorded("abc", Scripted({"a": Step(1.0)}, default=Step(3.0)), capacity=2)
+    tracks = [event["args"]["name"] for event in trace["traceEvents"] if event["name"] == "thread_name"]
+    assert tracks == ["waiting and watermarks", "slot 1", "slot 2"]
+    invocations = [(span["name"], span["tid"], span["ts"], span["dur"]) for span in spans_of(trace, "record")]
+    assert invocations == [
+        ("record 0", 1, 0, 1_000_000),
+        ("record 1", 2, 0, 3_000_000),
+        ("record 2", 1, 1_000_000, 3_000_000),
+    ]
+
+
+async def test_attempts_and_backoffs_are_inside_the_invocation(autojump_clock: MockClock) -> None:
+    function = Scripted({"a": [Step(1.0, error=OSError("secret")), Step(2.0)]})
+    trace = await recorded("a", function, retry=FixedDelay(3, 0.5))
+    assert parts_of(trace, 0) == [
+        ("record 0", 0.0, 3.5),
+        ("attempt 1 failed", 0.0, 1.0),
+        ("backoff", 1.0, 0.5),
+        ("attempt 2", 1.5, 2.0),
+    ]
+    assert spans_of(trace, "attempt")[0]["args"] == {"sequence": 0, "outcome": "failed", "error": "OSError"}
+    assert spans_of(trace, "record")[0]["args"] == {
+        "sequence": 0,
+        "outcome": "completed",
+        "attempts": 2,
+        "outputs": 1,
+    }
+
+
+async def test_a_result_that_is_retried_ends_its_attempt(autojump_clock: MockClock) -> None:
+    function = Scripted({"a": [Step(1.0, None), Step(1.0)]})
+    retry = FixedDelay(3, 0.5, retry_on_result=lambda result: result is None)
+    trace = await recorded("a", function, retry=retry)
+    assert [name for name, _, _ in parts_of(trace, 0)] == [
+        "record 0",
+        "attempt 1 gave a result that is retried",
+        "backoff",
+        "attempt 2",
+    ]
+
+
+async def test_a_handler_is_a_part_of_the_invocation(autojump_clock: MockClock) -> None:
+    trace = await recorded(
+        "a", Scripted(default=Step(math.inf)), timeout=2.0, on_timeout=Scripted(default=Step(0.25, "late"))
+    )
+    assert parts_of(trace, 0) == [
+        ("record 0", 0.0, 2.25),
+        ("attempt 1 timed out", 0.0, 2.0),
+        ("on_timeout", 2.0, 0.25),
+    ]
+
+
+async def test_a_failure_without_a_handler_has_no_span_for_one(autojump_clock: MockClock) -> None:
+    trace = await recorded("a", Scripted(default=Step(1.0, error=OSError)), on_error="skip")
+    assert parts_of(trace, 0) == [("record 0", 0.0, 1.0), ("attempt 1 failed", 0.0, 1.0)]
+    assert spans_of(trace, "record")[0]["args"]["outcome"] == "failed"
+
+
+async def test_waits_for_a_slot_and_for_the_order_are_beside_the_slots(autojump_clock: MockClock) -> None:
+    trace = await recorded("abc", Scripted({"a": Step(3.0)}, default=Step(1.0)), capacity=2)
+    assert waits_of(trace) == [
+        ("wait for a slot", 2, 0.0, 1.0),
+        ("wait for the output order", 1, 1.0, 3.0),
+        ("wait for the output order", 2, 2.0, 3.0),
+    ]
+
+
+async def test_a_slow_consumer_is_waited_for(autojump_clock: MockClock) -> None:
+    recorder = TraceRecorder()
+    async with ordered_wait("a", Scripted(default=Step(1.0)), timeout=9.0, observer=recorder) as results:
+        await trio.sleep(4.0)
+        await results.receive()
+    assert waits_of(recorder.trace()) == [("wait for the consumer", 0, 1.0, 4.0)]
+
+
+async def test_a_watermark_is_a_span_and_a_line_across_the_process(autojump_clock: MockClock) -> None:
+    trace = await recorded(["a", Watermark(7)], Scripted(default=Step(1.0)))
+    assert waits_of(trace) == [("watermark", 1, 0.0, 1.0)]
+    [line] = [event for event in trace["traceEvents"] if event["ph"] == "i"]
+    assert (line["name"], line["ts"], line["s"]) == ("watermark", 1_000_000, "p")
+
+
+async def test_a_cancelled_invocation_is_visible(autojump_clock: MockClock) -> None:
+    recorder = TraceRecorder()
+    async with ordered_wait("a", Scripted(default=Step(math.inf)), timeout=math.inf, observer=recorder):
+        await trio.sleep(4.0)
+    trace = recorder.trace()
+    check_format(trace)
+    assert parts_of(trace, 0) == [("record 0", 0.0, 4.0), ("attempt 1 cancelled", 0.0, 4.0)]
+    [mark] = [event for event in trace["traceEvents"] if event["ph"] == "i"]
+    assert (mark["name"], mark["tid"], mark["ts"]) == ("cancelled", 1, 4_000_000)
+
+
+async def test_a_trace_of_a_running_operator_shows_spans_until_its_last_step(autojump_clock: MockClock) -> None:
+    recorder = TraceRecorder()
+    function = Scripted({"a": Step(1.0)}, default=Step(5.0))
+    async with ordered_wait("abc", function, capacity=2, timeout=9.0, observer=recorder) as results:
+        await results.receive()
+        trace = recorder.trace()
+    check_format(trace)
+    assert [(name, start, end) for name, start, end in parts_of(trace, 1)] == [
+        ("record 1", 0.0, 1.0),
+        ("attempt 1", 0.0, 1.0),
+    ]
+    assert spans_of(trace, "record")[1]["args"]["unfinished"] is True
+
+
+async def test_times_are_relative_to_the_first_element(autojump_clock: MockClock) -> None:
+    await trio.sleep(17.25)
+    trace = await recorded("a", Scripted(default=Step(1.0)))
+    assert spans_of(trace, "record")[0]["ts"] == 0
+
+
+async def test_restored_results_need_no_slot(autojump_clock: MockClock) -> None:
+    function = Scripted({"a": Step(5.0)}, default=Step(1.0))
+    async with ordered_wait("ab", function, timeout=9.0) as results:
+        await trio.sleep(2.0)
+        saved = results.snapshot()
+    trace = await recorded("", function, restore=saved)
+    assert [span["name"] for span in spans_of(trace, "record")] == ["record 0"]
+    assert waits_of(trace) == [("wait for the output order", 1, 0.0, 5.0)]
+
+
+async def test_equal_runs_have_equal_files(autojump_clock: MockClock, tmp_path: Path) -> None:
+    files = []
+    for number in range(2):
+        await trio.sleep(number / 3)
+        recorder = TraceRecorder(tmp_path / f"{number}.json")
+        with recorder:
+            function = Scripted({"b": fails_first(1, OSError(object()), then=Step(0.1))}, default=Step(0.7))
+            await recorded([*"abc", Watermark(object())], function, recorder, retry=FixedDelay(1, 0.3))
+        files.append(recorder.path.read_bytes() if recorder.path else b"")
+    assert files[0] == files[1]
+
+
+async def test_values_are_not_recorded_unless_asked_for(autojump_clock: MockClock) -> None:
+    function = Scripted(default=Step(error=OSError("secret")))
+    trace = await recorded([StreamRecord("secret", 1), Watermark("secret")], function, on_error="skip")
+    assert "secret" not in json.dumps(trace)
+
+
+async def test_values_are_the_names_of_spans_if_asked_for(autojump_clock: MockClock) -> None:
+    source = [StreamRecord("Oslo", 1), 7, "x" * 1000, Watermark("noon")]
+    trace = await recorded(source, Scripted(default=Step(1.0)), TraceRecorder(values=True))
+    names = [span["name"] for span in spans_of(trace, "record")]
+    assert names[:2] == ["Oslo", "7"]
+    assert len(names[2]) <= 80
+    assert [event["name"] for event in trace["traceEvents"] if event["ph"] == "i"] == ["watermark noon"]
+
+
+async def test_every_nth_record_is_recorded_whole(autojump_clock: MockClock) -> None:
+    trace = await recorded(range(10), Scripted(default=Step(1.0)), TraceRecorder(every=4), capacity=3)
+    assert [span["args"]["sequence"] for span in spans_of(trace, "record")] == [0, 4, 8]
+    assert (trace["otherData"]["records"], trace["otherData"]["records_left_out"]) == (3, 7)
+
+
+async def test_a_long_run_is_thinned_out_evenly(autojump_clock: MockClock) -> None:
+    trace = await recorded(range(100), Scripted(default=Step(1.0)), TraceRecorder(max_records=8), capacity=3)
+    assert [span["args"]["sequence"] for span in spans_of(trace, "record")] == [0, 16, 32, 48, 64, 80, 96]
+    assert trace["otherData"]["records_left_out"] == 93
+
+
+async def test_watermarks_do_not_displace_records(autojump_clock: MockClock) -> None:
+    source = [element for number in range(50) for element in (number, Watermark(number))]
+    trace = await recorded(source, Scripted(default=Step(1.0)), TraceRecorder(max_records=8))
+    assert [span["args"]["sequence"] for span in spans_of(trace, "record")] == [0, 16, 32, 48, 64, 80, 96]
+    assert trace["otherData"]["watermarks"] == 7
+    assert trace["otherData"]["watermarks_left_out"] == 43
+
+
+async def test_a_record_with_many_retries_has_a_limited_number_of_spans(autojump_clock: MockClock) -> None:
+    function = Scripted({"a": fails_first(500, OSError(), then=Step(1.0))})
+    trace = await recorded("a", function, timeout=math.inf, retry=FixedDelay(1000, 0.01))
+    assert len(trace["traceEvents"]) < 60
+    assert spans_of(trace, "record")[0]["args"]["attempts"] == 501
+
+
+async def test_a_second_run_is_not_mixed_into_the_trace(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    recorder = TraceRecorder()
+    first = await recorded("ab", Scripted(default=Step(1.0)), recorder)
+    assert await recorded("cd", Scripted(default=Step(1.0)), recorder) == first
+    assert "create another one for each run" in caplog.text
+
+
+async def test_the_file_is_written_when_the_run_fails(autojump_clock: MockClock, tmp_path: Path) -> None:
+    path = tmp_path / "new folder" / "run.json"
+    with pytest.raises(OSError, match="down"), TraceRecorder(path) as recorder:
+        await recorded("a", Scripted(default=Step(1.0, error=OSError("down"))), recorder)
+    check_format(read(path))
+    assert files_of(path.parent) == [path]
+
+
+def test_a_pickled_recorder_keeps_its_arguments_and_nothing_else(tmp_path: Path) -> None:
+    recorder = TraceRecorder(tmp_path, name="weather", every=3)
+    recorder._run.records.offer(0, lambda: None)  # type: ignore[arg-type, return-value]
+    copy = pickle.loads(pickle.dumps(recorder))
+    assert (copy.path, copy._run.name, copy._run.records.every) == (tmp_path, "weather", 3)
+    assert copy._run.records.offered == 0
+
+
+async def test_the_recorder_of_a_task_writes_a_new_file_with_the_time_of_its_start(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    shared = TraceRecorder(tmp_path)
+    for _ in range(2):
+        with shared.of_task("weather, stage 3, partition 5") as recorder:
+            await recorded("a", Scripted(default=Step(1.0)), recorder)
+    paths = files_of(tmp_path)
+    assert len(paths) == 2
+    for path in paths:
+        assert path.name.startswith("weather-stage-3-partition-5-")
+        trace = read(path)
+        assert trace["otherData"]["began"] > 1.7e9
+        assert trace["traceEvents"][0]["args"] == {"name": "weather, stage 3, partition 5"}
+
+
+def test_the_recorder_of_a_task_needs_a_directory() -> None:
+    with pytest.raises(ValueError, match=r'give the recorder a directory .*: TraceRecorder\("traces"\)'):
+        TraceRecorder().of_task("weather")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [({"every": 0}, "every must be at least 1, got 0"), ({"max_records": "x"}, "max_records must be a whole number")],
+    ids=["every", "max_records"],
+)
+def test_invalid_arguments_are_refused(arguments: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        TraceRecorder(**arguments)

@@ -1,0 +1,34 @@
+"""The sample: every n-th item, and never more than the limit."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trio_asyncio_io.trace._sample import Sample
+
+
+def sampled(number: int, every: int, limit: int) -> Sample[int]:
+    sample = Sample[int](every, limit)
+    for item in range(number):
+        sample.offer(item, lambda item=item: item)  # type: ignore[misc]
+        assert len(sample) <= limit
+    return sample
+
+
+@given(st.integers(0, 300), st.integers(1, 7), st.integers(1, 20))
+def test_a_sample_is_every_nth_item_of_all(number: int, every: int, limit: int) -> None:
+    sample = sampled(number, every, limit)
+    assert list(sample.items()) == list(range(0, number, sample.every))[: len(sample)]
+    assert sample.offered == number
+
+
+@given(st.integers(0, 300), st.integers(1, 7), st.integers(2, 20))
+def test_n_grows_no_more_than_the_limit_demands(number: int, every: int, limit: int) -> None:
+    sample = sampled(number, every, limit)
+    assert sample.every == every or len(range(0, number, sample.every // 2)) > limit
+
+
+def test_an_item_is_found_by_its_key() -> None:
+    sample = sampled(10, 4, 5)
+    assert [sample.get(key) for key in (4, 5)] == [4, None]

@@ -1,0 +1,166 @@
+"""Blocked-loop detection: logs a warning that names the function which blocks a Trio loop."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+from types import FrameType
+
+import trio
+
+from ._core.checks import check_seconds
+
+__all__ = ["BlockedLoop"]
+
+# A function in this many consecutive samples has blocked the loop. Samples are counted, because a suspended process
+# makes a single sleep between two of them longer.
+SAMPLES = 6
+
+# The limit of warnings per detector, one per function
+MAX_REPORTED = 100
+
+# Frames of these packages are not the user's
+INFRASTRUCTURE = {"outcome", "trio", "trio_asyncio", "trio_asyncio_io"} | sys.stdlib_module_names
+
+# A frame of one of these belongs to the function that calls it
+COMPREHENSIONS = {"<dictcomp>", "<genexpr>", "<listcomp>", "<setcomp>"}
+
+
+class BlockedLoop(trio.abc.Instrument):
+    """A Trio instrument that logs a warning when a function blocks the loop, so that all other calls have to wait.
+
+    The warning names the function and the line that blocks, and how to repair it. There is one warning per function.
+    asyncio has the same in its debug mode, as `loop.slow_callback_duration`.
+
+    A thread reads the stack of the loop only while one pass of Trio's scheduler takes long; while the loop waits for
+    I/O, it does not poll. Each task runs at most once within a pass. So a function with the same frame in all samples
+    of a pass has not awaited between them. A call into C that holds the interpreter lock stops the sampling, too, and
+    is not reported.
+
+    The workers of Spark have one already.
+
+    Args:
+        seconds: How long a function has to block the loop to be reported, above 0. Real time, also under Trio's mock
+            clock.
+        logger: Gets the warnings. None: the logger `trio_asyncio_io`.
+
+    Raises:
+        TypeError, ValueError: `seconds` is not a finite number above 0.
+
+    Example:
+        trio.run(main, instruments=[BlockedLoop()])
+    """
+
+    def __init__(self, seconds: float = 0.1, *, logger: logging.Logger | None = None) -> None:
+        self.seconds = check_seconds("seconds", seconds, positive=True, finite=True)
+        self._logger = logger or logging.getLogger("trio_asyncio_io")
+        self._interval = self.seconds / (SAMPLES - 1)
+        self._pass = object()  # identifies the current pass
+        self._is_idle = True  # the loop waits for I/O between two passes
+        self._is_over = False
+        self._is_parked = False
+        self._wakeup = threading.Event()
+        self._callers: list[FrameType] = []  # of `trio.run`
+        self._reported: set[tuple[str, str]] = set()
+
+    def before_run(self) -> None:
+        """Start the sampling thread."""
+        self._loop = threading.get_ident()
+        self._callers = self.user_frames(sys._getframe())  # noqa: SLF001 - the documented way to walk the stack
+        threading.Thread(target=self._watch, name="trio-blocked-loop", daemon=True).start()
+
+    def after_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - Trio's signature
+        """Mark the start of a pass."""
+        self._pass = object()
+        self._is_idle = False
+        if self._is_parked:
+            self._wakeup.set()
+
+    def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - Trio's signature
+        """Mark the end of a pass."""
+        self._is_idle = True
+
+    def after_run(self) -> None:
+        """End the sampling thread."""
+        self._is_idle = self._is_over = True
+        self._callers = []
+        self._wakeup.set()
+
+    def user_frames(self, innermost: FrameType | None) -> list[FrameType]:
+        """The frames of a stack that belong to the user's code, outermost first. For subclasses to override.
+
+        Args:
+            innermost: The innermost frame of the stack; None for an empty one.
+        """
+        frames: list[FrameType] = []
+        while innermost is not None:
+            if self.is_user_frame(innermost) and innermost.f_code.co_name not in COMPREHENSIONS:
+                frames.append(innermost)
+            innermost = innermost.f_back
+        return frames[::-1]
+
+    def is_user_frame(self, frame: FrameType) -> bool:
+        """Whether neither Trio, this package nor the standard library defines a frame's code. For subclasses."""
+        return str(frame.f_globals.get("__name__")).partition(".")[0] not in INFRASTRUCTURE
+
+    def _watch(self) -> None:
+        while not self._is_over:
+            current = self._pass
+            time.sleep(self._interval)
+            if self._pass is not current:
+                continue
+            if self._is_idle:
+                self._park(current)
+            else:
+                self._sample(current)
+
+    def _park(self, current: object) -> None:
+        """Wait for the next pass, without polling."""
+        self._wakeup.clear()
+        self._is_parked = True
+        if self._pass is current and not self._is_over:
+            self._wakeup.wait()
+        self._is_parked = False
+
+    def _sample(self, current: object) -> None:
+        """Take samples until the pass ends or a function is in enough of them."""
+        common: list[FrameType] = []
+        samples = 0
+        while True:
+            frames = self._frames_of_the_loop()
+            if self._is_idle or self._pass is not current:
+                return
+            still = [frame for before, frame in zip(common, frames, strict=False) if before is frame]
+            common, samples = (still, samples + 1) if still else (frames, 1)
+            if samples == SAMPLES:
+                self._report(_culprit(common))
+                return
+            time.sleep(self._interval)
+
+    def _frames_of_the_loop(self) -> list[FrameType]:
+        frames = self.user_frames(sys._current_frames().get(self._loop))  # noqa: SLF001 - documented for debuggers
+        return [frame for frame in frames if frame not in self._callers]
+
+    def _report(self, frame: FrameType) -> None:
+        code, line = frame.f_code, frame.f_lineno
+        function = (code.co_filename, code.co_qualname)
+        if function in self._reported or len(self._reported) == MAX_REPORTED:
+            return
+        self._reported.add(function)
+        self._logger.warning(
+            "%s (%s, line %s) has blocked the Trio loop for more than %g s, so all other calls had to wait. "
+            "Await an async client instead, or move the blocking code into a function without `async` and run it in "
+            "threads with trio_asyncio_io.adapters.in_thread",
+            code.co_qualname.rpartition("<locals>.")[2],
+            code.co_filename,
+            line,
+            self.seconds,
+        )
+
+
+def _culprit(frames: list[FrameType]) -> FrameType:
+    """The innermost frame outside installed libraries; the outermost frame if all are inside."""
+    own = [frame for frame in frames if "-packages" not in frame.f_code.co_filename]
+    return own[-1] if own else frames[0]

@@ -1,0 +1,217 @@
+"""The records of a run as events of Chrome's Trace Event Format.
+
+    process          the operator
+    thread 0         "waiting and watermarks": spans that overlap, as asynchronous events, one category each
+    thread n         "slot n": invocations one after another, and in each of them attempts, backoffs and handlers
+
+Times are whole microseconds since the first element. `cname` is a color of chrome://tracing; Perfetto derives colors
+from names, so spans of different kinds have different names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from math import inf
+from typing import Any, TypeAlias
+
+from ._file import FORMAT, WRITER, Trace
+from ._sample import Sample
+from ._steps import RecordSteps, Span, WatermarkSteps
+
+__all__ = ["FOR_CONSUMER", "FOR_ORDER", "FOR_SLOT", "WATERMARK", "Event", "Run", "trace_of"]
+
+Event: TypeAlias = dict[str, Any]
+
+FOR_SLOT = "wait for a slot"
+FOR_ORDER = "wait for the output order"
+FOR_CONSUMER = "wait for the consumer"
+WATERMARK = "watermark"
+
+COLORS = {
+    "attempt": "thread_state_running",
+    "failed": "terrible",
+    "timed out": "bad",
+    "cancelled": "grey",
+    "backoff": "yellow",
+    "handler": "olive",
+    "record": "generic_work",
+    FOR_SLOT: "thread_state_runnable",
+    FOR_ORDER: "thread_state_iowait",
+    FOR_CONSUMER: "thread_state_sleeping",
+    WATERMARK: "black",
+}
+
+
+@dataclass(slots=True)
+class Run:
+    """What was recorded of one run.
+
+    Attributes:
+        zero: The instant of the first element.
+        last: The instant of the latest step; spans that have not ended are drawn until then.
+        began: The wall-clock time of `zero`, in seconds since 1970, if it is recorded.
+    """
+
+    name: str
+    records: Sample[RecordSteps]
+    watermarks: Sample[WatermarkSteps]
+    zero: float = 0.0
+    last: float = 0.0
+    began: float | None = None
+
+
+def trace_of(run: Run) -> Trace:
+    """The run as a trace. The same steps always have the same trace."""
+    make = _Events(run)
+    slots = _slots_of(run)
+    events = [event for steps, slot in slots for event in make.of_record(steps, slot)]
+    events += [event for steps in run.watermarks.items() for event in make.of_watermark(steps)]
+    events.sort(key=lambda event: event["ts"])  # stable: an invocation stays before its first attempt
+    about: dict[str, Any] = {
+        "writer": WRITER,
+        "format": FORMAT,
+        "records": len(run.records),
+        "records_left_out": run.records.offered - len(run.records),
+        "watermarks": len(run.watermarks),
+        "watermarks_left_out": run.watermarks.offered - len(run.watermarks),
+    }
+    if run.began is not None:
+        about["began"] = run.began
+    names = _names(run.name, max((slot for _, slot in slots), default=0))
+    return {"traceEvents": [*names, *events], "displayTimeUnit": "ms", "otherData": about}
+
+
+def _slots_of(run: Run) -> list[tuple[RecordSteps, int]]:
+    """The records in the order in which they started, each with the lowest slot that was free; 0 without a start.
+
+    Computed from the instants, because Trio does not define which of two workers that wake at one instant comes first.
+    """
+    busy: list[tuple[float, int]] = []
+    free: list[int] = []
+    placed: list[tuple[RecordSteps, int]] = []
+    for steps in sorted(run.records.items(), key=_start_and_end):
+        if steps.started is None:
+            placed.append((steps, 0))
+            continue
+        while busy and busy[0][0] <= steps.started:
+            heappush(free, heappop(busy)[1])
+        slot = heappop(free) if free else len(busy) + 1
+        heappush(busy, (inf if steps.freed is None else steps.freed, slot))
+        placed.append((steps, slot))
+    return placed
+
+
+def _start_and_end(steps: RecordSteps) -> tuple[float, float, int]:
+    start = steps.accepted if steps.started is None else steps.started
+    return start, inf if steps.freed is None else steps.freed, steps.sequence
+
+
+def _names(name: str, slots: int) -> Iterator[Event]:
+    yield _metadata("process_name", 0, {"name": name})
+    yield _metadata("process_sort_index", 0, {"sort_index": 1})
+    for thread, label in [(0, "waiting and watermarks"), *((slot, f"slot {slot}") for slot in range(1, slots + 1))]:
+        yield _metadata("thread_name", thread, {"name": label})
+        yield _metadata("thread_sort_index", thread, {"sort_index": thread})
+
+
+def _metadata(name: str, thread: int, arguments: dict[str, Any]) -> Event:
+    return {"ph": "M", "name": name, "pid": 1, "tid": thread, "ts": 0, "args": arguments}
+
+
+class _Events:
+    """Makes the events of one run."""
+
+    def __init__(self, run: Run) -> None:
+        self._zero = run.zero
+        self._last = run.last
+
+    def of_record(self, steps: RecordSteps, slot: int) -> Iterator[Event]:
+        label = f"record {steps.sequence}" if steps.value is None else steps.value
+        if steps.started is not None:
+            yield self._invocation(steps, label, slot, steps.started)
+            for span in steps.spans:
+                yield from self._part(span, steps.sequence, slot)
+            if steps.outcome == "cancelled":
+                yield self._instant("cancelled", slot, steps.freed, "t", {"sequence": steps.sequence})
+        for kind, start, end in self._waits(steps):
+            yield from self._wait(kind, label, steps.sequence, start, end)
+
+    def of_watermark(self, steps: WatermarkSteps) -> Iterator[Event]:
+        label = WATERMARK if steps.timestamp is None else f"{WATERMARK} {steps.timestamp}"
+        yield from self._wait(WATERMARK, label, steps.sequence, steps.accepted, steps.received)
+        if steps.received is not None:
+            yield self._instant(label, 0, steps.received, "p", {"sequence": steps.sequence})
+
+    def _invocation(self, steps: RecordSteps, label: str, slot: int, start: float) -> Event:
+        arguments = {
+            "sequence": steps.sequence,
+            "outcome": steps.outcome or "unfinished",
+            "attempts": steps.attempts,
+            "outputs": steps.outputs,
+        }
+        return self._complete("record", label, slot, start=start, end=steps.freed, color="record", arguments=arguments)
+
+    def _part(self, span: Span, sequence: int, slot: int) -> Iterator[Event]:
+        if span.kind == "handler" and span.end == span.start:
+            return  # there is no handler
+        name = f"{span.name} {span.outcome}" if span.outcome else span.name
+        arguments: dict[str, Any] = {"sequence": sequence}
+        if span.outcome:
+            arguments["outcome"] = span.outcome
+        if span.error:
+            arguments["error"] = span.error
+        color = span.outcome if span.outcome in COLORS else span.kind
+        yield self._complete(span.kind, name, slot, start=span.start, end=span.end, color=color, arguments=arguments)
+
+    def _waits(self, steps: RecordSteps) -> Iterator[tuple[str, float, float | None]]:
+        if steps.started is not None or steps.dequeued is None:
+            yield FOR_SLOT, steps.accepted, steps.started
+        if steps.dequeued is not None or steps.outcome == "completed":
+            since = steps.accepted if steps.freed is None else steps.freed  # a restored result needs no slot
+            yield FOR_ORDER, since, steps.dequeued
+        if steps.dequeued is not None and steps.received is not None:
+            yield FOR_CONSUMER, steps.dequeued, steps.received
+
+    def _complete(
+        self, category: str, name: str, slot: int, *, start: float, end: float | None, color: str, arguments: Event
+    ) -> Event:
+        begin, stop = self._microseconds(start), self._microseconds(self._last if end is None else end)
+        return {
+            "ph": "X",
+            "cat": category,
+            "name": name,
+            "pid": 1,
+            "tid": slot,
+            "ts": begin,
+            "dur": stop - begin,
+            "cname": COLORS[color],
+            "args": arguments if end is not None else {**arguments, "unfinished": True},
+        }
+
+    def _wait(self, kind: str, label: str, sequence: int, start: float, end: float | None) -> Iterator[Event]:
+        begin, stop = self._microseconds(start), self._microseconds(self._last if end is None else end)
+        if begin == stop and kind != WATERMARK:
+            return
+        arguments: dict[str, Any] = {"sequence": sequence, "label": label}
+        if end is None:
+            arguments["unfinished"] = True
+        common = {"cat": kind, "name": kind, "id2": {"local": hex(sequence)}, "pid": 1, "tid": 0}
+        yield {"ph": "b", **common, "ts": begin, "cname": COLORS[kind], "args": arguments}
+        yield {"ph": "e", **common, "ts": stop, "args": {}}
+
+    def _instant(self, name: str, thread: int, at: float | None, scope: str, arguments: Event) -> Event:
+        return {
+            "ph": "i",
+            "cat": "cancelled" if scope == "t" else WATERMARK,
+            "name": name,
+            "pid": 1,
+            "tid": thread,
+            "ts": self._microseconds(self._last if at is None else at),
+            "s": scope,
+            "args": arguments,
+        }
+
+    def _microseconds(self, instant: float) -> int:
+        return round((instant - self._zero) * 1e6)

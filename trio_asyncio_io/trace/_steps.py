@@ -1,0 +1,78 @@
+"""The steps of one record or watermark, as they are recorded. Instants are seconds on Trio's clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+__all__ = ["Kind", "RecordSteps", "Span", "WatermarkSteps"]
+
+Kind: TypeAlias = Literal["attempt", "backoff", "handler"]
+
+# The limit of spans per record: a record with a thousand retries must not fill the memory
+MAX_SPANS = 40
+
+
+@dataclass(slots=True)
+class Span:
+    """A part of an invocation: an attempt, a backoff or a handler.
+
+    Attributes:
+        end: None while it lasts.
+        outcome: How an attempt ended, such as "failed". Empty if it gave a result.
+        error: The name of the exception's type, or "".
+    """
+
+    kind: Kind
+    name: str
+    start: float
+    end: float | None = None
+    outcome: str = ""
+    error: str = ""
+
+
+@dataclass(slots=True)
+class RecordSteps:
+    """The steps of a record. An instant is None if the record has not got there.
+
+    Attributes:
+        value: A description of the value, or None if values are not recorded.
+        attempts: The number of calls.
+        outcome: How the invocation ended.
+        received: The instant at which the consumer received the latest output.
+        outputs: The number of outputs received.
+        spans: The parts of the invocation, one after another.
+    """
+
+    sequence: int
+    value: str | None
+    accepted: float
+    started: float | None = None
+    attempts: int = 0
+    outcome: str = ""
+    freed: float | None = None
+    dequeued: float | None = None
+    received: float | None = None
+    outputs: int = 0
+    spans: list[Span] = field(default_factory=list)
+
+    def begin(self, kind: Kind, name: str, now: float) -> None:
+        """Start a span."""
+        if len(self.spans) < MAX_SPANS:
+            self.spans.append(Span(kind, name, now))
+
+    def end(self, now: float, outcome: str = "", error: str = "") -> None:
+        """End the present span, if there is one."""
+        if self.spans and self.spans[-1].end is None:
+            span = self.spans[-1]
+            span.end, span.outcome, span.error = now, outcome, error
+
+
+@dataclass(slots=True)
+class WatermarkSteps:
+    """The steps of a watermark. `timestamp` is a description, or None if values are not recorded."""
+
+    sequence: int
+    timestamp: str | None
+    accepted: float
+    received: float | None = None

@@ -1,0 +1,179 @@
+"""The timeline: a trace as an SVG drawing, with a row for each record."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from itertools import count
+from xml.sax.saxutils import escape
+
+from .._core.checks import check_int
+from ._file import Trace
+from ._rows import Panel, Row, panels_of
+from ._svg import STYLE, bar, cross, dot, group, line, text
+
+__all__ = ["timeline"]
+
+WIDTH, LEFT, RIGHT, ROW = 640, 124, 16, 26
+MAX_LABEL = 11
+LINE = 58  # characters of the title per line
+
+# With their microseconds
+UNITS = (("s", 1_000_000), ("ms", 1_000), ("μs", 1))
+
+LEGEND = {
+    "run": "call, in a slot",
+    "failed": "failed call",
+    "late": "call that timed out",
+    "cancelled": "cancelled call",
+    "backoff": "backoff, in the slot",
+    "handler": "handler, in the slot",
+    "slot": "waits for a slot",
+    "order": "waits for the output order",
+    "consumer": "waits for the consumer",
+}
+
+
+def timeline(trace: Trace, *, title: str = "", max_rows: int = 60) -> str:
+    """The trace as an SVG document: a panel for each operator, a row for each record, time from left to right.
+
+    The same trace always gives the same document. The drawing follows the light or dark setting of the reader. Its
+    texts are text, and it has a title and a description for screen readers.
+
+    Args:
+        trace: From a `TraceRecorder`, `read` or `merge`.
+        title: The heading. By default the names of the operators.
+        max_rows: Upper limit of rows in a panel, at least 1. The drawing says how many records are not shown.
+
+    Raises:
+        TypeError, ValueError: `max_rows` is invalid.
+    """
+    check_int("max_rows", max_rows, at_least=1)
+    panels = panels_of(trace, max_rows)
+    end = max((_end_of(panel) for panel in panels), default=0)
+    heading = title or " and ".join(panel.name for panel in panels) or "a run without elements"
+    drawing = _Drawing(heading, end)
+    left_out = trace["otherData"].get("records_left_out", 0)
+    for panel in panels:
+        drawing.draw_panel(panel)
+    drawing.draw_axis()
+    if left_out:
+        drawing.note(f"{left_out:,} more records were not recorded")
+    drawing.draw_legend({each.look for panel in panels for row in panel.rows for each in row.bars}, panels)
+    return _document(heading, _description(panels, end, left_out), drawing)
+
+
+class _Drawing:
+    """Collects the parts of the drawing, from top to bottom.
+
+    Attributes:
+        y: The lower edge so far.
+    """
+
+    def __init__(self, title: str, end: int) -> None:
+        self._title = title
+        self._end = max(end, 1)
+        lines = textwrap.wrap(title, LINE)
+        self.parts = [text(14, 26 + 22 * number, part, "title") for number, part in enumerate(lines)]
+        self.y = self._top = 4.0 + 22 * len(lines)
+
+    def draw_panel(self, panel: Panel) -> None:
+        if panel.name != self._title:
+            self.parts.append(text(14, self.y + 30, panel.name, "name"))
+            self.y += 26
+        top = self.y + 14
+        self.y = top + ROW * len(panel.rows)
+        self.parts += [self._row(row, top + ROW * number + ROW / 2) for number, row in enumerate(panel.rows)]
+        if panel.walls:
+            self.y += 16
+            self._draw_walls(panel, top)
+        if panel.more:
+            self.note(f"{panel.more:,} more records are not shown")
+
+    def draw_axis(self) -> None:
+        step, unit, scale = _ticks(self._end)
+        grid = []
+        for tick in range(0, self._end + 1, step):
+            grid.append(line(self._x(tick), self._top + 12, self._x(tick), self.y + 4, "grid"))
+            self.parts.append(text(self._x(tick), self.y + 20, f"{tick / scale:g}", "soft", "middle"))
+        self.parts = grid + self.parts
+        self.parts.append(text(LEFT - 14, self.y + 20, unit, "soft", "end"))
+        self.y += 24
+
+    def note(self, what: str) -> None:
+        self.y += 20
+        self.parts.append(text(LEFT, self.y, what, "soft"))
+
+    def draw_legend(self, looks: set[str], panels: list[Panel]) -> None:
+        entries = [(bar(look, 0, 24, 0), label) for look, label in LEGEND.items() if look in looks]
+        if any(row.emitted is not None for panel in panels for row in panel.rows):
+            entries.append((dot(12, 0), "received by the consumer"))
+        if any(panel.walls for panel in panels):
+            entries.append((line(12, -9, 12, 9, "wall"), "watermark, received"))
+        self.y += 8
+        for number, (sample, label) in enumerate(entries):
+            x, y = 14 + (number % 2) * (WIDTH - 28) / 2, self.y + 22 * (number // 2) + 16
+            self.parts.append(f'<g transform="translate({x:g} {y:g})">{sample}{text(32, 4, label, "soft")}</g>')
+        self.y += 22 * ((len(entries) + 1) // 2) + 14
+
+    def _row(self, row: Row, y: float) -> str:
+        label = row.label if len(row.label) <= MAX_LABEL else f"{row.label[: MAX_LABEL - 1]}…"
+        parts = [text(LEFT - 12, y + 4, label, "label", "end")]
+        parts += [bar(each.look, self._x(each.start), self._x(each.end), y) for each in row.bars]
+        parts += [cross(self._x(each.end), y) for each in row.bars if each.look == "cancelled"]
+        if row.emitted is not None:
+            parts.append(dot(self._x(row.emitted), y))
+        return group(f"{row.label}: {row.description}", parts, "row")
+
+    def _draw_walls(self, panel: Panel, top: float) -> None:
+        """Draw the watermarks, and the names of those that have room for one."""
+        free = 0.0
+        for at, name in panel.walls:
+            x = self._x(at)
+            self.parts.append(group(name, [line(x, top, x, self.y - 12, "wall")], "watermark"))
+            if x >= free:
+                is_late = x > WIDTH - 110
+                self.parts.append(text(x, self.y, name, "wall-name", "end" if is_late else "middle"))
+                free = x + 10 * len(name) + 10
+
+    def _x(self, instant: int) -> float:
+        return LEFT + (WIDTH - LEFT - RIGHT) * instant / self._end
+
+
+def _document(title: str, description: str, drawing: _Drawing) -> str:
+    height = round(drawing.y)
+    body = "\n".join(drawing.parts)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="timeline" viewBox="0 0 {WIDTH} {height}" role="img" '
+        'aria-labelledby="timeline-title timeline-description">\n'
+        f'<title id="timeline-title">{escape(title)}</title>\n'
+        f'<desc id="timeline-description">{escape(description)}</desc>\n'
+        f"<style>{STYLE}</style>\n{body}\n</svg>\n"
+    )
+
+
+def _description(panels: list[Panel], end: int, left_out: int) -> str:
+    """The drawing in words."""
+    return " ".join(_sentences(panels, end, left_out))
+
+
+def _sentences(panels: list[Panel], end: int, left_out: int) -> Iterator[str]:
+    yield f"A timeline of {end / 1e6:g} seconds."
+    for panel in panels:
+        rows = "; ".join(f"{row.label} {row.description}" for row in panel.rows[:10])
+        yield f"{panel.name}: {len(panel.rows)} records. {rows}."
+    if left_out:
+        yield f"{left_out:,} more records were not recorded."
+
+
+def _end_of(panel: Panel) -> int:
+    ends = [each.end for row in panel.rows for each in row.bars]
+    return max([*ends, *(at for at, _ in panel.walls if not panel.more)], default=0)
+
+
+def _ticks(end: int) -> tuple[int, str, int]:
+    """The distance of two ticks in microseconds, their unit, and the microseconds in a unit: at most ten ticks."""
+    steps = (digit * 10**zeros for zeros in count() for digit in (1, 2, 5))
+    step = next(step for step in steps if end <= 10 * step)
+    unit, scale = next((unit, scale) for unit, scale in UNITS if end >= scale)
+    return step, unit, scale
