@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import warnings
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -38,9 +39,11 @@ def trio_asyncio() -> Any:
     """
     if "trio_asyncio" in sys.modules:
         return import_module("trio_asyncio")
-    policy = asyncio.get_event_loop_policy()  # type: ignore[deprecated] # trio-asyncio replaces it
     try:
-        package = import_module("trio_asyncio")
+        with warnings.catch_warnings():  # it uses names that are deprecated since Python 3.12
+            warnings.simplefilter("ignore", DeprecationWarning)
+            policy = asyncio.get_event_loop_policy()  # type: ignore[deprecated] # trio-asyncio replaces it
+            package = import_module("trio_asyncio")
     except AttributeError as error:  # it derives classes from some that Python 3.14 has removed
         raise ImportError(
             f"from_asyncio needs a trio-asyncio that supports Python {sys.version_info[0]}.{sys.version_info[1]}, and "
