@@ -12,6 +12,7 @@
 #     _throughput  _window  _scale          share of Little's law, and growth with length, capacity and buffer
 #     _http  _http_clients  _http_server    cost of an HTTP request
 #     _enriching  _gain  _start_up          Spark: batches and start-up
+#     _bridge  _two_operators               Spark: the share that the bridge costs, and operators in a row
 #     _micro_batches                        Spark: streams
 #     peers/  _loops  _contenders           alternatives in this process
 #     _engines  _child  children/           alternatives in processes of their own; children/ runs there

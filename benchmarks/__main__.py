@@ -91,13 +91,17 @@ def _http(options: argparse.Namespace, on_step: Step) -> list[Section]:
 
 
 def _spark(options: argparse.Namespace, on_step: Step) -> list[Section]:
-    from ._enriching import cost, session  # noqa: PLC0415 - nor Spark
+    from ._bridge import bridge  # noqa: PLC0415 - nor Spark
+    from ._enriching import cost, session  # noqa: PLC0415
     from ._gain import gain  # noqa: PLC0415
     from ._start_up import start_up  # noqa: PLC0415
+    from ._two_operators import two_operators  # noqa: PLC0415
 
     more = {"quick": options.quick, "on_step": on_step}
+    without_spark = bridge(**more)
     with session() as spark:
-        return [cost(spark, **more), *gain(spark, **more), start_up(spark, **more)]
+        sections = [cost(spark, **more), without_spark, *gain(spark, **more)]
+        return [*sections, two_operators(spark, **more), start_up(spark, **more)]
 
 
 def _streaming(options: argparse.Namespace, on_step: Step) -> list[Section]:

@@ -16,11 +16,19 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from trio_asyncio_io import AsyncFunction, DelayList, ExponentialBackoff, FixedDelay, Observer, RetryBudget, transient
-
 from ._extras import needs_extra
 
 if TYPE_CHECKING:
+    from trio_asyncio_io import (
+        AsyncFunction,
+        DelayList,
+        ExponentialBackoff,
+        FixedDelay,
+        Observer,
+        RetryBudget,
+        transient,
+    )
+
     from ._carry_over.options import CarriedTooLongError, CarryOver
     from ._column import AsyncPandasUDF, async_pandas_udf
     from ._dataframe import keyed_wait, ordered_wait, unordered_wait
@@ -48,19 +56,21 @@ __all__ = [
     "unordered_wait",
 ]
 
-# The modules of the names that need PySpark. They are imported at their first use, because `udfs.http` and the demo's
-# service work without PySpark.
+# The module of each name. It is imported at the name's first use, because `udfs.http` works without PySpark and without
+# the operator, and the demo's service without PySpark.
+_OPERATOR = ("AsyncFunction", "DelayList", "ExponentialBackoff", "FixedDelay", "Observer", "RetryBudget", "transient")
 _MODULES = {
-    "AsyncPandasUDF": "_column",
-    "CarriedTooLongError": "_carry_over.options",
-    "CarryOver": "_carry_over.options",
-    "HangUpError": "_loop.hangup",
-    "ResultTypeError": "_task.converters",
-    "async_pandas_udf": "_column",
-    "keyed_wait": "_dataframe",
-    "ordered_wait": "_dataframe",
-    "summary": "_plan.metrics",
-    "unordered_wait": "_dataframe",
+    **dict.fromkeys(_OPERATOR, "trio_asyncio_io"),
+    "AsyncPandasUDF": "._column",
+    "CarriedTooLongError": "._carry_over.options",
+    "CarryOver": "._carry_over.options",
+    "HangUpError": "._loop.hangup",
+    "ResultTypeError": "._task.converters",
+    "async_pandas_udf": "._column",
+    "keyed_wait": "._dataframe",
+    "ordered_wait": "._dataframe",
+    "summary": "._plan.metrics",
+    "unordered_wait": "._dataframe",
 }
 
 
@@ -73,7 +83,7 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with needs_extra(f"{__name__}.{name}", "spark"):
-        module = import_module(f"{__name__}.{_MODULES[name]}")
+        module = import_module(_MODULES[name], __name__)
     globals()[name] = value = getattr(module, name)
     return value
 

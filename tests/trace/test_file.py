@@ -34,6 +34,11 @@ def with_event(**changes: Any) -> str:
             "its format is 2, and this release reads format 1",
             id="of a later release",
         ),
+        pytest.param(
+            json.dumps({"traceEvents": [], "otherData": {**ABOUT, "began": "now"}}),
+            "it began at 'now', which is not a time",
+            id="began",
+        ),
         pytest.param(with_event(pid="1"), r"traceEvents\[1\] is damaged", id="pid"),
         pytest.param(with_event(dur=None), r"traceEvents\[1\] is damaged", id="no duration"),
         pytest.param(with_event(args={}), r"traceEvents\[1\] is damaged", id="no sequence"),

@@ -174,6 +174,13 @@ async def test_restored_results_need_no_slot(autojump_clock: MockClock) -> None:
     assert waits_of(trace) == [("wait for the output order", 1, 0.0, 5.0)]
 
 
+async def test_a_record_that_never_started_is_in_the_trace(autojump_clock: MockClock) -> None:
+    recorder = TraceRecorder()
+    with pytest.raises(OSError, match="down"):
+        await recorded("ab", Scripted(default=Step(error=OSError("down"))), recorder, capacity=1)
+    assert waits_of(recorder.trace()) == [("wait for a slot", 1, 0.0, 0.0)]
+
+
 async def test_equal_runs_have_equal_files(autojump_clock: MockClock, tmp_path: Path) -> None:
     files = []
     for number in range(2):

@@ -27,7 +27,7 @@ def test_the_package_lists_its_names_without_the_packages_of_the_extras(absent: 
     assert run_without(absent, code) == "[]"
 
 
-@pytest.mark.parametrize("module", ["udfs.http", "udfs.demo.service"])
+@pytest.mark.parametrize("module", ["udfs.http", "udfs.http.httpx2", "udfs.demo.service"])
 def test_the_module_works_without_spark(module: str) -> None:
     assert run_without(SPARK, f"import {module}\nprint({module}.__name__)") == module
 
@@ -47,3 +47,14 @@ def test_the_module_works_without_spark(module: str) -> None:
 )
 def test_the_error_for_a_missing_package_names_the_extra_to_install(statement: str, needed: str) -> None:
     assert run_without({"pyspark", "httpx", "uvicorn"}, statement) == f"ModuleNotFoundError: {needed}"
+
+
+def test_the_http_client_needs_neither_spark_nor_the_operator_nor_httpx2() -> None:
+    names = ("asyncio", "httpx2", "pandas", "pyarrow", "pyspark", "trio_asyncio_io")
+    code = f"import sys, udfs.http; print([name for name in {names} if name in sys.modules])"
+    assert run_without(set(), code) == "[]"
+
+
+def test_without_httpx2_the_error_names_the_extra_to_install() -> None:
+    error = run_without({"httpx2"}, "import udfs.http.httpx2")
+    assert error == "ImportError: udfs.http.httpx2 needs httpx2: pip install 'trio-asyncio-io[httpx2]'"

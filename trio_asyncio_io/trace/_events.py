@@ -136,7 +136,9 @@ class _Events:
             if steps.outcome == "cancelled":
                 yield self._instant("cancelled", slot, steps.freed, "t", {"sequence": steps.sequence})
         for kind, start, end in self._waits(steps):
-            yield from self._wait(kind, label, steps.sequence, start, end)
+            is_only = steps.started is None and kind != FOR_CONSUMER  # of a record without an invocation
+            if start != end or is_only:
+                yield from self._wait(kind, label, steps.sequence, start, end)
 
     def of_watermark(self, steps: WatermarkSteps) -> Iterator[Event]:
         label = WATERMARK if steps.timestamp is None else f"{WATERMARK} {steps.timestamp}"
@@ -192,8 +194,6 @@ class _Events:
 
     def _wait(self, kind: str, label: str, sequence: int, start: float, end: float | None) -> Iterator[Event]:
         begin, stop = self._microseconds(start), self._microseconds(self._last if end is None else end)
-        if begin == stop and kind != WATERMARK:
-            return
         arguments: dict[str, Any] = {"sequence": sequence, "label": label}
         if end is None:
             arguments["unfinished"] = True

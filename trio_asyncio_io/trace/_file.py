@@ -72,6 +72,8 @@ def _problem_of(trace: object) -> str:
         return "another program has written it"
     if about.get("format") != FORMAT:
         return f"its format is {about.get('format')!r}, and this release reads format {FORMAT}"
+    if not isinstance(about.get("began", 0.0), int | float):
+        return f"it began at {about['began']!r}, which is not a time"
     for number, event in enumerate(trace["traceEvents"]):
         if not _is_event(event):
             return f"traceEvents[{number}] is damaged"

@@ -127,32 +127,36 @@ class TraceRecorder(Observer):
         self._run.records.offer(sequence, lambda: RecordSteps(sequence, value, now))
 
     def started(self, sequence: int, element: Any) -> None:
-        now, record = self._step(sequence)
+        record = self._step(sequence)
         if record is not None:
+            now = self._run.last
             record.started, record.attempts = now, 1
             record.begin("attempt", "attempt 1", now)
 
     def attempt_failed(self, sequence: int, element: Any, attempt: int, error: Exception) -> None:
-        now, record = self._step(sequence)
+        record = self._step(sequence)
         if record is not None:
-            record.end(now, "failed", type(error).__name__)
+            record.end(self._run.last, "failed", type(error).__name__)
 
     def backing_off(self, sequence: int, element: Any, attempt: int, seconds: float) -> None:
-        now, record = self._step(sequence)
+        record = self._step(sequence)
         if record is not None:
+            now = self._run.last
             record.end(now, "gave a result that is retried")
             record.begin("backoff", "backoff", now)
 
     def retried(self, sequence: int, element: Any, attempt: int) -> None:
-        now, record = self._step(sequence)
+        record = self._step(sequence)
         if record is not None:
+            now = self._run.last
             record.end(now)
             record.attempts = attempt
             record.begin("attempt", f"attempt {attempt}", now)
 
     def timed_out(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
-        now, record = self._step(sequence)
+        record = self._step(sequence)
         if record is not None:
+            now = self._run.last
             record.end(now, "timed out")
             record.outcome = "timed out"
             record.begin("handler", "on_timeout", now)
@@ -169,20 +173,20 @@ class TraceRecorder(Observer):
         self._end(sequence, "cancelled")
 
     def slot_freed(self, sequence: int, element: Any) -> None:
-        now, record = self._step(sequence)
+        record = self._step(sequence)
         if record is not None:
-            record.end(now)
-            record.freed = now
+            record.freed = self._run.last
+            record.end(record.freed)
 
     def dequeued(self, sequence: int, element: Any) -> None:
-        now, record = self._step(sequence)
+        record = self._step(sequence)
         if record is not None:
-            record.dequeued = now
+            record.dequeued = self._run.last
 
     def emitted(self, sequence: int, element: Any) -> None:
-        now, record = self._step(sequence)
+        record = self._step(sequence)
         if record is not None:
-            record.received = now
+            record.received = self._run.last
             record.outputs += 1
 
     # The hooks of a watermark
@@ -200,14 +204,18 @@ class TraceRecorder(Observer):
 
     def _end(self, sequence: int, outcome: str, error: str = "") -> RecordSteps | None:
         """End the present span. The first outcome counts: after a timeout, a failure of the handler is not another."""
-        now, record = self._step(sequence)
+        record = self._step(sequence)
         if record is not None:
-            record.end(now, "" if outcome == "completed" else outcome, error)
+            record.end(self._run.last, "" if outcome == "completed" else outcome, error)
             record.outcome = record.outcome or outcome
         return record
 
-    def _step(self, sequence: int) -> tuple[float, RecordSteps | None]:
-        return self._now(), self._run.records.get(sequence)
+    def _step(self, sequence: int) -> RecordSteps | None:
+        """The record, if it is recorded. Sets the time, which costs more than the rest."""
+        record = self._run.records.get(sequence)
+        if record is not None:
+            self._run.last = trio.current_time()
+        return record
 
     def _text_of(self, value: object) -> str | None:
         if not self._values:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -33,6 +35,11 @@ __all__ = [
     "plan_fields",
     "plan_type",
 ]
+
+
+# Types of most results, whose values have no fields. To find that out by checks for a mapping, a tuple and a dataclass
+# takes longer than the rest of a conversion.
+FIELDLESS = frozenset({type(None), bool, int, float, str, bytes, date, datetime, Decimal, list})
 
 
 class ResultTypeError(TypeError):
@@ -112,6 +119,8 @@ def _inner(kind: DataType, zone: str, path: str, *, nullable: bool) -> Convert |
 
 def only_field(value: Any, name: str) -> Any:
     """The field of a value whose only field has this name; any other value itself."""
+    if type(value) in FIELDLESS:
+        return value
     named = _named_fields(value)
     return value if named is None or named.keys() != {name} else named[name]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Final
 
 import pyarrow as pa
@@ -36,6 +37,14 @@ class _HeldBatch:
         """The size of one row, in bytes."""
         size: int = self.batch.slice(self.positions[index], 1).nbytes
         return size
+
+    def take(self, indices: Sequence[int]) -> pa.RecordBatch:
+        """The rows with these indices. Rows that follow each other are not copied."""
+        positions = [self.positions[index] for index in indices]
+        first = positions[0]
+        if positions == list(range(first, first + len(positions))):
+            return self.batch.slice(first, len(positions))
+        return self.batch.take(pa.array(positions, pa.int64()))
 
     def compact(self) -> None:
         """Drop the released rows once they are half of the batch, so that a straggler does not hold all of it."""
@@ -90,23 +99,20 @@ class InputBatches:
         return [self._held[row.batch].nbytes_of(row.index) for row in rows]
 
     def _taken(self, rows: Sequence[Row]) -> pa.RecordBatch:
-        positions: dict[int, list[int]] = {}
-        places: list[tuple[int, int]] = []
+        indices: dict[int, list[int]] = {number: [] for number in {row.batch for row in rows}}
         for row in rows:
-            of_batch = positions.setdefault(row.batch, [])
-            places.append((row.batch, len(of_batch)))
-            of_batch.append(self._held[row.batch].positions[row.index])
-        parts = {number: self._held[number].batch.take(pa.array(of, pa.int64())) for number, of in positions.items()}
-        return next(iter(parts.values())) if len(parts) == 1 else _in_order(parts, places)
+            indices[row.batch].append(row.index)
+        parts = {number: self._held[number].take(of_batch) for number, of_batch in indices.items()}
+        return next(iter(parts.values())) if len(parts) == 1 else _in_order(parts, rows)
 
 
-def _in_order(parts: dict[int, pa.RecordBatch], places: list[tuple[int, int]]) -> pa.RecordBatch:
-    """The rows at these places (number of the part, index in it), in one batch."""
-    start: dict[int, int] = {}
+def _in_order(parts: dict[int, pa.RecordBatch], rows: Sequence[Row]) -> pa.RecordBatch:
+    """The parts, which are the rows of one batch each, as one batch in the order of the rows."""
+    following: dict[int, Iterator[int]] = {}
     total = 0
     for number, part in parts.items():
-        start[number] = total
+        following[number] = count(total)
         total += part.num_rows
     joined = pa.Table.from_batches(list(parts.values())).combine_chunks()
-    order = pa.array([start[number] + index for number, index in places], pa.int64())
+    order = pa.array([next(following[row.batch]) for row in rows], pa.int64())
     return joined.take(order).combine_chunks().to_batches()[0]

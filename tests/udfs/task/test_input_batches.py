@@ -69,6 +69,14 @@ def test_take_returns_rows_of_several_batches_in_the_given_order(batches: InputB
     assert column(found) == [5, 2, 3, 4, 1]
 
 
+def test_rows_that_follow_each_other_are_not_copied(batches: InputBatches) -> None:
+    whole = batch(1, 2, 3, 4)
+    number = batches.add(whole)
+    found = take(batches, rows_at((number, 1), (number, 2)))
+    assert column(found) == [2, 3]
+    assert found.column(0).buffers()[1].address == whole.column(0).buffers()[1].address
+
+
 def test_a_batch_is_dropped_when_its_last_row_is_released(batches: InputBatches) -> None:
     large, small = batch(1, 2), batch(3)
     alive = {"large": weakref.ref(large), "small": weakref.ref(small)}
