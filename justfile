@@ -55,10 +55,12 @@ lint: setup
     {{ cog }} --check {{ documents }}
     {{ python }} .venv/bin/lint-imports --no-logo --no-cache
 
-# Check the types of both packages with mypy and pyright
+# Check the types of both packages with mypy and pyright, for the oldest and the newest Python
 types: setup
     {{ python }} -m mypy
+    {{ python }} -m mypy --python-version 3.14
     PYRIGHT_PYTHON_IGNORE_WARNINGS=1 {{ python }} -m pyright
+    PYRIGHT_PYTHON_IGNORE_WARNINGS=1 {{ python }} -m pyright --pythonversion 3.14
 
 # Measure the operator, the UDFs and the installed peers (--quick: in about five minutes; --help: all options)
 [no-exit-message]
@@ -82,8 +84,8 @@ pages: setup
 drawings: setup
     {{ python }} tests/docs/drawings.py docs
 
-# Build wheel and sdist, and test the core against the installed wheel
-wheel: setup
+# Build wheel and sdist, and test the installed wheel: without extras, with `http`, and the README's example with Spark
+wheel: _java setup
     .ci/wheel
 
 # Run the tests that take an hour or more, and let Hypothesis try many examples

@@ -11,10 +11,12 @@
 #     _loop                in a worker, the thread that runs Trio; `bridge` is the only way into it
 #     _settings  _packed_function  _row            pickled, and sent to the workers
 #     http                 an httpx client for Trio; knows neither Spark nor the operator
-#     _frames  _text  _spark_version               stack frames, error texts, and what differs between versions of Spark
+#     _extras  _frames  _spark_version  _text      missing packages, stack frames, versions of Spark, error texts
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from ._extras import needs_extra
 
 if TYPE_CHECKING:
     from trio_asyncio_io import (
@@ -73,11 +75,16 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name at its first use."""
+    """Import a public name at its first use.
+
+    Raises:
+        ModuleNotFoundError: PySpark or a package that it needs is not installed. The message says what to install.
+    """
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_MODULES[name], __name__), name)
-    globals()[name] = value
+    with needs_extra(f"{__name__}.{name}", "spark"):
+        module = import_module(_MODULES[name], __name__)
+    globals()[name] = value = getattr(module, name)
     return value
 
 

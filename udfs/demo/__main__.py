@@ -14,20 +14,23 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
-from rich.console import Console
+from .._extras import needs_extra
 
-from .._plan.schema import parse_type
-from ._behaviour import Behaviour
-from ._by_hand import by_hand
-from ._facts import SCHEMA
-from ._interrupt import interruptible
-from ._process import service
-from ._report import comparison, delays, summary
-from ._run import run
-from ._spark import JANUARY, YEAR, Job, delay_by_weather, flights, problems_of, session
-from ._stream import Stream
+with needs_extra("the demo", "demo"):
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+    from rich.console import Console
+
+    from .._plan.schema import parse_type
+    from ._behaviour import Behaviour
+    from ._by_hand import by_hand
+    from ._facts import SCHEMA
+    from ._interrupt import interruptible
+    from ._process import service
+    from ._report import comparison, delays, summary
+    from ._run import run
+    from ._spark import JANUARY, YEAR, Job, delay_by_weather, flights, problems_of, session
+    from ._stream import Stream
 
 DEFAULT_OUTPUT = Path("output")
 SAMPLE_ROWS = 1_000

@@ -48,9 +48,12 @@ Errors are httpx's own: `httpx.ConnectError`, `httpx.ReadTimeout`, `httpx.Remote
 #     _charset             charsets
 #     _shortcuts           shortcuts past httpx's constructors, checked at import
 
-from ._body_limit import BodyTooLargeError
-from ._client import client
-from ._transport import StackTransport
+from .._extras import needs_extra
+
+with needs_extra(__name__, "http"):
+    from ._body_limit import BodyTooLargeError
+    from ._client import client
+    from ._transport import StackTransport
 
 __all__ = ["BodyTooLargeError", "StackTransport", "client"]
 

@@ -27,7 +27,10 @@ A row never fails the job. For anything else (a certificate, another client, a b
 #     _hop                 Hop: that request as it is sent to one origin, and the next one after a redirect
 #     _response            Response, and the error that asks for another attempt
 
-from ._columns import http_get, http_request, register_http
+from .._extras import needs_extra
+
+with needs_extra(__name__, "spark,http"):
+    from ._columns import http_get, http_request, register_http
 
 __all__ = ["http_get", "http_request", "register_http"]
 
