@@ -36,17 +36,17 @@ demo *ARGS: _java setup
 # Run the tests in two processes, in about five minutes; with pytest's arguments, run what they select in one process
 [no-exit-message]
 test *ARGS: _java setup
-    {{ python }} -m pytest {{ if ARGS == "" { parallel + " -m 'not (thorough or soak)'" } else { "" } }} "$@"
+    {{ python }} -m pytest {{ if ARGS == "" { parallel + " -m 'not (connect or thorough or soak)'" } else { "" } }} "$@"
 
 # Run the tests for the edit loop, in about a minute: no Java and no servers; accepts pytest's arguments
 [no-exit-message]
 quick *ARGS: setup
     {{ python }} -m pytest {{ parallel }} -m "not (spark or processes or thorough or soak)" "$@"
 
-# Run the longer variations that `just test` leaves out; accepts pytest's arguments
+# Run the longer variations and the tests of Spark Connect, which `just test` leaves out; accepts pytest's arguments
 [no-exit-message]
 thorough *ARGS: _java setup
-    {{ python }} -m pytest {{ parallel }} -m "thorough and not soak" "$@"
+    {{ python }} -m pytest {{ parallel }} -m "(connect or thorough) and not soak" "$@"
 
 # Check style, formatting and the import contracts
 lint: setup

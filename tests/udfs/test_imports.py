@@ -7,6 +7,8 @@ import pytest
 import udfs
 from tests.absent import run_without
 
+pytestmark = pytest.mark.processes
+
 SPARK = {"pyspark", "pandas", "pyarrow", "numpy", "google", "py4j"}
 HTTP = {"httpx", "httptools"}
 

@@ -62,7 +62,8 @@ class Exchanger:
 
         Raises:
             httpx.RequestError: The server was unreachable, too slow or broke off, or its response is not valid.
-            BodyTooLargeError: The body is larger than the limit. The connection is closed.
+            BodyTooLargeError: The body is larger than the limit. The connection is closed, unless all of
+                the body has arrived.
             httpx.DecodingError: The body is not valid in its coding.
             RuntimeError: The pool is closed.
         """

@@ -51,7 +51,8 @@ class _LimitedResponse(httpx2.Response):
         """A byte-iterator over the decoded response content.
 
         Raises:
-            BodyTooLargeError: It is larger than `max_body_bytes`. The connection is closed.
+            BodyTooLargeError: It is larger than `max_body_bytes`. The connection is closed, unless all of
+                the body has arrived.
         """
         limit, size = self.max_body_bytes, 0
         chunk_size = chunk_size and min(chunk_size, limit + 1)  # httpx2 collects a chunk before it can be counted

@@ -92,7 +92,8 @@ class Response(httpx.Response):
         """A byte-iterator over the decoded response content.
 
         Raises:
-            BodyTooLargeError: The body is larger than `max_body_bytes`. The connection is closed.
+            BodyTooLargeError: The body is larger than `max_body_bytes`. The connection is closed, unless all of
+                the body has arrived.
             httpx.DecodingError: The body is not valid in its coding, or it was cut off.
         """
         if self.is_closed or self.is_stream_consumed:

@@ -159,7 +159,7 @@ async def test_a_body_larger_than_the_limit_is_an_error_and_closes_its_connectio
     headers = () if coding is None else (f"content-encoding: {coding}",)
     body = b"weather" if coding is None else gzip.compress(b"weather")
     async with (
-        serving(lambda peer: peer.respond(body, *headers)) as server,
+        serving(lambda peer: peer.respond(body, *headers, missing=1)) as server,
         client(base_url=server.url, max_body_bytes=6) as http,
         http.stream("GET", "/path") as response,
     ):
