@@ -21,7 +21,6 @@ def test_the_operator_imports_only_trio_and_the_standard_library(module: str) ->
 import sys, trio, trio.testing
 before = {{name.partition(".")[0] for name in sys.modules}}
 import {module}
-
 new = {{name.partition(".")[0] for name in sys.modules}} - before
 print(sorted(new - sys.stdlib_module_names), "asyncio" in sys.modules)
 """

@@ -196,10 +196,14 @@ async def test_with_a_capacity_of_one_only_worker_and_consumer_run_for_an_elemen
     assert steps.by_task.total() < 2.1 * 4_000
 
 
-async def test_no_worker_waits_for_a_job_while_the_source_is_fast(async_wait: Any, steps: Steps) -> None:
-    """Each element needs one step of a worker. The first and the last step of each worker come on top of that."""
-    await outputs(async_wait(range(20_000), one_checkpoint, timeout=5.0, capacity=4_000))
-    assert steps.by_task["trio_asyncio_io worker"] < 1.8 * 20_000
+async def test_few_workers_wait_for_a_job_while_the_source_is_fast(async_wait: Any, steps: Steps) -> None:
+    """A worker that waited for each element would take more than two steps for it.
+
+    The mean of several runs, because the order in which Trio runs tasks is random.
+    """
+    for _ in range(3):
+        await outputs(async_wait(range(20_000), one_checkpoint, timeout=5.0, capacity=4_000))
+    assert steps.by_task["trio_asyncio_io worker"] < 1.95 * 3 * 20_000
 
 
 async def test_a_single_output_follows_several_outputs_of_an_earlier_element(async_wait: Any) -> None:
