@@ -36,7 +36,7 @@ def plain_head(data: bytes) -> ResponseHead | None:
         lowered, value = name.lower(), value.strip(b" \t")
         fields.append((name, lowered, value))
         if lowered == b"content-length":
-            lengths.append(value)
+            lengths.append(value if not line.endswith(b"\t") else b"")  # older llhttp refuses a tab behind the digits
     names = frozenset([name for _, name, _ in fields])
     if len(lengths) != 1 or _LENGTH.fullmatch(lengths[0]) is None or not names.isdisjoint(_FRAMING):
         return None
