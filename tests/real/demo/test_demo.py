@@ -33,6 +33,9 @@ STREAM = ["--stream", "--rows", "900", "--output", "stream"]  # two days
 BATCH = ["--days", "1", "--rows", "200", "--seed", "3", "--mode", "ordered"]
 INTERRUPTED_BATCH = ["--days", "1", "--output", "interrupted"]
 
+# PySpark's daemon writes this if Spark closes its connection to a worker that is just starting
+OF_THE_DAEMON = re.compile(r"Traceback .*\n(?: +File \".*pyspark/daemon.py\".*\n)+ConnectionResetError.*\n")
+
 ENVIRONMENT = {
     "COLUMNS": "100",
     "PYTHONPATH": str(Path(__file__).parents[3]),
@@ -78,7 +81,7 @@ def interrupt(process: subprocess.Popen[str], output: str) -> Run:
     children = descendants(process.pid)
     process.send_signal(signal.SIGINT)
     rest, _ = process.communicate(timeout=PATIENCE)
-    return Run(output + rest, process.returncode, children)
+    return Run(OF_THE_DAEMON.sub("", output + rest), process.returncode, children)
 
 
 @pytest.fixture(scope="module")
