@@ -36,17 +36,17 @@ demo *ARGS: _java setup
 # Run the tests in two processes, in about five minutes; with pytest's arguments, run what they select in one process
 [no-exit-message]
 test *ARGS: _java setup
-    {{ python }} -m pytest {{ if ARGS == "" { parallel + " -m 'not (thorough or soak)'" } else { "" } }} "$@"
+    {{ python }} -m pytest {{ if ARGS == "" { parallel + " -m 'not (connect or thorough or soak)'" } else { "" } }} "$@"
 
 # Run the tests for the edit loop, in about a minute: no Java and no servers; accepts pytest's arguments
 [no-exit-message]
 quick *ARGS: setup
     {{ python }} -m pytest {{ parallel }} -m "not (spark or processes or thorough or soak)" "$@"
 
-# Run the longer variations that `just test` leaves out; accepts pytest's arguments
+# Run the longer variations and the tests of Spark Connect, which `just test` leaves out; accepts pytest's arguments
 [no-exit-message]
 thorough *ARGS: _java setup
-    {{ python }} -m pytest {{ parallel }} -m "thorough and not soak" "$@"
+    {{ python }} -m pytest {{ parallel }} -m "(connect or thorough) and not soak" "$@"
 
 # Check style, formatting and the import contracts
 lint: setup
@@ -55,10 +55,12 @@ lint: setup
     {{ cog }} --check {{ documents }}
     {{ python }} .venv/bin/lint-imports --no-logo --no-cache
 
-# Check the types of both packages with mypy and pyright
+# Check the types of both packages with mypy and pyright, for the oldest and the newest Python
 types: setup
     {{ python }} -m mypy
+    {{ python }} -m mypy --python-version 3.14
     PYRIGHT_PYTHON_IGNORE_WARNINGS=1 {{ python }} -m pyright
+    PYRIGHT_PYTHON_IGNORE_WARNINGS=1 {{ python }} -m pyright --pythonversion 3.14
 
 # Measure the operator, the UDFs and the installed peers (--quick: in about five minutes; --help: all options)
 [no-exit-message]
@@ -82,15 +84,15 @@ pages: setup
 drawings: setup
     {{ python }} tests/docs/drawings.py docs
 
-# Build wheel and sdist, and test the core against the installed wheel
-wheel: setup
+# Build wheel and sdist, and test the installed wheel: without extras, with `http`, and the README's example with Spark
+wheel: _java setup
     .ci/wheel
 
 # Run the tests that take an hour or more, and let Hypothesis try many examples
 soak *ARGS: _java setup
     {{ python }} -m pytest -m "soak or hypothesis" --hypothesis-profile=soak --timeout=0 "$@"
 
-# Run the Spark tests with PySpark 4.0 to 4.3, or with those named (`just matrix 4.0`); accepts pytest's arguments
+# Run the Spark tests with PySpark 3.5 to 4.3, or with those named (`just matrix 4.0`); accepts pytest's arguments
 [no-exit-message]
 matrix *ARGS: _java setup
     @.ci/matrix "$@"

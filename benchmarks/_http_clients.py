@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
+import ssl
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -20,7 +21,7 @@ import trio
 
 from udfs.http import client
 
-__all__ = ["CLIENTS", "Cost", "is_installed"]
+__all__ = ["CLIENTS", "QUICK_CLIENTS", "Cost", "Workers", "is_installed"]
 
 Get = Callable[[str], Awaitable[Any]]
 
@@ -38,17 +39,27 @@ class Cost:
     cpu: float
 
 
-class _Workers:
-    """Workers that share a number of requests, each with a URL of its own."""
+@dataclass(slots=True)
+class Workers:
+    """Workers that share a number of requests, each with a URL of its own.
 
-    def __init__(self, url: str, requests: int, workers: int) -> None:
-        self.url, self.requests, self.workers = url, requests, workers
-        self._left = 0
+    Attributes:
+        url: The start of each URL.
+        requests: Their number.
+        workers: The number of workers.
+        context: The client's side of TLS, or None.
+    """
+
+    url: str
+    requests: int
+    workers: int
+    context: ssl.SSLContext | None = None
+    _left: int = 0
 
     async def work(self, get: Get) -> None:
         while self._left:
             self._left -= 1
-            response = await get(f"{self.url}/weather/JFK/{self._left}")
+            response = await get(f"{self.url}/JFK/{self._left}")
             assert response["temp"] == 12.5
 
     async def measured(self, together: Callable[[], Awaitable[None]]) -> Cost:
@@ -60,7 +71,7 @@ class _Workers:
         return Cost((time.perf_counter() - wall) / self.requests, (time.process_time() - cpu) / self.requests)
 
 
-async def _on_trio(workers: _Workers, gets: list[Get]) -> Cost:
+async def _on_trio(workers: Workers, gets: list[Get]) -> Cost:
     async def together() -> None:
         async with trio.open_nursery() as nursery:
             for get in gets:
@@ -73,22 +84,22 @@ async def _json_of(http: Any, url: str) -> Any:
     return (await http.get(url)).json()
 
 
-async def _ours(workers: _Workers) -> Cost:
-    async with client() as http:
+async def _ours(workers: Workers) -> Cost:
+    async with client(verify=workers.context or True) as http:
         return await _on_trio(workers, [partial(_json_of, http)] * workers.workers)
 
 
-async def _own_pool(module: str, workers: _Workers) -> Cost:
+async def _own_pool(module: str, workers: Workers) -> Cost:
     """httpx, or its successor, with its own pool."""
     library = importlib.import_module(module)
     limits = library.Limits(max_connections=workers.workers, max_keepalive_connections=workers.workers)
-    async with library.AsyncClient(limits=limits, trust_env=False) as http:
+    async with library.AsyncClient(limits=limits, trust_env=False, verify=workers.context or True) as http:
         return await _on_trio(workers, [partial(_json_of, http)] * workers.workers)
 
 
-async def _client_per_worker(workers: _Workers) -> Cost:
+async def _client_per_worker(workers: Workers) -> Cost:
     """httpx with one client per worker, and therefore a pool of one connection."""
-    context = httpx.create_ssl_context()
+    context = workers.context or httpx.create_ssl_context()
     async with AsyncExitStack() as stack:
         clients = [httpx.AsyncClient(verify=context, trust_env=False) for _ in range(workers.workers)]
         for http in clients:
@@ -99,12 +110,14 @@ async def _client_per_worker(workers: _Workers) -> Cost:
 class _Bare:
     """The minimum on Trio: its streams and httptools, without timeouts, checks or retries."""
 
-    def __init__(self) -> None:
-        self._stream: trio.SocketStream | None = None
+    def __init__(self, context: ssl.SSLContext | None) -> None:
+        self._context = context
+        self._stream: trio.abc.Stream | None = None
+        self._parts: list[bytes] = []
         self._parser = httptools.HttpResponseParser(self)
 
     def on_body(self, body: bytes) -> None:
-        self._body += body
+        self._parts.append(body)
 
     def on_message_complete(self) -> None:
         self._is_complete = True
@@ -115,19 +128,21 @@ class _Bare:
             assert parts.hostname is not None
             assert parts.port is not None
             self._stream = await trio.open_tcp_stream(parts.hostname, parts.port)
-        self._body, self._is_complete = b"", False
+            if self._context is not None:
+                self._stream = trio.SSLStream(self._stream, self._context, server_hostname=parts.hostname)
+        self._parts, self._is_complete = [], False
         await self._stream.send_all(f"GET {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\n\r\n".encode())
         while not self._is_complete:
             self._parser.feed_data(await self._stream.receive_some())
-        return json.loads(self._body)
+        return json.loads(b"".join(self._parts))
 
     async def aclose(self) -> None:
         if self._stream is not None:
             await self._stream.aclose()
 
 
-async def _bare(workers: _Workers) -> Cost:
-    bare = [_Bare() for _ in range(workers.workers)]
+async def _bare(workers: Workers) -> Cost:
+    bare = [_Bare(workers.context) for _ in range(workers.workers)]
     try:
         return await _on_trio(workers, [each.get for each in bare])
     finally:
@@ -135,7 +150,7 @@ async def _bare(workers: _Workers) -> Cost:
             await each.aclose()
 
 
-async def _aiohttp(workers: _Workers) -> Cost:
+async def _aiohttp(workers: Workers) -> Cost:
     aiohttp = importlib.import_module("aiohttp")
 
     async def get(url: str) -> Any:
@@ -145,22 +160,23 @@ async def _aiohttp(workers: _Workers) -> Cost:
     async def together() -> None:
         await asyncio.gather(*(workers.work(get) for _ in range(workers.workers)))
 
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=workers.workers)) as http:
+    connector = aiohttp.TCPConnector(limit=workers.workers, ssl=workers.context or True)
+    async with aiohttp.ClientSession(connector=connector) as http:
         return await workers.measured(together)
 
 
-def _trio(main: Callable[[_Workers], Awaitable[Cost]], url: str, requests: int, workers: int) -> Cost:
-    return trio.run(main, _Workers(url, requests, workers))
+def _trio(main: Callable[[Workers], Awaitable[Cost]], workers: Workers) -> Cost:
+    return trio.run(main, workers)
 
 
-def _asyncio(main: Callable[[_Workers], Any], url: str, requests: int, workers: int) -> Cost:
-    cost: Cost = asyncio.run(main(_Workers(url, requests, workers)))
+def _asyncio(main: Callable[[Workers], Any], workers: Workers) -> Cost:
+    cost: Cost = asyncio.run(main(workers))
     return cost
 
 
 # By name: the package, the function, and the divisor of its number of requests, since slow clients would otherwise
 # take most of the time.
-CLIENTS: dict[str, tuple[str, Callable[[str, int, int], Cost], int]] = {
+CLIENTS: dict[str, tuple[str, Callable[[Workers], Cost], int]] = {
     "udfs.http.client": ("httpx", partial(_trio, _ours), 1),
     "aiohttp on asyncio": ("aiohttp", partial(_asyncio, _aiohttp), 1),
     "bare Trio streams and httptools": ("httptools", partial(_trio, _bare), 1),
@@ -168,6 +184,9 @@ CLIENTS: dict[str, tuple[str, Callable[[str, int, int], Cost], int]] = {
     "httpx2, its own pool": ("httpx2", partial(_trio, partial(_own_pool, "httpx2")), 4),
     "httpx, its own pool": ("httpx", partial(_trio, partial(_own_pool, "httpx")), 10),
 }
+
+# Those that are fast enough for more than one comparison
+QUICK_CLIENTS = ("udfs.http.client", "aiohttp on asyncio", "bare Trio streams and httptools")
 
 
 def is_installed(package: str) -> bool:

@@ -16,12 +16,23 @@ from ._report import Line, Section
 from ._rounds import Rounds, in_words, measure
 from .peers import PEERS
 
-__all__ = ["CAPACITY", "ORDERED", "TIMEOUT", "UNORDERED", "counted", "cpu_seconds", "overhead", "with_operator"]
+__all__ = [
+    "CAPACITY",
+    "KEYED",
+    "ORDERED",
+    "TIMEOUT",
+    "UNORDERED",
+    "counted",
+    "cpu_seconds",
+    "overhead",
+    "with_operator",
+]
 
 CAPACITY = 100
 TIMEOUT = 5.0
 ORDERED = ours("ordered", mode="ordered")
 UNORDERED = ours("unordered", mode="unordered")
+KEYED = ours("keyed", mode="keyed", key=lambda number: number)  # a key for each element
 FORMATS = {
     "μs/element": "{:.1f}",
     "ratio": "{:.2f}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import tracemalloc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import count
 from typing import Any
@@ -14,14 +14,15 @@ import trio.testing
 
 from trio_asyncio_io import AsyncWaitOperator
 
-from ._contenders import FLOOR
-from ._overhead import CAPACITY, ORDERED, UNORDERED, cpu_seconds
+from ._contenders import FLOOR, Contender
+from ._overhead import CAPACITY, KEYED, ORDERED, UNORDERED, cpu_seconds
 from ._report import Line, Section
 from ._rounds import Rounds, in_words, measure
 
 __all__ = ["scale"]
 
 CONTENDERS = (FLOOR, ORDERED, UNORDERED)
+MODES = (*CONTENDERS, KEYED)
 RUNNING = 10_000
 LONG = 1_000_000  # elements; longer streams are measured once
 
@@ -36,9 +37,9 @@ def scale(*, quick: bool, on_step: Callable[[], object]) -> list[Section]:
     ]
 
 
-def _formats() -> dict[str, str]:
-    formats = {f"{each.name}, μs": "{:.1f}" for each in CONTENDERS}
-    return formats | {f"{each.name}, ratio": "{:.2f}" for each in CONTENDERS[1:]}
+def _formats(contenders: Sequence[Contender] = CONTENDERS) -> dict[str, str]:
+    formats = {f"{each.name}, μs": "{:.1f}" for each in contenders}
+    return formats | {f"{each.name}, ratio": "{:.2f}" for each in contenders[1:]}
 
 
 def _lengths(*, quick: bool, on_step: Callable[[], object]) -> Section:
@@ -61,16 +62,16 @@ def _capacities(*, quick: bool, on_step: Callable[[], object]) -> Section:
     elements, rounds = (20_000, 1) if quick else (200_000, 3)
     section = Section(
         "Scale: cost per element, capacity 1 to 10,000",
-        f"{elements:,} elements, one checkpoint per call; CPU time, {in_words(rounds)}. "
+        f"{elements:,} elements, one checkpoint per call, keyed with a key for each; CPU time, {in_words(rounds)}. "
         "With a capacity of 1 each element needs a scheduler pass of its own, in the bare loop too. In this operator "
-        "feeder, emitter and consumer are also woken for each element; otherwise one wake-up serves all elements "
-        "that a pass has finished. At 10,000 the bare loop shows the cost of that many tasks for the scheduler and the "
+        "the consumer is also woken for most elements; with more capacity, one wake-up serves all elements that a "
+        "pass has finished. At 10,000 the bare loop shows the cost of that many tasks for the scheduler and the "
         "processor's caches",
-        _formats(),
+        _formats(MODES),
         name="scale of capacity",
     )
     for capacity in _decades(1, 10_000):
-        section.lines.append(_line(capacity, elements, capacity, rounds, on_step))
+        section.lines.append(_line(capacity, elements, capacity, rounds, on_step, contenders=MODES))
     return section
 
 
@@ -80,16 +81,24 @@ def _decades(first: int, last: int) -> Iterable[int]:
         first *= 10
 
 
-def _line(size: int, elements: int, capacity: int, rounds: int, on_step: Callable[[], object]) -> Line:
+def _line(
+    size: int,
+    elements: int,
+    capacity: int,
+    rounds: int,
+    on_step: Callable[[], object],
+    *,
+    contenders: Sequence[Contender] = CONTENDERS,
+) -> Line:
     costs: dict[str, Callable[[], float]] = {
-        each.name: partial(cpu_seconds, each, each.backend.checkpoint, elements, capacity) for each in CONTENDERS
+        each.name: partial(cpu_seconds, each, each.backend.checkpoint, elements, capacity) for each in contenders
     }
     once = {name: [cost()] for name, cost in costs.items()} if elements > LONG else None
     measured = measure(costs, rounds, on_step) if once is None else Rounds(once)
     values: dict[str, float | None] = {}
-    for each in CONTENDERS:
+    for each in contenders:
         values[f"{each.name}, μs"] = measured.median(each.name) / elements * 1e6
-    for each in CONTENDERS[1:]:
+    for each in contenders[1:]:
         values[f"{each.name}, ratio"] = measured.ratio(each.name)
     return Line(f"{size:,}", values)
 

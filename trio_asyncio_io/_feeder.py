@@ -14,9 +14,9 @@ from ._core.queue import Entry
 from ._pace import Pace
 from ._wakeup import Wakeup
 
-__all__ = ["Feeder"]
+__all__ = ["ELEMENTS_PER_PASS", "Feeder"]
 
-# Elements between two checkpoints, of sources that never suspend
+# Elements between two checkpoints, of sources that never suspend, at least
 ELEMENTS_PER_PASS = 1_000
 
 
@@ -30,15 +30,24 @@ class Feeder:
         on_job: Called when a record was accepted.
         on_completed: Called when a watermark or a restored record with results was accepted.
         has_room: Woken when the buffer has room. Only the holder of the lock waits for it.
+        elements_per_pass: Elements between two checkpoints, of sources that never suspend. While calls are short, each
+            worker can take a job in every scheduler pass.
     """
 
     def __init__(
-        self, ledger: Ledger, on_job: Callable[[], None], on_completed: Callable[[], None], has_room: Wakeup
+        self,
+        ledger: Ledger,
+        on_job: Callable[[], None],
+        on_completed: Callable[[], None],
+        has_room: Wakeup,
+        *,
+        elements_per_pass: int,
     ) -> None:
         self._ledger = ledger
         self._on_job = on_job
         self._on_completed = on_completed
         self._has_room = has_room
+        self._elements_per_pass = elements_per_pass
         self._lock = trio.StrictFIFOLock()
         self._refusal: type[Exception] | None = None
         self._reason = ""
@@ -78,9 +87,13 @@ class Feeder:
 
     @enable_ki_protection
     async def feed(self, source: AsyncIterable[Any] | Iterable[Any]) -> None:
-        """Accept all elements of the source. It is read at most one element beyond the buffer, and never closed."""
+        """Accept all elements of the source. It is read at most one element beyond the buffer, and never closed.
+
+        After the buffer was full, reading continues when a sixteenth of it is free, or when a worker has no job.
+        """
         async with self._lock:
-            self._pace = Pace(ELEMENTS_PER_PASS)
+            self._ledger.refill_in_bursts()
+            self._pace = Pace(self._elements_per_pass)
             self._current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks it up each time
             if isinstance(source, AsyncIterable):
                 await self._feed_async(source)
@@ -129,7 +142,7 @@ class Feeder:
         return self._refusal is None
 
     async def _clear_backlog(self) -> None:
-        pace = Pace(ELEMENTS_PER_PASS)
+        pace = Pace(self._elements_per_pass)
         while self._ledger.backlog:
             entry = self._ledger.accept_held(trio.current_time())
             if entry is None:

@@ -4,7 +4,7 @@
                     while the buffer is full: wait          # backpressure: nothing is read meanwhile
                     entry = queue.put(element)              # the queue decides the output order
                     if it is a record: wake or start a worker
-                    else: wake the emitter                  # a watermark has no invocation
+                    else: emit                              # a watermark has no invocation
                 input_ended = True
 
     worker:     loop:                                       # at most `capacity` of them
@@ -14,11 +14,13 @@
                     if that raised or the deadline expired:
                         result = rescue()                   # on_timeout, then on_error; may stop the operator
                     entry.complete(result)                  # frees the slot, not the place in the buffer
-                    wake the emitter
+                    emit
 
     deadlines:  loop:
                     sleep until the first deadline          # all timeouts are equal, so the oldest
                     cancel its worker's scope
+
+    emit:       if the emitter waits: send the entry that may be emitted; wake the emitter if there are more
 
     emitter:    until input_ended and the queue is empty:
                     while the queue has a completed entry that may be emitted:
@@ -26,7 +28,8 @@
                     wait
                 close the channel                           # the consumer's loop ends
 
-    consumer:   for output in channel: wake the feeder      # the buffer has room again
+    consumer:   for output in channel:
+                    wake the feeder                         # when a part of the buffer is free, or no job waits
 
     failure:    remember the first exception, stop the feeder, start no more jobs, cancel the nursery
     end:        cancel the nursery, wait until every task has unwound, close the function, raise the failure
@@ -57,7 +60,7 @@ from ._dead_letters import DeadLetters
 from ._deadlines import Deadlines
 from ._emitter import Emitter
 from ._exception_groups import reraise
-from ._feeder import Feeder
+from ._feeder import ELEMENTS_PER_PASS, Feeder
 from ._function import Function, as_function
 from ._invoker import Invoker
 from ._lifetime import Lifetime
@@ -143,9 +146,16 @@ class AsyncWaitOperator(Generic[T, R]):
             capacity=self._options.capacity,
             deadlines=self._deadlines,
             emitter=self._emitter,
+            has_room=has_room,
             on_failure=self._fail,
         )
-        self._feeder = Feeder(self._ledger, self._workers.dispatch, self._emitter.wake, has_room)
+        self._feeder = Feeder(
+            self._ledger,
+            self._workers.dispatch,
+            self._emitter.emit,
+            has_room,
+            elements_per_pass=max(ELEMENTS_PER_PASS, 2 * self._options.capacity),
+        )
         self._lifetime = Lifetime(self._function, self._invoker.notes)
         self._is_entered = False
 
@@ -202,7 +212,7 @@ class AsyncWaitOperator(Generic[T, R]):
         """End the input. Accepted elements still run and are emitted; then `output` ends."""
         self._feeder.stop(trio.ClosedResourceError, "the input has ended")
         self._ledger.end_input(trio.current_time())
-        self._emitter.wake()
+        self._emitter.emit()
         self._invoker.flush()
 
     @enable_ki_protection

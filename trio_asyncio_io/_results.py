@@ -55,18 +55,19 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
     @enable_ki_protection
     async def __anext__(self) -> R:
         # The base class would call `receive`, and so run a second coroutine for each output
-        await checkpoint_if_cancelled()
-        try:
-            entry = self._channel.receive_nowait()
-        except trio.WouldBlock:
-            pass
-        except trio.EndOfChannel:
-            raise StopAsyncIteration from None
-        else:
-            output = entry.next_output()  # `_received` without its call
-            if self._ledger.receive(entry) and self._has_room.is_awaited:
-                self._has_room.wake()
-            return output  # type: ignore[no-any-return]
+        if self._ledger.leaving:  # otherwise the channel is empty
+            await checkpoint_if_cancelled()
+            try:
+                entry = self._channel.receive_nowait()
+            except trio.WouldBlock:
+                pass
+            except trio.EndOfChannel:
+                raise StopAsyncIteration from None
+            else:
+                output = entry.next_output()  # `_received` without its call
+                if self._ledger.receive(entry) and self._has_room.is_awaited:
+                    self._has_room.wake()
+                return output  # type: ignore[no-any-return]
         try:
             return await self._wait()
         except trio.EndOfChannel:
@@ -82,11 +83,12 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
 
         Cancellation: nothing was received.
         """
-        await checkpoint_if_cancelled()
-        try:
-            return self.receive_nowait()
-        except trio.WouldBlock:
-            pass
+        if self._ledger.leaving:  # otherwise the channel is empty
+            await checkpoint_if_cancelled()
+            try:
+                return self.receive_nowait()
+            except trio.WouldBlock:
+                pass
         return await self._wait()  # outside: no error of it has WouldBlock as its context
 
     @enable_ki_protection

@@ -133,7 +133,7 @@ class Database:
                 time.sleep(_RETRY_SECONDS)  # SQLite itself does not wait while two processes change the journal mode
 
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             with _transaction(connection, "DEFERRED"):  # before anything is changed in another program's file
                 self._is_new(connection)

@@ -14,7 +14,7 @@ class Wakeup:
     in between.
 
     Attributes:
-        is_awaited: Whether a task may be waiting. Reading it is cheaper than calling `wake`.
+        is_awaited: Whether a task is waiting. Reading it is cheaper than calling `wake`.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,10 @@ class Wakeup:
     async def wait(self) -> None:
         """Wait until woken."""
         self.is_awaited = True
-        await self._lot.park()
+        try:
+            await self._lot.park()
+        finally:  # also if it was cancelled
+            self.is_awaited = bool(self._lot)
 
     def wake(self) -> None:
         """Wake the task that has waited longest, if any."""

@@ -38,7 +38,8 @@ class WorkerPool:
         invoker: Carries out the invocations.
         capacity: Upper limit of workers.
         deadlines: Cancels the invocations that time out.
-        emitter: Woken when an entry has its results.
+        emitter: Called when an entry has its results.
+        has_room: Woken when a worker waits for a job and the buffer has room.
         on_failure: Called with the exception that stops the operator.
     """
 
@@ -50,6 +51,7 @@ class WorkerPool:
         capacity: int,
         deadlines: Deadlines,
         emitter: Emitter,
+        has_room: Wakeup,
         on_failure: Callable[[Exception], None],
     ) -> None:
         self.ledger = ledger
@@ -57,6 +59,7 @@ class WorkerPool:
         self.deadlines = deadlines
         self.emitter = emitter
         self.on_failure = on_failure
+        self._has_room = has_room
         self.has_job = Wakeup()
         self._capacity = capacity
         self._workers = 0
@@ -74,6 +77,12 @@ class WorkerPool:
         elif self._workers < self._capacity:
             self._workers += 1
             self.context.run(self._start_worker)
+
+    async def wait_for_job(self) -> None:
+        """Wait until there may be a job. A feeder that waits for more room continues now."""
+        if self.ledger.has_room():
+            self._has_room.wake()
+        await self.has_job.wait()
 
     def _start_worker(self) -> None:
         self._nursery.start_soon(_Worker(self).run, name="trio_asyncio_io worker")
@@ -122,7 +131,7 @@ class _Worker:
     @disable_ki_protection
     async def _run_jobs(self) -> None:
         """Run jobs until a deadline expires."""
-        jobs, has_job, block = self._ledger.jobs, self._pool.has_job, self._pool.context
+        jobs, block = self._ledger.jobs, self._pool.context
         start, call, complete, current_time = self._start, self._invoker.call, self._complete, self._current_time
         idle = self._ledger.idle
         task, size = trio.lowlevel.current_task(), block.size
@@ -137,7 +146,7 @@ class _Worker:
                 jobs_left = 0
             if not jobs:
                 idle(now)
-                await has_job.wait()
+                await self._pool.wait_for_job()
                 now = current_time()
             elif now >= due or not jobs_left:
                 await trio.lowlevel.checkpoint()
@@ -166,7 +175,7 @@ class _Worker:
         self._entry = None
         self._ledger.complete(entry, outputs, now)
         if self._has_work.is_awaited:
-            self._emitter.wake()
+            self._emitter.emit()
         return None if self._deadlines.by_scope.pop(self._scope, None) is None else now  # `clear` without its call
 
     def _cancel(self) -> None:
@@ -188,7 +197,7 @@ class _Worker:
             self._ledger.abandon(entry)  # already counted as failed or timed out
             raise
         self._ledger.finish(entry, results, trio.current_time())
-        self._emitter.wake()
+        self._emitter.emit()
         return True
 
     def _fail_while_stopping(self, entry: Entry, error: Exception) -> None:

@@ -11,14 +11,24 @@
 #     _loop                in a worker, the thread that runs Trio; `bridge` is the only way into it
 #     _settings  _packed_function  _row            pickled, and sent to the workers
 #     http                 an httpx client for Trio; knows neither Spark nor the operator
-#     _frames  _text                               stack frames and error texts
+#     _extras  _frames  _spark_version  _text      missing packages, stack frames, versions of Spark, error texts
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from trio_asyncio_io import AsyncFunction, DelayList, ExponentialBackoff, FixedDelay, Observer, RetryBudget, transient
+from ._extras import needs_extra
 
 if TYPE_CHECKING:
+    from trio_asyncio_io import (
+        AsyncFunction,
+        DelayList,
+        ExponentialBackoff,
+        FixedDelay,
+        Observer,
+        RetryBudget,
+        transient,
+    )
+
     from ._carry_over.options import CarriedTooLongError, CarryOver
     from ._column import AsyncPandasUDF, async_pandas_udf
     from ._dataframe import keyed_wait, ordered_wait, unordered_wait
@@ -46,28 +56,35 @@ __all__ = [
     "unordered_wait",
 ]
 
-# The modules of the names that need PySpark. They are imported at their first use, because `udfs.http` and the demo's
-# service work without PySpark.
+# The module of each name. It is imported at the name's first use, because `udfs.http` works without PySpark and without
+# the operator, and the demo's service without PySpark.
+_OPERATOR = ("AsyncFunction", "DelayList", "ExponentialBackoff", "FixedDelay", "Observer", "RetryBudget", "transient")
 _MODULES = {
-    "AsyncPandasUDF": "_column",
-    "CarriedTooLongError": "_carry_over.options",
-    "CarryOver": "_carry_over.options",
-    "HangUpError": "_loop.hangup",
-    "ResultTypeError": "_task.converters",
-    "async_pandas_udf": "_column",
-    "keyed_wait": "_dataframe",
-    "ordered_wait": "_dataframe",
-    "summary": "_plan.metrics",
-    "unordered_wait": "_dataframe",
+    **dict.fromkeys(_OPERATOR, "trio_asyncio_io"),
+    "AsyncPandasUDF": "._column",
+    "CarriedTooLongError": "._carry_over.options",
+    "CarryOver": "._carry_over.options",
+    "HangUpError": "._loop.hangup",
+    "ResultTypeError": "._task.converters",
+    "async_pandas_udf": "._column",
+    "keyed_wait": "._dataframe",
+    "ordered_wait": "._dataframe",
+    "summary": "._plan.metrics",
+    "unordered_wait": "._dataframe",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name at its first use."""
+    """Import a public name at its first use.
+
+    Raises:
+        ModuleNotFoundError: PySpark or a package that it needs is not installed. The message says what to install.
+    """
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-    globals()[name] = value
+    with needs_extra(f"{__name__}.{name}", "spark"):
+        module = import_module(_MODULES[name], __name__)
+    globals()[name] = value = getattr(module, name)
     return value
 
 

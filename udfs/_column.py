@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Unpack, cast, overload
 
 import pyarrow as pa
-import pyspark
 from pyspark.sql import Column
-from pyspark.sql.types import DataType, StructField, StructType
+from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from trio_asyncio_io import AsyncFunction
 
@@ -17,6 +16,8 @@ from ._plan.schema import parse_type
 from ._plan.session import active_session, default_time_zone, share_of, time_zone
 from ._plan.worker_python import needs_packages, use_the_drivers_python
 from ._settings import Settings, SettingsArguments, make_settings
+from ._spark_version import column_udf
+from ._task.arrow_in_pandas import for_column_udf
 from ._task.column import ColumnConversion
 from ._task.converters import plan_type
 from ._task.extra_columns import extra_columns
@@ -79,7 +80,7 @@ class AsyncPandasUDF(Generic[F_co]):
         """
         if not columns:
             raise TypeError(f"{self.__name__} needs at least one column: call it with columns or names of columns")
-        udf = _arrow_udf(self.func, self.returnType)
+        udf = column_udf(self.func, self.returnType)
         column: Column = (udf if self.deterministic else udf.asNondeterministic())(*columns)
         return column
 
@@ -102,11 +103,11 @@ class AsyncPandasUDF(Generic[F_co]):
 
     @property
     def evalType(self) -> int:  # noqa: N802 - Spark's name
-        """Spark's number for an Arrow UDF that maps an iterator to an iterator."""
-        return int(_arrow_udf(_identity, parse_type("string")).evalType)
+        """Spark's number for a UDF that maps an iterator to an iterator: an Arrow UDF or, before 4.1, a pandas UDF."""
+        return int(column_udf(for_column_udf(_identity, StringType()), StringType()).evalType)
 
     @property
-    def func(self) -> Callable[[Iterator[Any]], Iterator[pa.Array]]:
+    def func(self) -> Callable[[Iterator[Any]], Iterator[Any]]:
         """The function that Spark sends to the workers: an iterator of arrays -> an iterator of arrays."""
         session = active_session()
         use_the_drivers_python(session)
@@ -121,7 +122,7 @@ class AsyncPandasUDF(Generic[F_co]):
                 yield from ColumnConversion(settings, kind, zone.of_query()).run(batches)
 
         run.__name__ = run.__qualname__ = self.__name__
-        return needs_packages(run)
+        return needs_packages(for_column_udf(run, self.returnType))
 
 
 @overload
@@ -235,18 +236,6 @@ def _make(
         arguments["capacity"] = 1  # `func` replaces it by the task's share, which only a session can compute
     settings = make_settings(function, timeout, arguments)
     return AsyncPandasUDF(settings, kind, cluster_capacity, deterministic, function)
-
-
-def _arrow_udf(function: Callable[..., Any], kind: DataType) -> Any:
-    try:
-        from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]  # noqa: PLC0415 - new in Spark 4.1
-    except ImportError:
-        raise RuntimeError(
-            f"async_pandas_udf needs Spark 4.1 or newer, and this is {pyspark.__version__}: upgrade Spark, or "
-            "use udfs.ordered_wait or udfs.unordered_wait, which work with it"
-        ) from None
-    untyped: Any = arrow_udf  # PySpark's stub requires its functionType
-    return untyped(function, kind)  # the function's type hints select the evaluation from iterator to iterator
 
 
 def _identity(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import sys
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from pyspark import cloudpickle
@@ -24,6 +26,11 @@ Open clients, connections, locks and nurseries in the worker. Do not capture the
         async def close(self):
             await self.client.aclose()
 """
+
+# Annotations may contain names that only type checkers know. Python 3.14 evaluates them when `signature` reads them
+_ANNOTATIONS: dict[str, Any] = {}
+if sys.version_info >= (3, 14):
+    _ANNOTATIONS["annotation_format"] = import_module("annotationlib").Format.STRING
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +104,7 @@ def parameter_names(function: Any) -> list[str]:
     """
     innermost = _innermost(function)
     try:
-        parameters = inspect.signature(getattr(innermost, "invoke", innermost)).parameters.values()
+        parameters = inspect.signature(getattr(innermost, "invoke", innermost), **_ANNOTATIONS).parameters.values()
     except (TypeError, ValueError):
         parameters = ()  # type: ignore[assignment]
     names = [each.name for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]

@@ -11,12 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pyspark.sql import SparkSession
-
 from trio_asyncio_io.progress import clock, display_on
 
-from ._plan.job_watch import Numbers, watch_on
-from ._plan.session import active_session
+from ._extras import needs_extra
+
+with needs_extra(__name__, "spark,progress"):
+    from pyspark.sql import SparkSession
+
+    from ._plan.job_watch import Numbers, watch_on
+    from ._plan.session import active_session
 
 if TYPE_CHECKING:
     from rich.console import Console

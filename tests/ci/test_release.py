@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.processes
+
 ROOT = Path(__file__).parents[2]
 COPIED = [".ci/release", ".gitignore", "docs/changelog.d/README.md", "docs/changelog.d/template.md", "pyproject.toml"]
 

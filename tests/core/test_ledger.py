@@ -67,6 +67,41 @@ def test_only_the_last_output_of_an_element_frees_room_in_the_buffer() -> None:
     assert [ledger.receive(entry) for _ in range(3)] == [False, False, True]
 
 
+def receive_all(ledger: Ledger) -> list[bool]:
+    """Receive the completed entries; return for each whether that made room."""
+    made_room = []
+    while ledger.queue.has_completed():
+        made_room.append(ledger.receive(ledger.poll(0.0)))
+    return made_room
+
+
+def test_a_burst_of_room_is_a_sixteenth_of_the_buffer() -> None:
+    ledger = ordered(48)
+    ledger.refill_in_bursts()
+    accept(ledger, *range(48))
+    for _ in range(5):
+        finish(ledger, ["result"])
+    assert receive_all(ledger) == [False, False, True, True, True]
+
+
+def test_any_room_is_enough_if_no_job_waits() -> None:
+    ledger = ordered(48)
+    ledger.refill_in_bursts()
+    accept(ledger, "a", *[Watermark(number) for number in range(47)])
+    accept(ledger, *range(47))
+    for _ in range(48):
+        finish(ledger, ["result"])
+    assert not ledger.jobs
+    assert receive_all(ledger) == [True] * 95
+
+
+def test_any_room_is_enough_without_bursts() -> None:
+    ledger = ordered(48)
+    accept(ledger, *range(48))
+    finish(ledger, ["result"])
+    assert receive_all(ledger) == [True]
+
+
 def test_an_element_without_outputs_is_gone_when_it_is_polled() -> None:
     ledger = ordered(1)
     accept(ledger, "a")

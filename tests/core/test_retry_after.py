@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import urllib.error
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from email.message import Message
@@ -120,7 +121,8 @@ def test_the_exceptions_of_other_libraries_are_read(exception: Exception) -> Non
 def test_a_header_of_urllib_is_read() -> None:
     headers = Message()
     headers["Retry-After"] = "7"
-    assert retry_after(urllib.error.HTTPError("http://service/", 503, "busy", headers, None)) == 7.0
+    with closing(urllib.error.HTTPError("http://service/", 503, "busy", headers, None)) as exception:
+        assert retry_after(exception) == 7.0
 
 
 class PropertyError(Exception):

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.real.connect._server import running
-from tests.support import PATIENCE, thorough_except
+from tests.support import PATIENCE
 from tests.wheel import ROOT, environment_of_a_user
 
 pytestmark = pytest.mark.processes
@@ -89,10 +89,8 @@ def test_an_example_prints_the_output_of_its_page(python: Path, script: str, tmp
 
 @pytest.mark.spark
 @pytest.mark.timeout(2 * PATIENCE)
-# Each one starts a JVM: `just test` runs the README's only
-@pytest.mark.parametrize(
-    "script", thorough_except(["readme_spark.py"], [name for name in SCRIPTS if is_local_spark(name)])
-)
+@pytest.mark.thorough  # each one starts a JVM
+@pytest.mark.parametrize("script", [name for name in SCRIPTS if is_local_spark(name)])
 def test_an_example_with_spark_prints_the_output_of_its_page(python: Path, script: str, tmp_path: Path) -> None:
     done = run(python, script, tmp_path)
     if done.returncode and TOO_SLOW_FOR_SPARK in done.stderr:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import pickle
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -441,6 +443,22 @@ def test_without_trio_asyncio_the_error_names_the_extra(monkeypatch: Any) -> Non
     monkeypatch.setitem(sys.modules, "trio_asyncio", None)
     with pytest.raises(ImportError, match=r"pip install 'trio-asyncio-io\[asyncio\]'"):
         from_asyncio(double)
+
+
+def test_a_trio_asyncio_that_does_not_support_this_python_is_named(tmp_path: Path) -> None:
+    """As version 0.16 in Python 3.14, which lacks the classes that it derives its own from."""
+    (tmp_path / "trio_asyncio.py").write_text("import asyncio\nasyncio.AbstractThatIsGone\n")
+    code = """
+import asyncio, trio
+from trio_asyncio_io.adapters import from_asyncio
+trio.run(from_asyncio(asyncio.sleep).open)
+"""
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    last_line = done.stderr.splitlines()[-1]
+    assert last_line.startswith("ImportError: from_asyncio needs a trio-asyncio that supports Python 3.")
+    assert "no attribute 'AbstractThatIsGone'" in last_line
+    assert last_line.endswith("install a newer trio-asyncio or an older Python")
 
 
 ELSEWHERE = """

@@ -83,7 +83,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[Steps]:
 
 
 def run_watched(main: Callable[[BlockedLoop], Awaitable[None]]) -> None:
-    """Run a loop of its own, under a watch, in a thread: the thread that waits for it is not blocked for ever."""
+    """Run a loop of its own under a watch, in a thread, so that a loop that hangs fails the test."""
     watch = BlockedLoop()
     errors: list[BaseException] = []
 
@@ -222,7 +222,7 @@ def test_the_thread_ends_with_the_loop() -> None:
 
 
 def test_the_sampling_thread_does_not_wait_after_the_loop_has_ended() -> None:
-    """Or its thread would never end."""
+    """Otherwise its thread would never end."""
     watch = BlockedLoop()
     watch.after_run()
     thread = threading.Thread(target=watch._park, args=(watch._pass,), daemon=True)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from tests.support import timed_outputs
+from tests.support import outputs, timed_outputs
 from trio_asyncio_io import StreamRecord, Watermark, keyed_wait, ordered_wait, unordered_wait
 from trio_asyncio_io._emitter import ENTRIES_PER_PASS
 from trio_asyncio_io.testing import Recorder, Scripted, Step
@@ -175,6 +177,54 @@ async def test_a_record_that_completes_while_the_emitter_pauses_has_no_negative_
     async with unordered_wait(source, function, timeout=math.inf, buffer=len(source), on_error="skip") as results:
         assert len([result async for result in results]) == 20
     assert results.statistics().head_wait.quantile(1.0) >= 0.0
+
+
+class Steps(trio.abc.Instrument):
+    """Counts the steps of all tasks by the name of the task."""
+
+    def __init__(self) -> None:
+        self.by_task: Counter[str] = Counter()
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self.by_task[task.name] += 1
+
+
+@pytest.fixture
+async def steps(mock_clock: MockClock) -> AsyncIterator[Steps]:
+    """On a clock that stands still, so that no step ends because of its time."""
+    instrument = Steps()
+    trio.lowlevel.add_instrument(instrument)
+    yield instrument
+    trio.lowlevel.remove_instrument(instrument)
+
+
+async def one_checkpoint(value: int) -> int:
+    await trio.lowlevel.checkpoint()
+    return value
+
+
+async def test_with_a_capacity_of_one_only_worker_and_consumer_run_for_an_element(
+    async_wait: Any, steps: Steps
+) -> None:
+    await outputs(async_wait(range(4_000), one_checkpoint, timeout=5.0, capacity=1))
+    assert steps.by_task["trio_asyncio_io emitter"] < 10
+    assert steps.by_task["trio_asyncio_io feeder"] < 200
+    assert steps.by_task.total() < 2.1 * 4_000
+
+
+async def test_few_workers_wait_for_a_job_while_the_source_is_fast(async_wait: Any, steps: Steps) -> None:
+    """A worker that waited for each element would take more than two steps for it.
+
+    The mean of several runs, because the order in which Trio runs tasks is random.
+    """
+    for _ in range(3):
+        await outputs(async_wait(range(20_000), one_checkpoint, timeout=5.0, capacity=4_000))
+    assert steps.by_task["trio_asyncio_io worker"] < 1.95 * 3 * 20_000
+
+
+async def test_a_single_output_follows_several_outputs_of_an_earlier_element(async_wait: Any) -> None:
+    function = Scripted({"a": Step(result=[1, 2]), "b": Step(result=[]), "c": Step(result=[3])})
+    assert await outputs(async_wait("abc" * 50, function, timeout=5.0, capacity=1, flatten=True)) == [1, 2, 3] * 50
 
 
 async def test_an_idle_emitter_is_not_scheduled(async_wait: Any, autojump_clock: MockClock) -> None:

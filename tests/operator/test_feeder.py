@@ -190,6 +190,35 @@ async def test_each_received_output_frees_room_for_one_element(async_wait: Any) 
             await results.receive()
 
 
+async def test_a_source_is_read_again_when_a_sixteenth_of_the_buffer_is_free(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
+    source = SyncSource()
+    function = Scripted(default=Step(1.0))
+    async with async_wait(source, function, timeout=5.0, capacity=1, buffer=48) as results:
+        read = []
+        for _ in range(7):
+            await results.receive()
+            await wait_all_tasks_blocked()
+            read.append(source.read)
+    assert read == [49, 49, 52, 52, 52, 55, 55]
+
+
+@pytest.mark.parametrize("make", [SyncSource, AsyncSource])
+async def test_a_worker_without_a_job_lets_the_source_be_read_into_any_room(
+    async_wait: Any, autojump_clock: MockClock, make: Any
+) -> None:
+    source = make()
+    function = Scripted(default=Step(1.0))
+    async with async_wait(source, function, timeout=5.0, capacity=1, buffer=48) as results:
+        await results.receive()
+        await trio.sleep(40.0)
+        assert source.read == 49
+        await trio.sleep(40.0)
+        assert source.read == 50
+        assert results.statistics().buffered == 48
+
+
 async def test_more_watermarks_than_the_buffer_stop_the_feeder(async_wait: Any) -> None:
     read = 0
 

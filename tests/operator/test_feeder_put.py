@@ -30,6 +30,18 @@ async def test_put_waits_while_the_buffer_is_full(make_operator: Any, autojump_c
         assert [each.element for each in operator.snapshot().elements] == ["b", "c"]
 
 
+async def test_a_waiting_put_needs_room_for_one_record_only(make_operator: Any, autojump_clock: MockClock) -> None:
+    """Unlike the reading of a source, which continues when a part of the buffer is free."""
+    function = Scripted(default=Step(1.0))
+    async with make_operator(function, timeout=5.0, capacity=1, buffer=48) as operator, trio.open_nursery() as nursery:
+        for value in range(48):
+            operator.put_nowait(value)
+        nursery.start_soon(operator.put, 48)
+        await operator.output.receive()
+        await wait_all_tasks_blocked()
+        assert operator.snapshot().elements[-1].element == 48
+
+
 async def test_waiting_puts_are_accepted_in_order(make_operator: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(AT_ONCE)
     async with make_operator(recorder, timeout=5.0, capacity=1, buffer=1) as operator, trio.open_nursery() as nursery:

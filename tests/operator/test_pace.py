@@ -40,6 +40,23 @@ async def test_a_checkpoint_follows_a_span_of_time(mock_clock: MockClock) -> Non
     assert checkpoints == [False, True, False, True, False, True, False]
 
 
+async def test_a_task_may_run_for_half_as_long_as_the_others_ran(mock_clock: MockClock) -> None:
+    class Others(trio.abc.Instrument):
+        def after_io_wait(self, timeout: float) -> None:
+            mock_clock.jump(20 * SECONDS_PER_PASS)
+
+    others = Others()
+    trio.lowlevel.add_instrument(others)
+    pace = Pace(100)
+    await pace.checkpoint()
+    trio.lowlevel.remove_instrument(others)
+    checkpoints = []
+    for _ in range(12):
+        mock_clock.jump(SECONDS_PER_PASS)
+        checkpoints.append(await step(pace))
+    assert checkpoints == [False] * 9 + [True] * 3
+
+
 class SlowSource:
     """A source whose elements take time, but which never suspends."""
 

@@ -43,6 +43,7 @@ async def test_a_cancelled_wait_takes_no_call_from_another_task(nursery: trio.Nu
         scope.cancel()
         await wakeup.wait()
     assert scope.cancelled_caught
+    assert not wakeup.is_awaited
     wakeup.wake()
     nursery.start_soon(wait_as, "a", wakeup, woken)
     await wait_all_tasks_blocked()

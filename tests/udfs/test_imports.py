@@ -1,13 +1,16 @@
-"""The package: its public names, and optional dependencies."""
+"""The package: its public names, and what can be imported without the packages of the extras."""
 
 from __future__ import annotations
-
-import subprocess
-import sys
 
 import pytest
 
 import udfs
+from tests.absent import run_without
+
+pytestmark = pytest.mark.processes
+
+SPARK = {"pyspark", "pandas", "pyarrow", "numpy", "google", "py4j"}
+HTTP = {"httpx", "httptools"}
 
 
 def test_every_public_name_can_be_imported() -> None:
@@ -20,7 +23,40 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         udfs.odered_wait  # noqa: B018 - that is the test
 
 
-@pytest.mark.parametrize("module", ["udfs", "udfs.http", "udfs.demo.service"])
-def test_the_module_can_be_imported_without_pyspark(module: str) -> None:
-    code = f"import sys; sys.modules.update(dict.fromkeys(['pyspark', 'pandas', 'pyarrow'])); import {module}"
-    subprocess.run([sys.executable, "-c", code], check=True)
+@pytest.mark.parametrize("absent", [SPARK | HTTP, SPARK, {"pandas"}], ids=["spark and http", "spark", "pandas"])
+def test_the_package_lists_its_names_without_the_packages_of_the_extras(absent: set[str]) -> None:
+    code = "import udfs\nprint(sorted(set(udfs.__all__) - set(dir(udfs))))\nudfs.AsyncFunction, udfs.transient"
+    assert run_without(absent, code) == "[]"
+
+
+@pytest.mark.parametrize("module", ["udfs.http", "udfs.http.httpx2", "udfs.demo.service"])
+def test_the_module_works_without_spark(module: str) -> None:
+    assert run_without(SPARK, f"import {module}\nprint({module}.__name__)") == module
+
+
+@pytest.mark.parametrize(
+    ("statement", "needed"),
+    [
+        ("from udfs import unordered_wait", "udfs.unordered_wait needs pyspark: pip install 'trio-asyncio-io[spark]'"),
+        ("import udfs; udfs.summary", "udfs.summary needs pyspark: pip install 'trio-asyncio-io[spark]'"),
+        ("import udfs.progress", "udfs.progress needs pyspark: pip install 'trio-asyncio-io[spark,progress]'"),
+        ("import udfs.http_columns", "udfs.http_columns needs pyspark: pip install 'trio-asyncio-io[spark,http]'"),
+        ("import udfs.http", "udfs.http needs httpx: pip install 'trio-asyncio-io[http]'"),
+        ("import udfs.demo.__main__", "the demo needs pyspark: pip install 'trio-asyncio-io[demo]'"),
+        ("import udfs.demo.service", "the demo's lookup service needs uvicorn: pip install 'trio-asyncio-io[demo]'"),
+    ],
+    ids=lambda each: each.partition(": pip")[0],
+)
+def test_the_error_for_a_missing_package_names_the_extra_to_install(statement: str, needed: str) -> None:
+    assert run_without({"pyspark", "httpx", "uvicorn"}, statement) == f"ModuleNotFoundError: {needed}"
+
+
+def test_the_http_client_needs_neither_spark_nor_the_operator_nor_httpx2() -> None:
+    names = ("asyncio", "httpx2", "pandas", "pyarrow", "pyspark", "trio_asyncio_io")
+    code = f"import sys, udfs.http; print([name for name in {names} if name in sys.modules])"
+    assert run_without(set(), code) == "[]"
+
+
+def test_without_httpx2_the_error_names_the_extra_to_install() -> None:
+    error = run_without({"httpx2"}, "import udfs.http.httpx2")
+    assert error == "ImportError: udfs.http.httpx2 needs httpx2: pip install 'trio-asyncio-io[httpx2]'"

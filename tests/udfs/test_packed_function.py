@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import threading
 from functools import partial
 from typing import Any
@@ -178,3 +179,10 @@ def test_inputs_is_required_if_the_columns_cannot_be_inferred(function: Any) -> 
         TypeError, match=r"cannot infer the input columns from the parameters of .*: give inputs=\[\.\.\.\]"
     ):
         parameter_names(function)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="older versions evaluate annotations at the definition")
+def test_annotations_may_contain_names_that_only_type_checkers_know() -> None:
+    namespace: dict[str, Any] = {}
+    exec(compile("async def function(origin: OnlyForCheckers): ...", "module.py", "exec", dont_inherit=True), namespace)
+    assert parameter_names(namespace["function"]) == ["origin"]

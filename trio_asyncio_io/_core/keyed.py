@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from .describe import describe
 from .elements import value_of
@@ -13,26 +12,42 @@ from .unordered import Segment, SegmentEntry, UnorderedStreamElementQueue
 
 __all__ = ["KeyedStreamElementQueue"]
 
-# The unfinished entries of one key, in arrival order
-_Lane: TypeAlias = "deque[_KeyedEntry]"
-
 
 class _KeyedEntry(SegmentEntry):
-    """An entry that is emitted after the older entries of its key."""
+    """An entry that is emitted after the older entries of its key.
 
-    __slots__ = ("key", "lane")
+    Attributes:
+        key: The key.
+        is_head: Whether all older entries of the key are completed.
+        next: The entry of the key that arrived next, or None.
+    """
 
-    def __init__(self, element: Any, sequence: int, segment: Segment, key: Hashable, lane: _Lane) -> None:
-        super().__init__(element, sequence, segment)
+    __slots__ = ("is_head", "key", "next")
+
+    def __init__(
+        self, element: Any, sequence: int, segment: Segment, key: Hashable, previous: _KeyedEntry | None
+    ) -> None:
+        SegmentEntry.__init__(self, element, sequence, segment)
         self.key = key
-        self.lane = lane
-        lane.append(self)
+        self.next: _KeyedEntry | None = None
+        self.is_head: bool = previous is None or (previous.is_head and previous.results is not None)
+        if previous is not None:
+            previous.next = self
 
     def complete(self, results: Sequence[Any]) -> None:
         if self.results is None:
             self.results = results
-            while self.lane and self.lane[0].results is not None:
-                self.lane.popleft().move_to_completed()
+            if self.is_head:
+                self._leave_lane()
+
+    def _leave_lane(self) -> None:
+        """Move to the completed entries, with those after it that are completed, too. The next one is the head."""
+        entry: _KeyedEntry | None = self
+        while entry is not None and entry.results is not None:
+            entry.move_to_completed()
+            entry = entry.next
+            if entry is not None:
+                entry.is_head = True
 
 
 class KeyedStreamElementQueue(UnorderedStreamElementQueue):
@@ -64,29 +79,33 @@ class KeyedStreamElementQueue(UnorderedStreamElementQueue):
     def __init__(self, bound: int, *, key: Callable[[Any], Hashable]) -> None:
         super().__init__(bound)
         self._key = key
-        self._lanes: dict[Hashable, _Lane] = {}
+        self._newest: dict[Hashable, _KeyedEntry] = {}  # the newest entry of each key, unless it has been emitted
 
     def may_start(self, entry: Entry) -> bool:
         """Whether the record is the head of its lane."""
-        return isinstance(entry, _KeyedEntry) and bool(entry.lane) and entry.lane[0] is entry
+        return isinstance(entry, _KeyedEntry) and entry.is_head and entry.results is None
 
     def successor(self, entry: Entry) -> Entry | None:
         """The record that followed this completed one in its lane and may start now, or None."""
-        return entry.lane[0] if isinstance(entry, _KeyedEntry) and entry.lane else None
+        following = entry.next if isinstance(entry, _KeyedEntry) else None
+        while following is not None and following.results is not None:
+            following = following.next
+        return following
 
     def _admit_record(self, element: Any) -> Entry:
         key = self._key(value_of(element))
         try:
-            lane = self._lanes.setdefault(key, deque())
+            previous = self._newest.get(key)
         except TypeError as error:
             raise TypeError(
                 f"key returned an unhashable value, {describe(key)}, for {describe(value_of(element))}: "
                 "return a string, a number or a tuple of them"
             ) from error
-        return _KeyedEntry(element, self.arrived, self._segments[-1], key, lane)
+        entry = self._newest[key] = _KeyedEntry(element, self.arrived, self._segments[-1], key, previous)
+        return entry
 
     def _next(self) -> Entry:
         entry = super()._next()
-        if isinstance(entry, _KeyedEntry) and not entry.lane and self._lanes.get(entry.key) is entry.lane:
-            del self._lanes[entry.key]
+        if isinstance(entry, _KeyedEntry) and self._newest.get(entry.key) is entry:
+            del self._newest[entry.key]
         return entry

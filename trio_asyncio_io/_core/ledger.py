@@ -49,6 +49,7 @@ class Ledger:
         counters: The numbers behind `Statistics`.
         flow: Where the time goes.
         input_ended: Whether no more elements will be accepted.
+        leaving: By sequence, the entries that have left the queue and are not received yet.
         counts_dead_letters: As given.
 
     The attributes are read-only outside this class.
@@ -75,7 +76,7 @@ class Ledger:
         self.counts_dead_letters = counts_dead_letters
         self._taken_before = restored.taken - len(self.backlog)
         self._inserted = -self._inserted_in_backlog()  # `restored.taken` does not include them
-        self._leaving: dict[int, Entry] = {}
+        self.leaving: dict[int, Entry] = {}
         self._dead_letters: dict[int, DeadLetter] = {}
         self._watermarks = 0
         self._may_start = True
@@ -83,6 +84,7 @@ class Ledger:
         self._add_latency = counters.latency.add
         self._add_slot_wait = counters.slot_wait.add
         self._head_waits = counters.head_wait.unfolded
+        self._low_water = queue.bound - 1
 
     def begin(self, clocks: tuple[float, float]) -> None:
         """The operator starts. `clocks` are the time and the CPU time of its thread."""
@@ -128,6 +130,14 @@ class Ledger:
         if entry is not None:
             self.backlog.popleft()
         return entry
+
+    def refill_in_bursts(self) -> None:
+        """Let `receive` report room for a sixteenth of the buffer instead of room for one record."""
+        self._low_water = self.queue.bound - max(1, self.queue.bound // 16)
+
+    def has_room(self) -> bool:
+        """Whether another record would be accepted."""
+        return self.counters.buffered < self.queue.bound
 
     def end_input(self, now: float) -> None:
         """Record that no more elements will be accepted."""
@@ -244,29 +254,33 @@ class Ledger:
             if len(waits) >= RECORDS_PER_FOLD:
                 self.counters.fold()
         if entry.results:
-            self._leaving[entry.sequence] = entry
+            self.leaving[entry.sequence] = entry
             return entry
         is_dead_letter = entry.sequence in self._dead_letters
         if is_dead_letter:
-            self._leaving[entry.sequence] = entry
+            self.leaving[entry.sequence] = entry
         if not (is_dead_letter and self.counts_dead_letters):
             self.counters.buffered -= 1
         return entry
 
     def receive(self, entry: Entry) -> bool:
-        """Record that the consumer has received the entry's next output. Returns whether that made room."""
+        """Record that the consumer has received the entry's next output.
+
+        Returns:
+            Whether there is room to refill the buffer. Room for any element suffices if no job waits.
+        """
         entry.received += 1
         counters = self.counters
         if not entry.is_watermark:
             counters.emitted += 1
         if entry.received < len(entry.results or ()):
             return False
-        del self._leaving[entry.sequence]
+        del self.leaving[entry.sequence]
         if entry.is_watermark:
             self._watermarks -= 1
-        else:
-            counters.buffered -= 1
-        return True
+            return True
+        counters.buffered -= 1
+        return counters.buffered <= self._low_water or not self.jobs
 
     def dead_letter_of(self, entry: Entry) -> DeadLetter | None:
         """The entry's dead letter, or None."""
@@ -275,7 +289,7 @@ class Ledger:
     def receive_dead_letter(self, entry: Entry) -> None:
         """Record that the entry's dead letter has been received or dropped."""
         del self._dead_letters[entry.sequence]
-        del self._leaving[entry.sequence]
+        del self.leaving[entry.sequence]
         if self.counts_dead_letters:
             self.counters.buffered -= 1
 
@@ -287,7 +301,7 @@ class Ledger:
 
     def snapshot(self) -> Snapshot:
         """Every element accepted and not yet received, in arrival order."""
-        entries = sorted([*self._leaving.values(), *self.queue.entries()], key=_by_sequence)
+        entries = sorted([*self.leaving.values(), *self.queue.entries()], key=_by_sequence)
         accepted = [SnapshotElement(entry.sequence, entry.element, self._unreceived(entry)) for entry in entries]
         held = [
             SnapshotElement(sequence, element, None if results is None else list(results))

@@ -138,8 +138,10 @@ class _Loop:
         """Start the loop.
 
         Raises:
+            ImportError: trio-asyncio does not support this version of Python.
             RuntimeError: It could not be started. The cause has the reason.
         """
+        trio_asyncio()  # here, so that an error of its import is raised as it is
         trio.lowlevel.spawn_system_task(self._run, name="trio_asyncio_io asyncio loop")
         with trio.CancelScope(shield=True):
             await self._started.wait()

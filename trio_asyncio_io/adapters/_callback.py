@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import sys
 import threading
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, Generic, TypeVar, overload
 
 import trio
@@ -18,6 +20,11 @@ from ._synchronous import check_synchronous
 __all__ = ["ResultFuture", "from_callback"]
 
 R = TypeVar("R")
+
+# Annotations may contain names that only type checkers know. Python 3.14 evaluates them when `signature` reads them
+_ANNOTATIONS: dict[str, Any] = {}
+if sys.version_info >= (3, 14):
+    _ANNOTATIONS["annotation_format"] = import_module("annotationlib").Format.STRING
 
 
 class ResultFuture(Generic[R]):
@@ -177,7 +184,7 @@ class from_callback(Wrapper, Generic[R]):  # noqa: N801 - used like a function
 def _without_result_future(function: Callable[..., object]) -> inspect.Signature | None:
     """The signature without the last positional parameter, or None if the function has no readable signature."""
     try:
-        signature = inspect.signature(function)
+        signature = inspect.signature(function, **_ANNOTATIONS)
     except (TypeError, ValueError):
         return None
     parameters = list(signature.parameters.values())

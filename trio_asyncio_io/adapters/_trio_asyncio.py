@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import warnings
 from importlib import import_module
+from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
 
@@ -31,11 +33,22 @@ def trio_asyncio() -> Any:
     Its import replaces asyncio's event loop policy in the whole process: afterwards `asyncio.run` and `new_event_loop`
     create loops of trio-asyncio in all threads. This function restores asyncio's own functions and policy for all code
     outside of a trio-asyncio loop. If the package has been imported already, it changes nothing.
+
+    Raises:
+        ImportError: The installed version does not support this version of Python.
     """
     if "trio_asyncio" in sys.modules:
         return import_module("trio_asyncio")
-    policy = asyncio.get_event_loop_policy()  # type: ignore[deprecated] # trio-asyncio replaces it
-    package = import_module("trio_asyncio")
+    try:
+        with warnings.catch_warnings():  # it uses names that are deprecated since Python 3.12
+            warnings.simplefilter("ignore", DeprecationWarning)
+            policy = asyncio.get_event_loop_policy()  # type: ignore[deprecated] # trio-asyncio replaces it
+            package = import_module("trio_asyncio")
+    except AttributeError as error:  # it derives classes from some that Python 3.14 has removed
+        raise ImportError(
+            f"from_asyncio needs a trio-asyncio that supports Python {sys.version_info[0]}.{sys.version_info[1]}, and "
+            f"version {version('trio-asyncio')} does not ({error}): install a newer trio-asyncio or an older Python"
+        ) from error
     _confine(import_module("trio_asyncio._loop"), policy)
     return package
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from html import escape
-from math import ceil, floor, log10, pow
+from math import ceil, floor, log10
 
 from .._core.histogram import Histogram
 from ._series import Series
@@ -77,7 +78,7 @@ def _by_power(latency: Histogram) -> dict[int, int]:
 
 
 def _edge(power: int) -> float:
-    return pow(10.0, power / PER_DECADE)
+    return math.pow(10.0, power / PER_DECADE)
 
 
 def _over_time(title: str, values: list[float], width: float, unit: str, limit: int | None = None) -> str:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 
+from .._spark_version import STATE_PARTITIONS
 from .ipc import to_payload
 
 __all__ = ["Buckets", "bucket_ids", "partitions_of_query"]
@@ -19,10 +20,6 @@ __all__ = ["Buckets", "bucket_ids", "partitions_of_query"]
 SLICES = 1 << 40
 
 _BITS = 0xFFFF_FFFF
-
-# Spark stores the number of stateful partitions in the checkpoint. It reports it in the first of these settings since
-# 4.1, and in the second before. The settings of a query are local properties of its tasks.
-PARTITIONS = ("spark.sql.streaming.internal.stateStore.partitions", "spark.sql.shuffle.partitions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +82,7 @@ class Buckets:
 def partitions_of_query(planned: int) -> int:
     """The number of partitions of the stateful stage, in a task of the query; `planned` if Spark does not report it."""
     context = TaskContext.get()
-    found = (context.getLocalProperty(name) for name in PARTITIONS) if context is not None else ()
+    found = (context.getLocalProperty(name) for name in STATE_PARTITIONS) if context is not None else ()
     return next((int(number) for number in found if number), planned)
 
 

@@ -7,12 +7,12 @@ from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
-import pyspark
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from .._plan.row_plan import HASH_COLUMN, RowPlan
 from .._plan.worker_python import needs_packages
+from .._spark_version import check_carries_over
 from .buckets import Buckets, bucket_ids, partitions_of_query
 from .options import CarryOver
 from .processor import PAYLOAD, CarryingProcessor, unpacked
@@ -32,7 +32,7 @@ def check_carry_over(carry_over: object, df: DataFrame) -> None:
     Raises:
         TypeError: `carry_over` is not a `CarryOver`.
         ValueError: The DataFrame is not streaming, or the session's state store is not RocksDB.
-        RuntimeError: The session is a remote one of Spark 4.0, which has no stateful operator for Python.
+        RuntimeError: This Spark has no stateful operator for Python.
         ImportError: protobuf is missing or too old; Spark's workers need it to reach the state store.
     """
     if not isinstance(carry_over, CarryOver):
@@ -41,11 +41,7 @@ def check_carry_over(carry_over: object, df: DataFrame) -> None:
         raise ValueError(
             "carry_over is for a streaming DataFrame: a batch query has no later micro-batch to carry rows over to"
         )
-    if not hasattr(df.groupBy(), "transformWithStateInPandas"):
-        raise RuntimeError(
-            f"carry_over needs Spark 4.1 or newer in a remote session, and this is {pyspark.__version__}: "
-            "upgrade Spark, or use a classic session"
-        )
+    check_carries_over(df)
     provider = str(df.sparkSession.conf.get(PROVIDER))
     if not provider.endswith(".RocksDBStateStoreProvider"):
         raise ValueError(f'carry_over needs the RocksDB state store, got {provider}: set "{PROVIDER}" to "{ROCKSDB}"')

@@ -16,7 +16,7 @@ T = TypeVar("T")
 def local_of_daemon(name: str, kind: type[T]) -> T | None:
     """A local variable of PySpark's daemon, or None if there is none with this name and type.
 
-    The daemon (PySpark 4.0 to 4.3) runs as `__main__`. Its variables are not a public interface, so callers must work
+    The daemon (PySpark 3.5 to 4.3) runs as `__main__`. Its variables are not a public interface, so callers must work
     without them. Call this in Spark's thread.
     """
     frame: FrameType | None = sys._getframe()  # noqa: SLF001 - the documented way to walk the stack

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from .._spark_version import check_reports_progress
 from .metrics import SUMS, as_mapping, summary
 
 __all__ = ["JobWatch", "Numbers", "watch_on"]
@@ -115,6 +116,7 @@ class _RemoteWatch:
     """Uses the progress reports of the Spark Connect client, which arrive while it waits for a query."""
 
     def __init__(self, session: Any) -> None:
+        check_reports_progress(session)
         self._session = session
         self._streams = _Streams(session)
         self._lock = threading.Lock()

@@ -6,16 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pyspark.sql.types import (
-    ArrayType,
-    DataType,
-    MapType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-    VariantType,
-)
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, TimestampNTZType, TimestampType
+
+from .._spark_version import VariantType, parse_ddl
 
 __all__ = [
     "check_columns",
@@ -50,7 +43,7 @@ def parse_type(declared: DataType | str) -> DataType:
         return declared
     if not isinstance(declared, str):
         raise TypeError(f"the type must be a DDL string or a Spark type, got {declared!r}")
-    return DataType.fromDDL(declared)
+    return parse_ddl(declared)
 
 
 def new_columns(declared: DataType | str) -> StructType:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import (
     ArrayType,
     CharType,
@@ -23,6 +22,7 @@ from pyspark.sql.types import (
 
 from trio_asyncio_io import describe
 
+from .._spark_version import arrow_type_in_utc
 from .scalars import Convert, scalar_converter
 
 __all__ = [
@@ -72,13 +72,7 @@ def plan_fields(kind: StructType) -> list[StructField]:
 
 def arrow_type(kind: DataType) -> pa.DataType:
     """The Arrow type of a Spark type. Timestamps are in UTC."""
-    plain = plan_type(kind)
-    try:
-        return to_arrow_type(plain, timezone="UTC")
-    except TypeError as error:
-        if "timezone" not in str(error):
-            raise
-        return to_arrow_type(plain)  # Spark before 4.2 has no such argument, and always uses UTC
+    return arrow_type_in_utc(plan_type(kind))
 
 
 def converter(kind: DataType, zone: str, path: str = "") -> Convert | None:
@@ -155,7 +149,8 @@ def _named_fields(value: Any) -> Mapping[str, Any] | None:
         names = getattr(value, "_fields", None) or getattr(value, "__fields__", None)
         return dict(zip(names, value, strict=True)) if names else None
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
+        # PySpark 3.5 sends classes in a form whose fields `dataclasses.fields` does not recognise
+        return {name: getattr(value, name) for name in value.__dataclass_fields__}
     return None
 
 

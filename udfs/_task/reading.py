@@ -14,6 +14,9 @@ __all__ = ["put_event_times", "put_keys", "rows_of"]
 
 _NAN = object()
 
+# New in pyarrow 20
+CONVERTS_MAPS = int(pa.__version__.partition(".")[0]) >= 20  # noqa: PLR2004
+
 
 def rows_of(
     columns: Sequence[pa.Array],
@@ -71,19 +74,44 @@ def _key_values(column: pa.Array) -> list[Any]:
 
 def _python_values(column: pa.Array, number: int, failures: dict[int, ValueError]) -> list[Any]:
     """The values of an input column. Where Python cannot represent one, it is None, and its row is in `failures`."""
-    options: dict[str, Any] = {"maps_as_pydicts": "strict"} if _has_map(column.type) else {}
-    values: list[Any] = []
     try:
-        values = column.to_pylist(**options)
+        return _to_pylist(column)
     except Exception:  # noqa: BLE001 - the loop finds out which value raised it
-        for index, value in enumerate(column):
+        values: list[Any] = []
+        for index in range(len(column)):
             try:
-                values.append(value.as_py(**options))
+                values += _to_pylist(column.slice(index, 1))
             except Exception as error:  # noqa: BLE001 - from Arrow or datetime, depending on the type
                 message = f"the value of input {number}, {column.type}, cannot be represented in Python: {error}"
                 failures.setdefault(index, ValueError(message))
                 values.append(None)
+        return values
+
+
+def _to_pylist(column: pa.Array) -> list[Any]:
+    """The values, with maps as dicts."""
+    values: list[Any]
+    if not _has_map(column.type):
+        values = column.to_pylist()
+    elif CONVERTS_MAPS:
+        values = column.to_pylist(maps_as_pydicts="strict")
+    else:
+        values = [_with_dicts(value, column.type) for value in column.to_pylist()]
     return values
+
+
+def _with_dicts(value: Any, kind: pa.DataType) -> Any:
+    """The value with a dict in place of each list of pairs."""
+    if value is None or not _has_map(kind):
+        return value
+    if pa.types.is_map(kind):
+        pairs = [(_with_dicts(key, kind.key_type), _with_dicts(item, kind.item_type)) for key, item in value]
+        if len(dict(pairs)) < len(pairs):
+            raise ValueError("a map has a key twice")
+        return dict(pairs)
+    if pa.types.is_struct(kind):
+        return {name: _with_dicts(each, kind.field(name).type) for name, each in value.items()}
+    return [_with_dicts(each, kind.value_type) for each in value]
 
 
 def _has_map(kind: pa.DataType) -> bool:

@@ -14,6 +14,8 @@ from zoneinfo import ZoneInfo
 
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
+from .._spark_version import TimeType
+
 __all__ = ["Convert", "scalar_converter"]
 
 Convert = Callable[[Any], Any]
@@ -129,6 +131,5 @@ STRICT: dict[type[T.DataType], Convert] = {
     T.DateType: _date,
     T.DayTimeIntervalType: _duration,
     T.TimestampNTZType: _wall_clock,
+    TimeType: _time,
 }
-if hasattr(T, "TimeType"):  # new in Spark 4.1
-    STRICT[T.TimeType] = _time

@@ -14,21 +14,25 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from pyspark.sql import DataFrame
-from pyspark.sql.types import DataType, StructType
-from rich.console import Console
-
 from trio_asyncio_io.report import report
 
-from ._behaviour import Behaviour
-from ._by_hand import by_hand
-from ._facts import SCHEMA
-from ._interrupt import interruptible
-from ._process import service
-from ._report import comparison, delays, summary
-from ._run import run
-from ._spark import JANUARY, YEAR, Job, delay_by_weather, flights, problems_of, session
-from ._stream import Stream
+from .._extras import needs_extra
+
+with needs_extra("the demo", "demo"):
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+    from rich.console import Console
+
+    from .._plan.schema import parse_type
+    from ._behaviour import Behaviour
+    from ._by_hand import by_hand
+    from ._facts import SCHEMA
+    from ._interrupt import interruptible
+    from ._process import service
+    from ._report import comparison, delays, summary
+    from ._run import run
+    from ._spark import JANUARY, YEAR, Job, delay_by_weather, flights, problems_of, session
+    from ._stream import Stream
 
 DEFAULT_OUTPUT = Path("output")
 SAMPLE_ROWS = 1_000
@@ -136,7 +140,7 @@ def _write(df: DataFrame, output: Path) -> None:
 
 
 def _by_hand(df: DataFrame, url: str, job: Job) -> DataFrame:
-    added = DataType.fromDDL(SCHEMA)
+    added = parse_type(SCHEMA)
     assert isinstance(added, StructType)
     return df.mapInPandas(by_hand(url, job.capacity, job.timeout), StructType([*df.schema, *added]))
 

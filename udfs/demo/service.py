@@ -30,14 +30,12 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Final
 
+from .._extras import needs_extra
 from ._behaviour import Behaviour
 from ._lookup import LookupApp, bodies_by_path
 
-try:
+with needs_extra("the demo's lookup service", "demo"):
     import uvicorn
-except ModuleNotFoundError as error:
-    message = f"the demo's lookup service needs {error.name}: pip install 'trio-asyncio-io[demo]'"
-    raise ModuleNotFoundError(message, name=error.name) from None
 
 __all__ = ["READY", "main"]
 

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 import httpx
 
-from ._proxies import environment_mounts
+from ._body_limit import check_body_limit
+from ._plain_client import PlainClient
+from ._proxies import chosen_proxies, proxy_mounts
 from ._ssl_context import Certificate, Verify
-from ._stack_client import StackClient
 from ._transport import StackTransport
 
-__all__ = ["client"]
+__all__ = ["check_options", "client"]
 
 _TIMEOUT: Final = httpx.Timeout(None, connect=30.0)
 
-# Options of httpx.AsyncClient, and what to do instead
+# Options of httpx that this client does not have, and what to do instead
 _REFUSED: Final = {
-    "proxy": "it connects to the origin itself; for a proxy use httpx.AsyncClient(proxy=...)",
-    "mounts": "it has one transport; for several use httpx.AsyncClient(mounts=...)",
-    "transport": "it brings its own; for another one use httpx.AsyncClient(transport=...)",
     "limits": "use max_connections=, max_idle= and keepalive_expiry= instead",
     "http2": "it supports HTTP/1.1 only; for HTTP/2 use httpx.AsyncClient(http2=True)",
+    "uds": "use transport=StackTransport(uds=...), or mounts= for some URLs, instead",
 }
 
 
@@ -35,6 +36,10 @@ def client(
     keepalive_expiry: float = 5.0,
     retries: int = 0,
     timeout: float | httpx.Timeout | None = _TIMEOUT,
+    max_body_bytes: int | None = None,
+    proxy: str | httpx.URL | httpx.Proxy | None = None,
+    transport: httpx.AsyncBaseTransport | None = None,
+    mounts: Mapping[str, httpx.AsyncBaseTransport | None] | None = None,
     **options: Any,
 ) -> httpx.AsyncClient:
     """Return an `httpx.AsyncClient` on a `StackTransport`: the client to open once per Python worker.
@@ -45,20 +50,26 @@ def client(
 
     Args:
         verify, cert, max_connections, max_idle, keepalive_expiry, retries: As for `StackTransport`.
-        trust_env: As for `StackTransport`. With True, a request to which a proxy of the environment applies
-            (`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`) also fails with an `httpx.ProxyError`. `.netrc` is
-            not read: pass `auth=httpx.NetRCAuth()`.
+        trust_env: As for `StackTransport`. With True, the proxies of the environment (`HTTP_PROXY`, `HTTPS_PROXY`,
+            `ALL_PROXY`, `NO_PROXY`) are also used, as by httpx. `.netrc` is not read: pass `auth=httpx.NetRCAuth()`.
         timeout: Seconds for each step, an `httpx.Timeout`, or None for no limit. By default each attempt to connect
             has 30 s and the other steps have no limit, so the operator's `timeout` is the only deadline of a call.
             httpx's default is 5 s for each step.
+        max_body_bytes: Upper limit of the decoded body of a response, at least 1. A larger one raises a
+            `BodyTooLargeError` and closes its connection. Raw bytes (`aiter_raw`) are not limited. None: no limit.
+        proxy: The proxy of all requests, and not those of the environment. Requests through a proxy use httpx's own
+            transport, which is slower with many connections. `retries` does not apply to them.
+        transport: Sends the requests instead of a `StackTransport`, for example an `httpx.MockTransport` in a test. The
+            options of `StackTransport` and the proxies of the environment do not apply to it.
+        mounts: Transports for some URLs, by httpx's patterns: `{"https://example.org": httpx.MockTransport(...)}`.
         options: Any other option of `httpx.AsyncClient`: `base_url`, `headers`, `auth` and so on.
 
     Returns:
         A client. The caller closes it: `async with client() as http`, or `await http.aclose()`.
 
     Raises:
-        ValueError: A limit is out of its range; or the option is `proxy`, `mounts`, `transport`, `limits`, `http2` or
-            `http1=False`, which this client does not support.
+        ValueError: A limit is out of its range; or the option is `limits`, `uds`, `http2` or `http1=False`, which this
+            client does not support.
         TypeError: httpx has no such option.
 
     Example:
@@ -70,19 +81,41 @@ def client(
         ...     async def close(self):
         ...         await self.http.aclose()
     """
+    check_options(options)
+    check_body_limit(max_body_bytes)
+    proxies = chosen_proxies(proxy, from_environment=trust_env and transport is None)
+    if transport is None:
+        transport = StackTransport(
+            verify=verify,
+            cert=cert,
+            trust_env=trust_env,
+            max_connections=max_connections,
+            max_idle=max_idle,
+            keepalive_expiry=keepalive_expiry,
+            retries=retries,
+        )
+    limits = httpx.Limits(
+        max_connections=max_connections, max_keepalive_connections=max_idle, keepalive_expiry=keepalive_expiry
+    )
+    proxied = partial(httpx.AsyncHTTPTransport, verify=verify, cert=cert, trust_env=trust_env, limits=limits)
+    return PlainClient(
+        transport=transport,
+        mounts={**proxy_mounts(proxies, proxied), **(mounts or {})},
+        trust_env=trust_env,
+        timeout=timeout,
+        max_body_bytes=max_body_bytes,
+        **options,
+    )
+
+
+def check_options(options: dict[str, Any]) -> None:
+    """Remove the options that this client refuses.
+
+    Raises:
+        ValueError: One of them is used.
+    """
     for name, advice in _REFUSED.items():
         if options.pop(name, None):
             raise ValueError(f"{name}= does not fit this client: {advice}")
     if not options.pop("http1", True):
         raise ValueError("http1=False does not fit this client: it supports HTTP/1.1 only")
-    transport = StackTransport(
-        verify=verify,
-        cert=cert,
-        trust_env=trust_env,
-        max_connections=max_connections,
-        max_idle=max_idle,
-        keepalive_expiry=keepalive_expiry,
-        retries=retries,
-    )
-    mounts = environment_mounts() if trust_env else None
-    return StackClient(transport=transport, mounts=mounts, trust_env=trust_env, timeout=timeout, **options)

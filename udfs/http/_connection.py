@@ -85,6 +85,17 @@ class Connection:
             await self._receive(seconds)
         return part
 
+    async def read_all(self, seconds: float | None, limit: float) -> bytes:
+        """Return the whole body, or at least one byte more than the limit. Raises as `read`.
+
+        Args:
+            seconds: The read timeout of each part; None for no limit.
+            limit: Bytes after which it is not read to its end.
+        """
+        while not self.parser.is_complete and self.parser.body_size <= limit:
+            await self._receive(seconds)
+        return self.parser.take_body()
+
     def is_reusable(self) -> bool:
         """Whether request and response are complete, and both sides allow another request."""
         return self._was_written and self.parser.allows_reuse and not self._closes_after_request
@@ -139,7 +150,7 @@ class Connection:
                 await self._receive(None)
         except httpx.RequestError as error:
             failures.append(error)
-        if failures or self.parser.status >= _REFUSED:
+        if failures or (self.parser.has_head and self.parser.head.status >= _REFUSED):
             writing.cancel()
 
     async def _receive(self, seconds: float | None) -> None:

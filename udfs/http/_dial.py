@@ -31,12 +31,14 @@ class Dialler:
         origin: What to connect to.
         ssl_context: For TLS, or None.
         retries: Attempts after the first.
+        uds: The path of a Unix socket, to which it connects whatever the origin is; None for TCP.
         stream: The stream of the last attempt, or None before the first.
     """
 
     origin: Origin
     ssl_context: ssl.SSLContext | None
     retries: int
+    uds: str | None = None
     stream: Stream | None = None
 
     async def connect(self, seconds: float | None) -> Stream:
@@ -70,13 +72,17 @@ class Dialler:
                 return await self._open()
         except _FAILURES as error:
             self.close()
-            raise httpx.ConnectError(_message(error)) from error
+            place = "" if self.uds is None else f"{self.uds}: "
+            raise httpx.ConnectError(place + _message(error)) from error
         self.close()
         raise httpx.ConnectTimeout(f"connect timeout of {seconds} s")
 
     async def _open(self) -> Stream:
         host, port = self.origin.host.decode(), self.origin.port
-        socket = self.stream = Socket(await trio.open_tcp_stream(host, port))
+        if self.uds is None:
+            socket = self.stream = Socket(await trio.open_tcp_stream(host, port))
+        else:
+            socket = self.stream = Socket(await trio.open_unix_socket(self.uds))
         if self.ssl_context is None:
             return socket
         tls = self.stream = TlsStream(socket, self.ssl_context, self.origin.server_name or host)

@@ -24,7 +24,7 @@ class ConnectionPool:
     """Hands out connections, one request at a time each. A forked process starts with an empty pool.
 
     Args:
-        max_connections, max_idle, keepalive_expiry, retries: As for `StackTransport`.
+        max_connections, max_idle, keepalive_expiry, retries, uds: As for `StackTransport`.
 
     Attributes:
         is_closed: Whether `close` was called.
@@ -33,13 +33,21 @@ class ConnectionPool:
         ValueError: A limit is out of its range.
     """
 
-    def __init__(self, max_connections: int | None, max_idle: int, keepalive_expiry: float, retries: int) -> None:
+    def __init__(
+        self,
+        max_connections: int | None,
+        max_idle: int,
+        keepalive_expiry: float,
+        retries: int,
+        uds: str | None = None,
+    ) -> None:
         _check_minimum(1, max_connections=1 if max_connections is None else max_connections)
         _check_minimum(0, max_idle=max_idle, keepalive_expiry=keepalive_expiry, retries=retries)
         self._max_connections = math.inf if max_connections is None else max_connections
         self._max_idle = max_idle
         self._keepalive_expiry = keepalive_expiry
         self._retries = retries
+        self._uds = uds
         self.is_closed = False
         self._start()
         _pools.add(self)
@@ -120,7 +128,8 @@ class ConnectionPool:
         return connection
 
     def _new(self, origin: Origin, ssl_context: ssl.SSLContext | None) -> Connection:
-        connection = Connection(Dialler(origin, ssl_context, self._retries), self._keepalive_expiry, self._deadlines)
+        dialler = Dialler(origin, ssl_context, self._retries, self._uds)
+        connection = Connection(dialler, self._keepalive_expiry, self._deadlines)
         self._busy.add(connection)
         return connection
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import httpx
 
-__all__ = ["RequestHead", "render_head"]
+__all__ = ["RequestHead", "render_head", "render_parts"]
 
 _LINE: Final = re.compile(rb"[-!#$%&'*+.^_`|~0-9a-zA-Z]+ [\x21-\x7e]+")
 
@@ -38,16 +38,24 @@ class RequestHead(NamedTuple):
 
 
 def render_head(request: httpx.Request) -> RequestHead:
-    """Return the head of a request, as it is sent.
+    """Return the head of a request, as it is sent. Raises as `render_parts`."""
+    target = request.extensions.get("target") or request.url.raw_path
+    return render_parts(request.method, target, tuple(request.headers.raw))
+
+
+def render_parts(method: str, target: bytes, headers: Headers) -> RequestHead:
+    """Return the head of a request with this method, target and headers, as it is sent.
 
     Raises:
         httpx.LocalProtocolError: The method, the target or a header is not valid in HTTP, or could be read as a second
             request; or the headers do not determine the length of the body or the host.
     """
-    line = b"%b %b" % (request.method.encode(), request.extensions.get("target") or request.url.raw_path)
+    if method == "CONNECT":
+        raise httpx.LocalProtocolError("CONNECT opens a tunnel, and this client connects to the origin itself")
+    line = b"%b %b" % (method.encode(), target)
     if _LINE.fullmatch(line) is None:
         raise httpx.LocalProtocolError(f"illegal method or target: {line!r}")
-    fields, content_length, closes_connection = _render_fields(tuple(request.headers.raw))
+    fields, content_length, closes_connection = _render_fields(headers)
     return RequestHead(b"%b HTTP/1.1\r\n%b\r\n" % (line, fields), content_length, closes_connection)
 
 

@@ -10,7 +10,7 @@ import httpx
 import trio
 
 from ._dial import Stream
-from ._request_head import render_head
+from ._request_head import RequestHead, render_head
 
 __all__ = ["IDEMPOTENT", "RequestWriter"]
 
@@ -21,36 +21,72 @@ _SHORT: Final = 64 * 1024  # bytes of a request that the kernel takes even if th
 
 
 class RequestWriter:
-    """Writes one request, head and body. The constructor checks everything that can be checked before sending.
+    """Writes one request, head and body.
 
     Args:
-        request: The request to send.
-
-    Attributes:
         method: Of the request.
+        start: The head, and the body if it is in memory.
         timeouts: Seconds for each step, by httpx's names of the steps.
         closes_connection: Whether the request asks the server to close the connection after it.
+        body: The rest of the body; None if `start` has all of it.
+        length: Bytes of `body`; None: it is sent in chunks.
+
+    Attributes:
+        method, timeouts, closes_connection: As above.
         may_block: Whether writing can wait for the server, so that the response must be watched meanwhile.
         is_repeatable: Whether the request may be sent twice: it is idempotent, and its body is in memory.
-
-    Raises:
-        httpx.LocalProtocolError: The request is not valid in HTTP/1.1, or the length of its body differs from its
-            Content-Length.
     """
 
-    def __init__(self, request: httpx.Request) -> None:
-        if request.method == "CONNECT":
-            raise httpx.LocalProtocolError("CONNECT opens a tunnel, and this client connects to the origin itself")
-        self._start, self._length, self.closes_connection = render_head(request)
-        self._body: httpx.SyncByteStream | httpx.AsyncByteStream | None = request.stream
-        self.method = request.method
-        self.timeouts: dict[str, float | None] = request.extensions.get("timeout", {})
-        is_in_memory = isinstance(self._body, httpx.ByteStream)
-        self.is_repeatable = is_in_memory and self.method in IDEMPOTENT
-        if is_in_memory and self._length is not None:
-            self._start += _content(request.stream, self._length)
-            self._body = None
-        self.may_block = not is_in_memory or self._length is None or self._length > _SHORT
+    def __init__(
+        self,
+        method: str,
+        start: bytes,
+        timeouts: dict[str, float | None],
+        *,
+        closes_connection: bool = False,
+        body: httpx.SyncByteStream | httpx.AsyncByteStream | None = None,
+        length: int | None = 0,
+    ) -> None:
+        self.method = method
+        self._start = start
+        self.timeouts = timeouts
+        self.closes_connection = closes_connection
+        self._body = body
+        self._length = length
+        self.may_block = body is not None or len(start) > _SHORT
+        self.is_repeatable = method in IDEMPOTENT and (body is None or isinstance(body, httpx.ByteStream))
+
+    @classmethod
+    def of(cls, request: httpx.Request) -> RequestWriter:
+        """Return the writer of a request, after all checks that can be made before sending.
+
+        Raises:
+            httpx.LocalProtocolError: The request is not valid in HTTP/1.1, or the length of its body differs from its
+                Content-Length.
+        """
+        head, timeouts = render_head(request), request.extensions.get("timeout", {})
+        body = request.stream
+        if isinstance(body, httpx.ByteStream):
+            return cls.with_content(request.method, head, b"".join(body), timeouts)
+        start, length, closes_connection = head
+        return cls(request.method, start, timeouts, closes_connection=closes_connection, body=body, length=length)
+
+    @classmethod
+    def with_content(
+        cls, method: str, head: RequestHead, content: bytes, timeouts: dict[str, float | None]
+    ) -> RequestWriter:
+        """Return the writer of a request whose body is in memory.
+
+        Raises:
+            httpx.LocalProtocolError: The length of the body differs from its Content-Length.
+        """
+        start, length, closes_connection = head
+        if length is None:
+            body = httpx.ByteStream(content)
+            return cls(method, start, timeouts, closes_connection=closes_connection, body=body, length=None)
+        if len(content) != length:
+            raise _wrong_length(len(content), length)
+        return cls(method, start + content, timeouts, closes_connection=closes_connection)
 
     async def write(self, stream: Stream) -> bool:
         """Write the request. Returns False if the server closed the connection, maybe after an early response.
@@ -101,14 +137,6 @@ class RequestWriter:
             await stream.drain()
             return
         raise httpx.WriteTimeout(f"write timeout of {seconds} s")
-
-
-def _content(body: httpx.SyncByteStream | httpx.AsyncByteStream, length: int) -> bytes:
-    assert isinstance(body, httpx.ByteStream)
-    content = b"".join(body)
-    if len(content) != length:
-        raise _wrong_length(len(content), length)
-    return content
 
 
 def _wrong_length(size: int, length: int) -> httpx.LocalProtocolError:

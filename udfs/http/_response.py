@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import aclosing
 from datetime import timedelta
 from time import perf_counter
 from typing import Final
@@ -12,21 +12,17 @@ from typing import Final
 import httpx
 import trio
 
+from ._body_limit import BodyTooLargeError, body_too_large, received_limit
 from ._charset import charset_of
-from ._connection import Connection
 from ._decoding import STEP_BYTES, Decoder, decoder_for
 from ._response_body import ResponseBody
+from ._response_head import ResponseHead
+from ._shortcuts import SETS_CONTENT, headers_of, names_of
 
-__all__ = ["BodyTooLargeError", "Response"]
+__all__ = ["Response"]
 
 _COOKIES: Final = frozenset({b"set-cookie", b"set-cookie2"})
-
-# A coding can make a small body larger: at most by its own size and this
-_SMALL_BYTES: Final = 64 * 1024
-
-
-class BodyTooLargeError(Exception):
-    """The body of a response is larger than `max_body_bytes`. The rest was not read."""
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
 class Response(httpx.Response):
@@ -37,152 +33,151 @@ class Response(httpx.Response):
 
     **Cancellation** of a read closes the connection.
 
-    Args:
-        request: The request that is answered.
-        connection: Has received the head of the response.
-        release: As for `ResponseBody`.
-
     Attributes:
         has_cookies: Whether the server has set a cookie.
-        sent_at: When the request was sent, by `time.perf_counter`. None: httpx itself sets `elapsed`.
-        is_result: Whether httpx must return a redirect without parsing its Location. To be set in a hook.
+        max_body_bytes: Upper limit of the decoded body. Twice the limit and 64 KiB may arrive.
+        sent_at: When the request was sent, by `time.perf_counter`. None: `elapsed` is not set.
+        is_result: Whether a redirect is the result, so that its Location is not parsed. To be set in a hook.
     """
 
-    def __init__(self, request: httpx.Request, connection: Connection, release: Callable[[Connection], None]) -> None:
-        head = connection.parser
-        headers = httpx.Headers()
-        headers._list = head.headers  # noqa: SLF001 - the list that `httpx.Headers` would make of these headers
-        super().__init__(
-            head.status,
-            headers=headers,
-            stream=ResponseBody(request, connection, release),
-            extensions={"http_version": head.version, "reason_phrase": head.reason},
-        )
-        self.has_cookies = not head.names.isdisjoint(_COOKIES)
-        self.sent_at: float | None = None
-        self.is_result = False
+    has_cookies: bool
+    max_body_bytes: float = math.inf
+    sent_at: float | None = None
+    is_result = False
+    _received = 0
+
+    @classmethod
+    def received(cls, head: ResponseHead, body: ResponseBody) -> Response:
+        """Return the response whose head a connection has received."""
+        extensions = {"http_version": head.version, "reason_phrase": head.reason}
+        response = cls(head.status, headers=headers_of(head.fields), stream=body, extensions=extensions)
+        response.has_cookies = head.sets_cookies
+        return response
+
+    @classmethod
+    def of(cls, response: httpx.Response) -> Response:
+        """Return the response of another transport as one that reads its body in this way."""
+        extensions = response.extensions
+        made = cls(response.status_code, headers=response.headers, stream=response.stream, extensions=extensions)
+        made.has_cookies = not _COOKIES.isdisjoint(names_of(response.headers))
+        return made
 
     @property
     def has_redirect_location(self) -> bool:
-        """Whether httpx builds a request from the Location; see `httpx.Response.has_redirect_location`."""
-        return not self.is_result and super().has_redirect_location
+        """Whether a request is built from the Location; see `httpx.Response.has_redirect_location`."""
+        return self.status_code in _REDIRECTS and not self.is_result and super().has_redirect_location
 
     @property
     def charset_encoding(self) -> str | None:
         """The charset that the Content-Type names; None if it names none, or one that `response.text` cannot decode."""
         return charset_of(self.headers.get("Content-Type"))
 
+    @property
+    def num_bytes_downloaded(self) -> int:
+        """The bytes of the body that have arrived, as they were sent."""
+        return self._received or super().num_bytes_downloaded
+
     async def aread(self) -> bytes:
-        """Read and return the response content."""
+        """Read and return the response content. Raises as `aiter_bytes`."""
         body = self.stream
-        if not isinstance(body, ResponseBody) or self.is_closed or self.is_stream_consumed:
+        is_plain = isinstance(body, ResponseBody) and not _is_coded(self.headers)
+        if not (SETS_CONTENT and is_plain) or self.is_closed or self.is_stream_consumed:
             return await super().aread()
-        return await self.aread_within(math.inf)
-
-    async def aread_within(self, limit: float) -> bytes:
-        """Read and return the response content if it is small enough. The response must not have been read before.
-
-        Args:
-            limit: Upper limit of the decoded body, in bytes. Twice the limit and 64 KiB may arrive.
-
-        Raises:
-            BodyTooLargeError: The body is larger. The connection is closed.
-            httpx.DecodingError: The body is not valid in its coding, or it was cut off.
-        """
-        body = self.stream
         assert isinstance(body, ResponseBody)
-        with self._reading(body):
-            self._content = await self._read(body, limit)
+        self._content = await self._read(body)
         await self.aclose()
         return self._content
 
     def aiter_bytes(self, chunk_size: int | None = None) -> AsyncIterator[bytes]:
-        """A byte-iterator over the decoded response content."""
-        body = self.stream
-        if isinstance(body, ResponseBody) and not self.is_closed and not self.is_stream_consumed:
-            decoder = _decoder(self.headers)
-            if decoder is not None:
-                return self._aiter_decoded(body, decoder, chunk_size)
-        return super().aiter_bytes(chunk_size)
+        """A byte-iterator over the decoded response content.
+
+        Raises:
+            BodyTooLargeError: The body is larger than `max_body_bytes`. The connection is closed, unless all of
+                the body has arrived.
+            httpx.DecodingError: The body is not valid in its coding, or it was cut off.
+        """
+        if self.is_closed or self.is_stream_consumed:
+            return super().aiter_bytes(chunk_size)
+        return self._parts() if chunk_size is None else self._chunks(chunk_size)
 
     async def aclose(self) -> None:
         """Close the response and release the connection."""
         if self.sent_at is not None and not self.is_closed:
             self.elapsed = timedelta(seconds=perf_counter() - self.sent_at)
-        # As httpx's, but without its `request_context`, which adds the request to errors: closing a body raises none
-        if isinstance(self.stream, ResponseBody):
+        if not self.is_closed:  # as httpx's, but without its `request_context`, which adds the request to errors
+            assert isinstance(self.stream, httpx.AsyncByteStream)
             self.is_closed = True
-            self.stream.close()
-        else:
-            await super().aclose()
+            await self.stream.aclose()
 
-    @contextmanager
-    def _reading(self, body: ResponseBody) -> Iterator[None]:
-        """Close the body after an error, and add the request to it as httpx's `request_context` does."""
+    async def _read(self, body: ResponseBody) -> bytes:
+        """Return the body, which is not coded: without the generators that `_parts` needs."""
         self.is_stream_consumed = True
-        self._num_bytes_downloaded = 0
-        try:
-            yield
-        except BaseException as error:
-            if isinstance(error, httpx.DecodingError):
-                error.request = self.request
-            body.close()
-            raise
-
-    async def _read(self, body: ResponseBody, limit: float) -> bytes:
-        decoder = _decoder(self.headers)
-        content = bytearray()
-        while raw := await body.read():
-            self._num_bytes_downloaded += len(raw)
-            if decoder is None:
-                content += raw
-            else:
-                await _decode(decoder, raw, content, limit)
-            if len(content) > limit or self._num_bytes_downloaded > 2 * limit + _SMALL_BYTES:
-                message = f"the body is larger than the {limit:,} bytes (max_body_bytes) that are allowed"
-                raise BodyTooLargeError(message)
+        parts = []
+        while part := await body.read():
+            self._received += len(part)
+            if self._received > self.max_body_bytes:
+                body.close()
+                raise self._too_large()
+            parts.append(part)
             if body.has_ended:
                 break
-        if decoder is not None:
-            decoder.finish()
-        return bytes(content)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    async def _aiter_decoded(
-        self, body: ResponseBody, decoder: Decoder, chunk_size: int | None
-    ) -> AsyncIterator[bytes]:
+    async def _parts(self) -> AsyncIterator[bytes]:
+        assert isinstance(self.stream, httpx.AsyncByteStream)
+        self.is_stream_consumed = True
+        decoder = _decoder(self.headers)
+        size = 0
+        raw_parts = aiter(self.stream)
+        try:
+            async for raw in raw_parts:
+                self._received += len(raw)
+                self._check_size(size)
+                for part in _decoded(decoder, raw):
+                    size += len(part)
+                    self._check_size(size)
+                    yield part
+                    if decoder is not None and len(part) >= STEP_BYTES:
+                        await trio.lowlevel.checkpoint()  # the same data may decode to many more steps
+            if decoder is not None:
+                decoder.finish()
+        except BaseException as error:
+            if isinstance(error, httpx.RequestError):
+                error.request = self.request
+            if isinstance(raw_parts, AsyncGenerator):  # the garbage collector would be too late, and Trio warns of that
+                await raw_parts.aclose()
+            await self.stream.aclose()
+            raise
+        await self.aclose()
+
+    async def _chunks(self, size: int) -> AsyncIterator[bytes]:
         held = bytearray()
-        with self._reading(body):
-            while raw := await body.read():
-                self._num_bytes_downloaded += len(raw)
-                for part in decoder.decode(raw):
-                    held += part
-                    while len(held) >= (size := chunk_size or len(part)):
-                        yield bytes(held[:size])
-                        del held[:size]
-                    await _checkpoint_after(part)
-            decoder.finish()
+        async with aclosing(self._parts()) as parts:  # type: ignore[type-var]
+            async for part in parts:
+                held += part
+                while len(held) >= size:
+                    yield bytes(held[:size])
+                    del held[:size]
         if held:
             yield bytes(held)
-        await self.aclose()
+
+    def _check_size(self, size: int) -> None:
+        if size > self.max_body_bytes or self._received > received_limit(self.max_body_bytes, is_coded=True):
+            raise self._too_large()
+
+    def _too_large(self) -> BodyTooLargeError:
+        error = body_too_large(self.max_body_bytes)
+        error.request = self.request
+        return error
+
+
+def _is_coded(headers: httpx.Headers) -> bool:
+    return b"content-encoding" in names_of(headers)
 
 
 def _decoder(headers: httpx.Headers) -> Decoder | None:
-    # Most bodies are not coded, and `get_list` decodes all headers to find that out
-    if b"content-encoding" not in [name for _, name, _ in headers._list]:  # noqa: SLF001 - as above
-        return None
-    return decoder_for(headers.get_list("content-encoding", split_commas=True))
+    return decoder_for(headers.get_list("content-encoding", split_commas=True)) if _is_coded(headers) else None
 
 
-async def _decode(decoder: Decoder, raw: bytes, content: bytearray, limit: float) -> None:
-    """Append the decoded data, and stop once it exceeds the limit."""
-    for part in decoder.decode(raw):
-        content += part
-        if len(content) > limit:
-            return
-        await _checkpoint_after(part)
-
-
-async def _checkpoint_after(part: bytes) -> None:
-    """Let other tasks run after a full step, because the same data may decode to many more."""
-    if len(part) >= STEP_BYTES:
-        await trio.lowlevel.checkpoint()
+def _decoded(decoder: Decoder | None, raw: bytes) -> Iterable[bytes]:
+    return (raw,) if decoder is None else decoder.decode(raw)

@@ -28,9 +28,14 @@ class ResponseBody(httpx.AsyncByteStream):
         self._release: Callable[[Connection], None] | None = release
         self._seconds = request.extensions.get("timeout", {}).get("read")
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        while part := await self.read():
-            yield part
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        part = await self.read()
+        if not part:
+            raise StopAsyncIteration
+        return part
 
     @property
     def has_ended(self) -> bool:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import re
+import math
+from functools import lru_cache
 from typing import Final
 
 import httptools
 import httpx
+
+from ._plain_head import plain_head
+from ._response_head import Fields, ResponseHead
 
 __all__ = ["MAX_HEAD_BYTES", "ResponseParser"]
 
@@ -15,20 +19,25 @@ MAX_HEAD_BYTES: Final = 100 * 1024
 _START: Final = b"HTTP/1."
 _END: Final = b"\r\n\r\n"
 _LINE_ENDS: Final = b"\r\n"
-_CONTROL: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+_CHUNKED: Final = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 # Plain numbers: a comparison with a member of `httpx.codes`, an enumeration, is much slower
-_FIRST_STATUS: Final = 100
-_SWITCHING_PROTOCOLS: Final = 101
 _OK: Final = 200
 _BODILESS: Final = (204, 304)
 _SHOWN: Final = 60  # bytes of the server's data, in an error
+
+# A server repeats its head while date and length stay the same
+_CACHED: Final = 256
+_MAX_CACHED_BYTES: Final = 2_048
 
 
 class ResponseParser:
     """Parses the responses of one connection, one after the other, with llhttp (httptools) in its strict mode.
 
-    llhttp gets each head alone, so that every byte after the head is known. This class refuses what llhttp accepts and
-    an HTTP/1.1 client should not:
+    llhttp gets each head alone, so that every byte after the head is known. A head that equals an earlier one to the
+    byte is not parsed again, and a plain one (see `plain_head`) does not need llhttp. A body in chunks goes to a new
+    llhttp, and every other one is counted.
+
+    This class refuses what llhttp accepts and an HTTP/1.1 client should not:
 
     * the name of another protocol (llhttp accepts RTSP and ICE), and empty lines before a head, interim heads included
     * a control character in the reason phrase, a status below 100, an HTTP version other than 1.0 and 1.1
@@ -41,13 +50,15 @@ class ResponseParser:
     Surplus data after a response makes the connection unusable, because it could be taken for the next response.
 
     Attributes:
-        status, reason, version, headers: The head of the final response, once `has_head`. A header is its name as it
-            was received, its name in lower case, and its value, as `httpx.Headers` stores it.
-        names: The names of the headers, in lower case.
+        head: The head of the final response, once `has_head`.
         has_begun: Whether anything has arrived.
         has_head: Whether the head of the final response is complete. Interim responses (1xx) are dropped.
+        body_size: Bytes that have arrived of the body.
         is_complete: Whether the response is complete.
+        has_surplus: Whether anything followed it.
     """
+
+    head: ResponseHead
 
     def __init__(self) -> None:
         self._llhttp = httptools.HttpResponseParser(self)
@@ -58,16 +69,15 @@ class ResponseParser:
         """Prepare for the response to a request with this method."""
         self.has_begun = self.has_head = self.is_complete = False
         self._is_head_request = method == "HEAD"
-        self._ends_with_connection = self._has_surplus = self._keeps_alive = False
-        self._parts: list[bytes] = []
+        self.has_surplus = False
         self._problem = ""
-        self._bytes_without_body = 0
-        self._start_head()
+        self._parts: list[bytes | memoryview] = []
+        self.body_size = 0
 
     @property
     def allows_reuse(self) -> bool:
         """Whether the response is complete, nothing followed it, and the server keeps the connection open."""
-        return self.is_complete and self._keeps_alive and not self._has_surplus
+        return self.is_complete and self.head.keeps_alive and not self.has_surplus
 
     def feed(self, data: bytes) -> None:
         """Parse data that has arrived, at least one byte.
@@ -75,15 +85,20 @@ class ResponseParser:
         Raises:
             httpx.RemoteProtocolError: The data is not HTTP, or not safe to accept.
         """
-        self.has_begun = True
+        if not self.has_begun and self._feed_known(data):
+            return
+        self.feed_unknown(data)
+
+    def feed_unknown(self, data: bytes) -> None:
+        """`feed`, without a look at earlier heads."""
+        if not self.has_begun:
+            self.has_begun = True
+            self._bytes_without_body = 0
+            self._start_head()
         while data and not self.has_head:
             data = self._feed_head(data)
-        if not data:
-            return
-        if self.is_complete:
-            self._has_surplus = True
-            return
-        self._feed_body(data)
+        if data:
+            self._feed_body(data)
 
     def feed_end(self, *, is_clean: bool = True) -> None:
         """Parse the end of the connection.
@@ -97,26 +112,41 @@ class ResponseParser:
         """
         if not self.has_head:
             raise httpx.RemoteProtocolError("Server disconnected without sending a response.")
-        if not self.is_complete and not (self._ends_with_connection and is_clean):
+        if not self.is_complete and not (self.head.ends_with_connection and is_clean):
             raise httpx.RemoteProtocolError("the server closed the connection before the end of the body")
         self.is_complete = True
 
     def take_body(self) -> bytes:
         """Remove and return what has arrived of the body; `b""` if nothing has."""
-        body = b"".join(self._parts)
+        body = b"".join(self._parts)  # its only copy
         self._parts.clear()
         return body
+
+    def _feed_known(self, data: bytes) -> bool:
+        end = data.find(_END) + len(_END)
+        head = _known_head(data[:end]) if len(_END) <= end <= _MAX_CACHED_BYTES else None
+        if head is None:
+            return False
+        self.has_begun = True
+        self._accept(head)
+        if len(data) > end:
+            self._feed_body(memoryview(data)[end:])
+        return True
+
+    def _accept(self, head: ResponseHead) -> None:
+        self.head, self.has_head = head, True
+        self._missing = math.inf if head.length is None else head.length
+        # Some responses end with their head, whatever its Content-Length
+        self.is_complete = self._is_head_request or head.status in _BODILESS or not self._missing
+        self._is_in_chunks = False
 
     def _start_head(self) -> None:
         if self._needs_new_llhttp:
             self._llhttp, self._needs_new_llhttp = httptools.HttpResponseParser(self), False
         self._tail = b""  # the last bytes of the head, in which its end may begin
         self._head_length = 0  # what has arrived of it
-        self.status = 0
-        self.reason = b""
-        self.version = b""
-        self.headers: list[tuple[bytes, bytes, bytes]] = []
-        self.names: set[bytes] = set()
+        self._reason = b""
+        self._fields: Fields = []
         self._codings: list[bytes] = []
 
     def _feed_head(self, data: bytes) -> bytes:
@@ -139,13 +169,38 @@ class ResponseParser:
             self._start_head()
         return data[end:]
 
-    def _feed_body(self, data: bytes) -> None:
+    def _feed_body(self, data: bytes | memoryview) -> None:
+        if self.is_complete:
+            self.has_surplus = True
+        elif self.head.is_chunked:
+            self._feed_chunks(bytes(data))
+        else:
+            self._feed_counted(data)
+
+    def _feed_counted(self, data: bytes | memoryview) -> None:
+        if len(data) > self._missing:
+            self.has_surplus, data = True, data[: int(self._missing)]
+        self._missing -= len(data)
+        self.body_size += len(data)
+        self._parts.append(data)
+        self.is_complete = not self._missing
+
+    def _begin_chunks(self) -> None:
+        self._llhttp = httptools.HttpResponseParser(self)
+        self._llhttp.feed_data(_CHUNKED)
+        self._llhttp.set_dangerous_leniencies(lenient_spaces_after_chunk_size=True)
+        self._is_in_chunks = self._needs_new_llhttp = True
+        self._bytes_without_body = 0
+
+    def _feed_chunks(self, data: bytes) -> None:
+        if not self._is_in_chunks:
+            self._begin_chunks()
         self._bytes_without_body += len(data)
         if data[-1] in _LINE_ENDS:
             # llhttp ignores line ends between two messages. So such a byte is parsed alone: if the response was
             # complete before it, it is surplus.
             self._parse(data[:-1])
-            self._has_surplus |= self.is_complete
+            self.has_surplus |= self.is_complete
             data = data[-1:]
         self._parse(data)
         if self._bytes_without_body > MAX_HEAD_BYTES and not self.is_complete:
@@ -155,7 +210,7 @@ class ResponseParser:
         try:
             self._llhttp.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            self._has_surplus = self.is_complete
+            self.has_surplus = self.is_complete
             if not self.is_complete:
                 raise httpx.RemoteProtocolError(self._problem or f"the response is malformed: {error}") from error
         if self._problem:
@@ -165,20 +220,19 @@ class ResponseParser:
 
     def on_message_begin(self) -> None:
         """A message begins."""
-        self._has_surplus |= self.is_complete
+        self.has_surplus |= self.is_complete
 
     def on_status(self, reason: bytes) -> None:
         """A part of the reason phrase."""
         if not self.has_head:
-            self.reason += reason
+            self._reason += reason
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header, or a trailer. Trailers are dropped, as in httpx."""
         if self.has_head:
             return
         lowered = name.lower()
-        self.headers.append((name, lowered, value.rstrip(b" \t")))
-        self.names.add(lowered)
+        self._fields.append((name, lowered, value.rstrip(b" \t")))
         if lowered == b"transfer-encoding":
             self._codings.append(value.lower())
 
@@ -186,47 +240,55 @@ class ResponseParser:
         """The head of a response is complete, interim or final."""
         if self.has_head:
             return
-        llhttp = self._llhttp
-        self.status = llhttp.get_status_code()
-        self.version = b"HTTP/" + llhttp.get_http_version().encode()
-        self._problem = self._problem_of_head()
-        if self._problem or self.status < _OK:
+        head = _head(self._llhttp, self._reason, self._fields)
+        self._problem = head.problem(self._codings)
+        if self._problem or head.status < _OK:
             return
-        self.has_head = True
-        # HTTP/1.0 has `Connection: keep-alive`, but its servers often frame bodies wrongly. h11 closes as well
-        self._keeps_alive = llhttp.should_keep_alive() and self.version == b"HTTP/1.1"
-        # Such a response ends with its head, whatever its Content-Length
-        self.is_complete = self._is_head_request or self.status in _BODILESS
-        # llhttp may expect a body now, and a trailer may change its view of the connection
-        self._needs_new_llhttp = self.is_complete or bool(self._codings)
-        self._ends_with_connection = not (b"content-length" in self.names or self._codings)
-        if self._codings:
-            llhttp.set_dangerous_leniencies(lenient_spaces_after_chunk_size=True)
+        self._accept(head)
+        self._needs_new_llhttp = True  # it expects a body now
 
     def on_body(self, data: bytes) -> None:
         """A part of the body."""
         if self.is_complete:
-            self._has_surplus = True
+            self.has_surplus = True
             return
         self._bytes_without_body = 0
+        self.body_size += len(data)
         self._parts.append(data)
 
     def on_message_complete(self) -> None:
         """A response is complete, interim or final."""
         self.is_complete |= self.has_head
 
-    def _problem_of_head(self) -> str:
-        if self.status == _SWITCHING_PROTOCOLS:
-            return "the server switches to another protocol (101), and this client supports HTTP/1.1 only"
-        if self.status < _FIRST_STATUS:
-            return f"the status is {self.status}; statuses start at {_FIRST_STATUS}"
-        if self.version not in (b"HTTP/1.1", b"HTTP/1.0"):
-            return f"the response is in {self.version.decode()}, not in HTTP/1.1 or HTTP/1.0"
-        if _CONTROL.search(self.reason):
-            return f"the reason phrase has a control character: {self.reason[:_SHOWN]!r}"
-        if self._codings not in ([], [b"chunked"]):
-            return f"the transfer coding must be chunked, once, got {b', '.join(self._codings)[:_SHOWN]!r}"
-        return ""
+
+@lru_cache(_CACHED)
+def _known_head(data: bytes) -> ResponseHead | None:
+    """Return the head of a final response; None for an interim one, and for one that is refused."""
+    if (plain := plain_head(data)) is not None:
+        return plain
+    parser = ResponseParser()
+    try:
+        parser.feed_unknown(data)
+    except httpx.RemoteProtocolError:
+        return None
+    return parser.head if parser.has_head and not parser.has_surplus else None
+
+
+def _head(llhttp: httptools.HttpResponseParser, reason: bytes, fields: Fields) -> ResponseHead:
+    version = b"HTTP/" + llhttp.get_http_version().encode()
+    names = frozenset(name for _, name, _ in fields)
+    lengths = [value for _, name, value in fields if name == b"content-length" and value.isdigit()]
+    return ResponseHead(
+        version,
+        llhttp.get_status_code(),
+        reason,
+        fields,
+        names,
+        int(lengths[0]) if lengths else None,
+        is_chunked=b"transfer-encoding" in names,
+        # HTTP/1.0 has `Connection: keep-alive`, but its servers often frame bodies wrongly. h11 closes as well
+        keeps_alive=llhttp.should_keep_alive() and version == b"HTTP/1.1",
+    )
 
 
 def _too_large() -> httpx.RemoteProtocolError:

@@ -1,32 +1,65 @@
-"""StackClient: `httpx.AsyncClient` on a `StackTransport`, with a shorter path for plain requests."""
+"""StackClient: `httpx.AsyncClient` with a shorter path, through the public names of httpx."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator
+import math
+from collections.abc import Mapping
 from http.cookiejar import CookieJar
 from time import perf_counter
 from typing import Any, Final
 
 import httpx
-from httpx._client import ClientState  # noqa: PLC2701 - `send` opens a client; httpx's version is bounded
 
+from ._authentication import authentication_of
 from ._decoding import ACCEPT_ENCODING
+from ._mounts import Mounts
+from ._redirects import redirect_request
+from ._request_headers import merge_headers
 from ._response import Response
 from ._url import checked_url, merge_plain_url
 
-__all__ = ["StackClient"]
+__all__ = ["StackClient", "log_response", "read"]
 
 _log: Final = logging.getLogger("httpx")  # httpx documents the name of its logger
+
+_set_headers: Final[Any] = httpx.AsyncClient.headers.fset  # type: ignore[attr-defined]  # of a property
 
 _WITH_LENGTH: Final = ("POST", "PUT", "PATCH")  # httpx sends a Content-Length with these, even without a body
 
 
 class StackClient(httpx.AsyncClient):
-    """Behaves as `httpx.AsyncClient`. Three steps are shorter where nothing special is requested.
+    """Behaves as `httpx.AsyncClient`, whose `build_request` and `send` it replaces.
 
-    Authentication, redirects, hooks and cookies remain httpx's own.
+    Args:
+        transport: Sends the requests to which no mount applies.
+        mounts: Transports by httpx's patterns of URLs; None for `transport`.
+        default_encoding: As for `httpx.AsyncClient`.
+        max_body_bytes: Upper limit of the decoded body of a response, or None.
+        options: Other options of `httpx.AsyncClient`.
     """
+
+    def __init__(
+        self,
+        *,
+        transport: httpx.AsyncBaseTransport,
+        mounts: Mapping[str, httpx.AsyncBaseTransport | None] | None = None,
+        default_encoding: Any = "utf-8",
+        max_body_bytes: int | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(transport=transport, mounts=mounts, **options)  # opens and closes the transports
+        self._routes = Mounts(transport, mounts or {})
+        self._charset = default_encoding
+        self._max_body_bytes = math.inf if max_body_bytes is None else max_body_bytes
+        self._was_used = False
+
+    async def __aenter__(self) -> Any:
+        """Open the transports."""
+        if self._was_used and not self.is_closed:
+            raise RuntimeError("Cannot open a client instance more than once.")
+        self._was_used = True
+        return await super().__aenter__()
 
     @property
     def headers(self) -> httpx.Headers:
@@ -35,7 +68,7 @@ class StackClient(httpx.AsyncClient):
 
     @headers.setter
     def headers(self, headers: Any) -> None:
-        httpx.AsyncClient.headers.fset(self, headers)  # type: ignore[attr-defined]  # of a property
+        _set_headers(self, headers)
         if "Accept-Encoding" not in httpx.Headers(headers):
             self.headers["Accept-Encoding"] = ACCEPT_ENCODING
 
@@ -55,12 +88,17 @@ class StackClient(httpx.AsyncClient):
         extensions: Any = None,
     ) -> httpx.Request:
         """Build and return a request instance; see `httpx.AsyncClient.build_request`."""
-        has_body = any(each is not None for each in (content, data, files, json)) or method.upper() in _WITH_LENGTH
-        if not (has_body or params is not None or cookies is not None or self.params or self.cookies):
-            return self._build_plain_request(method, url, headers, timeout, extensions)
+        target = merge_plain_url(self.base_url, url)
+        is_relative = False
+        if target is None:
+            target = self._checked_url(url)
+            is_relative = target.is_relative_url
+        has_body = not (content is data is files is json is None) or method.upper() in _WITH_LENGTH
+        if not (is_relative or has_body or params is not None or cookies is not None or self.params or self.cookies):
+            return self._build_plain_request(method, target, headers, timeout, extensions)
         return super().build_request(
             method,
-            url,
+            target,
             content=content,
             data=data,
             files=files,
@@ -73,38 +111,23 @@ class StackClient(httpx.AsyncClient):
         )
 
     def _build_plain_request(
-        self, method: str, url: httpx.URL | str, headers: Any, timeout: Any, extensions: Any
+        self, method: str, url: httpx.URL, headers: Any, timeout: Any, extensions: Any
     ) -> httpx.Request:
-        """Build a request without body, parameters and cookies.
-
-        As httpx does: merge URL, headers and timeout, and put the Host first.
-        """
-        merged = httpx.Headers(self.headers)
-        if headers is not None:
-            merged.update(headers)
-        target = self._merge_url(url)
-        lines = merged._list  # noqa: SLF001 - each: name, name in lower case, value; httpx's version is bounded
-        if target.raw_host and b"host" not in [name for _, name, _ in lines]:
-            lines.insert(0, (b"Host", b"host", target.netloc))
+        """Build a request to an absolute URL, without body, parameters and cookies, as httpx does."""
         extensions = {} if extensions is None else extensions
         if "timeout" not in extensions:
             seconds = self.timeout if timeout is httpx.USE_CLIENT_DEFAULT else httpx.Timeout(timeout)
             extensions = {**extensions, "timeout": seconds.as_dict()}
-        request = httpx.Request(method, target, headers=merged, stream=httpx.ByteStream(b""), extensions=extensions)
-        request._content = b""  # noqa: SLF001 - `request.read()` would set it
+        merged = merge_headers(self.headers, headers, url.netloc if url.raw_host else b"")
+        request = httpx.Request(method, url, headers=merged, stream=httpx.ByteStream(b""), extensions=extensions)
+        request.read()  # so that `request.content` is there
         return request
 
-    def _merge_url(self, url: httpx.URL | str) -> httpx.URL:
-        return merge_plain_url(self.base_url, url) or checked_url(super()._merge_url(url))
-
-    def _build_redirect_request(self, request: httpx.Request, response: httpx.Response) -> httpx.Request:
-        try:
-            redirect = super()._build_redirect_request(request, response)
-        except (httpx.InvalidURL, ValueError) as error:  # ValueError: a host that is not valid IDNA
-            raise httpx.RemoteProtocolError("Invalid URL in location header.", request=request) from error
-        if redirect.url.raw_host != request.url.raw_host:  # its certificate is for another name
-            redirect.extensions = {name: it for name, it in redirect.extensions.items() if name != "sni_hostname"}
-        return redirect
+    def _checked_url(self, url: httpx.URL | str) -> httpx.URL:
+        target = checked_url(httpx.URL(url))
+        if target.is_relative_url:
+            checked_url(self.base_url)
+        return target
 
     async def send(
         self,
@@ -115,59 +138,100 @@ class StackClient(httpx.AsyncClient):
         follow_redirects: Any = httpx.USE_CLIENT_DEFAULT,
     ) -> httpx.Response:
         """Send a request; see `httpx.AsyncClient.send`."""
-        # httpx takes the requests to send from an `Auth`. The base class means no authentication: it yields the one
-        # request. What remains of httpx's `send` then is the timeout, the redirects with their hooks, and the body.
-        built = self._build_request_auth(request, auth)
-        if self.is_closed or type(built) is not httpx.Auth:
-            checked = _CheckedDigest(built) if isinstance(built, httpx.DigestAuth) else built
-            return await super().send(request, stream=stream, auth=checked, follow_redirects=follow_redirects)
-        self._state = ClientState.OPENED
-        self._set_timeout(request)
+        if self.is_closed:
+            return await super().send(request)  # raises httpx's error
+        self._was_used = True
+        if "timeout" not in request.extensions:
+            request.extensions = {**request.extensions, "timeout": self.timeout.as_dict()}
         follows = self.follow_redirects if follow_redirects is httpx.USE_CLIENT_DEFAULT else follow_redirects
-        response = await self._send_handling_redirects(request, follow_redirects=follows, history=[])
+        checked = authentication_of(request, self.auth if auth is httpx.USE_CLIENT_DEFAULT else auth)
+        if checked is None:
+            response = await self._send_following(request, [], follows=follows)
+        else:
+            response = await self._send_authenticated(request, checked, follows=follows)
+        return response if stream else await read(response)
+
+    async def _send_authenticated(self, request: httpx.Request, auth: httpx.Auth, *, follows: bool) -> httpx.Response:
+        history: list[httpx.Response] = []
+        flow = auth.async_auth_flow(request)
         try:
-            if not stream:
+            request = await anext(flow)
+            while True:
+                response = await self._send_following(request, history, follows=follows)
+                try:
+                    try:
+                        request = await flow.asend(response)
+                    except StopAsyncIteration:
+                        return response
+                    response.history = list(history)
+                    await response.aread()
+                    history.append(response)
+                except BaseException:
+                    await response.aclose()
+                    raise
+        finally:
+            await flow.aclose()
+
+    async def _send_following(
+        self, request: httpx.Request, history: list[httpx.Response], *, follows: bool
+    ) -> httpx.Response:
+        while len(history) <= self.max_redirects:
+            for hook in self.event_hooks["request"]:
+                await hook(request)
+            response = await self._send_once(request)
+            try:
+                for hook in self.event_hooks["response"]:
+                    await hook(response)
+                response.history = list(history)
+                if not response.has_redirect_location:
+                    return response
+                request = redirect_request(request, response, self.cookies)
+                history = [*history, response]
+                if not follows:
+                    response.next_request = request
+                    return response
                 await response.aread()
-        except BaseException:
-            await response.aclose()
-            raise
-        return response
+            except BaseException:
+                await response.aclose()
+                raise
+        raise httpx.TooManyRedirects("Exceeded maximum allowed redirects.", request=request)
 
-    async def _send_single_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request without authentication and redirects. It differs from httpx's in three points.
+    async def _send_once(self, request: httpx.Request) -> httpx.Response:
+        """Send a request without authentication and redirects.
 
-        The response measures its own time, so its body needs no `BoundAsyncStream`. The cookie jar, which converts a
-        response to an email first, is called only for a response with a cookie, unless it is a jar of another class.
-        And the transport sets the request of its errors.
+        The cookie jar, which converts a response to an email first, is called only for a response with a cookie, unless
+        it is a jar of another class.
         """
         if not isinstance(request.stream, httpx.AsyncByteStream):
-            return await super()._send_single_request(request)  # refuses it
+            raise RuntimeError("Attempted to send an sync request with an AsyncClient instance.")  # noqa: TRY004 - httpx's
         sent_at = perf_counter()
-        response = await self._transport_for_url(request.url).handle_async_request(request)
-        assert isinstance(response, Response)
-        response.sent_at = sent_at
+        try:
+            received = await self._routes.transport_for(request.url).handle_async_request(request)
+        except httpx.RequestError as error:
+            error.request = request
+            raise
+        response = received if isinstance(received, Response) else Response.of(received)
+        response.sent_at, response.max_body_bytes = sent_at, self._max_body_bytes
         response.request = request
         if response.has_cookies or type(self.cookies.jar) is not CookieJar:
             self.cookies.extract_cookies(response)
-        response.default_encoding = self._default_encoding
-        _log_response(response)
+        response.default_encoding = self._charset
+        log_response(response)
         return response
 
 
-class _CheckedDigest(httpx.Auth):
-    """Digest authentication that raises httpx's error for every malformed challenge."""
-
-    def __init__(self, digest: httpx.DigestAuth) -> None:
-        self._digest = digest
-
-    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response]:
-        try:
-            yield from self._digest.auth_flow(request)
-        except (KeyError, ValueError, NotImplementedError) as error:
-            raise httpx.RemoteProtocolError("Malformed Digest WWW-Authenticate header", request=request) from error
+async def read(response: httpx.Response) -> httpx.Response:
+    """Return a response after reading it; after an error it is closed."""
+    try:
+        await response.aread()
+    except BaseException:
+        await response.aclose()
+        raise
+    return response
 
 
-def _log_response(response: httpx.Response) -> None:
+def log_response(response: httpx.Response) -> None:
+    """Log a response as httpx does."""
     if _log.isEnabledFor(logging.INFO):
         _log.info(
             'HTTP Request: %s %s "%s %d %s"',

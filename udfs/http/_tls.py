@@ -85,8 +85,10 @@ class TlsStream:
             trio.BrokenResourceError: The other side has closed the connection.
             trio.ClosedResourceError: This side has closed it.
         """
-        self._unencrypted = memoryview(data)
         try:
+            if len(data) <= _RECORD and not self._outgoing.pending and self._socket.flush_now():
+                return self._send_record(data)
+            self._unencrypted = memoryview(data)
             return self._flush_now()
         except ssl.SSLWantReadError:
             return False
@@ -167,6 +169,12 @@ class TlsStream:
             self._socket.send_now(self._outgoing.read())
         return False
 
+    def _send_record(self, data: bytes) -> bool:
+        """Send data that fits into one record, as `_flush_now` does, when nothing else is to be sent."""
+        self._unencrypted = memoryview(data)
+        self._encrypt()
+        return self._socket.send_now(self._outgoing.read()) and not self._unencrypted
+
     def _encrypt(self) -> None:
         try:
             self._unencrypted = self._unencrypted[self._tls.write(self._unencrypted[:_CHUNK]) :]
@@ -209,7 +217,7 @@ class TlsStream:
         """Decrypt all complete records. After the end, and after a failure, nothing is read."""
         try:
             while (self._incoming.pending or self._tls.pending()) and not self._has_ended:
-                part = self._tls.read(_RECORD)
+                part = self._tls.read(min(self._incoming.pending, _RECORD) or _RECORD)
                 if part:
                     self._received.append(part)
                 else:
@@ -224,6 +232,9 @@ class TlsStream:
 
     def _count(self, data: bytes) -> None:
         """Follow the record headers, to find how much of the last record is missing."""
+        is_at_start = not self._missing and not self._header
+        if is_at_start and int.from_bytes(data[3:_HEADER]) == len(data) - _HEADER:
+            return  # one whole record, as almost always
         data = self._header + data
         start = self._missing
         while start + _HEADER <= len(data):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import ssl
+import os
+from typing import Final
 
 import httpx
 
-from ._connection import Connection
+from ._exchange import Exchanger
 from ._origin import origin_of
 from ._pool import ConnectionPool
 from ._request_writer import RequestWriter
 from ._response import Response
+from ._response_body import ResponseBody
 from ._ssl_context import Certificate, SslContext, Verify
 
 __all__ = ["StackTransport"]
@@ -41,6 +43,7 @@ class StackTransport(httpx.AsyncBaseTransport):
         keepalive_expiry: Seconds after which an idle connection is closed, at least 0. `math.inf`: never.
         retries: Attempts to connect after the first. Leave it at 0 where the operator has a retry strategy, which
             also counts its attempts.
+        uds: The path of a Unix socket, to which every request is sent, whatever the host of its URL.
 
     Raises:
         ValueError: A limit is out of its range.
@@ -56,9 +59,16 @@ class StackTransport(httpx.AsyncBaseTransport):
         max_idle: int = 100,
         keepalive_expiry: float = 5.0,
         retries: int = 0,
+        uds: str | os.PathLike[str] | None = None,
     ) -> None:
-        self._ssl_context = SslContext(verify, cert, trust_env=trust_env)
-        self._pool = ConnectionPool(max_connections, max_idle, keepalive_expiry, retries)
+        path = None if uds is None else os.fspath(uds)
+        pool = ConnectionPool(max_connections, max_idle, keepalive_expiry, retries, path)
+        self.exchanger: Final = Exchanger(SslContext(verify, cert, trust_env=trust_env), pool)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether a library, for example of tracing, has put its own function around `handle_async_request`."""
+        return "handle_async_request" in vars(self)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request and return its response, with the body still unread.
@@ -74,32 +84,12 @@ class StackTransport(httpx.AsyncBaseTransport):
             RuntimeError: The transport is closed.
         """
         try:
-            origin, writer = origin_of(request), RequestWriter(request)
-            ssl_context = self._ssl_context.get() if origin.is_secure else None
-            connection = await self._pool.acquire(origin, ssl_context, writer.timeouts.get("pool"))
-            connection = await self._send(writer, connection, ssl_context)
+            connection = await self.exchanger.begin(origin_of(request), RequestWriter.of(request))
         except httpx.RequestError as error:
             error.request = request
             raise
-        return Response(request, connection, self._pool.release)
+        return Response.received(connection.parser.head, ResponseBody(request, connection, self.exchanger.release))
 
     async def aclose(self) -> None:
         """Close every connection, idle or busy. Requests in flight fail."""
-        self._pool.close()
-
-    async def _send(
-        self, writer: RequestWriter, connection: Connection, ssl_context: ssl.SSLContext | None
-    ) -> Connection:
-        """Send a request; return the connection that has its response."""
-        try:
-            try:
-                await connection.send(writer)
-            except (httpx.ReadError, httpx.RemoteProtocolError):
-                if self._pool.is_closed or not (connection.has_died_idle and writer.is_repeatable):
-                    raise
-                connection = self._pool.replace(connection, ssl_context)
-                await connection.send(writer)
-        except BaseException:
-            self._pool.release(connection)
-            raise
-        return connection
+        self.exchanger.close()

@@ -8,7 +8,9 @@ from typing import Final
 
 import httpx
 
-__all__ = ["checked_url", "merge_plain_url"]
+from ._shortcuts import SETS_URL, url_of
+
+__all__ = ["checked_url", "merge_plain_url", "plain_parts"]
 
 _MAX_BYTES: Final = 2_048
 _CACHED_ORIGINS: Final = 1_024
@@ -31,18 +33,24 @@ def merge_plain_url(base: httpx.URL, url: httpx.URL | str) -> httpx.URL | None:
     Raises:
         httpx.InvalidURL: The authority is not valid.
     """
-    found = _PLAIN.fullmatch(url) if isinstance(url, str) and len(url) <= _MAX_BYTES else None
-    if found is None:
+    parts = plain_parts(url)
+    if parts is None:
         return None
-    origin, path, query = found.groups()
-    if "/." in path:
-        return None
+    origin, path, query = parts
     if origin is not None:
-        return _with(_parsed(origin), path, query)
-    reference = base._uri_reference  # noqa: SLF001 - as in `_with`
+        return url_of(_parsed(origin), path, query)
+    reference = base._uri_reference  # noqa: SLF001 - checked by `SETS_URL`
     if path.startswith("//") or not reference.host or reference.query is not None or reference.fragment is not None:
         return None
-    return _with(base, (reference.path or "/") + path[1:], query)
+    return url_of(base, (reference.path or "/") + path[1:], query)
+
+
+def plain_parts(url: httpx.URL | str) -> tuple[str | None, str, str | None] | None:
+    """Return scheme and authority, path, and query of a plain URL; None if the URL is not plain."""
+    if not (SETS_URL and isinstance(url, str) and len(url) <= _MAX_BYTES):
+        return None
+    found = _PLAIN.fullmatch(url)
+    return None if found is None or "/." in found[2] else found.groups()  # type: ignore[return-value]
 
 
 def checked_url(url: httpx.URL) -> httpx.URL:
@@ -61,10 +69,3 @@ def checked_url(url: httpx.URL) -> httpx.URL:
 @lru_cache(_CACHED_ORIGINS)
 def _parsed(origin: str) -> httpx.URL:
     return checked_url(httpx.URL(origin))
-
-
-def _with(base: httpx.URL, path: str, query: str | None) -> httpx.URL:
-    # httpx has no public way to make a URL without its parser. The bound on its version and the tests cover this one
-    url = httpx.URL.__new__(httpx.URL)
-    url._uri_reference = base._uri_reference._replace(path=path, query=query)  # noqa: SLF001
-    return url

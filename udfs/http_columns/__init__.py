@@ -24,9 +24,13 @@ A row never fails the job. For anything else (a certificate, another client, a b
 #     _call                HttpCall: one request as an async function, with rate and cache
 #     _task                in a worker: requests from Arrow columns, structs from outcomes
 #     _request             Request: the request of one row
+#     _hop                 Hop: that request as it is sent to one origin, and the next one after a redirect
 #     _response            Response, and the error that asks for another attempt
 
-from ._columns import http_get, http_request, register_http
+from .._extras import needs_extra
+
+with needs_extra(__name__, "spark,http"):
+    from ._columns import http_get, http_request, register_http
 
 __all__ = ["http_get", "http_request", "register_http"]
 

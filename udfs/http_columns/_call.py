@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import aclosing
 from dataclasses import dataclass
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Final
 
 import httpx
@@ -14,9 +11,11 @@ import trio
 from trio_asyncio_io import AsyncFunction, retry_after
 from trio_asyncio_io.policies import cached, rate_limited, single_flight
 
-from ..http import client
-from ..http._charset import decode_text
-from ..http._response import Response as ClientResponse
+from ..http import StackTransport
+from ..http._charset import charset_of, decode_text
+from ..http._decoding import ACCEPT_ENCODING
+from ..http._exchange import WholeResponse
+from ..http._response_head import ResponseHead
 from ._request import Request
 from ._response import Response, RetryableError
 
@@ -26,6 +25,15 @@ _CACHED_RESPONSES: Final = 4_000
 _MAX_REDIRECTS: Final = 20
 _TOO_MANY_REQUESTS: Final = 429
 _UNAVAILABLE: Final = 503
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+
+# As httpx's client sends them
+_DEFAULT_HEADERS: Final = (
+    ("Accept", "*/*"),
+    ("Accept-Encoding", ACCEPT_ENCODING),
+    ("Connection", "keep-alive"),
+    ("User-Agent", f"python-httpx/{httpx.__version__}"),
+)
 
 # Errors of the network, in contrast to errors of the request or of the body
 _TRANSIENT: Final = (httpx.NetworkError, httpx.RemoteProtocolError)
@@ -59,12 +67,10 @@ class HttpCall(AsyncFunction[Request, Response | None]):
     follow_redirects: bool
 
     async def open(self) -> None:
-        """Open the client, and put the rate and the cache around the exchange."""
-        # Rows do not share cookies. With this policy the jar does not even parse them, which takes 5 ms per cookie if
-        # a redirect leads to a URL of 64 KiB
-        no_cookies = CookieJar(DefaultCookiePolicy(netscape=False))
-        hook = _check_location if self.follow_redirects else _mark_as_result
-        self._http = client(timeout=None, cookies=no_cookies, event_hooks={"response": [hook]})
+        """Open the transport, and put the rate and the cache around the exchange."""
+        self._transport = StackTransport()
+        self._exchanger = self._transport.exchanger
+        self._common = (*_DEFAULT_HEADERS, *self.headers)
         self._send: Any = self._exchange
         if self.rate is not None:
             self._send = rate_limited(self._exchange, self.rate, burst=max(1, int(self.rate / 100)))
@@ -81,8 +87,8 @@ class HttpCall(AsyncFunction[Request, Response | None]):
             )
 
     async def close(self) -> None:
-        """Close the client and its connections."""
-        await self._http.aclose()
+        """Close the connections."""
+        await self._transport.aclose()
 
     async def invoke(self, request: Request) -> Response | None:
         """Return the response to one attempt.
@@ -94,7 +100,7 @@ class HttpCall(AsyncFunction[Request, Response | None]):
         request.last = None
         if request.is_null:
             return None
-        request.prepare(self._http, self.headers, trio.current_time() + self.timeout)
+        request.prepare(self._common, trio.current_time() + self.timeout)
         try:
             response: Response = await (self._send_get if request.is_plain_get else self._send)(request)
         except _TRANSIENT as error:
@@ -122,51 +128,35 @@ class HttpCall(AsyncFunction[Request, Response | None]):
         hop = request.prepared
         assert hop is not None
         for _ in range(_MAX_REDIRECTS + 1):
-            response = await self._http.send(hop, stream=True, follow_redirects=False)
-            assert isinstance(response, ClientResponse)
-            async with aclosing(response):
-                if response.next_request is None:
-                    return await self._read(response)
-                request.was_redirected = True
-                hop = response.next_request
+            connection = await self._exchanger.begin(hop.origin, hop.writer)
+            head = connection.parser.head
+            if not (self.follow_redirects and head.status in _REDIRECTS and b"location" in head.names):
+                whole = await self._exchanger.finish(connection, hop.writer, self.max_body_bytes)
+                return await _response(whole)
+            self._exchanger.release(connection)  # closes it if the body, which nobody reads, has not arrived
+            hop = hop.after(head.status, _headers(head)["location"])
+            request.was_redirected = True
         raise httpx.TooManyRedirects(f"the request was redirected more than {_MAX_REDIRECTS} times")
 
-    async def _read(self, response: ClientResponse) -> Response:
-        body = await response.aread_within(self.max_body_bytes)
-        text = await decode_text(body, response.charset_encoding)
-        return Response(response.status_code, _joined(response.headers.multi_items()), text)
+
+async def _response(whole: WholeResponse) -> Response:
+    headers = _headers(whole.head)
+    text = await decode_text(whole.content, charset_of(headers.get("content-type")))
+    return Response(whole.head.status, headers, text)
 
 
 def _is_not_cacheable(response: Response) -> bool:
     return not response.is_cacheable
 
 
-async def _mark_as_result(response: httpx.Response) -> None:
-    """Keep httpx from parsing the Location of a redirect that is not followed. A hook."""
-    assert isinstance(response, ClientResponse)
-    response.is_result = True
-
-
-async def _check_location(response: httpx.Response) -> None:
-    """Refuse an unusable Location, without showing it and without a network error. A hook.
-
-    Raises:
-        httpx.InvalidURL, httpx.UnsupportedProtocol: The Location is not usable. Another attempt would fail as well.
-    """
-    if response.has_redirect_location:
-        try:
-            target = response.url.join(response.headers["Location"])
-            is_supported = target.scheme in {"http", "https"} and bool(target.host)
-        except (httpx.InvalidURL, ValueError):  # ValueError: httpx cannot decode the host
-            raise httpx.InvalidURL("the Location of a redirect is not a valid URL") from None
-        if not is_supported:
-            raise httpx.UnsupportedProtocol("the Location of a redirect must start with http:// or https://")
-
-
-def _joined(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Join headers of the same name. httpx's `items` takes quadratic time for many of them."""
+def _headers(head: ResponseHead) -> dict[str, str]:
+    """Return the headers by their names in lower case, and those of one name joined. httpx decodes them in this way."""
+    try:
+        pairs = [(name.decode(), value.decode()) for _, name, value in head.fields]
+    except UnicodeDecodeError:
+        pairs = [(name.decode("latin-1"), value.decode("latin-1")) for _, name, value in head.fields]
     values: dict[str, list[str]] = {}
-    for name, value in headers:
+    for name, value in pairs:
         values.setdefault(name, []).append(value)
     return {name: ", ".join(each) for name, each in values.items()}
 

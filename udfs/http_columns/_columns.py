@@ -13,6 +13,7 @@ from pyspark.sql.types import DataType
 from .._column import AsyncPandasUDF
 from .._plan.session import active_session
 from .._plan.worker_python import needs_packages, use_the_drivers_python
+from .._task.arrow_in_pandas import for_column_udf
 from ._options import HttpArguments, HttpOptions
 from ._task import RESPONSE_TYPE, HttpConversion
 
@@ -162,14 +163,14 @@ class _HttpUDF(AsyncPandasUDF):
         return RESPONSE_TYPE
 
     @property
-    def func(self) -> Callable[[Iterator[Any]], Iterator[pa.Array]]:
+    def func(self) -> Callable[[Iterator[Any]], Iterator[Any]]:
         settings, kind = self.settings, self.kind
 
         def run(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
             return HttpConversion(settings, kind).run(batches)
 
         run.__name__ = run.__qualname__ = self.__name__
-        return needs_packages(run)
+        return needs_packages(for_column_udf(run, RESPONSE_TYPE))
 
 
 def _udf(kind: str, options: HttpOptions, session: Any) -> _HttpUDF:

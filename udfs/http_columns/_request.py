@@ -1,15 +1,16 @@
-"""Request: the HTTP request of one row, as it is in the row and as httpx takes it."""
+"""Request: the HTTP request of one row, as it is in the row and as it is sent."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Hashable, Iterable
+from functools import lru_cache
 from typing import Any, Final
 
-import httpx
-
 from ..http._request_writer import IDEMPOTENT
+from ._hop import Headers as EncodedHeaders
+from ._hop import Hop
 from ._response import RetryableError
 
 __all__ = ["Request", "check_header"]
@@ -18,6 +19,8 @@ Headers = Iterable[tuple[str, str | None]]
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _FORBIDDEN: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+
+_CACHED: Final = 64  # most requests have the same headers as an earlier one
 
 
 class Request:
@@ -34,7 +37,7 @@ class Request:
     Attributes:
         last: The outcome of the last attempt if it should be retried; None during an attempt.
         deadline: On Trio's clock; set at the first attempt.
-        prepared: The request for httpx; made at the first attempt.
+        prepared: The request as it is sent; made at the first attempt.
         was_redirected: Whether the attempt was redirected.
     """
 
@@ -47,7 +50,7 @@ class Request:
         self._body: str | bytes | None = body
         self.last: RetryableError | None = None
         self.deadline = math.inf
-        self.prepared: httpx.Request | None = None
+        self.prepared: Hop | None = None
         self.was_redirected = False
 
     def __repr__(self) -> str:
@@ -72,17 +75,16 @@ class Request:
         """Return what distinguishes one plain GET from another."""
         return self.url, self._headers
 
-    def prepare(self, http: httpx.AsyncClient, common: Headers, deadline: float) -> None:
+    def prepare(self, common: tuple[tuple[str, str], ...], deadline: float) -> None:
         """Prepare for an attempt.
 
         Args:
-            http: The client.
             common: Headers of every request. The row's own replace those of the same name.
             deadline: The request's deadline, if this is its first attempt.
 
         Raises:
-            httpx.InvalidURL, httpx.UnsupportedProtocol, ValueError: The request is not valid. The message shows no
-                secret.
+            httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolError, ValueError: The request is not valid.
+                The message shows no secret.
         """
         self.was_redirected = False
         if self.prepared is not None:
@@ -93,8 +95,7 @@ class Request:
         if not _TOKEN.fullmatch(self.method):
             raise ValueError("the method must be a word such as GET")
         body = self._body.encode() if isinstance(self._body, str) else self._body
-        headers = _merged(common, self._headers)
-        self.prepared = http.build_request(self.method, _parsed(self.url), headers=headers, content=body)
+        self.prepared = Hop.first(self.method, self.url.strip(), _merged(common, self._headers), body or b"")
 
 
 def check_header(name: object, value: object) -> None:
@@ -111,25 +112,10 @@ def check_header(name: object, value: object) -> None:
         raise ValueError(f"the value of the header {name!r} has a control character")
 
 
-def _merged(common: Headers, own: Headers) -> list[tuple[bytes, bytes]]:
+@lru_cache(_CACHED)
+def _merged(common: tuple[tuple[str, str], ...], own: tuple[tuple[str, str], ...]) -> EncodedHeaders:
     merged: dict[str, tuple[bytes, bytes]] = {}
     for name, value in (*common, *own):
         check_header(name, value)
-        assert value is not None
         merged[name.lower()] = (name.encode(), value.strip(" \t").encode())
-    return list(merged.values())
-
-
-def _parsed(url: str) -> httpx.URL:
-    """Parse a URL.
-
-    Raises:
-        httpx.InvalidURL, httpx.UnsupportedProtocol: It is not a URL of HTTP. The message shows nothing of it.
-    """
-    try:
-        parsed = httpx.URL(url.strip())
-    except (httpx.InvalidURL, ValueError):
-        raise httpx.InvalidURL("the URL is not valid and cannot be read") from None
-    if parsed.scheme not in {"http", "https"} or not parsed.host:
-        raise httpx.UnsupportedProtocol("the URL must start with http:// or https:// and name a host")
-    return parsed
+    return tuple(merged.values())

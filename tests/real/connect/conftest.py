@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -23,7 +24,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker("spark")
+            item.add_marker("connect")
             item.add_marker(pytest.mark.timeout(3 * PATIENCE, method="thread"))
+            if pyspark.__version__.startswith("3.5."):
+                item.add_marker(pytest.mark.skip(reason="the package of PySpark 3.5 has no Connect server"))
 
 
 @pytest.fixture(scope="package")

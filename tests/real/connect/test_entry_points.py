@@ -14,11 +14,11 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from tests.entry_points import EVERY_ENTRY_POINT, with_answer
 from tests.service import Client, Service
-from tests.support import PATIENCE, thorough_except
+from tests.support import PATIENCE
 from udfs import AsyncFunction, FixedDelay, async_pandas_udf, ordered_wait
 
 ROWS = 40
-EITHER = pytest.mark.parametrize("entry_point", thorough_except(["column"], ["column", "unordered"]))
+EITHER = pytest.mark.parametrize("entry_point", ["column", "unordered"])
 
 
 @pytest.fixture
@@ -70,7 +70,6 @@ def test_a_column_may_be_used_wherever_spark_accepts_one(spark: SparkSession, nu
     assert numbers.select(column("id")).columns == ["tenfold(id)"]
 
 
-@pytest.mark.thorough
 def test_operators_follow_each_other_and_keep_the_order_and_the_other_columns(numbers: DataFrame) -> None:
     out = (
         numbers.withColumn("text", F.concat(F.lit("n"), "id"))

@@ -6,7 +6,6 @@ import io
 import re
 import threading
 
-import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
@@ -16,7 +15,6 @@ from udfs import ordered_wait
 from udfs.progress import progress
 
 
-@pytest.mark.thorough
 def test_a_terminal_shows_the_tasks_while_they_run(spark: SparkSession, service: Service) -> None:
     """The two tasks wait for answers. The service answers once the line shows the tasks."""
     console = Console(file=io.StringIO(), force_terminal=True, width=200, color_system=None, legacy_windows=False)

@@ -13,13 +13,13 @@ from pyspark.sql import Observation, SparkSession
 
 from tests.entry_points import with_answer
 from tests.service import Service
-from tests.support import PATIENCE, thorough_except
+from tests.support import PATIENCE
 from udfs import async_pandas_udf, ordered_wait, summary
 
 ROOT = Path(__file__).parents[3]
 
 
-EITHER = pytest.mark.parametrize("entry_point", thorough_except(["unordered"], ["column", "unordered"]))
+EITHER = pytest.mark.parametrize("entry_point", ["column", "unordered"])
 
 
 async def one(id: int) -> int:  # noqa: A002 - the name of the column
@@ -89,7 +89,6 @@ def test_a_column_may_be_built_in_any_thread(spark: SparkSession) -> None:
     assert df.collect() == [(0,), (1,), (2,)]
 
 
-@pytest.mark.thorough
 def test_the_packages_may_be_sent_as_artifacts(spark: SparkSession, url: str, tmp_path: Path) -> None:
     """Packages that the client sends take precedence over those of the server."""
     archive = tmp_path / "sent_along.zip"

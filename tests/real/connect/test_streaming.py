@@ -16,8 +16,6 @@ from tests.streaming import ROCKSDB, STATE_STORE, PatientQuery, committed
 from tests.support import PATIENCE
 from udfs import CarryOver
 
-pytestmark = pytest.mark.thorough
-
 FILES = 2
 ROWS = 40
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from random import random
+from typing import Any
 
-import pyspark
+import pandas as pd
 import pytest
 import trio
+from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
@@ -44,15 +47,6 @@ def counted(service: Service) -> AsyncPandasUDF:
         return int(await client.ask(value))
 
     return counted  # type: ignore[no-any-return]
-
-
-def test_a_version_of_spark_without_column_udfs_is_refused_by_name(spark: SparkSession, numbers: DataFrame) -> None:
-    for use in (lambda: numbers.select(plus_one("id")), lambda: spark.udf.register("plus_one", plus_one)):
-        if tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 1):
-            use()
-        else:
-            with pytest.raises(RuntimeError, match=r"needs Spark 4\.1 or newer, and this is 4\.0\..*"):
-                use()
 
 
 def test_every_row_gets_its_own_result_however_late_it_comes(numbers: DataFrame) -> None:
@@ -135,6 +129,87 @@ def test_null_is_none_in_both_directions(numbers: DataFrame) -> None:
 
     out = numbers.select(swap(F.when(F.col("id") < 50, F.col("id"))).alias("n")).collect()
     assert [row.n for row in out] == [None] * 50 + [-1] * 50
+
+
+def test_integers_with_nulls_stay_exact(numbers: DataFrame) -> None:
+    """As floats, they would be rounded: in a column, and inside a value."""
+
+    @async_pandas_udf("struct<types string, values array<long>>", timeout=PATIENCE)
+    async def describe(value: int | None, inner: dict[str, list[int | None]]) -> tuple[str, list[int | None]]:
+        return type(value).__name__, [value, *inner["a"]]
+
+    large = F.when(F.col("id") % 2 == 0, F.col("id") + 2**60 + 1)
+    out = numbers.select(describe(large, F.create_map(F.lit("a"), F.array(large))).alias("x")).select("x.*").collect()
+    for number, row in enumerate(out):
+        value = None if number % 2 else number + 2**60 + 1
+        assert tuple(row) == (type(value).__name__, [value, value])
+
+
+def test_null_nan_and_a_struct_of_nulls_differ(spark: SparkSession) -> None:
+    @async_pandas_udf("string", timeout=PATIENCE)
+    async def shown(number: float | None, struct: dict[str, int | None] | None) -> str:
+        return f"{number} {struct}"
+
+    df = spark.sql("select stack(2, double('NaN'), named_struct('a', int(null)), null, null) as (number, struct)")
+    assert [row[0] for row in df.select(shown("number", "struct")).collect()] == ["nan {'a': None}", "None None"]
+
+
+def add_one(batches: Iterator[pd.Series]) -> Iterator[pd.Series]:
+    for batch in batches:
+        yield batch + 1
+
+
+def add_one_by_map(batches: Iterator[pd.Series]) -> Iterator[pd.Series]:
+    return map(pd.Series.add, batches, iter(lambda: 1, None))
+
+
+def add_one_by_expression(batches: Iterator[pd.Series]) -> Iterator[pd.Series]:
+    return (batch + 1 for batch in batches)
+
+
+@pytest.mark.parametrize("function", [add_one, add_one_by_map, add_one_by_expression])
+def test_a_pandas_udf_over_iterators_may_be_called_on_the_result_and_the_other_way_round(
+    numbers: DataFrame, function: Any
+) -> None:
+    """Before Spark 4.1, both run in one worker and exchange pandas objects."""
+    theirs = F.pandas_udf(function, "long")  # type: ignore[call-overload]
+    out = numbers.select(plus_one(theirs("id")), plus_one(plus_one(theirs("id")))).collect()
+    assert [tuple(row) for row in out] == [(value + 2, value + 3) for value in range(ROWS)]
+    out = numbers.select(theirs(plus_one("id")), plus_one(theirs(plus_one("id")))).collect()
+    assert [tuple(row) for row in out] == [(value + 2, value + 3) for value in range(ROWS)]
+
+
+@pytest.mark.skipif(hasattr(F, "arrow_udf"), reason="Spark converts Arrow data to pandas objects itself")
+def test_values_between_it_and_a_pandas_udf_are_exact(numbers: DataFrame) -> None:
+    """Integers with nulls, which pandas has as floats, stay integers."""
+
+    @async_pandas_udf("long", timeout=PATIENCE)
+    async def large_or_null(value: int) -> int | None:
+        return None if value % 2 else value + 2**60
+
+    theirs = F.pandas_udf(add_one, "long")  # type: ignore[call-overload]
+    out = numbers.select(theirs(large_or_null("id"))).collect()
+    assert [row[0] for row in out] == [None if value % 2 else value + 2**60 + 1 for value in range(ROWS)]
+
+
+@pytest.mark.skipif(hasattr(F, "arrow_udf"), reason="Spark has Arrow UDFs")
+def test_a_value_that_pandas_would_alter_is_refused_between_it_and_a_pandas_udf(numbers: DataFrame) -> None:
+    def number_or_null(batches: Iterator[pd.Series]) -> Iterator[pd.Series]:
+        for batch in batches:
+            yield batch.where(batch % 2 == 0)
+
+    theirs = F.pandas_udf(number_or_null, "long")  # type: ignore[call-overload]
+    with pytest.raises(PythonException, match=r"plus_one cannot exchange a number that may be null or NaN .* ordered_"):
+        numbers.select(plus_one(theirs("id"))).collect()
+
+
+def test_a_pandas_udf_of_series_may_be_called_on_the_result_and_the_other_way_round(numbers: DataFrame) -> None:
+    def add_one(values: pd.Series) -> pd.Series:
+        return values + 1
+
+    theirs = F.pandas_udf(add_one, "long")  # type: ignore[call-overload]
+    out = numbers.select(theirs(plus_one("id")).alias("a"), plus_one(theirs("id")).alias("b")).collect()
+    assert [tuple(row) for row in out] == [(value + 2, value + 2) for value in range(ROWS)]
 
 
 def test_rows_stay_aligned_with_other_columns_and_other_kinds_of_udf(numbers: DataFrame) -> None:

@@ -166,7 +166,7 @@ def lines() -> Iterator[Lines]:
 @pytest.mark.thorough
 def test_the_source_may_be_a_socket_and_the_sink_the_console(lines: Lines) -> None:
     """A query for each entry point, in a process whose console the test reads."""
-    entry_points = ["ordered", "unordered"] + ["column"] * hasattr(F, "arrow_udf")
+    entry_points = ["ordered", "unordered", "column"]
     environment = environment_of_a_user(PYSPARK_PYTHON=sys.executable, PYTHONPATH=str(ROOT))
     command = [sys.executable, str(Path(__file__).with_name("console_job.py")), str(lines.port), *entry_points]
     rows: list[tuple[int, int]] = []

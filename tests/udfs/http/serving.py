@@ -91,9 +91,9 @@ class Peer:
         self.requests.append(Request(method, path, headers, body))
         return True
 
-    async def respond(self, body: bytes = b"", *headers: str, status: str = "200 OK") -> None:
-        """Send a complete response."""
-        head = [f"HTTP/1.1 {status}", f"content-length: {len(body)}", *headers, "", ""]
+    async def respond(self, body: bytes = b"", *headers: str, status: str = "200 OK", missing: int = 0) -> None:
+        """Send a response. `missing` bytes of its body do not follow."""
+        head = [f"HTTP/1.1 {status}", f"content-length: {len(body) + missing}", *headers, "", ""]
         await self.stream.send_all("\r\n".join(head).encode() + body)
 
     async def _receive_until(self, end: bytes) -> bytes:

@@ -29,17 +29,14 @@ def test_other_versions_of_http_are_refused() -> None:
 @pytest.mark.parametrize(
     ("option", "advice"),
     [
-        ({"proxy": "http://user:secret@proxy"}, r"httpx\.AsyncClient\(proxy="),
-        ({"mounts": {"http://": StackTransport()}}, "one transport"),
-        ({"transport": StackTransport()}, "brings its own"),
+        ({"uds": "/run/engine.sock"}, "transport=StackTransport"),
         ({"limits": httpx.Limits()}, "max_connections="),
         ({"http2": True}, "HTTP/1.1"),
     ],
 )
 def test_an_option_for_connections_is_refused_with_advice(option: dict[str, Any], advice: str) -> None:
-    with pytest.raises(ValueError, match=f"^{next(iter(option))}=.*{advice}") as caught:
+    with pytest.raises(ValueError, match=f"^{next(iter(option))}=.*{advice}"):
         client(**option)
-    assert "secret" not in str(caught.value)
 
 
 def test_an_unknown_option_is_refused_by_httpx() -> None:

@@ -55,7 +55,7 @@ def connection(pipe: Any, deadlines: Deadlines) -> Connection:
 
 
 def request(read: float | None) -> RequestWriter:
-    return RequestWriter(httpx.Request("GET", "http://127.0.0.1/", extensions={"timeout": {"read": read}}))
+    return RequestWriter.of(httpx.Request("GET", "http://127.0.0.1/", extensions={"timeout": {"read": read}}))
 
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"

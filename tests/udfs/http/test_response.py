@@ -16,9 +16,8 @@ import trio
 import zstandard
 
 from tests.udfs.http.serving import Peer, Server, ok, serving
-from udfs.http import _stack_client, client
+from udfs.http import BodyTooLargeError, _stack_client, client
 from udfs.http._decoding import STEP_BYTES
-from udfs.http._response import Response
 
 MEBIBYTE = 1024 * 1024
 ZEROS = bytes(64 * MEBIBYTE)
@@ -146,17 +145,39 @@ async def test_a_stream_that_is_left_early_closes_the_connection() -> None:
             await response.aread()
 
 
-async def test_a_body_larger_than_the_limit_is_an_error() -> None:
-    async with responding(b"weather") as (http, server):
-        for limit in (7, 6):
-            async with http.stream("GET", "/") as response:
-                assert isinstance(response, Response)
-                if limit == 7:
-                    assert await response.aread_within(limit) == response.content == b"weather"
-                else:
-                    with pytest.raises(Exception, match="larger than the 6 bytes"):
-                        await response.aread_within(limit)
-    assert len(server.peers) == 1
+@pytest.mark.parametrize("limit", [None, 7])
+async def test_a_body_within_the_limit_is_read(limit: int | None) -> None:
+    async with serving(lambda peer: peer.respond(b"weather")) as server, client(max_body_bytes=limit) as http:
+        assert (await http.get(server.url)).content == b"weather"
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+@pytest.mark.parametrize("coding", [None, "gzip"])
+async def test_a_body_larger_than_the_limit_is_an_error_and_closes_its_connection(
+    coding: str | None, is_streamed: bool
+) -> None:
+    headers = () if coding is None else (f"content-encoding: {coding}",)
+    body = b"weather" if coding is None else gzip.compress(b"weather")
+    async with (
+        serving(lambda peer: peer.respond(body, *headers, missing=1)) as server,
+        client(base_url=server.url, max_body_bytes=6) as http,
+        http.stream("GET", "/path") as response,
+    ):
+        with pytest.raises(BodyTooLargeError, match=r"larger than the 6 bytes .*allow more") as caught:
+            await (read_as_stream(response) if is_streamed else response.aread())
+        assert caught.value.request.url.path == "/path"
+        await server.peers[0].ended.wait()
+
+
+async def test_a_coded_body_that_decodes_to_nothing_is_bounded() -> None:
+    """An empty member decodes to no byte, and there can be any number of them."""
+    body = gzip.compress(b"") * 10_000
+    async with (
+        serving(lambda peer: peer.respond(body, "content-encoding: gzip")) as server,
+        client(max_body_bytes=1) as http,
+    ):
+        with pytest.raises(BodyTooLargeError):
+            await http.get(server.url)
 
 
 async def test_the_client_accepts_only_codings_that_it_decodes(monkeypatch: pytest.MonkeyPatch) -> None:

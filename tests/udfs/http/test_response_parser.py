@@ -113,10 +113,10 @@ def found(parser: ResponseParser) -> Found:
     assert parser.is_complete
     body = parser.take_body()
     return Found(
-        parser.status,
-        parser.reason,
-        parser.version,
-        [(name, value) for name, _, value in parser.headers],
+        parser.head.status,
+        parser.head.reason,
+        parser.head.version,
+        [(name, value) for name, _, value in parser.head.fields],
         body,
         parser.allows_reuse,
     )

@@ -71,6 +71,15 @@ async def test_an_idempotent_request_on_a_connection_that_died_idle_is_sent_once
         assert server.peers[1].request.body == (b"weather" if method == "PUT" else b"")
 
 
+async def test_a_body_that_is_sent_while_the_response_is_watched_is_sent_once_more() -> None:
+    body = b"weather" * 20_000
+    async with serving(dying(break_off)) as server, client(base_url=server.url) as http:
+        await http.get("/a")
+        assert (await http.put("/b", content=body)).text == "/b"
+        assert [peer.paths for peer in server.peers] == [["/a", "/b"], ["/b"]]
+        assert server.peers[1].request.body == body
+
+
 async def fails(http: httpx.AsyncClient, *arguments: Any, **options: Any) -> None:
     with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError)) as caught:
         await http.request(*arguments, **options)

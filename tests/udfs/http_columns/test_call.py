@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from typing import Any
 
-import httpx
 import pytest
 import trio
 from trio.testing import MockClock
@@ -206,9 +205,9 @@ async def test_attempts_start_at_the_rate_and_cached_responses_are_free(autojump
     assert started == [("http://host/a", 0.0), ("http://host/b", 0.5), ("http://host/c", 1.0)]
 
 
-async def test_the_client_has_no_timeouts() -> None:
+def test_a_request_has_no_timeouts_for_its_steps() -> None:
     """The row's timeout is the only one. httpx's default would end a slow response after five seconds."""
-    call = HttpOptions()._call()
-    await call.open()
-    assert call._http.timeout == httpx.Timeout(None)
-    await call.close()
+    request = Request("GET", "http://host/")
+    request.prepare((), math.inf)
+    assert request.prepared is not None
+    assert request.prepared.writer.timeouts == {}

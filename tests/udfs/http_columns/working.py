@@ -11,6 +11,7 @@ import trio
 
 from tests.support import PATIENCE
 from tests.udfs.http.serving import Server, scripted, serving
+from udfs._task.reading import rows_of
 from udfs.http_columns._options import HttpOptions
 from udfs.http_columns._task import HttpConversion
 
@@ -31,8 +32,7 @@ async def results_of(task: HttpConversion, *columns: Any) -> list[Any]:
     arrays = tuple(each if isinstance(each, pa.Array) else pa.array(each, pa.string()) for each in columns)
 
     def run() -> list[Any]:
-        parts = list(task.run(iter([arrays])))
-        return [value for part in parts for value in part.to_pylist(maps_as_pydicts="strict")]
+        return [row.inputs[0] for part in task.run(iter([arrays])) for row in rows_of([part], 0)]
 
     return await trio.to_thread.run_sync(run)
 

@@ -1,0 +1,122 @@
+"""`transport=` and `mounts=`: each URL goes to the transport to which httpx's own client would send it."""
+
+from __future__ import annotations
+
+import gzip
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.udfs.http.comparing import outcome
+from tests.udfs.http.serving import ok, serving
+from udfs.http import BodyTooLargeError, client
+
+URLS = [
+    "http://example.org/",
+    "https://example.org/",
+    "https://example.org:8443/",
+    "https://a.example.org/",
+    "https://notexample.org/",
+    "http://[::1]:8000/",
+    "http://a.b/",
+]
+PATTERNS = [
+    ["all://"],
+    ["http://"],
+    ["all://*"],
+    ["https://example.org"],
+    ["all://*.example.org"],
+    ["all://*example.org"],
+    ["all://example.org:8443"],
+    ["https://example.org:443"],
+    ["all://[::1]"],
+    ["all://", "https://", "all://*example.org", "all://example.org", "https://example.org", "all://a.b"],
+]
+
+
+def named(name: str) -> httpx.MockTransport:
+    return httpx.MockTransport(lambda _: httpx.Response(200, text=name))
+
+
+@pytest.mark.parametrize("patterns", PATTERNS, ids=" ".join)
+async def test_a_url_goes_to_the_same_transport_as_in_httpx(patterns: list[str]) -> None:
+    chosen = []
+    for make in (httpx.AsyncClient, client):
+        mounts = {pattern: named(pattern) for pattern in patterns}
+        async with make(transport=named("default"), mounts=mounts) as http:
+            chosen.append([(await http.get(url)).text for url in URLS])
+    assert chosen[1] == chosen[0]
+
+
+async def test_a_mount_of_none_is_the_default_transport() -> None:
+    async with client(transport=named("default"), mounts={"all://": named("all"), "http://a": None}) as http:
+        assert [(await http.get(url)).text for url in ("http://a", "http://b")] == ["default", "all"]
+
+
+@pytest.mark.parametrize("make", [httpx.AsyncClient, client])
+async def test_a_pattern_without_a_scheme_is_refused_as_in_httpx(make: Any) -> None:
+    with pytest.raises(ValueError, match="proper URL forms"):
+        make(mounts={"http": named("a")})
+
+
+async def test_other_urls_go_to_the_network() -> None:
+    async with serving(ok) as server, client(mounts={"http://mock": named("mock")}) as http:
+        assert (await http.get(server.url + "/real")).text == "/real"
+        assert (await http.get("http://mock/")).text == "mock"
+
+
+def answered(request: httpx.Request) -> httpx.Response:
+    """Respond as a service would."""
+    match request.url.path:
+        case "/moved":
+            return httpx.Response(302, headers={"Location": "/echo", "Set-Cookie": "a=b"})
+        case "/coded":
+            return httpx.Response(200, headers={"Content-Encoding": "gzip"}, content=gzip.compress(b"weather"))
+        case "/broken":
+            raise httpx.ReadError("broken")
+        case _:
+            return httpx.Response(200, json={"body": request.content.decode(), "cookie": request.headers.get("cookie")})
+
+
+@pytest.mark.parametrize("path", ["/moved", "/coded", "/broken", "/echo"])
+async def test_the_outcome_of_a_mock_transport_is_the_same(path: str) -> None:
+    outcomes = []
+    for make in (httpx.AsyncClient, client):
+        async with make(
+            transport=httpx.MockTransport(answered), base_url="http://mock", timeout=1.0, follow_redirects=True
+        ) as http:
+            sent = await outcome(http, lambda http: _content(http, path))
+            outcomes.append((sent, dict(http.cookies)))
+    assert outcomes[1] == outcomes[0]
+
+
+async def _content(http: httpx.AsyncClient, path: str) -> Any:
+    response = await http.post(path, json=[1])
+    return response.status_code, response.content, len(response.history)
+
+
+async def test_the_limit_of_a_body_applies_to_a_mock_transport() -> None:
+    async with client(transport=httpx.MockTransport(answered), max_body_bytes=6) as http:
+        with pytest.raises(BodyTooLargeError):
+            await http.get("http://mock/coded")
+
+
+@pytest.mark.parametrize("max_body_bytes", [0, -1])
+def test_a_limit_of_the_body_below_one_is_refused(max_body_bytes: int) -> None:
+    with pytest.raises(ValueError, match=f"max_body_bytes must be at least 1, got {max_body_bytes}"):
+        client(max_body_bytes=max_body_bytes)
+
+
+async def test_a_client_closes_its_transports() -> None:
+    class Closable(httpx.MockTransport):
+        is_closed = False
+
+        async def aclose(self) -> None:
+            self.is_closed = True
+
+    transport, mounted = Closable(answered), Closable(answered)
+    async with client(transport=transport, mounts={"http://a": mounted}):
+        pass
+    assert transport.is_closed
+    assert mounted.is_closed
