@@ -2,13 +2,15 @@
 
 # The layout. Imports point down only.
 #
-#     adapters  blocking  checkpoints  opentelemetry  policies  progress (_display)  testing  trace
+#     adapters  blocking  checkpoints  opentelemetry  policies  progress (_display)  report
+#     testing  trace
 #                          built on the operator, which imports none of them
 #     _stream              ordered_wait, unordered_wait, keyed_wait
 #     _operator            owns the nursery; read it first
 #     _feeder  _worker  _emitter  _results        the tasks, and the channel that the consumer reads
 #     _lifetime  _invoker  _attempts  _deadlines  _dead_letters
 #     _wakeup  _pace  _context  _boundary         waiting, checkpoints, context variables, Ctrl-C
+#     _clocks              the time, and the CPU time of the loop's thread
 #     _function  _errors  _exception_groups  _transient
 #     _core                plain data without await: queues, ledger, options, retry arithmetic, snapshot
 #     _sqlite              an SQLite file of ours, for the persistent cache and durable checkpoints
@@ -20,6 +22,7 @@ from ._addresses import publish
 from ._core.dead_letter import DeadLetter, LostError
 from ._core.describe import describe
 from ._core.elements import StreamRecord, Watermark
+from ._core.histogram import Histogram
 from ._core.keyed import KeyedStreamElementQueue
 from ._core.observer import Observer
 from ._core.options import Options
@@ -30,6 +33,7 @@ from ._core.retry_budget import RetryBudget
 from ._core.snapshot import Snapshot, SnapshotElement, SnapshotError
 from ._core.statistics import Statistics
 from ._core.unordered import UnorderedStreamElementQueue
+from ._core.verdict import Verdict
 from ._core.watermarks import assign_watermarks
 from ._dead_letters import DeadLetters
 from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError
@@ -49,6 +53,7 @@ __all__ = [
     "ElementTimeoutError",
     "ExponentialBackoff",
     "FixedDelay",
+    "Histogram",
     "KeyedStreamElementQueue",
     "LostError",
     "NotAsyncError",
@@ -64,6 +69,7 @@ __all__ = [
     "Statistics",
     "StreamRecord",
     "UnorderedStreamElementQueue",
+    "Verdict",
     "Watermark",
     "assign_watermarks",
     "describe",

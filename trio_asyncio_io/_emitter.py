@@ -93,6 +93,7 @@ class Emitter:
                 if not entry.results:
                     self._emit_nothing(entry)
                     await pace.step()
+                    now = trio.current_time()
                 for _ in entry.results or ():
                     try:
                         send_nowait(entry)

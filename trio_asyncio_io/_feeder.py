@@ -65,7 +65,7 @@ class Feeder:
         async with self._lock:
             self._check_open()
             while not self._try_accept(element):
-                await self._has_room.wait()
+                await self._wait_for_room()
                 self._check_open()
 
     def put_nowait(self, element: Any) -> None:
@@ -146,10 +146,17 @@ class Feeder:
         while self._ledger.backlog:
             entry = self._ledger.accept_held(trio.current_time())
             if entry is None:
-                await self._has_room.wait()
+                await self._wait_for_room()
             else:
                 self._accepted(entry)
                 await pace.step()
+
+    async def _wait_for_room(self) -> None:
+        self._ledger.wait_for_room(trio.current_time())
+        try:
+            await self._has_room.wait()
+        finally:
+            self._ledger.flow.have_room(trio.current_time())
 
     def _check_open(self) -> None:
         if self._refusal is not None:

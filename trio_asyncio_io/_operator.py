@@ -47,6 +47,7 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from ._boundary import interruptible
+from ._clocks import read_clocks
 from ._core.describe import describe
 from ._core.elements import Element, StreamRecord, Watermark
 from ._core.observed_ledger import ledger_for
@@ -54,6 +55,7 @@ from ._core.options import Mode, Options, OptionsArguments
 from ._core.queue import Entry
 from ._core.snapshot import Snapshot
 from ._core.statistics import Statistics
+from ._core.verdict import Verdict
 from ._dead_letters import DeadLetters
 from ._deadlines import Deadlines
 from ._emitter import Emitter
@@ -160,6 +162,7 @@ class AsyncWaitOperator(Generic[T, R]):
     @enable_ki_protection
     async def __aenter__(self) -> Self:
         nursery = await self._lifetime.begin()
+        self._ledger.begin(read_clocks())
         try:
             await self._start(nursery)
         except BaseException as error:
@@ -208,7 +211,7 @@ class AsyncWaitOperator(Generic[T, R]):
     def end_input(self) -> None:
         """End the input. Accepted elements still run and are emitted; then `output` ends."""
         self._feeder.stop(trio.ClosedResourceError, "the input has ended")
-        self._ledger.end_input()
+        self._ledger.end_input(trio.current_time())
         self._emitter.emit()
         self._invoker.flush()
 
@@ -221,6 +224,11 @@ class AsyncWaitOperator(Generic[T, R]):
     def statistics(self) -> Statistics:
         """The operator's current numbers. Works at any moment, also after the block."""
         return self._ledger.statistics()
+
+    @enable_ki_protection
+    def explain(self) -> Verdict:
+        """What limits the operator, and what to change; see `Results.explain`."""
+        return self._ledger.verdict(read_clocks)
 
     async def _start(self, nursery: trio.Nursery) -> None:
         self._workers.open(nursery)
@@ -250,6 +258,7 @@ class AsyncWaitOperator(Generic[T, R]):
         self._lifetime.fail(error)
 
     def _close_channels(self) -> None:
+        self._ledger.end(read_clocks())
         self.output.dead_letters.abandon()
         self.output.close()  # before the sending end: a task that still receives must not see the end of the stream
         self._send.close()

@@ -8,10 +8,12 @@ from typing import Generic, Self, TypeVar
 import trio
 from trio.lowlevel import checkpoint_if_cancelled, enable_ki_protection
 
+from ._clocks import read_clocks
 from ._core.ledger import Ledger
 from ._core.queue import Entry
 from ._core.snapshot import Snapshot
 from ._core.statistics import Statistics
+from ._core.verdict import Verdict
 from ._dead_letters import DeadLetters
 from ._wakeup import Wakeup
 
@@ -67,7 +69,7 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
                     self._has_room.wake()
                 return output  # type: ignore[no-any-return]
         try:
-            return self._received(await self._channel.receive())
+            return await self._wait()
         except trio.EndOfChannel:
             raise StopAsyncIteration from None
 
@@ -87,7 +89,7 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
                 return self.receive_nowait()
             except trio.WouldBlock:
                 pass
-        return self._received(await self._channel.receive())  # outside: no error of it has WouldBlock as its context
+        return await self._wait()  # outside: no error of it has WouldBlock as its context
 
     @enable_ki_protection
     def receive_nowait(self) -> R:
@@ -124,6 +126,30 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
     def statistics(self) -> Statistics:
         """The operator's current numbers. Works at any moment, without waiting."""
         return self._ledger.statistics()
+
+    @enable_ki_protection
+    def explain(self) -> Verdict:
+        """What limits the operator, and what to change. Works while it runs, in the same thread, and after the block.
+
+        Returns:
+            A `Verdict`. Print it: its sentences have the numbers on which it rests, by Little's law.
+
+        Example:
+            async with ordered_wait(urls, fetch, timeout=5.0) as results:
+                async for result in results:
+                    ...
+            print(results.explain())
+        """
+        return self._ledger.verdict(read_clocks)
+
+    async def _wait(self) -> R:
+        wait = self._ledger.flow.output
+        wait.begin(trio.current_time())
+        try:
+            entry = await self._channel.receive()
+        finally:
+            wait.end(trio.current_time())
+        return self._received(entry)
 
     def _received(self, entry: Entry) -> R:
         output = entry.next_output()

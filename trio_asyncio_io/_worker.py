@@ -133,6 +133,7 @@ class _Worker:
         """Run jobs until a deadline expires."""
         jobs, block = self._ledger.jobs, self._pool.context
         start, call, complete, current_time = self._start, self._invoker.call, self._complete, self._current_time
+        idle = self._ledger.idle
         task, size = trio.lowlevel.current_task(), block.size
         now: float | None = current_time()
         due, jobs_left = 0.0, 0
@@ -144,6 +145,7 @@ class _Worker:
                 block.restore(task)
                 jobs_left = 0
             if not jobs:
+                idle(now)
                 await self._pool.wait_for_job()
                 now = current_time()
             elif now >= due or not jobs_left:

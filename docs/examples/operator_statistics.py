@@ -19,6 +19,8 @@ async def main():
     print("at once:", numbers.peak_running)
     print("completed:", numbers.completed, "timed out:", numbers.timed_out)
     print(f"waited for a slot: {numbers.slot_wait_seconds:.1f} s")
+    print(f"half took at most {numbers.latency.p50:.2f} s")
+    print(f"99 of 100 took at most {numbers.latency.p99:.2f} s")
 
 
 if __name__ == "__main__":

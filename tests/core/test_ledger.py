@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from trio_asyncio_io import (
+    Histogram,
     KeyedStreamElementQueue,
     OrderedStreamElementQueue,
     Snapshot,
@@ -17,7 +18,7 @@ from trio_asyncio_io import (
     Watermark,
 )
 from trio_asyncio_io._core.elements import inserted_watermark
-from trio_asyncio_io._core.ledger import Ledger
+from trio_asyncio_io._core.ledger import RECORDS_PER_FOLD, Ledger
 
 
 def ordered(bound: int = 3, *restored: SnapshotElement) -> Ledger:
@@ -256,6 +257,30 @@ def test_the_statistics_follow_each_step() -> None:
     assert statistics.emitted == 2
     assert statistics.slot_wait_seconds == 2.0  # b, from 1.0 to 3.0
     assert statistics.head_wait_seconds == 3.0  # a from 6.0 to 6.5, b from 4.0 to 6.5
+    assert statistics.slot_wait == Histogram.of([0.0, 2.0])
+    assert statistics.head_wait == Histogram.of([0.5, 2.5])
+
+
+def test_latency_is_the_time_of_each_ended_invocation() -> None:
+    ledger = ordered(5)
+    accept(ledger, "a", "b", "c", "d", "e")
+    a, b, c, d, _ = [ledger.start(1.0) for _ in range(5)]
+    ledger.complete(a, ["A"], 2.0)
+    ledger.fail(b, ValueError(), 3.0)
+    ledger.time_out(c, 5.0)
+    ledger.cancel(d, 9.0)
+    ledger.finish(b, ["B"], 8.0)  # the time of a handler does not count
+    assert ledger.statistics().latency == Histogram.of([1.0, 2.0, 4.0])
+
+
+def test_durations_are_counted_before_their_lists_become_long() -> None:
+    ledger = ordered(1)
+    for number in range(3 * RECORDS_PER_FOLD):
+        accept(ledger, number)
+        ledger.complete(ledger.start(0.0), [number], 0.0)
+        ledger.receive(ledger.poll(0.0))
+        assert len(ledger.counters.slot_wait.unfolded) <= RECORDS_PER_FOLD
+    assert ledger.statistics().latency.count == 3 * RECORDS_PER_FOLD
 
 
 def test_watermarks_do_not_count_in_the_statistics() -> None:

@@ -8,6 +8,7 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 from trio_asyncio_io import Statistics
+from trio_asyncio_io._core.flow import Latencies
 from trio_asyncio_io._core.statistics import Counters
 
 
@@ -22,7 +23,7 @@ def test_unpickled_statistics_equal_the_original() -> None:
 
 
 def test_frozen_counters_do_not_change_later() -> None:
-    counters = Counters()
+    counters = Counters(Latencies(10))
     counters.running += 1
     frozen = counters.freeze()
     counters.running += 1

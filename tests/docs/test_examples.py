@@ -25,7 +25,10 @@ SCRIPTS = sorted(path.name for path in EXAMPLES.glob("*.py") if not path.name.st
 # Output that differs from run to run, and the text of the `.out` file
 VARIES = {
     "operator_blocked.py": (r"\(/\S*/", "("),  # the folder of the script
-    "spark_metrics.py": (r"mean [\d.]+ s, slowest [\d.]+ s", "mean 0.005 s, slowest 0.015 s"),
+    "spark_metrics.py": (
+        r"mean [\d.]+ s, slowest [\d.]+ s, p50 [\d.]+ s, p95 [\d.]+ s, p99 [\d.]+ s",
+        "mean 0.005 s, slowest 0.015 s, p50 0.001 s, p95 0.015 s, p99 0.015 s",
+    ),
 }
 SERVICE = "http://127.0.0.1:8000"
 

@@ -13,6 +13,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from tests.support import outputs, timed_outputs
 from trio_asyncio_io import StreamRecord, Watermark, keyed_wait, ordered_wait, unordered_wait
+from trio_asyncio_io._emitter import ENTRIES_PER_PASS
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 NEVER = Step(math.inf)
@@ -161,6 +162,21 @@ async def test_an_element_may_have_ten_thousand_outputs(async_wait: Any) -> None
     function = Scripted(default=Step(result=range(10_000)))
     out = await timed_outputs(async_wait(["a"], function, timeout=5.0, capacity=1, buffer=1, flatten=True))
     assert [result for result, _ in out] == list(range(10_000))
+
+
+async def test_a_record_that_completes_while_the_emitter_pauses_has_no_negative_wait(mock_clock: MockClock) -> None:
+    async def function(value: int) -> int:
+        if value >= 20:
+            raise ValueError
+        while results.statistics().buffered > 20:  # until the emitter pauses after the skipped records
+            await trio.lowlevel.checkpoint()
+        mock_clock.jump(1.0)
+        return value
+
+    source = range(20 + ENTRIES_PER_PASS)
+    async with unordered_wait(source, function, timeout=math.inf, buffer=len(source), on_error="skip") as results:
+        assert len([result async for result in results]) == 20
+    assert results.statistics().head_wait.quantile(1.0) >= 0.0
 
 
 class Steps(trio.abc.Instrument):

@@ -10,6 +10,7 @@ from trio_asyncio_io import (
     AsyncWaitOperator,
     ExponentialBackoff,
     FixedDelay,
+    Histogram,
     Results,
     Snapshot,
     SnapshotElement,
@@ -105,6 +106,8 @@ async def snapshot_and_restore() -> None:
         assert_type(results.statistics(), Statistics)
         assert_type(results.statistics().emitted, int)
         assert_type(results.statistics().slot_wait_seconds, float)
+        assert_type(results.statistics().latency, Histogram)
+        assert_type(results.statistics().latency.p99, float)
     for element in snapshot.elements:
         assert_type(element, SnapshotElement)
         assert_type(element.sequence, int)

@@ -6,5 +6,5 @@
 #     ledger                               every counter, both limits and the snapshot of one operator
 #     ordered  unordered  keyed (queue)    the order of the output
 #     options  retry  retry_after  retry_budget
-#     snapshot  statistics  dead_letter (portable)  observer  notes
+#     snapshot  statistics (flow  verdict  histogram)  dead_letter (portable)  observer  notes
 #     elements  watermarks  checks  probe  describe

@@ -11,19 +11,24 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any
 
 from .dead_letter import DeadLetter
 from .elements import Watermark, is_inserted
+from .flow import Flow
 from .queue import Entry, StreamElementQueue
 from .snapshot import Snapshot, SnapshotElement
 from .statistics import Counters, Statistics
+from .verdict import Verdict, judge
 
 __all__ = ["Ledger"]
 
 _by_sequence = attrgetter("sequence")
+
+# Records that leave the queue between two counts of the durations
+RECORDS_PER_FOLD = 1_000
 
 
 class Ledger:
@@ -32,6 +37,7 @@ class Ledger:
     Args:
         queue: Decides the output order. Its bound is the buffer.
         restored: The snapshot to start with, or None.
+        capacity: Upper limit of invocations running at once; None: the buffer. Only the verdict depends on it.
         counts_dead_letters: Whether a dead letter counts towards the buffer until it is received. False if nobody is
             expected to receive dead letters, which are then those of a restored snapshot. Snapshots hold them anyway.
 
@@ -41,6 +47,7 @@ class Ledger:
         backlog: (element, results or None) of elements that were taken from the source but are not in the queue yet:
             restored elements, or the element that the feeder holds.
         counters: The numbers behind `Statistics`.
+        flow: Where the time goes.
         input_ended: Whether no more elements will be accepted.
         leaving: By sequence, the entries that have left the queue and are not received yet.
         counts_dead_letters: As given.
@@ -49,7 +56,12 @@ class Ledger:
     """
 
     def __init__(
-        self, queue: StreamElementQueue, restored: Snapshot | None = None, *, counts_dead_letters: bool = True
+        self,
+        queue: StreamElementQueue,
+        restored: Snapshot | None = None,
+        *,
+        capacity: int | None = None,
+        counts_dead_letters: bool = True,
     ) -> None:
         restored = Snapshot() if restored is None else restored
         self.queue = queue
@@ -57,7 +69,9 @@ class Ledger:
         self.backlog: deque[tuple[Any, Sequence[Any] | None]] = deque(
             (element.element, element.results) for element in restored.elements
         )
-        self.counters = Counters()
+        self._capacity = capacity or queue.bound
+        self.flow = Flow(self._capacity, queue.bound)
+        self.counters = counters = Counters(self.flow.latencies)
         self.input_ended = False
         self.counts_dead_letters = counts_dead_letters
         self._taken_before = restored.taken - len(self.backlog)
@@ -67,7 +81,18 @@ class Ledger:
         self._watermarks = 0
         self._may_start = True
         self._has_keys = queue.has_keys
+        self._add_latency = counters.latency.add
+        self._add_slot_wait = counters.slot_wait.add
+        self._head_waits = counters.head_wait.unfolded
         self._low_water = queue.bound - 1
+
+    def begin(self, clocks: tuple[float, float]) -> None:
+        """The operator starts. `clocks` are the time and the CPU time of its thread."""
+        self.flow.begin(clocks)
+
+    def end(self, clocks: tuple[float, float]) -> None:
+        """The operator has ended."""
+        self.flow.end(clocks)
 
     # Input
 
@@ -114,9 +139,11 @@ class Ledger:
         """Whether another record would be accepted."""
         return self.counters.buffered < self.queue.bound
 
-    def end_input(self) -> None:
+    def end_input(self, now: float) -> None:
         """Record that no more elements will be accepted."""
-        self.input_ended = True
+        if not self.input_ended:
+            self.input_ended = True
+            self.flow.end_input(now)
 
     # Invocations
 
@@ -129,13 +156,21 @@ class Ledger:
         """Whether no invocation can start before another one has ended."""
         return self.input_ended and not self.jobs and not self.backlog
 
+    def idle(self, now: float) -> None:
+        """Record that a worker finds no job."""
+        self.flow.idle(now, self.queue)
+
+    def wait_for_room(self, now: float) -> None:
+        """Record that the feeder starts to wait for room in the buffer."""
+        self.flow.wait_for_room(now, has_free_slot=not self.jobs and self.counters.running < self._capacity)
+
     def start(self, now: float) -> Entry:
         """Start the invocation of the next job."""
         entry = self.jobs.popleft()
         counters = self.counters
-        counters.slot_wait_seconds += now - entry.since
+        self._add_slot_wait(now - entry.since)
         entry.since = now
-        counters.running += 1
+        entry.load = counters.running = counters.running + 1
         if counters.running > counters.peak_running:
             counters.peak_running = counters.running
         return entry
@@ -158,19 +193,25 @@ class Ledger:
         """Finish a running record with the results of its function."""
         counters = self.counters
         counters.completed += 1
-        counters.running -= 1  # `finish` without its call
+        load = counters.running
+        counters.running = load - 1  # `finish` without its call
+        if entry.load > load:  # `max` would cost more
+            load = entry.load
+        self._add_latency[load.bit_length()](now - entry.since)
         entry.since = now
         entry.complete(results)
         if self._has_keys:
             self._start_successor(entry)
 
-    def time_out(self, entry: Entry, now: float) -> None:  # noqa: ARG002 - an observer needs them
+    def time_out(self, entry: Entry, now: float) -> None:
         """Record that the deadline of a running record has expired."""
         self.counters.timed_out += 1
+        self._end_last_call(entry, now)
 
-    def fail(self, entry: Entry, error: Exception, now: float) -> None:  # noqa: ARG002 - an observer needs them
+    def fail(self, entry: Entry, error: Exception, now: float) -> None:  # noqa: ARG002 - an observer needs the error
         """Record that the last call of a running record raised."""
         self.counters.failed += 1
+        self._end_last_call(entry, now)
 
     def fail_after_timeout(self, entry: Entry, error: Exception, now: float) -> None:
         """Record that a record that has timed out has no result. Only an observer needs this."""
@@ -187,6 +228,7 @@ class Ledger:
     def finish(self, entry: Entry, results: Sequence[Any], now: float) -> None:
         """Complete a running record and free its slot."""
         self.counters.running -= 1
+        self.flow.handlers_seconds += now - entry.since
         entry.since = now
         entry.complete(results)
         if self._has_keys:
@@ -207,7 +249,10 @@ class Ledger:
         """Remove the next entry from the queue. An entry without outputs is gone at once."""
         entry = self.queue.poll()
         if not entry.is_watermark:
-            self.counters.head_wait_seconds += now - entry.since
+            waits = self._head_waits
+            waits.append(now - entry.since)
+            if len(waits) >= RECORDS_PER_FOLD:
+                self.counters.fold()
         if entry.results:
             self.leaving[entry.sequence] = entry
             return entry
@@ -264,6 +309,10 @@ class Ledger:
         ]
         return Snapshot((*accepted, *held), taken=self._taken())
 
+    def verdict(self, read_clocks: Callable[[], tuple[float, float]]) -> Verdict:
+        """What limits the operator. `read_clocks` returns the time and the CPU time of its thread."""
+        return judge(self.flow.evidence(read_clocks, self.queue))
+
     def statistics(self) -> Statistics:
         """The current numbers."""
         return self.counters.freeze()
@@ -275,6 +324,11 @@ class Ledger:
 
     def _inserted_in_backlog(self) -> int:
         return sum(is_inserted(element) for element, _ in self.backlog)
+
+    def _end_last_call(self, entry: Entry, now: float) -> None:
+        """Record the latency of a record without a result. It still holds its slot, until `finish`."""
+        self._add_latency[0](now - entry.since)
+        self.flow.handlers_seconds -= now - entry.since
 
     def _start_successor(self, entry: Entry) -> None:
         """Make a job of the record that waited for this one, before the jobs that arrived after it."""

@@ -33,13 +33,26 @@ class ObservedLedger(Ledger):
         queue: StreamElementQueue,
         restored: Snapshot | None = None,
         *,
+        capacity: int | None = None,
         counts_dead_letters: bool = True,
         observer: Observer,
+        options: Options | None = None,
     ) -> None:
-        super().__init__(queue, restored, counts_dead_letters=counts_dead_letters)
+        super().__init__(queue, restored, capacity=capacity, counts_dead_letters=counts_dead_letters)
         self._observer = observer
+        self._options = options
         self._has_failed = False
         self._started: set[int] = set()  # sequences of the invocations whose end will be reported
+
+    def begin(self, clocks: tuple[float, float]) -> None:
+        super().begin(clocks)
+        if self._options is not None:
+            self._call("run_started", self._options)
+
+    def end(self, clocks: tuple[float, float]) -> None:
+        super().end(clocks)
+        if not self._has_failed:
+            self._call("run_ended", self.statistics(), self.verdict(lambda: clocks))
 
     def accept(self, element: Any, now: float, results: Sequence[Any] | None = None) -> Entry | None:
         entry = super().accept(element, now, results)
@@ -112,16 +125,16 @@ class ObservedLedger(Ledger):
 
     def _report_end(self, hook: str, entry: Entry, *details: Any) -> None:
         if not self._has_failed or entry.sequence in self._started:
-            self._call(hook, entry, details)
+            self._call(hook, entry.sequence, entry.element, *details)
         self._started.discard(entry.sequence)
 
     def _report(self, hook: str, entry: Entry, *details: Any) -> None:
         if not self._has_failed:
-            self._call(hook, entry, details)
+            self._call(hook, entry.sequence, entry.element, *details)
 
-    def _call(self, hook: str, entry: Entry, details: tuple[Any, ...]) -> None:
+    def _call(self, hook: str, *arguments: Any) -> None:
         try:
-            getattr(self._observer, hook)(entry.sequence, entry.element, *details)
+            getattr(self._observer, hook)(*arguments)
         except Exception:  # noqa: BLE001 - the operator does not depend on the user's observer
             if not self._has_failed:
                 observer = describe(self._observer)
@@ -132,10 +145,12 @@ class ObservedLedger(Ledger):
 def ledger_for(options: Options, key: Callable[[Any], Hashable] | None) -> Ledger:
     """A new ledger and its queue. `key` replaces the key of the options."""
     queue = _queue_for(options, key)
-    counts = options.on_error == "dead_letter"
+    restore, capacity, counts = options.restore, options.capacity, options.on_error == "dead_letter"
     if options.observer is None:
-        return Ledger(queue, options.restore, counts_dead_letters=counts)
-    return ObservedLedger(queue, options.restore, counts_dead_letters=counts, observer=options.observer)
+        return Ledger(queue, restore, capacity=capacity, counts_dead_letters=counts)
+    return ObservedLedger(
+        queue, restore, capacity=capacity, counts_dead_letters=counts, observer=options.observer, options=options
+    )
 
 
 def _queue_for(options: Options, key: Callable[[Any], Hashable] | None) -> StreamElementQueue:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .elements import Watermark
+
+if TYPE_CHECKING:
+    from .options import Options
+    from .statistics import Statistics
+    from .verdict import Verdict
 
 __all__ = ["Observer"]
 
@@ -17,6 +22,8 @@ class Observer:
                             ─▶ slot_freed ─▶ dequeued ─▶ emitted*
 
         watermark_accepted ─▶ watermark_emitted
+
+    All of them are between `run_started` and `run_ended`.
 
     The operator calls a hook in the task that takes the step, immediately and without a checkpoint. A hook must be
     quick and must not await. The hooks from `started` to `slot_freed` run in one task, the one that calls the function.
@@ -39,6 +46,12 @@ class Observer:
                 if seconds > 1.0:
                     print(element, "took", seconds)
     """
+
+    def run_started(self, options: Options) -> None:
+        """The operator's block was entered."""
+
+    def run_ended(self, statistics: Statistics, verdict: Verdict) -> None:
+        """The operator's block has ended, with these numbers."""
 
     def accepted(self, sequence: int, element: Any) -> None:
         """The record was taken from the source, put, or restored."""

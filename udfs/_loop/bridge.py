@@ -26,8 +26,8 @@ from .chunks import send_chunks
 from .hangup import HangUpError, until_hangup, worker_socket
 from .output_buffer import OutputBuffer
 from .runtime import Runtime
+from .task_files import with_observer_of_task, write_file_of_task
 from .task_log import TaskLog
-from .task_trace import with_recorder_of_task, write_trace
 
 __all__ = ["enrich"]
 
@@ -81,7 +81,7 @@ class _Task:
     """The operator of one Spark task. Coroutines and `_deliver` run in the loop, other methods in Spark's thread."""
 
     def __init__(self, settings: Settings, budget: Budget) -> None:
-        self._settings = with_recorder_of_task(settings)
+        self._settings = with_observer_of_task(settings)
         self._budget = budget
         self._unfinished = 0  # rows sent to the loop and not yet received from it
         self._nbytes = 0
@@ -113,7 +113,7 @@ class _Task:
             self._done.wait(STOP_SECONDS)
             self._log.write(self._statistics, self._calls)
             if self._done.is_set():  # otherwise the recorder may still be in use
-                write_trace(self._settings)
+                write_file_of_task(self._settings)
 
     def chunks_until(self, bound: int) -> Iterator[list[Row]]:
         """The chunks that are ready, and further ones until fewer than `bound` rows are unfinished.

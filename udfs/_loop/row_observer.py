@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trio_asyncio_io import Observer, StreamRecord, Watermark
+from trio_asyncio_io import Observer, Options, Statistics, StreamRecord, Verdict, Watermark
 
 __all__ = ["RowObserver"]
 
@@ -14,6 +14,12 @@ class RowObserver(Observer):
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
+
+    def run_started(self, options: Options) -> None:
+        self._observer.run_started(options)
+
+    def run_ended(self, statistics: Statistics, verdict: Verdict) -> None:
+        self._observer.run_ended(statistics, verdict)
 
     def accepted(self, sequence: int, element: Any) -> None:
         self._observer.accepted(sequence, _inputs(element))

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from trio_asyncio_io.report import report
+
 from .._extras import needs_extra
 
 with needs_extra("the demo", "demo"):
@@ -94,7 +96,10 @@ def _batch_demo(job: Job, options: argparse.Namespace, console: Console) -> int:
         before = flights(spark, job, Path(scratch))
         rows = before.count()
         console.print(f"{rows:,} flights. The service listens on {lookup.url}.")
-        enriching = run(spark, lookup, console, "enriching", lambda: _write(job.enrich(before, lookup.url), output))
+        page = output.with_name(f"{output.name}-report.html")
+        with report(page, title="Flights with their weather and aircraft") as observer:
+            enriched = job.enrich(before, lookup.url, observer=observer)
+            enriching = run(spark, lookup, console, "enriching", lambda: _write(enriched, output))
         contenders: dict[str, Enrichment] = {
             "by hand: asyncio.gather per Arrow batch": lambda df: _by_hand(df, lookup.url, job),
             "this operator": lambda df: job.enrich(df, lookup.url, shared=False),
@@ -116,7 +121,9 @@ def _batch_demo(job: Job, options: argparse.Namespace, console: Console) -> int:
         console.print()
         comparison(console, compared, sample_rows)
         console.print()
-        return _verdict(console, problems_of(spark, before, after), output)
+        status = _verdict(console, problems_of(spark, before, after), output)
+        console.print(f"A report of the run is in {page}: open it in a browser.")
+        return status
 
 
 def _verdict(console: Console, problems: list[str], output: Path) -> int:

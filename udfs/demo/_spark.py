@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
 import udfs
-from trio_asyncio_io import transient
+from trio_asyncio_io import Observer, transient
 from udfs import ExponentialBackoff
 
 from ._data import flights_csv, weather_csv
@@ -68,14 +68,22 @@ class Job:
         """The first day that is not included."""
         return date(2013, 1, 1) + timedelta(days=self.days)
 
-    def enrich(self, df: DataFrame, url: str, *, shared: bool = True, metrics: str | None = None) -> DataFrame:
+    def enrich(
+        self,
+        df: DataFrame,
+        url: str,
+        *,
+        shared: bool = True,
+        metrics: str | None = None,
+        observer: Observer | None = None,
+    ) -> DataFrame:
         """The flights with their weather and their aircraft.
 
         Args:
             df: The flights.
             url: The URL of the service.
             shared: Whether equal lookups share one request and its cached response.
-            metrics: As in `udfs.ordered_wait`.
+            metrics, observer: As in `udfs.ordered_wait`.
         """
         options: dict[str, Any] = {
             "inputs": ["origin", "time_hour", "tailnum"],
@@ -84,6 +92,7 @@ class Job:
             "retry": ExponentialBackoff(4, initial=0.05, maximum=1.0, retry_on=transient),
             "on_error": "column",
             "metrics": metrics,
+            "observer": observer,
         }
         facts = FlightFacts(url, connections=self.capacity, shared=shared)
         if self.mode == "ordered":

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from trio_asyncio_io import Observer, Watermark
+from trio_asyncio_io import Observer, Options, Statistics, Verdict, Watermark
 from udfs._loop.bridge import enrich
 from udfs._loop.row_observer import RowObserver
 from udfs._row import Row
@@ -50,7 +50,10 @@ HOOKS = [name for name, member in vars(Observer).items() if inspect.isfunction(m
 WATERMARK_HOOKS = [name for name in HOOKS if name.startswith("watermark")]
 
 
-@pytest.mark.parametrize("hook", sorted({*HOOKS} - {*WATERMARK_HOOKS}))
+RUN_HOOKS = {"run_started": (Options(5.0),), "run_ended": (Statistics(), Verdict("unknown", "", ()))}
+
+
+@pytest.mark.parametrize("hook", sorted({*HOOKS} - {*WATERMARK_HOOKS} - {*RUN_HOOKS}))
 def test_every_hook_is_forwarded_with_all_its_arguments(hook: str) -> None:
     seen: list[tuple[Any, ...]] = []
     observer = type("Seeing", (Observer,), {hook: lambda _, *arguments: seen.append(arguments)})()
@@ -65,6 +68,14 @@ def test_every_hook_of_a_watermark_is_forwarded(hook: str) -> None:
     observer = type("Seeing", (Observer,), {hook: lambda _, *arguments: seen.append(arguments)})()
     getattr(RowObserver(observer), hook)(4, Watermark(5))
     assert seen == [(4, Watermark(5))]
+
+
+@pytest.mark.parametrize("hook", RUN_HOOKS)
+def test_every_hook_of_a_run_is_forwarded(hook: str) -> None:
+    seen: list[tuple[Any, ...]] = []
+    observer = type("Seeing", (Observer,), {hook: lambda _, *arguments: seen.append(arguments)})()
+    getattr(RowObserver(observer), hook)(*RUN_HOOKS[hook])
+    assert seen == [RUN_HOOKS[hook]]
 
 
 def test_an_argument_that_is_not_an_observer_is_refused_on_the_driver() -> None:

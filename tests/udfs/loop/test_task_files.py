@@ -1,4 +1,4 @@
-"""The trace of a task: a file in the directory of the recorder."""
+"""The trace and the report of a task: a file in the directory of the recorder or the report."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from trio_asyncio_io.report import report
 from trio_asyncio_io.trace import TraceRecorder, merge, read
 from udfs._loop.bridge import enrich
 from udfs._settings import make_settings
@@ -50,7 +51,19 @@ def test_a_task_does_not_fail_because_of_its_trace(
     (tmp_path / "traces").touch()
     with caplog.at_level(logging.WARNING, "udfs"):
         assert results_of(settings(double, observer=TraceRecorder(tmp_path / "traces")), [rows([1])]) == [2]
-    assert "the trace of this task was not written" in caplog.text
+    assert "a file of this task was not written" in caplog.text
+
+
+def test_the_report_of_a_query_is_made_of_those_of_its_tasks(settings: Any, rows: Any, tmp_path: Path) -> None:
+    with report(tmp_path / "run.html", title="doubled") as observer:
+        made = settings(double, observer=observer)
+        for _ in range(2):
+            assert results_of(made, [rows([1, 2]), rows([3], 1)]) == [2, 4, 6]
+    page = (tmp_path / "run.html").read_text("utf-8")
+    assert "<h1>doubled</h1>" in page
+    assert ", 2 tasks</p>" in page
+    assert '<b>6</b><span class="soft">outputs</span>' in page
+    assert [path.name for path in tmp_path.iterdir()] == ["run.html"]
 
 
 def test_a_recorder_without_a_directory_is_refused_on_the_driver() -> None:

@@ -1,0 +1,70 @@
+"""The verdict on plain numbers."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import pytest
+
+from trio_asyncio_io._core.verdict import Evidence, LoadClass, judge
+
+# 100 calls a second of 0.1 s each, in 10 of 10 slots
+BUSY = Evidence(
+    capacity=10,
+    buffer=1000,
+    seconds=100.0,
+    calls=10_000,
+    in_flight=10.0,
+    latency=0.1,
+    longest=1.0,
+    source_wait=0.0,
+    starved=0.0,
+    output_wait=0.99,
+    cpu=0.2,
+)
+
+
+def loads(low: float, high: float, calls: int = 100) -> tuple[LoadClass, ...]:
+    return (LoadClass(1, calls, low), LoadClass(10, 1000, high))
+
+
+@pytest.mark.parametrize(
+    ("evidence", "limit"),
+    [
+        (BUSY, "capacity"),
+        (replace(BUSY, loads=loads(0.1, 0.11)), "capacity"),
+        (replace(BUSY, loads=loads(0.01, 0.1)), "service"),
+        (replace(BUSY, loads=loads(0.01, 0.1, calls=9)), "capacity"),
+        (replace(BUSY, cpu=0.95), "cpu"),
+        (replace(BUSY, output_wait=0.05), "consumer"),
+        (replace(BUSY, in_flight=5.0, source_wait=0.6), "source"),
+        (replace(BUSY, in_flight=5.0, starved=0.6), "buffer"),
+        (replace(BUSY, in_flight=5.0, starved=0.4, source_wait=0.5), "source"),
+        (replace(BUSY, in_flight=6.0, starved=0.2, source_wait=0.2), "capacity"),
+        (replace(BUSY, in_flight=9.5, source_wait=1.0), "capacity"),
+        (replace(BUSY, calls=0, latency=0.0), "unknown"),
+        (replace(BUSY, seconds=0.0), "unknown"),
+    ],
+)
+def test_numbers_have_their_limit(evidence: Evidence, limit: str) -> None:
+    assert judge(evidence).limit == limit
+
+
+def test_a_verdict_prints_its_sentences_and_its_advice() -> None:
+    assert str(judge(replace(BUSY, loads=loads(0.1, 0.1)))) == (
+        "10,000 calls in 100.0 s: 100 a second, with a mean latency of 0.1 s.\n"
+        "The capacity of 10 allows 100 a second at this latency; on average 10.0 slots were busy (100%).\n"
+        "All slots were busy 100% of the time. The latency did not rise with the load: 0.1 s with about 1 calls at "
+        "once, 0.1 s with about 10.\n"
+        "Set capacity=20: it gives 2 x the throughput if the latency still does not rise."
+    )
+
+
+def test_the_advised_buffer_holds_all_results_behind_the_longest_call() -> None:
+    verdict = judge(replace(BUSY, in_flight=2.0, starved=0.8, buffer=20, longest=5.0))
+    assert verdict.advice.startswith("Set buffer=500, ")  # 100 calls a second, for 5 s
+
+
+def test_an_unpickled_verdict_equals_the_original() -> None:
+    assert pickle.loads(pickle.dumps(judge(BUSY))) == judge(BUSY)

@@ -1,0 +1,209 @@
+"""`explain()`: each situation has its verdict, on virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from trio_asyncio_io import Verdict, ordered_wait, unordered_wait
+
+
+async def flood(count: int) -> AsyncIterator[int]:
+    for value in range(count):
+        yield value
+
+
+async def trickle(count: int, seconds: float) -> AsyncIterator[int]:
+    for value in range(count):
+        await trio.sleep(seconds)
+        yield value
+
+
+async def trickle_then_flood(count: int, seconds: float) -> AsyncIterator[int]:
+    async for value in trickle(20, seconds):
+        yield value
+    async for value in flood(count):
+        yield value
+
+
+async def one_second(value: int) -> int:
+    await trio.sleep(1.0)
+    return value
+
+
+async def straggler(value: int) -> int:
+    await trio.sleep(100.0 if value % 50 == 0 else 1.0)
+    return value
+
+
+async def fails(value: int) -> int:
+    await trio.sleep(1.0)
+    raise ValueError(value)
+
+
+class Saturated:
+    """A service that answers five calls at once, in one second."""
+
+    def __init__(self) -> None:
+        self.limit = trio.CapacityLimiter(5)
+
+    async def __call__(self, value: int) -> int:
+        async with self.limit:
+            await trio.sleep(1.0)
+        return value
+
+
+class Shared:
+    """A service of which each running call slows down the others that start with it: all in a group end together."""
+
+    def __init__(self) -> None:
+        self.running = 0
+
+    async def __call__(self, value: int) -> int:
+        self.running += 1
+        await trio.sleep(0.0)
+        await trio.sleep(self.running / 5)
+        self.running -= 1
+        return value
+
+
+async def slow_handler(value: int, error: Exception) -> int:
+    await trio.sleep(9.0)
+    return value
+
+
+@dataclass
+class Situation:
+    limit: str
+    source: Callable[[], Any]
+    function: Callable[[], Any] = lambda: one_second
+    _: KW_ONLY
+    wait: Any = ordered_wait
+    options: dict[str, Any] = field(default_factory=dict)
+    consumer_seconds: float = 0.0
+
+
+SITUATIONS = {
+    "all slots are busy": Situation("capacity", lambda: flood(500)),
+    "all slots are busy, and latency did not rise": Situation("capacity", lambda: trickle_then_flood(500, 1.0)),
+    "slots are busy with handlers": Situation(
+        "capacity", lambda: flood(200), lambda: fails, options={"on_error": slow_handler, "timeout": 20.0}
+    ),
+    "all slots are busy until the source ends, which has few elements": Situation("capacity", lambda: flood(25)),
+    "the source is slow": Situation("source", lambda: trickle(200, 0.5)),
+    "the source is a little slower than the slots": Situation("source", lambda: trickle(500, 0.12)),
+    "the consumer is slow": Situation("consumer", lambda: flood(200), consumer_seconds=0.5),
+    "the consumer is slow, and the buffer holds the whole source": Situation(
+        "consumer", lambda: flood(200), options={"buffer": 1000}, consumer_seconds=0.5
+    ),
+    "the buffer is full of results behind a straggler": Situation(
+        "buffer", lambda: flood(500), lambda: straggler, options={"buffer": 20}
+    ),
+    "a straggler with a large buffer": Situation(
+        "capacity", lambda: flood(2000), lambda: straggler, options={"buffer": 2000}
+    ),
+    "a straggler without order": Situation(
+        "capacity", lambda: flood(1000), lambda: straggler, options={"buffer": 20}, wait=unordered_wait
+    ),
+    "the service is saturated": Situation(
+        "service", lambda: trickle_then_flood(500, 1.0), Saturated, options={"capacity": 50, "timeout": 100.0}
+    ),
+    "the calls share the service": Situation(
+        "service", lambda: trickle_then_flood(500, 1.0), Shared, options={"capacity": 50, "timeout": 100.0}
+    ),
+}
+
+
+async def explained(situation: Situation, ask: Callable[[Any], None] | None = None) -> Verdict:
+    options = {"capacity": 10, "buffer": 50, "timeout": 200.0} | situation.options
+    async with situation.wait(situation.source(), situation.function(), **options) as results:
+        async for _ in results:
+            await trio.sleep(situation.consumer_seconds)
+            if ask is not None:
+                ask(results)
+    verdict: Verdict = results.explain()
+    return verdict
+
+
+@pytest.mark.parametrize("situation", SITUATIONS.values(), ids=SITUATIONS.keys())
+async def test_each_situation_has_its_verdict(situation: Situation, autojump_clock: MockClock) -> None:
+    verdict = await explained(situation)
+    assert verdict.limit == situation.limit, str(verdict)
+
+
+@pytest.mark.parametrize("situation", SITUATIONS.values(), ids=SITUATIONS.keys())
+async def test_the_verdict_is_the_same_while_it_runs(situation: Situation, autojump_clock: MockClock) -> None:
+    seen: list[str] = []
+    await explained(situation, lambda results: seen.append(results.explain().limit))
+    assert seen[len(seen) * 3 // 4] == situation.limit
+
+
+async def test_a_busy_thread_is_the_limit(autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trio_asyncio_io._clocks.thread_time", lambda: 0.95 * trio.current_time())
+    verdict = await explained(SITUATIONS["all slots are busy"])
+    assert verdict.limit == "cpu"
+    assert "95%" in str(verdict)
+
+
+async def test_before_the_first_call_has_ended_nothing_is_known(autojump_clock: MockClock) -> None:
+    async with ordered_wait(range(10), one_second, timeout=5.0) as results:
+        assert results.explain().limit == "unknown"
+        await trio.sleep(0.5)
+        assert results.explain().limit == "unknown"
+
+
+async def test_the_verdict_does_not_change_after_the_block(autojump_clock: MockClock) -> None:
+    async with ordered_wait(range(30), one_second, timeout=5.0, capacity=10) as results:
+        assert len([result async for result in results]) == 30
+    verdict = results.explain()
+    await trio.sleep(1000.0)
+    assert results.explain() == verdict
+
+
+def test_a_verdict_is_available_after_the_event_loop_has_ended() -> None:
+    async def main() -> Any:
+        async with ordered_wait(range(30), one_second, timeout=5.0, capacity=10) as results:
+            assert len([result async for result in results]) == 30
+        return results
+
+    results = trio.run(main, clock=MockClock(autojump_threshold=0))
+    assert results.explain().limit == "capacity"
+
+
+ADVICE = {
+    "all slots are busy, and latency did not rise": "Set capacity=20: ",
+    "the service is saturated": "for this one, capacity=5 is enough",
+    "the source is slow": "capacity=3 is enough",
+    "the buffer is full of results behind a straggler": "Set buffer=",
+}
+
+
+@pytest.mark.parametrize(("situation", "advice"), ADVICE.items(), ids=ADVICE.keys())
+async def test_the_advice_names_a_value(situation: str, advice: str, autojump_clock: MockClock) -> None:
+    assert advice in (await explained(SITUATIONS[situation])).advice
+
+
+@pytest.mark.parametrize(
+    ("situation", "option", "gain"),
+    [
+        ("all slots are busy, and latency did not rise", "capacity", 1.8),
+        ("the buffer is full of results behind a straggler", "buffer", 2.0),
+    ],
+)
+async def test_the_advice_helps(situation: str, option: str, gain: float, autojump_clock: MockClock) -> None:
+    """The flood takes less time with the value that the verdict advises."""
+    given = SITUATIONS[situation]
+    run = partial(Situation, given.limit, lambda: flood(5000), given.function)
+    started = trio.current_time()
+    verdict = await explained(run(options=given.options))
+    before = trio.current_time() - started
+    value = int(verdict.advice.split(f"{option}=")[1].split()[0].strip(":,").replace(",", ""))
+    started = trio.current_time()
+    await explained(run(options=given.options | {option: value}))
+    assert before >= gain * (trio.current_time() - started)

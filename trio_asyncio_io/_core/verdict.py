@@ -1,0 +1,237 @@
+"""The verdict: what limits an operator, from its measured numbers.
+
+Little's law connects them: calls in flight = calls per second x mean latency. If all slots are busy, the slots or the
+service are the limit. If slots are free, no record may start: either none has arrived, or the buffer is full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+from typing import Literal, TypeAlias
+
+__all__ = ["Evidence", "Limit", "LoadClass", "Verdict", "judge"]
+
+Limit: TypeAlias = Literal["unknown", "cpu", "consumer", "service", "capacity", "buffer", "source"]
+
+CPU_IS_BUSY = 0.9  # share of the time
+CONSUMER_IS_BUSY = 0.9
+SLOTS_ARE_BUSY = 0.9
+RISE = 1.25  # of the latency from a low to a high load
+SATURATION = 2.0  # such a rise means that the calls wait in the service
+CALLS_OF_A_CLASS = 10  # so that its mean is meaningful
+
+
+@dataclass(frozen=True, slots=True)
+class LoadClass:
+    """The latency at one load.
+
+    Args:
+        running: Invocations that ran at once, about.
+        calls: Invocations that completed at this load.
+        latency: The median of their durations, in seconds.
+    """
+
+    running: int
+    calls: int
+    latency: float
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What an operator has measured.
+
+    Shares are from 0.0 to 1.0.
+
+    Args:
+        capacity, buffer: Its two limits.
+        seconds: The length of the run so far.
+        calls: Invocations that have ended.
+        in_flight: Invocations that ran at once, the mean over the time in which there were elements.
+        latency: The mean duration of an invocation, in seconds.
+        longest: The longest duration, in seconds.
+        source_wait: The share of the same time in which the input had not ended and the buffer had room.
+        starved: The share of the same time in which the buffer was full and a slot was free.
+        output_wait: The share of the run in which the consumer waited for an output.
+        cpu: The share of the run in which the thread of the loop used the CPU.
+        loads: The latency at each load, in ascending order.
+    """
+
+    capacity: int
+    buffer: int
+    seconds: float
+    calls: int
+    in_flight: float
+    latency: float
+    longest: float
+    source_wait: float
+    starved: float
+    output_wait: float
+    cpu: float
+    loads: tuple[LoadClass, ...] = ()
+
+    @property
+    def busy(self) -> float:
+        """The share of the slots that were busy."""
+        return self.in_flight / self.capacity
+
+    @property
+    def slot_wait(self) -> float:
+        """The share of the time in which records waited for a slot."""
+        return max(0.0, 1 - self.source_wait - self.starved)
+
+    @property
+    def allowed(self) -> float:
+        """Calls per second that the slots allow at this latency."""
+        return self.capacity / self.latency
+
+    @property
+    def compared(self) -> tuple[LoadClass, LoadClass] | None:
+        """The lowest and the highest load; None if they are about equal."""
+        loads = [each for each in self.loads if each.calls >= CALLS_OF_A_CLASS and each.latency > 0]
+        return (loads[0], loads[-1]) if loads and 2 * loads[0].running < loads[-1].running else None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What limits the throughput of an operator, and what to change. `str()` gives the sentences and the advice.
+
+    Attributes:
+        limit: "capacity": all slots are busy. "service": all slots are busy, and more load only raises the latency.
+            "source": slots are free, because elements arrive too slowly. "consumer": it rarely waits for an output.
+            "buffer": slots are free and the buffer is full of results that wait for a straggler. "cpu": the thread of
+            the event loop is busy. "unknown": no invocation has ended yet.
+        advice: What to change, in one sentence.
+        sentences: The numbers on which this rests.
+    """
+
+    limit: Limit
+    advice: str
+    sentences: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join([*self.sentences, self.advice])
+
+
+def judge(evidence: Evidence) -> Verdict:
+    """The verdict on an operator."""
+    if not (evidence.calls and evidence.latency > 0 and evidence.seconds > 0):
+        sentences = ("No call that took any time has ended yet.",)
+        return Verdict("unknown", "Ask again when some calls have ended.", sentences)
+    limit = _limit_of(evidence)
+    reason, advice = _EXPLANATIONS[limit](evidence)
+    return Verdict(limit, advice, (*_throughput(evidence), reason))
+
+
+def _limit_of(evidence: Evidence) -> Limit:
+    if evidence.cpu >= CPU_IS_BUSY:
+        return "cpu"
+    if evidence.output_wait <= 1 - CONSUMER_IS_BUSY:
+        return "consumer"
+    if evidence.busy >= SLOTS_ARE_BUSY or evidence.slot_wait >= max(evidence.source_wait, evidence.starved):
+        return "service" if _is_saturated(evidence) else "capacity"
+    return "buffer" if evidence.starved > evidence.source_wait else "source"
+
+
+def _throughput(evidence: Evidence) -> Iterator[str]:
+    yield (
+        f"{_calls(evidence.calls)} in {_seconds(evidence.seconds)}: {_rate(evidence.calls / evidence.seconds)}, "
+        f"with a mean latency of {_seconds(evidence.latency)}."
+    )
+    yield (
+        f"The capacity of {evidence.capacity:,} allows {_rate(evidence.allowed)} at this latency; on average "
+        f"{evidence.in_flight:,.1f} slots were busy ({evidence.busy:.0%})."
+    )
+
+
+def _of_cpu(evidence: Evidence) -> tuple[str, str]:
+    return (
+        f"The thread of the event loop used the CPU {evidence.cpu:.0%} of the time.",
+        "A higher capacity changes nothing: use more processes, or move computations out of the event loop.",
+    )
+
+
+def _of_consumer(evidence: Evidence) -> tuple[str, str]:
+    return (
+        f"The consumer waited for an output only {evidence.output_wait:.0%} of the time.",
+        "Make the code that receives the results faster, or receive in several tasks.",
+    )
+
+
+def _of_capacity(evidence: Evidence) -> tuple[str, str]:
+    doubled = 2 * evidence.capacity
+    if evidence.compared is None:
+        reason = f"{_slots(evidence)} The load was always about the same, so its effect on the latency is unknown."
+        return reason, f"Try capacity={doubled:,}: it gives up to 2 x the throughput if the latency does not rise."
+    reason = f"{_slots(evidence)} {_response(*evidence.compared)}"
+    return reason, f"Set capacity={doubled:,}: it gives 2 x the throughput if the latency still does not rise."
+
+
+def _of_service(evidence: Evidence) -> tuple[str, str]:
+    assert evidence.compared is not None
+    low, high = evidence.compared
+    enough = max(1, round(evidence.capacity * low.latency / high.latency))
+    return (
+        f"{_slots(evidence)} {_response(low, high)} So the calls wait in the service.",
+        f"More capacity only raises the latency. Make the service faster; for this one, capacity={enough:,} is enough.",
+    )
+
+
+def _of_buffer(evidence: Evidence) -> tuple[str, str]:
+    needed = ceil(evidence.allowed * evidence.longest)
+    reason = (
+        f"The buffer of {evidence.buffer:,} was full {evidence.starved:.0%} of the time, while slots were free: "
+        f"results waited for an earlier call. The longest call took {_seconds(evidence.longest)}."
+    )
+    return reason, f"Set buffer={max(needed, 2 * evidence.buffer):,}, or use unordered_wait."
+
+
+def _of_source(evidence: Evidence) -> tuple[str, str]:
+    enough = min(evidence.capacity, max(1, ceil(1.2 * evidence.in_flight)))
+    return (
+        f"Elements came too slowly: {evidence.source_wait:.0%} of the time the buffer had room for more.",
+        f"Make the source faster. For this one, capacity={enough:,} is enough.",
+    )
+
+
+_EXPLANATIONS = {
+    "cpu": _of_cpu,
+    "consumer": _of_consumer,
+    "capacity": _of_capacity,
+    "service": _of_service,
+    "buffer": _of_buffer,
+    "source": _of_source,
+}
+
+
+def _is_saturated(evidence: Evidence) -> bool:
+    if evidence.compared is None:
+        return False
+    low, high = evidence.compared
+    return high.latency >= SATURATION * low.latency
+
+
+def _slots(evidence: Evidence) -> str:
+    share = max(evidence.busy, evidence.slot_wait)
+    return f"All slots were busy {share:.0%} of the time."
+
+
+def _response(low: LoadClass, high: LoadClass) -> str:
+    change = "rose" if high.latency > RISE * low.latency else "did not rise"
+    return (
+        f"The latency {change} with the load: {_seconds(low.latency)} with about {low.running:,} calls at once, "
+        f"{_seconds(high.latency)} with about {high.running:,}."
+    )
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:,.1f} s" if seconds >= 10 else f"{seconds:.3g} s"  # noqa: PLR2004 - digits
+
+
+def _rate(rate: float) -> str:
+    return f"{rate:,.0f} a second" if rate >= 10 else f"{rate:.2g} a second"  # noqa: PLR2004 - digits
+
+
+def _calls(count: int) -> str:
+    return f"{count:,} call{'' if count == 1 else 's'}"

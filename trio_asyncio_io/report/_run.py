@@ -1,0 +1,146 @@
+"""What a report is about: the numbers of one run, or of all tasks of a Spark query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from .._core.histogram import Histogram
+from .._core.statistics import Statistics
+from .._core.verdict import Verdict
+from ._series import Series, merged
+
+__all__ = ["Failures", "Run", "SlowRecord", "merge"]
+
+MAX_EXAMPLES = 3
+MAX_SLOW = 10
+
+HISTOGRAMS = ("latency", "slot_wait", "head_wait")
+PEAKS = ("peak_running", "peak_buffered")
+
+
+@dataclass
+class Failures:
+    """The failures of one type.
+
+    Args:
+        attempts: The calls that failed in this way.
+        records: The records that have no result for this reason.
+        examples: The first messages.
+    """
+
+    attempts: int = 0
+    records: int = 0
+    examples: list[str] = field(default_factory=list)
+
+    def add(self, example: str) -> None:
+        """Count a failed call."""
+        self.attempts += 1
+        if len(self.examples) < MAX_EXAMPLES and example not in self.examples:
+            self.examples.append(example)
+
+
+@dataclass(order=True)
+class SlowRecord:
+    """A record whose invocation took long, in seconds."""
+
+    seconds: float
+    label: str = field(compare=False)
+    attempts: int = field(compare=False)
+    outcome: str = field(compare=False)
+
+
+@dataclass
+class Run:
+    """The numbers of one run.
+
+    Attributes:
+        name: The operator.
+        began: Its start, in seconds since 1970.
+        seconds: How long it took.
+        options: Names and values of the options of the operator.
+        series: Starts, ends and outputs over time.
+        failures: By type of exception. A timeout is one.
+        slowest: The slowest records, in ascending order.
+        statistics: The last statistics.
+        verdicts: One for each operator, which are many in a Spark query.
+    """
+
+    name: str
+    began: float = 0.0
+    seconds: float = 0.0
+    options: dict[str, str] = field(default_factory=dict)
+    series: Series = field(default_factory=Series)
+    failures: dict[str, Failures] = field(default_factory=dict)
+    slowest: list[SlowRecord] = field(default_factory=list)
+    statistics: Statistics = field(default_factory=Statistics)
+    verdicts: list[Verdict] = field(default_factory=list)
+
+    def failures_of(self, kind: str) -> Failures:
+        """The failures of this type, to be counted."""
+        return self.failures.setdefault(kind, Failures())
+
+    def to_json(self) -> dict[str, Any]:
+        """The run as an object for `json.dumps`."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Run:
+        """The run of an object that `to_json` has made.
+
+        Raises:
+            TypeError, KeyError, AttributeError: The object is something else.
+        """
+        statistics = dict(values["statistics"])
+        for name in HISTOGRAMS:
+            statistics[name] = Histogram(**statistics[name])
+        return cls(
+            **{
+                **values,
+                "series": Series(**values["series"]),
+                "failures": {kind: Failures(**each) for kind, each in values["failures"].items()},
+                "slowest": [SlowRecord(**each) for each in values["slowest"]],
+                "statistics": Statistics(**statistics),
+                "verdicts": [Verdict(**{**each, "sentences": tuple(each["sentences"])}) for each in values["verdicts"]],
+            }
+        )
+
+
+def merge(name: str, runs: Iterable[Run]) -> Run:
+    """One run of many, such as those of the tasks of a query, placed in time by the clocks of their machines."""
+    runs = sorted(runs, key=lambda run: run.began)
+    if not runs:
+        return Run(name)
+    began = runs[0].began
+    failures: dict[str, Failures] = {}
+    for run in runs:
+        for kind, found in run.failures.items():
+            of_kind = failures.setdefault(kind, Failures())
+            of_kind.attempts += found.attempts
+            of_kind.records += found.records
+            fresh = [example for example in found.examples if example not in of_kind.examples]
+            of_kind.examples = (of_kind.examples + fresh)[:MAX_EXAMPLES]
+    return Run(
+        name,
+        began,
+        max(run.began + run.seconds for run in runs) - began,
+        runs[0].options,
+        merged((run.began - began, run.series) for run in runs),
+        failures,
+        sorted(each for run in runs for each in run.slowest)[-MAX_SLOW:],
+        _sum([run.statistics for run in runs]),
+        [verdict for run in runs for verdict in run.verdicts],
+    )
+
+
+def _sum(parts: list[Statistics]) -> Statistics:
+    """The sums of several statistics; peaks are those of the highest one."""
+    values: dict[str, Any] = {}
+    for each in fields(Statistics):
+        found = [getattr(part, each.name) for part in parts]
+        if each.name in PEAKS:
+            values[each.name] = max(found)
+        else:
+            values[each.name] = sum(found[1:], found[0])
+    return Statistics(**values)
