@@ -51,7 +51,7 @@ def latency_chart(latency: Histogram) -> str:
     powers = _by_power(latency)
     if not powers:
         return ""
-    first, last = min(powers), max(powers)
+    first, last = _range_of(powers)
     step = 1 / (last - first + 1)
     plot = Plot(f"Distribution of the latency: half of the calls took at most {duration(latency.p50)}", len(QUANTILES))
     plot.add_levels(max(powers.values()))
@@ -65,6 +65,12 @@ def latency_chart(latency: Histogram) -> str:
         if seconds > 0:
             plot.mark((log10(seconds) * PER_DECADE - first) * step, f"{name} {duration(seconds)}", line)
     return plot.svg()
+
+
+def _range_of(powers: dict[int, int]) -> tuple[int, int]:
+    """The first and the last bar, at least a power of ten apart, so that the axis has a name."""
+    missing = max(0, PER_DECADE - (max(powers) - min(powers)))
+    return min(powers) - missing // 2, max(powers) + missing - missing // 2
 
 
 def _ticks(first: int, end: int) -> Iterator[tuple[float, bool]]:
