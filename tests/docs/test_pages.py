@@ -19,10 +19,11 @@ from udfs.demo import __main__ as demo
 WITH_EXAMPLES = [
     ROOT / "README.md",
     *(ROOT / "docs" / f"{name}.md" for name in ("explain", "index", "operator", "report", "spark", "trace")),
+    *sorted((ROOT / "docs" / "learn").glob("*.md")),
 ]
 PAGES = [
     ROOT / "README.md",
-    *(page for folder in ("docs", "docs/decisions") for page in sorted((ROOT / folder).glob("*.md"))),
+    *(page for folder in ("docs", "docs/decisions", "docs/learn") for page in sorted((ROOT / folder).glob("*.md"))),
 ]
 INCLUDED = re.compile(r"<!-- \[\[\[cog example\((.*?)\)\]\]\] -->\n(.*?)<!-- \[\[\[end\]\]\] -->\n", re.DOTALL)
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
