@@ -121,7 +121,7 @@ clean:
 # Fails early, before the long installation, if Spark would find no Java
 [no-exit-message]
 _java: _venv
-    @{{ python }} .ci/java_check.py
+    @{{ python }} -m udfs.check java >/dev/null
 
 # Installs what `--page` draws with, and the peers that run in the benchmark's process
 _plots: setup
