@@ -81,9 +81,9 @@ docs: _java setup
 pages: setup
     {{ cog }} -r {{ documents }}
 
-# Draw the timeline of docs/trace.md again
+# Draw the timelines of the pages again
 drawings: setup
-    {{ python }} tests/docs/drawings.py docs
+    {{ python }} -m tests.docs.drawings docs
 
 # Build wheel and sdist, and test the installed wheel: without extras, with `http`, and the README's example with Spark
 wheel: _java setup

@@ -1,6 +1,6 @@
 """Draws the timelines of the pages: runs their scripts and copies the drawings.
 
-python tests/docs/drawings.py docs
+python -m tests.docs.drawings docs
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from tests.docs import tutorial
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
@@ -27,3 +29,4 @@ def draw(target: Path) -> None:
 
 if __name__ == "__main__":
     draw(Path(sys.argv[1]))
+    tutorial.draw(Path(sys.argv[1]))
