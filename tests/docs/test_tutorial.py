@@ -10,7 +10,7 @@ import pytest
 from tests.docs.tutorial import TIMELINES, draw
 
 DOCS = Path(__file__).parents[2] / "docs"
-TUTORIALS = ["ten-minutes-trio.md"]
+TUTORIALS = ["ten-minutes-trio.md", "ten-minutes-spark.md"]
 WORDS = 1200
 
 
