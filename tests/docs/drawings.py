@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests.docs import tutorial
 from tests.docs.pictures.learn import PICTURES
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
@@ -34,3 +35,4 @@ def draw(target: Path) -> None:
 
 if __name__ == "__main__":
     draw(Path(sys.argv[1]))
+    tutorial.draw(Path(sys.argv[1]))
