@@ -16,14 +16,11 @@ from trio_asyncio_io import Statistics
 from udfs import CarryOver
 from udfs.demo import __main__ as demo
 
-WITH_EXAMPLES = [
-    ROOT / "README.md",
-    *(ROOT / "docs" / f"{name}.md" for name in ("explain", "index", "operator", "report", "spark", "trace")),
-]
 PAGES = [
     ROOT / "README.md",
-    *(page for folder in ("docs", "docs/decisions") for page in sorted((ROOT / folder).glob("*.md"))),
+    *(page for page in sorted(ROOT.glob("docs/**/*.md")) if page.parent.name != "changelog.d"),
 ]
+WITH_EXAMPLES = [page for page in PAGES if "<!-- [[[cog " in page.read_text(encoding="utf-8")]
 INCLUDED = re.compile(r"<!-- \[\[\[cog example\((.*?)\)\]\]\] -->\n(.*?)<!-- \[\[\[end\]\]\] -->\n", re.DOTALL)
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 WIDTH = 88
