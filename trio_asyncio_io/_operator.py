@@ -67,6 +67,7 @@ from ._lifetime import Lifetime
 from ._results import Results
 from ._wakeup import Wakeup
 from ._worker import WorkerPool
+from .keywords import list_keywords
 
 __all__ = ["AsyncWaitOperator", "Source"]
 
@@ -78,20 +79,23 @@ Item: TypeAlias = T | StreamRecord[T] | Watermark | Element[T]
 Source: TypeAlias = AsyncIterable[Item[T]] | Iterable[Item[T]]
 
 
+@list_keywords(OptionsArguments, Options)
 class AsyncWaitOperator(Generic[T, R]):
     """The asynchronous wait operator, for a caller that puts elements (Flink's `AsyncWaitOperator`).
 
     `ordered_wait`, `unordered_wait` and `keyed_wait` are this operator with a source. Use it once, as an async context
     manager. After the block, nothing that it started is alive, however the block ended.
 
-    **Emits when** an element has its results and may be emitted: in input order ("ordered"), in completion order
-    between two watermarks ("unordered"), or in input order per key ("keyed").
-    **Backpressures when** `buffer` records are accepted and not yet received from `output`: `put` waits.
-    **Completes when** the input has ended and everything accepted has been emitted: `output` ends.
-    **Fails when** an element fails and `on_error` is "raise", or the source raises. All running invocations and the
-    body of the block are cancelled. When they have unwound, the exception comes out of the block as itself, with a note
-    that names the element and the attempt.
-    **Cancellation** cancels every invocation. After the block, `snapshot()` holds every element that was not received.
+    Semantics:
+        * **Emits** when an element has its results and may be emitted: in input order ("ordered"), in completion order
+          between two watermarks ("unordered"), or in input order per key ("keyed").
+        * **Backpressures** when `buffer` records are accepted and not yet received from `output`: `put` waits.
+        * **Completes** when the input has ended and everything accepted has been emitted: `output` ends.
+        * **Fails** when an element fails and `on_error` is "raise", or the source raises. All running invocations and
+          the body of the block are cancelled. When they have unwound, the exception comes out of the block as itself,
+          with a note that names the element and the attempt.
+        * **Cancels** every invocation when it is cancelled. After the block, `snapshot()` holds every element that was
+          not received.
 
     Args:
         function: An async callable, value -> result, or an `AsyncFunction`.
@@ -100,8 +104,6 @@ class AsyncWaitOperator(Generic[T, R]):
         key: value -> hashable. Required for mode "keyed", refused for the others.
         source: An iterable or an async iterable. The operator reads it and ends the input at its end; nobody else
             may put. None (the default): the caller puts.
-        options: `capacity`, `buffer`, `retry`, `on_timeout`, `on_error`, `flatten`, `restore` and `observer`; see
-            `Options`.
 
     Raises:
         TypeError, ValueError: An argument is invalid. The message names it and its value.

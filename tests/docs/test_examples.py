@@ -31,6 +31,7 @@ VARIES = {
     ),
 }
 SERVICE = "http://127.0.0.1:8000"
+WITH_A_DATABASE = ["learn_database.py", "operator_asyncpg.py"]
 
 # Spark gives a Python process ten seconds to start, which is not always enough on a busy machine
 TOO_SLOW_FOR_SPARK = "Python worker failed to connect back"
@@ -81,7 +82,7 @@ def test_the_packages_come_from_the_wheel(python: Path, package: str, tmp_path: 
 
 @pytest.mark.parametrize(
     "script",
-    [name for name in SCRIPTS if not is_local_spark(name) and name not in {"operator_asyncpg.py", "spark_connect.py"}],
+    [name for name in SCRIPTS if not is_local_spark(name) and name not in {*WITH_A_DATABASE, "spark_connect.py"}],
 )
 def test_an_example_prints_the_output_of_its_page(python: Path, script: str, tmp_path: Path) -> None:
     check(script, run(python, script, tmp_path))
@@ -110,9 +111,10 @@ def test_the_example_with_a_remote_session_needs_no_java(python: Path, tmp_path:
     check("spark_connect.py", done)
 
 
-def test_the_example_with_a_database_uses_a_real_one(python: Path, postgres: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("script", WITH_A_DATABASE)
+def test_an_example_with_a_database_uses_a_real_one(python: Path, postgres: str, script: str, tmp_path: Path) -> None:
     url = f"postgresql://postgres@/postgres?host={postgres}"
-    check("operator_asyncpg.py", run(python, "operator_asyncpg.py", tmp_path, DATABASE_URL=url))
+    check(script, run(python, script, tmp_path, DATABASE_URL=url))
 
 
 def test_the_example_test_passes_without_settings_of_pytest(python: Path, tmp_path: Path) -> None:
