@@ -8,7 +8,7 @@ python := ".venv/bin/python"
 cog := python + " -m cogapp -I .ci -p 'from pages import example'"
 # Tests that share a JVM or a server run in the same process: see tests/scheduling.py
 parallel := "-n 2"
-documents := "README.md docs/explain.md docs/index.md docs/operator.md docs/report.md docs/spark.md docs/trace.md"
+documents := "README.md docs/explain.md docs/gates.md docs/index.md docs/operator.md docs/report.md docs/spark.md docs/trace.md"
 
 # The Python of Spark's workers. Unset, it would be the first `python3` on PATH
 export PYSPARK_PYTHON := justfile_directory() / python

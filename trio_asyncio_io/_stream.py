@@ -43,7 +43,7 @@ def ordered_wait(
         timeout: Seconds from the start of an invocation to its result, with all attempts and backoffs; at least 0.
             `math.inf` disables it. Required.
         options: `capacity=100`, `buffer=None`, `retry=None`, `on_timeout=None`, `on_error="raise"`, `flatten=False`,
-            `restore=None` and `observer=None`; see `Options`.
+            `restore=None`, `observer=None` and `gate=None`; see `Options`.
 
     Returns:
         An async context manager for the `Results`: a receive channel with `snapshot()` and `statistics()`. Leaving the

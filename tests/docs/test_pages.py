@@ -18,7 +18,7 @@ from udfs.demo import __main__ as demo
 
 WITH_EXAMPLES = [
     ROOT / "README.md",
-    *(ROOT / "docs" / f"{name}.md" for name in ("explain", "index", "operator", "report", "spark", "trace")),
+    *(ROOT / "docs" / f"{name}.md" for name in ("explain", "gates", "index", "operator", "report", "spark", "trace")),
 ]
 PAGES = [
     ROOT / "README.md",

@@ -138,6 +138,8 @@ def _latency(run: Run) -> str:
         _quantiles("wait for a slot", numbers.slot_wait),
         _quantiles("wait for the output order", numbers.head_wait),
     ]
+    if numbers.gate_wait.count:
+        rows.insert(2, _quantiles("wait for a gate", numbers.gate_wait))
     if not numbers.latency.count:
         return ""
     chart = latency_chart(numbers.latency)

@@ -16,7 +16,7 @@ __all__ = ["Failures", "Run", "SlowRecord", "merge"]
 MAX_EXAMPLES = 3
 MAX_SLOW = 10
 
-HISTOGRAMS = ("latency", "slot_wait", "head_wait")
+HISTOGRAMS = ("latency", "slot_wait", "head_wait", "gate_wait")
 PEAKS = ("peak_running", "peak_buffered")
 
 
