@@ -37,12 +37,12 @@ demo *ARGS: _java setup
 # Run the tests in two processes, in about five minutes; with pytest's arguments, run what they select in one process
 [no-exit-message]
 test *ARGS: _java setup
-    {{ python }} -m pytest {{ if ARGS == "" { parallel + " -m 'not (connect or thorough or soak or browser)'" } else { "" } }} "$@"
+    {{ python }} -m pytest {{ if ARGS == "" { parallel + " -m 'not (connect or thorough or soak)'" } else { "" } }} "$@"
 
 # Run the tests for the edit loop, in about a minute: no Java and no servers; accepts pytest's arguments
 [no-exit-message]
 quick *ARGS: setup
-    {{ python }} -m pytest {{ parallel }} -m "not (spark or processes or thorough or soak or browser)" "$@"
+    {{ python }} -m pytest {{ parallel }} -m "not (spark or processes or thorough or soak)" "$@"
 
 # Run the longer variations and the tests of Spark Connect, which `just test` leaves out; accepts pytest's arguments
 [no-exit-message]
@@ -75,11 +75,7 @@ bench-setup *PEERS: setup _plots
 
 # Run every example of README and docs as a user would, and check the pages
 docs: _java setup
-    {{ python }} -m pytest -m "not browser" tests/docs
-
-# Test the interactive pages in headless Chromium, which must be installed
-browser: setup
-    {{ python }} -m pytest -m browser tests/docs
+    {{ python }} -m pytest tests/docs
 
 # Write the examples of docs/examples into README and docs
 pages: setup
@@ -104,7 +100,7 @@ matrix *ARGS: _java setup
 
 # Measure how much of both packages the tests without Java cover, in lines and branches, with one total
 cover: setup
-    {{ python }} -m coverage run -m pytest -m "not (spark or soak or browser)"
+    {{ python }} -m coverage run -m pytest -m "not (spark or soak)"
     {{ python }} -m coverage report
 
 # Run exactly what CI runs, in about half an hour
