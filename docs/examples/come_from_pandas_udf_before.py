@@ -1,8 +1,13 @@
 import asyncio
+import os
+import sys
 
 import pandas as pd
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import pandas_udf
+from pyspark.sql.types import StringType
+
+os.environ["PYSPARK_PYTHON"] = sys.executable  # or the workers run python3 on PATH
 
 
 async def call(city):
@@ -10,7 +15,7 @@ async def call(city):
     return f"{city}: fine"
 
 
-@pandas_udf("string")
+@pandas_udf(StringType())
 def weather(cities: pd.Series) -> pd.Series:
     async def batch():
         return await asyncio.gather(*map(call, cities))

@@ -1,7 +1,11 @@
+import os
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
+
+os.environ["PYSPARK_PYTHON"] = sys.executable  # or the workers run python3 on PATH
 
 
 def call(city):
