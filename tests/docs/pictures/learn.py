@@ -22,7 +22,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     "learn/retries.svg": timelines.retries,
     "learn/snapshots.svg": timelines.snapshots,
     "learn/spark-bridge.svg": spark.spark_bridge,
-    "learn/structured.svg": tasks.structured,
+    "learn/structured.svg": timelines.structured,
     "learn/task-tree.svg": tasks.task_tree,
     "learn/time-limits.svg": timelines.time_limits,
     "learn/watermarks.svg": timelines.watermarks,
