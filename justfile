@@ -81,7 +81,7 @@ docs: _java setup
 pages: setup
     {{ cog }} -r {{ documents }}
 
-# Draw the pictures of the pages again
+# Draw the timelines of the pages again
 drawings: setup
     {{ python }} -m tests.docs.drawings docs
 
@@ -122,7 +122,7 @@ clean:
 # Fails early, before the long installation, if Spark would find no Java
 [no-exit-message]
 _java: _venv
-    @{{ python }} .ci/java_check.py
+    @{{ python }} -m udfs.check java >/dev/null
 
 # Installs what `--page` draws with, and the peers that run in the benchmark's process
 _plots: setup
