@@ -81,9 +81,9 @@ docs: _java setup
 pages: setup
     {{ cog }} -r {{ documents }}
 
-# Draw the timeline of docs/trace.md again
+# Draw the timelines of the pages again
 drawings: setup
-    {{ python }} tests/docs/drawings.py docs
+    {{ python }} -m tests.docs.drawings docs
 
 # Run the notebooks of docs/notebooks, and write their outputs into them
 notebooks: setup
@@ -126,7 +126,7 @@ clean:
 # Fails early, before the long installation, if Spark would find no Java
 [no-exit-message]
 _java: _venv
-    @{{ python }} .ci/java_check.py
+    @{{ python }} -m udfs.check java >/dev/null
 
 # Installs what `--page` draws with, and the peers that run in the benchmark's process
 _plots: setup

@@ -11,12 +11,13 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.docs.pictures.learn import PICTURES
+from tests.docs.pictures import learn, start
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
 # By drawing: the script that writes it
 SCRIPTS = {"trace-run.svg": "trace_run.py"}
+PICTURES = learn.PICTURES | start.PICTURES
 DRAWINGS = [*SCRIPTS, *PICTURES]
 
 

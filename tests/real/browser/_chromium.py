@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 OPTIONS = (
     "--headless",
@@ -30,6 +32,11 @@ OPTIONS = (
 def program() -> str | None:
     """The path of Chromium; None if it is not on PATH."""
     return next(filter(None, map(shutil.which, PROGRAMS)), None)
+
+
+NEEDS_CHROMIUM = pytest.mark.skipif(
+    program() is None, reason="no Chromium on PATH: install the package chromium to run this"
+)
 
 
 class Chromium:
@@ -56,13 +63,13 @@ class Chromium:
         for domain in ("Page", "Network", "Runtime", "Log"):
             self.send(f"{domain}.enable")
 
-    def show(self, page: Path, *, width: int, scheme: str) -> None:
+    def show(self, page: Path, *, width: int, scheme: str, query: str = "") -> None:
         """Load a page and wait until it is loaded."""
         self.requests.clear()
         self.problems.clear()
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-        self.send("Page.navigate", url=page.as_uri())
+        self.send("Page.navigate", url=page.as_uri() + query)
         while self._receive().get("method") != "Page.loadEventFired":
             pass
 

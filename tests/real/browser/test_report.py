@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -11,26 +10,15 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.real.browser._chromium import Chromium, chromium, program
+from tests.real.browser._chromium import NEEDS_CHROMIUM, Chromium
+from tests.real.browser._looks import CONTRASTS, OUTSIDE, OVERLAPPING
 from trio_asyncio_io import FixedDelay, ordered_wait
 from trio_asyncio_io.report import report
 from trio_asyncio_io.testing import Scripted, Step
 
-EXECUTABLE = program()
-
-pytestmark = [
-    pytest.mark.processes,
-    pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium on PATH: install the package chromium to run this"),
-]
+pytestmark = [pytest.mark.processes, NEEDS_CHROMIUM]
 
 HOSTILE = "</style></svg><script>document.title='run'</script><img src='http://127.0.0.1:1/x.png'>" + 300 * "x"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
-    assert EXECUTABLE is not None
-    with chromium(EXECUTABLE, tmp_path_factory.mktemp("profile")) as page:
-        yield page
 
 
 def failing() -> dict[Any, Any]:
@@ -97,49 +85,3 @@ def test_markup_in_the_data_is_text(browser: Chromium, tmp_path: Path) -> None:
     browser.show(page_of("hostile", tmp_path), width=1200, scheme="light")
     assert browser.evaluate("document.querySelectorAll('script, img').length") == 0
     assert browser.evaluate("document.querySelector('h1').textContent") == HOSTILE
-
-
-# Elements that the page cuts off or that make it wider than the window
-OUTSIDE = """
-[document.documentElement, ...document.querySelectorAll("body *")]
-  .filter(each => !["TITLE", "title"].includes(each.tagName))
-  .filter(each => {
-    const box = each.getBoundingClientRect();
-    return box.left < -0.5 || box.right > innerWidth + 0.5;
-  }).map(each => each.outerHTML.slice(0, 200))
-  .concat(document.documentElement.scrollWidth > innerWidth ? ["the page is wider than the window"] : [])
-"""
-
-# Names of an axis that lie on top of each other
-OVERLAPPING = """
-[...document.querySelectorAll("svg.plot")].flatMap(plot => {
-  const boxes = [...plot.querySelectorAll("text:not(.mark-name)")]
-    .map(each => [each.textContent, each.getBoundingClientRect()]).filter(each => each[1].width > 0);
-  return boxes.flatMap(([name, a], number) => boxes.slice(number + 1)
-    .filter(([_, b]) => a.left < b.right && b.left < a.right && a.top + 2 < b.bottom && b.top + 2 < a.bottom)
-    .map(([other, _]) => `${name} and ${other}`));
-})
-"""
-
-# The contrast of each text with its background, as WCAG defines it
-CONTRASTS = """
-(() => {
-  const light = color => {
-    const [r, g, b] = color.match(/[\\d.]+/g).slice(0, 3)
-      .map(each => each / 255).map(each => each <= 0.04045 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4);
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const background = each => {
-    const color = getComputedStyle(each).backgroundColor;
-    return color === "rgba(0, 0, 0, 0)" && each.parentElement ? background(each.parentElement) : color;
-  };
-  return [...document.querySelectorAll("body *")]
-    .filter(each => [...each.childNodes].some(node => node.nodeType === 3 && node.data.trim()))
-    .filter(each => each.tagName !== "title")
-    .map(each => {
-      const color = getComputedStyle(each)[each.tagName === "text" ? "fill" : "color"];
-      const [low, high] = [light(color), light(background(each))].sort((a, b) => a - b);
-      return (high + 0.05) / (low + 0.05);
-    });
-})()
-"""
