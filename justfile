@@ -85,9 +85,9 @@ pages: setup
 site: setup
     {{ python }} -m zensical build --clean --strict
 
-# Draw the timeline of docs/trace.md again
+# Draw the timelines of the pages again
 drawings: setup
-    {{ python }} tests/docs/drawings.py docs
+    {{ python }} -m tests.docs.drawings docs
 
 # Build wheel and sdist, and test the installed wheel: without extras, with `http`, and the README's example with Spark
 wheel: _java setup
@@ -126,7 +126,7 @@ clean:
 # Fails early, before the long installation, if Spark would find no Java
 [no-exit-message]
 _java: _venv
-    @{{ python }} .ci/java_check.py
+    @{{ python }} -m udfs.check java >/dev/null
 
 # Installs what `--page` draws with, and the peers that run in the benchmark's process
 _plots: setup

@@ -1,4 +1,4 @@
-"""Writes the pages of docs/reference from the docstrings. Cog runs this: see the recipe `pages` in the justfile.
+"""Writes the pages of docs/reference/api from the docstrings. Cog runs this: see the recipe `pages` in the justfile.
 
 A page includes what belongs to it with a comment, which rendered Markdown does not show:
 

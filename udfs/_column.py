@@ -204,6 +204,8 @@ def async_pandas_udf(
         observer: An `Observer` whose methods are called in the worker at each step of a row. None by default.
         open_timeout: Seconds that `open` of the function may take in a worker; above 0, 30 by default.
         show_values: False keeps the values of the rows out of errors and logs. True by default.
+        skip_nulls: True: a row with null in one of the columns makes no call, and its result is null, as in an SQL
+            function that returns null on null input. False by default: the function is called with None.
 
     Returns:
         An `AsyncPandasUDF`, or a decorator that returns one.

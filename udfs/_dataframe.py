@@ -21,7 +21,7 @@ from ._plan.schema import microseconds, new_columns
 from ._plan.session import share_of
 from ._plan.worker_python import needs_packages, use_the_drivers_python
 from ._settings import Mode, Settings, SettingsArguments, make_settings
-from ._task.enrichment import Enrichment, RowConversion
+from ._task.enrichment import Enrichment, Flatten, RowConversion
 from ._task.tracebacks import traceback_as_note
 
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
@@ -46,7 +46,7 @@ def ordered_wait(
     *,
     timeout: float,
     inputs: Sequence[str] | None = None,
-    flatten: bool = False,
+    flatten: Flatten = False,
     **arguments: Unpack[DataFrameArguments],
 ) -> DataFrame:
     """Add the results of an async function as columns. Rows stay in the order of their partition.
@@ -75,6 +75,7 @@ def ordered_wait(
             `math.inf` for no limit. Required.
         inputs: The names of the input columns. None: the names of the function's parameters.
         flatten: True: the function returns a list of 0 to n results, and the row comes out once for each of them.
+            "outer": a row with an empty list comes out, too, with null in the new columns, as in a left join.
         capacity: Upper limit of invocations that run at once in one task; 1 or more, 100 by default.
         cluster_capacity: Upper limit of invocations that run at once in all tasks together. Each task gets an equal
             share as its `capacity`. At least the number of tasks that can run at once. None (the default): no limit.
@@ -93,6 +94,8 @@ def ordered_wait(
         observer: An `Observer` whose methods are called in the worker at each step of a row. None by default.
         open_timeout: Seconds that `open` of the function may take in a worker; above 0, 30 by default.
         show_values: False keeps the values of the rows out of errors and logs. True by default.
+        skip_nulls: True: a row with null in an input column makes no call. Its result is None; with `flatten`, it has
+            no outputs. False by default: the function is called with None.
 
     Returns:
         The DataFrame with all its columns, and the new ones behind them.
@@ -120,7 +123,7 @@ def unordered_wait(
     *,
     timeout: float,
     inputs: Sequence[str] | None = None,
-    flatten: bool = False,
+    flatten: Flatten = False,
     event_time: str | None = None,
     max_out_of_orderness: str | None = None,
     carry_over: CarryOver | None = None,
@@ -188,7 +191,7 @@ def keyed_wait(
     key: str | Sequence[str],
     timeout: float,
     inputs: Sequence[str] | None = None,
-    flatten: bool = False,
+    flatten: Flatten = False,
     event_time: str | None = None,
     max_out_of_orderness: str | None = None,
     carry_over: CarryOver | None = None,
@@ -268,7 +271,7 @@ def _wait(
     inputs: Sequence[str] | None,
     settings: Settings,
     *,
-    flatten: bool,
+    flatten: Flatten,
     event_time: str | None = None,
     keys: Sequence[str] = (),
     metrics: Any = None,
@@ -281,6 +284,7 @@ def _wait(
                 f"carry_over and event_time={event_time!r} exclude each other: a row that is carried over comes out "
                 "behind rows of later micro-batches, and would cross their watermarks"
             )
+    _check_flatten(flatten)
     use_the_drivers_python(df.sparkSession)
     names = _names("inputs", parameter_names(function) if inputs is None else inputs)
     added = new_columns(schema)
@@ -301,6 +305,11 @@ def _named(enrichment: Enrichment) -> Callable[[Iterator[pa.RecordBatch]], Itera
 
     run.__name__ = run.__qualname__ = enrichment.settings.function.name
     return needs_packages(run)
+
+
+def _check_flatten(flatten: Any) -> None:
+    if not isinstance(flatten, bool) and flatten != "outer":
+        raise ValueError(f'flatten must be True, False or "outer", got {flatten!r}')
 
 
 def _names(parameter: str, names: Any) -> list[str]:

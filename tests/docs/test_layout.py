@@ -14,6 +14,7 @@ PACKAGES = [
     "trio_asyncio_io/report",
     "trio_asyncio_io/trace",
     "udfs",
+    "udfs/check",
     "udfs/http",
     "udfs/http_columns",
 ]
