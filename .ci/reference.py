@@ -57,6 +57,20 @@ NAMES = {
     },
     "http.md": {"udfs.http": "", "udfs.http_columns": "", "udfs.http.httpx2": ""},
 }
+# Public methods for other modules of their package
+HIDDEN = {
+    "DeadLetters.abandon",
+    "DeadLetters.end",
+    "DeadLetters.post",
+    "DeadLetters.send",
+    "NotAsyncError.for_result",
+    "Options.bound",
+    "StackTransport.is_watched",
+    "from_asyncio.wrapped",
+    "from_callback.wrapped",
+    "from_future.wrapped",
+    "in_thread.wrapped",
+}
 SECTION = re.compile(r"^(Args|Attributes|Example|Raises|Returns|Semantics|Yields):\n((?:(?: .*)?\n)*)", re.MULTILINE)
 ENTRY = re.compile(r"^(\*{0,2}[\w.]+(?:, [\w.]+)*): ?(.*(?:\n(?: .*)?)*)", re.MULTILINE)
 
@@ -105,7 +119,8 @@ def _members(public: Any) -> Iterator[tuple[str, Any]]:
         member = inspect.getattr_static(public, key)
         member = member.__func__ if isinstance(member, classmethod | staticmethod) else member
         is_shown = isinstance(member, property) or inspect.isfunction(member)
-        if not key.startswith("_") and is_shown and inspect.getdoc(member):
+        is_shown &= not key.startswith("_") and f"{public.__name__}.{key}" not in HIDDEN
+        if is_shown and inspect.getdoc(member):
             yield key, member
 
 
@@ -131,7 +146,7 @@ def _signature(name: str, public: Any) -> str:
     line = f"{start}{', '.join(parameters)}){returns}"
     if len(line) > WIDTH:
         line = f"{start}\n{''.join(f'    {each},{chr(10)}' for each in parameters)}){returns}"
-    return f"```text\n{line}\n```\n"
+    return f"```python\n{line}\n```\n"
 
 
 def _marked(signature: inspect.Signature) -> Iterator[inspect.Parameter | str]:

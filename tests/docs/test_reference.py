@@ -73,7 +73,7 @@ def test_a_function_becomes_a_section_with_tables() -> None:
         == """
 ## fetch
 
-```text
+```python
 async fetch(url: str, *, limit: float = math.inf, mode: str = "a") -> bytes
 ```
 
