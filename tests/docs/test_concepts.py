@@ -12,7 +12,7 @@ import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 CONCEPTS = tomllib.loads((DOCS / "concepts.toml").read_text(encoding="utf-8"))["concept"]
-PAGES = sorted((DOCS / "learn").glob("*.md"))
+PAGES = [page for page in sorted((DOCS / "learn").glob("*.md")) if page.name != "index.md"]
 MAP = DOCS / "learn" / "flink-to-trio.md"
 
 # Words of prose: neither code nor tables
@@ -56,8 +56,14 @@ def test_a_page_has_its_parts(page: Path) -> None:
     headings = re.findall(r"^## (.+)$", text_of(page), re.MULTILINE)
     assert {"In Flink", "On Trio"} <= set(headings)
     assert any(heading.startswith("Pitfalls") for heading in headings)
+    assert headings[-1] == "Next"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_is_short(page: Path) -> None:
     assert len(prose_of(page).split()) <= MAX_WORDS
+
+
+def test_the_index_lists_each_page_once() -> None:
+    listed = re.findall(r"\]\(([\w-]+\.md)\)", text_of(DOCS / "learn" / "index.md"))
+    assert sorted(listed) == [page.name for page in PAGES]

@@ -80,12 +80,12 @@ def first_cells(section: str) -> set[str]:
 
 def test_the_table_of_statistics_has_every_number() -> None:
     fields = {field.name for field in dataclasses.fields(Statistics)}
-    assert fields <= first_cells(table_of("operator.md", "## Statistics"))
+    assert fields <= first_cells(table_of("reference/operator/statistics.md", "# Statistics"))
 
 
 def test_the_table_of_carry_over_has_every_argument() -> None:
     fields = {field.name for field in dataclasses.fields(CarryOver)}
-    assert fields <= first_cells(table_of("spark.md", "## Stragglers and micro-batches"))
+    assert fields <= first_cells(table_of("reference/spark/carry-over.md", "# Carry over stragglers of a micro-batch"))
 
 
 def test_the_table_of_the_demo_has_every_option(monkeypatch: pytest.MonkeyPatch) -> None:
