@@ -18,9 +18,7 @@ CODE = "document.getElementById('code').textContent"
 
 def show(browser: Chromium, answers: str = "", *, width: int = 1200, scheme: str = "light") -> None:
     number = next(NUMBERS)  # a page that differs only in its fragment would not be loaded again
-    browser.show(
-        PAGE, width=width, scheme=scheme, query=f"?{answers}#{answers}"
-    )  # another fragment alone loads nothing
+    browser.show(PAGE, width=width, scheme=scheme, query=f"?{number}#{answers}")
     assert browser.problems == []
 
 
