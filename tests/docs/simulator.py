@@ -1,4 +1,4 @@
-"""Runs the simulation of docs/start/simulator.html in Node.js, and the same calls through the real operator."""
+"""Runs the simulation of the page simulator.html in Node.js, and the same calls through the real operator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trio_asyncio_io.gates import RateLimit
 
 __all__ = ["PAGE", "answers", "instants", "throughput"]
 
-PAGE = START / "simulator.html"
+PAGE = START / "interactive" / "simulator.html"
 
 
 def answers(settings: dict[str, float]) -> tuple[dict[str, Any], list[float]]:
