@@ -62,6 +62,7 @@ from ._emitter import Emitter
 from ._exception_groups import reraise
 from ._feeder import ELEMENTS_PER_PASS, Feeder
 from ._function import Function, as_function
+from ._gatekeeper import Gatekeeper
 from ._invoker import Invoker
 from ._lifetime import Lifetime
 from ._results import Results
@@ -141,7 +142,12 @@ class AsyncWaitOperator(Generic[T, R]):
         self.output: Results[R] = Results(receive, dead_letters, self._ledger, has_room, self._on_output_closed)
         self._emitter = Emitter(self._ledger, self._send, dead_letters, has_room)
         self._deadlines = Deadlines(self._options.timeout)
-        self._invoker = Invoker(self._function, self._options, self._ledger)
+        gates = self._options.gates
+        has_retries = self._options.retry is not None
+        self._gates = (
+            Gatekeeper(gates, self._ledger, self._deadlines, self._fail, has_retries=has_retries) if gates else None
+        )
+        self._invoker = Invoker(self._function, self._options, self._ledger, self._gates)
         self._workers = WorkerPool(
             self._ledger,
             self._invoker,
@@ -150,6 +156,7 @@ class AsyncWaitOperator(Generic[T, R]):
             emitter=self._emitter,
             has_room=has_room,
             on_failure=self._fail,
+            gates=self._gates,
         )
         self._feeder = Feeder(
             self._ledger,
@@ -261,6 +268,8 @@ class AsyncWaitOperator(Generic[T, R]):
 
     def _close_channels(self) -> None:
         self._ledger.end(read_clocks())
+        if self._gates is not None:
+            self._gates.close()
         self.output.dead_letters.abandon()
         self.output.close()  # before the sending end: a task that still receives must not see the end of the stream
         self._send.close()

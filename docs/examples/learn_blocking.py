@@ -1,3 +1,4 @@
+import threading
 import time
 
 import trio
@@ -6,23 +7,38 @@ from trio_asyncio_io import unordered_wait
 from trio_asyncio_io.adapters import in_thread
 
 
-def lookup(number):
-    time.sleep(0.05)  # a client without async
-    return number
+class Client:
+    """A client without async. It counts the calls that run at once."""
+
+    def __init__(self):
+        self.lock, self.running, self.most = threading.Lock(), 0, 0
+
+    def lookup(self, number):
+        with self.lock:
+            self.running += 1
+            self.most = max(self.most, self.running)
+        time.sleep(0.05)
+        with self.lock:
+            self.running -= 1
+        return number
 
 
-async def blocks_the_loop(number):
-    return lookup(number)
+async def most_at_once(client, function):
+    async with unordered_wait(range(10), function, timeout=5.0) as results:
+        async for _ in results:
+            pass
+    return client.most
 
 
 async def main():
-    for function in (blocks_the_loop, in_thread(lookup)):
-        start = time.perf_counter()
-        async with unordered_wait(range(10), function, timeout=5.0) as results:
-            async for _ in results:
-                pass
-        seconds = time.perf_counter() - start
-        print("one after another" if seconds > 0.45 else "at once")
+    client = Client()
+
+    async def blocks_the_loop(number):
+        return client.lookup(number)
+
+    print("async def, at once:", await most_at_once(client, blocks_the_loop))
+    threads = await most_at_once(client, in_thread(client.lookup))
+    print("in_thread, at once:", "several" if threads > 1 else threads)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ async def main():
     request = from_asyncio(AsyncDatabaseRequest())
     keys = ["SELECT", "FLINK"]
     async with unordered_wait(keys, request, timeout=1.0, capacity=100) as results:
-        async for result in results:
+        for result in sorted([result async for result in results]):
             print(result)
 
 

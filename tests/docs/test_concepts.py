@@ -56,6 +56,7 @@ def test_a_page_has_its_parts(page: Path) -> None:
     headings = re.findall(r"^## (.+)$", text_of(page), re.MULTILINE)
     assert {"In Flink", "On Trio"} <= set(headings)
     assert any(heading.startswith("Pitfalls") for heading in headings)
+    assert headings[-1] == "Next"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -125,6 +125,8 @@ def _latency(run: Run) -> str:
         _quantiles("Wait for a slot", numbers.slot_wait),
         _quantiles("Wait for the output order", numbers.head_wait),
     ]
+    if numbers.gate_wait.count:
+        rows.insert(2, _quantiles("Wait for a gate", numbers.gate_wait))
     figure = _figure("Calls by latency, on a logarithmic axis", latency_chart(numbers.latency))
     return figure + _table(("", "p50", "p95", "p99", "longest"), rows, numbers=(1, 2, 3, 4))
 

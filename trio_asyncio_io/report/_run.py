@@ -19,7 +19,7 @@ MAX_TYPES = 50
 
 OTHER_TYPES = "other types"
 
-HISTOGRAMS = ("latency", "slot_wait", "head_wait")
+HISTOGRAMS = ("latency", "slot_wait", "head_wait", "gate_wait")
 PEAKS = ("peak_running", "peak_buffered")
 
 

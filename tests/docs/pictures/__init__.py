@@ -7,6 +7,8 @@
 #     timelines            those of runs that a TraceRecorder recorded
 #     lanes  counters      those with rows, and with numbers over time, of our own
 #     queues               the queues, step by step
+#     snapshot_steps       a snapshot, step by step
 #     tasks                our tasks, and Flink's threads
 #     runs                 the scripts, and runs of them
+#     stepper              a page to step through
 #     figure  style        the parts of a picture; its colors

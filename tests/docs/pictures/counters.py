@@ -11,7 +11,7 @@ import trio
 from tests.docs.pictures.lanes import LEFT, RIGHT, Lanes, panels
 from tests.docs.pictures.runs import record, run, script
 from trio_asyncio_io import Observer
-from trio_asyncio_io.trace._svg import line, text
+from trio_asyncio_io.trace._svg import cross, line, text
 
 __all__ = ["backpressure", "checkpoint", "life"]
 
@@ -132,12 +132,14 @@ def checkpoint() -> str:
         lanes.parts.append(line(lanes.x(at), top + 50, lanes.x(at), bottom, "wall"))
         side = "end" if what == "killed" else "start"
         lanes.parts.append(text(lanes.x(at) + (-6 if side == "end" else 6), top + 60, what, "wall-name", side))
+    lanes.parts.append(cross(lanes.x(offset), bottom - last * scale))
     lanes.draw_axis()
     lanes.draw_keys(
         {
             "curve-emitted": "written to the file",
             "limit": "position in the last commit before the kill",
             "dot": "commit: snapshot and position, at one instant",
+            "cross": "the file is cut back to that position",
         }
     )
     return lanes.svg(

@@ -8,7 +8,7 @@ from tests.docs.pictures.figure import Figure
 from trio_asyncio_io.trace import _timeline, merge
 from trio_asyncio_io.trace._file import Trace
 from trio_asyncio_io.trace._rows import Bar, Panel, Row, panels_of
-from trio_asyncio_io.trace._svg import bar, dot, line, text
+from trio_asyncio_io.trace._svg import bar, cross, dot, line, text
 
 __all__ = ["Lanes", "by_slot", "panels", "row"]
 
@@ -64,8 +64,8 @@ class Lanes(_timeline._Drawing):
         self.y += 10
         for number, (look, label) in enumerate(keys.items()):
             x, y = 14 + (number % 2) * 300, self.y + 22 * (number // 2) + 16
-            if look == "dot":
-                sample = dot(12, 0)
+            if look in {"dot", "cross"}:
+                sample = dot(12, 0) if look == "dot" else cross(12, 0)
             elif look.startswith(("curve-", "limit")):
                 sample = f'<polyline class="{look}" points="0,0 24,0"/>'
             else:

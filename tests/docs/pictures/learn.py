@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.docs.pictures import counters, queues, spark, tasks, timelines
+from tests.docs.pictures import counters, queues, snapshot_steps, spark, tasks, timelines
 
 __all__ = ["PICTURES"]
 
@@ -20,9 +20,10 @@ PICTURES: dict[str, Callable[[], str]] = {
     "learn/queues.svg": queues.queues,
     "learn/queues-steps.html": queues.stepper,
     "learn/retries.svg": timelines.retries,
+    "learn/snapshot-steps.html": snapshot_steps.snapshot_steps,
     "learn/snapshots.svg": timelines.snapshots,
     "learn/spark-bridge.svg": spark.spark_bridge,
-    "learn/structured.svg": tasks.structured,
+    "learn/structured.svg": timelines.structured,
     "learn/task-tree.svg": tasks.task_tree,
     "learn/time-limits.svg": timelines.time_limits,
     "learn/watermarks.svg": timelines.watermarks,

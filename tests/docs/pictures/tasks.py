@@ -9,13 +9,13 @@ from tests.docs.pictures.figure import Figure, arrow, box
 from trio_asyncio_io import unordered_wait
 from trio_asyncio_io.trace._svg import text
 
-__all__ = ["flink_threads", "structured", "task_tree"]
+__all__ = ["flink_threads", "task_tree"]
 
 ROLES = {
     "feeder": "reads the source, waits for room",
     "emitter": "sends outputs in their order",
     "deadlines": "sleeps until the first deadline",
-    "worker": "invokes the function for one element at a time",
+    "worker": "calls the function, one at a time",
 }
 
 
@@ -111,32 +111,4 @@ def flink_threads() -> str:
         "Left: drawn by hand after FLIP-12 and Flink's source. Since FLINK-12958 and FLINK-14044, Flink runs "
         "all this in the task thread, too: results arrive as mails, and a full queue yields to the mailbox."
     )
-    return figure.svg()
-
-
-def structured() -> str:
-    """A nursery, a channel and a cancel scope, as used here."""
-    figure = Figure(
-        "A nursery ends when its last task has ended",
-        "Time from left to right. A nursery block starts two tasks, one of 0.1 and one of 0.3 seconds. The block "
-        "ends when both have ended. In a second block the first task fails; the other is cancelled, unwinds, and "
-        "the exception leaves the block.",
-        "structured",
-    )
-
-    def block(y: float, caption: str, quick: tuple[str, str], slow: tuple[str, str], after: str) -> None:
-        figure.add(text(14, y, caption, "name"))
-        figure.add(f'<rect class="group" x="14" y="{y + 10:g}" width="420" height="84" rx="6"/>')
-        figure.add(box(30, y + 20, 150, 28, quick[0], quick[1]), box(30, y + 56, 390, 28, slow[0], slow[1]))
-        figure.add(arrow(434, y + 52, 470, y + 52), text(478, y + 57, after))
-
-    block(62, "async with trio.open_nursery()", ("quick: 0.1 s", "done"), ("slow: 0.3 s", "done"), "the next line runs")
-    block(
-        186,
-        "the first failure cancels the others",
-        ("raises", "lock"),
-        ("cancelled: finally blocks run", "box"),
-        "the exception",
-    )
-    figure.y = 284
     return figure.svg()

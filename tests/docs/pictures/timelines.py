@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pickle
+from contextlib import suppress
+
+import trio
 
 from tests.docs.pictures.figure import box
 from tests.docs.pictures.lanes import LEFT, Lanes, by_slot, panels, row
 from tests.docs.pictures.runs import record, run, script
 from trio_asyncio_io import keyed_wait, ordered_wait, unordered_wait
-from trio_asyncio_io.testing import Recorder
+from trio_asyncio_io.testing import Recorder, Scripted, Step
 from trio_asyncio_io.trace import merge, timeline
 from trio_asyncio_io.trace._rows import Bar, Panel
 from trio_asyncio_io.trace._svg import text
@@ -20,6 +23,7 @@ __all__ = [
     "order",
     "retries",
     "snapshots",
+    "structured",
     "time_limits",
     "watermarks",
     "why_async",
@@ -156,3 +160,39 @@ def failures() -> str:
     """D9: the first failure ends the run."""
     trace = record('on_error="raise"', script("learn_failures").first_failure_ends_the_run)
     return timeline(trace, title="The first failure cancels all running calls")
+
+
+def structured() -> str:
+    """A nursery ends with its last task, and a failure cancels the others."""
+    lanes = Lanes("A nursery ends when its last task has ended", 0.3)
+    slow = Step(0.3)
+    lanes.draw_panel(_nursery("both tasks return", {"quick": Step(0.1), "slow": slow}))
+    lanes.draw_panel(_nursery("the first task raises", {"broken": Step(0.1, error=OSError), "slow": slow}))
+    lanes.draw_axis()
+    lanes.draw_keys(
+        {"run": "task", "failed": "task that raises", "cancelled": "cancelled task: its finally blocks run"}
+    )
+    return lanes.svg(
+        "Two nurseries with two tasks. In the first, the tasks take 0.1 and 0.3 seconds, and the block ends at 0.3 "
+        "seconds. In the second, a task raises at 0.1 seconds; the other one is cancelled, and the block ends then.",
+        "structured",
+    )
+
+
+def _nursery(name: str, steps: dict[str, Step]) -> Panel:
+    """A run of a nursery with a task for each step."""
+    recorder = Recorder(Scripted(steps))
+
+    async def main() -> float:
+        with suppress(BaseExceptionGroup):
+            async with trio.open_nursery() as nursery:
+                for each in steps:
+                    nursery.start_soon(recorder, each)
+        return trio.current_time()
+
+    end = run(main)
+    rows = []
+    for call in sorted(recorder.calls, key=lambda call: list(steps).index(call.value)):
+        look = "cancelled" if call.cancelled else "failed" if call.error else "run"
+        rows.append(row(call.value, [(look, call.started, call.ended or end)]))
+    return Panel(name, rows, 0, [(round(end * 1e6), "the block ends")])
