@@ -133,7 +133,7 @@ class _Worker:
         """Run jobs until a deadline expires."""
         jobs, block = self._ledger.jobs, self._pool.context
         start, call, complete, current_time = self._start, self._invoker.call, self._complete, self._current_time
-        idle = self._ledger.idle
+        idle = self._ledger.flow.idle
         task, size = trio.lowlevel.current_task(), block.size
         now: float | None = current_time()
         due, jobs_left = 0.0, 0

@@ -4,54 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .histogram import Durations, Histogram
 from .queue import StreamElementQueue
-from .verdict import Evidence, LoadClass
+from .samples import histograms_of, loads_of, sampling
+from .statistics import Counters
+from .verdict import Evidence
 
-__all__ = ["Flow", "Latencies"]
-
-
-class Latencies:
-    """The latency of each invocation, by load.
-
-    The load of an invocation is the number that ran when it started, or when it completed if that is higher. So
-    invocations that start together, or remain at the end, count at the load that they shared. Classes of load are
-    powers of two: class n has loads of n bits, and class 0 the invocations without a result, whose load is not known.
-
-    Args:
-        max_load: Upper limit of the load.
-
-    Attributes:
-        add: By class, the function that records a latency.
-    """
-
-    def __init__(self, max_load: int) -> None:
-        self._max_load = max_load
-        self._classes = [Durations() for _ in range(max_load.bit_length() + 1)]
-        self.add = [durations.add for durations in self._classes]
-
-    def fold(self) -> None:
-        """Count the latencies that were recorded since the last call."""
-        for durations in self._classes:
-            if durations.unfolded:
-                durations.fold()
-
-    def histogram(self) -> Histogram:
-        """The histogram of all latencies."""
-        return sum((durations.histogram() for durations in self._classes), Histogram())
-
-    def seconds(self) -> float:
-        """The sum of all latencies."""
-        return sum(durations.seconds() for durations in self._classes)
-
-    def loads(self) -> tuple[LoadClass, ...]:
-        """The latency of each class that has invocations."""
-        seen = [(bits, each.histogram()) for bits, each in enumerate(self._classes) if bits]
-        return tuple(LoadClass(self._middle(bits), each.count, each.p50) for bits, each in seen if each.count)
-
-    def _middle(self, bits: int) -> int:
-        """A typical load of a class; for the highest, the limit."""
-        return self._max_load if bits == self._max_load.bit_length() else 3 << bits >> 2
+__all__ = ["Flow"]
 
 
 class Wait:
@@ -92,24 +50,28 @@ class Flow:
     Written where a task waits anyway, so a record that nobody waits for costs nothing.
 
     Args:
-        capacity, buffer: The operator's limits.
+        capacity: The operator's limit.
+        queue: Holds the invocations that have not ended.
+        counters: The operator's counts and sums.
 
     Attributes:
-        latencies: The latency of each invocation.
+        samples: The durations of some records.
+        samples_of: For each record in starting order, those that count it, or None.
         room: The feeder's waits for room in the buffer.
         starved: The parts of these waits in which a slot was free.
         output: The consumer's waits for an output.
         handlers_seconds: The time that records held their slot after their last call: `on_timeout` and `on_error`.
     """
 
-    def __init__(self, capacity: int, buffer: int) -> None:
-        self.latencies = Latencies(capacity)
+    def __init__(self, capacity: int, queue: StreamElementQueue, counters: Counters) -> None:
+        self.samples, self.samples_of = sampling(capacity)
         self.room = Wait()
         self.starved = Wait()
         self.output = Wait()
         self.handlers_seconds = 0.0
         self._capacity = capacity
-        self._buffer = buffer
+        self._queue = queue
+        self._counters = counters
         self._begin = (0.0, 0.0)
         self._end: tuple[float, float] | None = None
         self._input_end: float | None = None
@@ -127,10 +89,10 @@ class Flow:
         """The input has ended."""
         self._input_end = now
 
-    def wait_for_room(self, now: float, *, has_free_slot: bool) -> None:
+    def wait_for_room(self, now: float, *, has_jobs: bool) -> None:
         """The feeder starts to wait for room."""
         self.room.begin(now)
-        if has_free_slot:
+        if not has_jobs and self._counters.running < self._capacity:
             self.starved.begin(now)
 
     def have_room(self, now: float) -> None:
@@ -139,39 +101,40 @@ class Flow:
         if self.starved.is_on:
             self.starved.end(now)
 
-    def idle(self, now: float, queue: StreamElementQueue) -> None:
+    def idle(self, now: float) -> None:
         """A slot becomes free, and there is no record to start."""
         if self.room.is_on and not self.starved.is_on:
             self.starved.begin(now)
         elif self._input_end is not None and self._supply_end is None:
-            self._supply_end = self._supply(now, queue)  # free slots are normal from here on
+            self._supply_end = self._supply(now)  # free slots are normal from here on
 
-    def evidence(self, read_clocks: Callable[[], tuple[float, float]], queue: StreamElementQueue) -> Evidence:
-        """The numbers so far. The queue has the invocations that have not ended."""
+    def evidence(self, read_clocks: Callable[[], tuple[float, float]]) -> Evidence:
+        """The numbers so far. `read_clocks` returns the time and the CPU time of the operator's thread."""
+        counters = self._counters
+        calls = counters.completed + counters.failed + counters.timed_out
         now, cpu_seconds = self._end or read_clocks()
         begin, begin_cpu = self._begin
-        supply_end, busy, source_wait, starved = self._supply_end or self._supply(now, queue)
+        supply_end, busy, source_wait, starved = self._supply_end or self._supply(now)
         supply = supply_end - begin
-        histogram = self.latencies.histogram()
         return Evidence(
             capacity=self._capacity,
-            buffer=self._buffer,
+            buffer=self._queue.bound,
             seconds=now - begin,
-            calls=histogram.count,
+            calls=calls,
             in_flight=_share(busy, supply),
-            latency=_share(self.latencies.seconds(), histogram.count),
-            longest=histogram.quantile(1.0),
+            latency=_share(counters.latency_seconds, calls),
+            longest=histograms_of(self.samples)["latency"].quantile(1.0),
             source_wait=_share(source_wait, supply),
             starved=_share(starved, supply),
             output_wait=_share(self.output.seconds(now), now - begin),
             cpu=_share(cpu_seconds - begin_cpu, now - begin),
-            loads=self.latencies.loads(),
+            loads=loads_of(self.samples),
         )
 
-    def _supply(self, now: float, queue: StreamElementQueue) -> tuple[float, float, float, float]:
+    def _supply(self, now: float) -> tuple[float, float, float, float]:
         """The time, and up to it the busy time of all slots, the wait for the source, and the time without jobs."""
-        busy = self.latencies.seconds() + self.handlers_seconds
-        busy += sum(now - entry.since for entry in queue.entries() if entry.load and entry.results is None)
+        busy = self._counters.latency_seconds + self.handlers_seconds
+        busy += sum(now - entry.since for entry in self._queue.entries() if entry.attempts and entry.results is None)
         input_end = now if self._input_end is None else self._input_end
         source_wait = input_end - self._begin[0] - self.room.seconds(now)
         return now, busy, source_wait, self.starved.seconds(now)

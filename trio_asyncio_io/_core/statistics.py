@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import asdict, dataclass, field
 
-from .flow import Latencies
-from .histogram import Durations, Histogram
+from .histogram import Histogram
 
 __all__ = ["Counters", "Statistics"]
 
@@ -34,10 +32,13 @@ class Statistics:
         head_wait_seconds: The sum of the waits of completed records for earlier ones in the output order.
         retries_denied: Retries that the retry budget refused.
         dead_lettered: Elements that became dead letters; each one also counts as failed or timed_out.
-        latency: How long invocations took, attempts and backoffs included, until the function returned, its last
-            attempt raised or the deadline expired. Those that were cancelled do not count.
-        slot_wait: The waits whose sum is `slot_wait_seconds`, of all records whose invocation has started.
-        head_wait: The waits whose sum is `head_wait_seconds`, of all records that have left the queue.
+        latency_seconds: The sum of the durations of invocations, attempts and backoffs included, until the function
+            returned, its last attempt raised or the deadline expired. Those that were cancelled do not count.
+        latency: The durations whose sum is `latency_seconds`.
+        slot_wait: The waits whose sum is `slot_wait_seconds`, of records whose invocation has started.
+        head_wait: The waits whose sum is `head_wait_seconds`, of records that have left the queue.
+
+    The sums are exact. The histograms have the first 500 records, and then one in eleven, which counts eleven times.
     """
 
     running: int = 0
@@ -55,6 +56,7 @@ class Statistics:
     head_wait_seconds: float = 0.0
     retries_denied: int = 0
     dead_lettered: int = 0
+    latency_seconds: float = 0.0
     latency: Histogram = field(default_factory=Histogram)
     slot_wait: Histogram = field(default_factory=Histogram)
     head_wait: Histogram = field(default_factory=Histogram)
@@ -62,9 +64,8 @@ class Statistics:
 
 @dataclass(slots=True)
 class Counters:
-    """The counts of `Statistics`, mutable, and the durations behind its histograms and sums."""
+    """The counts and sums of `Statistics`, but mutable."""
 
-    latency: Latencies
     running: int = 0
     buffered: int = 0
     peak_running: int = 0
@@ -76,24 +77,12 @@ class Counters:
     failed: int = 0
     skipped: int = 0
     cancelled: int = 0
+    slot_wait_seconds: float = 0.0
+    head_wait_seconds: float = 0.0
     retries_denied: int = 0
     dead_lettered: int = 0
-    slot_wait: Durations = field(default_factory=Durations)
-    head_wait: Durations = field(default_factory=Durations)
+    latency_seconds: float = 0.0
 
-    def fold(self) -> None:
-        """Count the durations that were recorded since the last call, so that their lists stay short."""
-        self.latency.fold()
-        self.slot_wait.fold()
-        self.head_wait.fold()
-
-    def freeze(self) -> Statistics:
-        """The current values."""
-        values: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
-        for name in ("latency", "slot_wait", "head_wait"):
-            values[name] = values[name].histogram()
-        return Statistics(
-            **values,
-            slot_wait_seconds=self.slot_wait.seconds(),
-            head_wait_seconds=self.head_wait.seconds(),
-        )
+    def freeze(self, **histograms: Histogram) -> Statistics:
+        """The current values, and these histograms."""
+        return Statistics(**asdict(self), **histograms)
