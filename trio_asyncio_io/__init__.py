@@ -11,9 +11,12 @@
 #     _lifetime  _invoker  _attempts  _deadlines  _dead_letters
 #     _wakeup  _pace  _context  _boundary         waiting, checkpoints, context variables, Ctrl-C
 #     _clocks              the time, and the CPU time of the loop's thread
-#     _function  _errors  _exception_groups  _transient
+#     _gatekeeper  _gate_in_use                   where calls wait for gates
+#     _function  _errors  _exception_groups  _transient  _outcomes
+#     gates                which calls may start: rates, plain data without await
 #     _core                plain data without await: queues, ledger, options, retry arithmetic, snapshot
 #     _sqlite              an SQLite file of ours, for the persistent cache and durable checkpoints
+#     keywords             lists keyword arguments in signatures and docstrings
 #     _addresses           sets `__module__` of public names to their public module
 
 import sys

@@ -49,6 +49,11 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
         self._has_room = has_room
         self._on_close = on_close
         self._wait = ledger.flow.output
+        self._current_time = trio.current_time
+
+    def open(self) -> None:
+        """For the operator: its block is entered."""
+        self._current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks it up each time
 
     def __aiter__(self) -> Self:
         return self
@@ -69,14 +74,16 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
                 if self._ledger.receive(entry) and self._has_room.is_awaited:
                     self._has_room.wake()
                 return output  # type: ignore[no-any-return]
-        wait = self._wait
-        wait.begin(trio.current_time())
+        self._wait.begin(self._current_time())
         try:
             entry = await self._channel.receive()
         except trio.EndOfChannel:
+            self._wait.end(self._current_time())
             raise StopAsyncIteration from None
-        finally:
-            wait.end(trio.current_time())
+        except BaseException:
+            self._wait.end(self._current_time())
+            raise
+        self._wait.end(self._ledger.polled)
         return self._received(entry)
 
     @enable_ki_protection
@@ -95,12 +102,13 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
                 return self.receive_nowait()
             except trio.WouldBlock:
                 pass
-        wait = self._wait
-        wait.begin(trio.current_time())
+        self._wait.begin(self._current_time())
         try:  # outside: no error of it has WouldBlock as its context
             entry = await self._channel.receive()
-        finally:
-            wait.end(trio.current_time())
+        except BaseException:
+            self._wait.end(self._current_time())
+            raise
+        self._wait.end(self._ledger.polled)
         return self._received(entry)
 
     @enable_ki_protection

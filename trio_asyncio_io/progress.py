@@ -89,7 +89,8 @@ def summary(statistics: Statistics, seconds: float) -> str:
         seconds: The elapsed time, not negative.
 
     Returns:
-        Outputs, seconds, outputs per second, retries, failures and timeouts.
+        Outputs, seconds, outputs per second, retries, failures and timeouts; with gates also the sum of the waits for
+        them, and how often the service asked for fewer calls.
 
     Example:
         >>> from trio_asyncio_io.progress import summary
@@ -98,7 +99,9 @@ def summary(statistics: Statistics, seconds: float) -> str:
     """
     rate = f" ({_rate(statistics.emitted, seconds)})" if seconds > 0 else ""
     problems = f"{statistics.retried:,} retried, {statistics.failed:,} failed, {statistics.timed_out:,} timed out"
-    return f"{_outputs(statistics.emitted)} in {seconds:,.1f} s{rate}, {problems}"
+    gated = f", gated {statistics.gate_wait_seconds:,.1f} s" if statistics.gate_wait.count else ""
+    throttled = f", {statistics.throttled:,} throttled" if statistics.throttled else ""
+    return f"{_outputs(statistics.emitted)} in {seconds:,.1f} s{rate}, {problems}{gated}{throttled}"
 
 
 class Progress(Generic[R]):

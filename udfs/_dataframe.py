@@ -9,6 +9,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql.types import DataType
 
+from trio_asyncio_io import Options
+from trio_asyncio_io.keywords import list_keywords
+
 from ._carry_over.options import CarryOver
 from ._carry_over.plan import check_carry_over, enriched_with_carry_over
 from ._packed_function import parameter_names
@@ -18,7 +21,7 @@ from ._plan.schema import microseconds, new_columns
 from ._plan.session import share_of
 from ._plan.worker_python import needs_packages, use_the_drivers_python
 from ._settings import Mode, Settings, SettingsArguments, make_settings
-from ._task.enrichment import Enrichment, RowConversion
+from ._task.enrichment import Enrichment, Flatten, RowConversion
 from ._task.tracebacks import traceback_as_note
 
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
@@ -35,6 +38,7 @@ class DataFrameArguments(SettingsArguments, total=False):
     metrics: str | Observation | None
 
 
+@list_keywords(DataFrameArguments, Settings, Options)
 def ordered_wait(
     df: DataFrame,
     function: Any,
@@ -42,22 +46,23 @@ def ordered_wait(
     *,
     timeout: float,
     inputs: Sequence[str] | None = None,
-    flatten: bool = False,
+    flatten: Flatten = False,
     **arguments: Unpack[DataFrameArguments],
 ) -> DataFrame:
     """Add the results of an async function as columns. Rows stay in the order of their partition.
 
     The function is called once per row, for many rows at a time.
 
-    **Batch**: calls stay in flight from one Arrow batch to the next; no batch waits for its last call. Columns that
-    are not inputs are never converted to Python.
-    **Order**: the order of the partition. A straggler delays the output of the rows behind it, but not their calls,
-    while the buffer has room.
-    **Nulls**: a null is None, in both directions; a result of None is null in every new column. A `timestamp` is a
-    datetime in the session's time zone; a naive datetime in a result is taken to be in that time zone.
-    **Runs where**: in the Python worker of each task, on a Trio loop that all tasks of the process share. An
-    `AsyncFunction` is opened once per process. It stays open between tasks and between micro-batches, and is closed
-    after 45 idle seconds. A process that Spark kills closes nothing.
+    Semantics:
+        * **Batch**: calls stay in flight from one Arrow batch to the next; no batch waits for its last call. Columns
+          that are not inputs are never converted to Python.
+        * **Order**: the order of the partition. A straggler delays the output of the rows behind it, but not their
+          calls, while the buffer has room.
+        * **Nulls**: a null is None, in both directions; a result of None is null in every new column. A `timestamp` is
+          a datetime in the session's time zone; a naive datetime in a result is taken to be in that time zone.
+        * **Runs where**: in the Python worker of each task, on a Trio loop that all tasks of the process share. An
+          `AsyncFunction` is opened once per process. It stays open between tasks and between micro-batches, and is
+          closed after 45 idle seconds. A process that Spark kills closes nothing.
 
     Args:
         df: A batch or streaming DataFrame.
@@ -70,6 +75,7 @@ def ordered_wait(
             `math.inf` for no limit. Required.
         inputs: The names of the input columns. None: the names of the function's parameters.
         flatten: True: the function returns a list of 0 to n results, and the row comes out once for each of them.
+            "outer": a row with an empty list comes out, too, with null in the new columns, as in a left join.
         capacity: Upper limit of invocations that run at once in one task; 1 or more, 100 by default.
         cluster_capacity: Upper limit of invocations that run at once in all tasks together. Each task gets an equal
             share as its `capacity`. At least the number of tasks that can run at once. None (the default): no limit.
@@ -88,6 +94,8 @@ def ordered_wait(
         observer: An `Observer` whose methods are called in the worker at each step of a row. None by default.
         open_timeout: Seconds that `open` of the function may take in a worker; above 0, 30 by default.
         show_values: False keeps the values of the rows out of errors and logs. True by default.
+        skip_nulls: True: a row with null in an input column makes no call. Its result is None; with `flatten`, it has
+            no outputs. False by default: the function is called with None.
 
     Returns:
         The DataFrame with all its columns, and the new ones behind them.
@@ -107,6 +115,7 @@ def ordered_wait(
     return _wait(df, function, schema, inputs, settings, flatten=flatten, metrics=metrics)
 
 
+@list_keywords(DataFrameArguments, ordered_wait)
 def unordered_wait(
     df: DataFrame,
     function: Any,
@@ -114,7 +123,7 @@ def unordered_wait(
     *,
     timeout: float,
     inputs: Sequence[str] | None = None,
-    flatten: bool = False,
+    flatten: Flatten = False,
     event_time: str | None = None,
     max_out_of_orderness: str | None = None,
     carry_over: CarryOver | None = None,
@@ -122,14 +131,15 @@ def unordered_wait(
 ) -> DataFrame:
     """Add the results of an async function as columns. Each row comes out as soon as its result is available.
 
-    **Order**: completion order. With `event_time`, each task generates watermarks from that column, and no row crosses
-    a watermark: a row overtakes others only within about `max_out_of_orderness` of event time. These watermarks are
-    independent of `withWatermark`. Call that after the operator, because Spark drops the watermark of a DataFrame that
-    a Python operator transforms.
-    **Batch**, **Nulls** and **Runs where** are as in `ordered_wait`.
+    Semantics:
+        * **Order**: completion order. With `event_time`, each task generates watermarks from that column, and no row
+          crosses a watermark: a row overtakes others only within about `max_out_of_orderness` of event time. These
+          watermarks are independent of `withWatermark`. Call that after the operator, because Spark drops the watermark
+          of a DataFrame that a Python operator transforms.
+        * **Batch**, **Nulls** and **Runs where** are as in `ordered_wait`.
 
     Args:
-        df, function, schema, timeout, inputs, flatten, arguments: As in `ordered_wait`.
+        The same as for `ordered_wait`, and:
         event_time: The name of a timestamp column. A row with null there advances no watermark. None (the default): no
             watermarks.
         max_out_of_orderness: The largest expected difference in event time between the latest row and a row behind it:
@@ -167,6 +177,7 @@ def unordered_wait(
     )
 
 
+@list_keywords(DataFrameArguments, unordered_wait)
 def keyed_wait(
     df: DataFrame,
     function: Any,
@@ -175,7 +186,7 @@ def keyed_wait(
     key: str | Sequence[str],
     timeout: float,
     inputs: Sequence[str] | None = None,
-    flatten: bool = False,
+    flatten: Flatten = False,
     event_time: str | None = None,
     max_out_of_orderness: str | None = None,
     carry_over: CarryOver | None = None,
@@ -186,14 +197,14 @@ def keyed_wait(
     Rows of different keys do not wait for each other. A row that waits for its key counts towards `buffer`, not
     towards `capacity`.
 
-    **Order**: for each key, the order of the partition. Spark may distribute the rows of a key over several partitions.
-    If all rows of a key must stay in order, bring them together first:
-    `df.repartition("account").sortWithinPartitions("at")`.
-    **Batch**, **Nulls** and **Runs where** are as in `ordered_wait`.
+    Semantics:
+        * **Order**: for each key, the order of the partition. Spark may distribute the rows of a key over several
+          partitions. If all rows of a key must stay in order, bring them together first:
+          `df.repartition("account").sortWithinPartitions("at")`.
+        * **Batch**, **Nulls** and **Runs where** are as in `ordered_wait`.
 
     Args:
-        df, function, schema, timeout, inputs, flatten, event_time, max_out_of_orderness, carry_over, arguments: As in
-            `unordered_wait`.
+        The same as for `unordered_wait`, and:
         key: The name of the key column, or a list of names. Null is a key like any other. Arrays, maps and structs
             cannot be keys.
 
@@ -255,7 +266,7 @@ def _wait(
     inputs: Sequence[str] | None,
     settings: Settings,
     *,
-    flatten: bool,
+    flatten: Flatten,
     event_time: str | None = None,
     keys: Sequence[str] = (),
     metrics: Any = None,
@@ -268,6 +279,7 @@ def _wait(
                 f"carry_over and event_time={event_time!r} exclude each other: a row that is carried over comes out "
                 "behind rows of later micro-batches, and would cross their watermarks"
             )
+    _check_flatten(flatten)
     use_the_drivers_python(df.sparkSession)
     names = _names("inputs", parameter_names(function) if inputs is None else inputs)
     added = new_columns(schema)
@@ -288,6 +300,11 @@ def _named(enrichment: Enrichment) -> Callable[[Iterator[pa.RecordBatch]], Itera
 
     run.__name__ = run.__qualname__ = enrichment.settings.function.name
     return needs_packages(run)
+
+
+def _check_flatten(flatten: Any) -> None:
+    if not isinstance(flatten, bool) and flatten != "outer":
+        raise ValueError(f'flatten must be True, False or "outer", got {flatten!r}')
 
 
 def _names(parameter: str, names: Any) -> list[str]:

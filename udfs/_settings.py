@@ -34,6 +34,7 @@ class SettingsArguments(TypedDict, total=False):
     show_values: bool
     metadata: str | None
     open_timeout: float
+    skip_nulls: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ class Settings:
         has_metrics: Whether a column is added from which Spark computes its sums.
         delay: For event time: the largest expected difference, in microseconds, between the latest row and a row
             behind it. None: no watermarks.
+        skip_nulls: Whether a row with a null among its inputs has the result None without a call.
 
     Raises:
         TypeError, ValueError: An argument is out of range; the message names it and its value.
@@ -68,12 +70,14 @@ class Settings:
     open_timeout: float = 30.0
     has_metrics: bool = False
     delay: int | None = None
+    skip_nulls: bool = False
 
     def __post_init__(self) -> None:
         if self.on_error not in get_args(ErrorMode):
             raise ValueError(f'on_error must be "raise", "null" or "column", got {self.on_error!r}')
-        if not isinstance(self.show_values, bool):
-            raise TypeError(f"show_values must be True or False, got {self.show_values!r}")
+        for name in ("show_values", "skip_nulls"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
         metadata: object = self.metadata
         if metadata is not None and not (isinstance(metadata, str) and metadata):
             raise TypeError(f"metadata must be the name of a new column, got {self.metadata!r}")
@@ -87,6 +91,10 @@ class Settings:
     def measures_time(self) -> bool:
         """Whether any column reports how long a row took."""
         return self.on_error == "column" or self.metadata is not None or self.has_metrics
+
+    def skips(self, row: Row) -> bool:
+        """Whether the row has the result None without a call."""
+        return self.skip_nulls and None in row.inputs
 
     @property
     def row_type(self) -> type[Row]:

@@ -24,7 +24,7 @@ def test_unpickled_statistics_equal_the_original() -> None:
 def test_frozen_counters_do_not_change_later() -> None:
     counters = Counters()
     counters.running += 1
-    frozen = counters.freeze()
+    frozen = counters.freeze({})
     counters.running += 1
     assert frozen == Statistics(running=1)
-    assert counters.freeze() == Statistics(running=2)
+    assert counters.freeze({}) == Statistics(running=2)

@@ -72,6 +72,7 @@ def test_a_value_out_of_range_is_a_value_error_that_names_the_parameter(
         ({"buffer": 1e6}, "buffer must be a whole number"),
         ({"timeout": None}, r"timeout must be seconds as a number \(math.inf for none\), got None"),
         ({"timeout": "5"}, "timeout must be seconds as a number"),
+        ({"skip_nulls": None}, "skip_nulls must be True or False, got None"),
         ({"retry": 3}, "retry must be a RetryStrategy such as FixedDelay, got 3"),
         ({"on_timeout": "null"}, "on_timeout must be async, got str"),
         ({"on_timeout": print}, "on_timeout must be async, got print"),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .histogram import Durations, Histogram
 from .queue import StreamElementQueue
-from .samples import histograms_of, loads_of, sampling
+from .samples import FOLD, histograms_of, loads_of, sampling
 from .statistics import Counters
 from .verdict import Evidence
 
@@ -32,7 +33,7 @@ class Wait:
         """A task no longer waits."""
         self._tasks -= 1
         if not self._tasks:
-            self._seconds += now - self._since
+            self._seconds += max(0.0, now - self._since)
 
     @property
     def is_on(self) -> bool:
@@ -59,7 +60,13 @@ class Flow:
         samples_of: For each record in starting order, those that count it, or None.
         room: The feeder's waits for room in the buffer.
         starved: The parts of these waits in which a slot was free.
-        output: The consumer's waits for an output.
+        output: The consumer's waits for an output, until there is one.
+        gate: The waits of calls for a gate.
+        gate_wait: The same, of each call.
+        gate_seconds: By gate, the sum of the waits for it.
+        lanes: The waits of records for an earlier one with the same key.
+        backoff_seconds: The time between attempts of one invocation.
+        timed_out_seconds: The time of invocations that their deadline ended.
         handlers_seconds: The time that records held their slot after their last call: `on_timeout` and `on_error`.
     """
 
@@ -68,6 +75,12 @@ class Flow:
         self.room = Wait()
         self.starved = Wait()
         self.output = Wait()
+        self.gate = Wait()
+        self.gate_wait = Durations()
+        self.gate_seconds: dict[str, float] = {}
+        self.lanes = Wait()
+        self.backoff_seconds = 0.0
+        self.timed_out_seconds = 0.0
         self.handlers_seconds = 0.0
         self._capacity = capacity
         self._queue = queue
@@ -85,9 +98,11 @@ class Flow:
         """The operator has ended. The clocks are not read any more."""
         self._end = clocks
 
-    def end_input(self, now: float) -> None:
+    def end_input(self, now: float, *, has_jobs: bool) -> None:
         """The input has ended."""
         self._input_end = now
+        if self.lanes.is_on and not has_jobs and self._counters.running < self._capacity:
+            self.starved.begin(now)
 
     def wait_for_room(self, now: float, *, has_jobs: bool) -> None:
         """The feeder starts to wait for room."""
@@ -101,12 +116,27 @@ class Flow:
         if self.starved.is_on:
             self.starved.end(now)
 
+    def let_go(self, seconds: float, now: float, gate: str) -> None:
+        """A call has waited for this gate, and does no longer."""
+        self.gate.end(now)
+        self.gate_seconds[gate] = self.gate_seconds.get(gate, 0.0) + seconds
+        self.gate_wait.add(seconds)
+        if len(self.gate_wait.unfolded) >= FOLD:
+            self.gate_wait.fold()
+
     def idle(self, now: float) -> None:
         """A slot becomes free, and there is no record to start."""
-        if self.room.is_on and not self.starved.is_on:
-            self.starved.begin(now)
+        if self._counters.at_gate:  # a job at a gate waits for the gate, so the slots are not free for lack of jobs
+            return
+        if self.room.is_on or (self._input_end is not None and self.lanes.is_on):
+            if not self.starved.is_on:
+                self.starved.begin(now)
         elif self._input_end is not None and self._supply_end is None:
             self._supply_end = self._supply(now)  # free slots are normal from here on
+
+    def histograms(self) -> dict[str, Histogram]:
+        """The histograms, by their names in `Statistics`."""
+        return {**histograms_of(self.samples), "gate_wait": self.gate_wait.histogram()}
 
     def evidence(self, read_clocks: Callable[[], tuple[float, float]]) -> Evidence:
         """The numbers so far. `read_clocks` returns the time and the CPU time of the operator's thread."""
@@ -129,7 +159,20 @@ class Flow:
             output_wait=_share(self.output.seconds(now), now - begin),
             cpu=_share(cpu_seconds - begin_cpu, now - begin),
             loads=loads_of(self.samples),
+            keyed=_share(self.lanes.seconds(supply_end), supply),
+            repeated=self._repeated(calls),
+            retried=counters.retried,
+            timed_out=_share(self.timed_out_seconds, counters.latency_seconds),
+            peak=counters.peak_running,
+            gated=_share(self.gate.seconds(supply_end), supply),
+            gates=tuple(self.gate_seconds.items()),
         )
+
+    def _repeated(self, calls: int) -> float:
+        """The share of the time of all invocations before their last attempts, if all attempts are equally long."""
+        retried, seconds = self._counters.retried, self._counters.latency_seconds
+        attempts = max(0.0, seconds - self.backoff_seconds) * _share(retried, retried + calls)
+        return min(1.0, _share(self.backoff_seconds + attempts, seconds))
 
     def _supply(self, now: float) -> tuple[float, float, float, float]:
         """The time, and up to it the busy time of all slots, the wait for the source, and the time without jobs."""

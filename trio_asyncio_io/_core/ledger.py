@@ -19,7 +19,6 @@ from .elements import Watermark, is_inserted
 from .flow import Flow
 from .inventory import Inventory, by_sequence
 from .queue import Entry, StreamElementQueue
-from .samples import histograms_of
 from .snapshot import Snapshot
 from .statistics import Counters, Statistics
 from .verdict import Verdict, judge
@@ -45,6 +44,7 @@ class Ledger:
         counters: The numbers behind `Statistics`.
         flow: Where the time goes.
         input_ended: Whether no more elements will be accepted.
+        polled: The instant at which an entry left the queue last.
         leaving: By sequence, the entries that have left the queue and are not received yet.
         counts_dead_letters: As given.
 
@@ -70,6 +70,7 @@ class Ledger:
         self.leaving = self._inventory.leaving
         self._dead_letters = self._inventory.dead_letters
         self._next_samples = self.flow.samples_of.__next__
+        self.polled = 0.0
         self._watermarks = 0
         self._may_start = True
         self._has_keys = queue.has_keys
@@ -105,7 +106,9 @@ class Ledger:
             counters.peak_buffered = counters.buffered
         if results is not None:
             entry.complete(self._inventory.outputs_of(entry, results))
-        elif self._may_start and (not self._has_keys or self.queue.may_start(entry)):
+        elif self._has_keys and not self.queue.may_start(entry):
+            self.flow.lanes.begin(now)
+        elif self._may_start:
             self.jobs.append(entry)
         return entry
 
@@ -132,7 +135,7 @@ class Ledger:
         """Record that no more elements will be accepted."""
         if not self.input_ended:
             self.input_ended = True
-            self.flow.end_input(now)
+            self.flow.end_input(now, has_jobs=bool(self.jobs))
 
     # Invocations
 
@@ -161,11 +164,52 @@ class Ledger:
         entry.since = now
         return entry
 
+    def take(self, now: float) -> Entry:
+        """Take the next job to the gates. Its invocation has not started."""
+        entry = self.jobs.popleft()
+        slot_wait = now - entry.since
+        self.counters.slot_wait_seconds += slot_wait
+        entry.samples = self._next_samples()
+        if entry.samples is not None:
+            entry.samples.slot_wait.add(slot_wait)
+        entry.since = now
+        self.counters.at_gate += 1
+        return entry
+
+    def hold_back(self, entry: Entry, now: float) -> None:  # noqa: ARG002 - an observer needs the entry
+        """Record that a call starts to wait for a gate."""
+        self.flow.gate.begin(now)
+
+    def let_go(self, seconds: float, now: float, gate: str) -> None:
+        """Record that a call has waited for this gate, and does no longer."""
+        self.counters.gate_wait_seconds += seconds
+        self.flow.let_go(seconds, now, gate)
+
+    def start_taken(self, entry: Entry, now: float) -> bool:
+        """Start the invocation of a job that was taken. False if none may start any more: it stays unfinished."""
+        counters = self.counters
+        counters.at_gate -= 1
+        if not self._may_start:
+            return False
+        entry.since = now
+        entry.load = counters.running = counters.running + 1
+        counters.peak_running = max(counters.peak_running, counters.running)
+        return True
+
+    def give_back(self) -> None:
+        """Record that a job that was taken does not start. It stays in the snapshot, unfinished."""
+        self.counters.at_gate -= 1
+
+    def throttle(self) -> None:
+        """Count a call after which the service asked for fewer calls."""
+        self.counters.throttled += 1
+
     def attempt_failed(self, entry: Entry, error: Exception) -> None:
         """Record that a call raised. Only an observer needs this."""
 
-    def back_off(self, entry: Entry, seconds: float) -> None:
-        """Record that a retry follows after these seconds. Only an observer needs this."""
+    def back_off(self, entry: Entry, seconds: float) -> None:  # noqa: ARG002 - an observer needs the entry
+        """Record that a retry follows after these seconds."""
+        self.flow.backoff_seconds += seconds
 
     def retry(self, entry: Entry) -> None:  # noqa: ARG002 - an observer needs it
         """Count a retry."""
@@ -188,11 +232,12 @@ class Ledger:
         entry.since = now
         entry.complete(results)
         if self._has_keys:
-            self._start_successor(entry)
+            self._start_successor(entry, now)
 
     def time_out(self, entry: Entry, now: float) -> None:
         """Record that the deadline of a running record has expired."""
         self.counters.timed_out += 1
+        self.flow.timed_out_seconds += now - entry.since
         self._end_last_call(entry, now)
 
     def fail(self, entry: Entry, error: Exception, now: float) -> None:  # noqa: ARG002 - an observer needs the error
@@ -219,7 +264,7 @@ class Ledger:
         entry.since = now
         entry.complete(results)
         if self._has_keys:
-            self._start_successor(entry)
+            self._start_successor(entry, now)
 
     def cancel(self, entry: Entry, now: float) -> None:  # noqa: ARG002 - an observer needs them
         """Record that the call of a running record was cancelled, and abandon the record."""
@@ -235,6 +280,7 @@ class Ledger:
     def poll(self, now: float) -> Entry:
         """Remove the next entry from the queue. An entry without outputs is gone at once."""
         entry = self.queue.poll()
+        self.polled = now
         if not entry.is_watermark:
             head_wait = now - entry.since
             self.counters.head_wait_seconds += head_wait
@@ -296,7 +342,7 @@ class Ledger:
 
     def statistics(self) -> Statistics:
         """The current numbers."""
-        return self.counters.freeze(**histograms_of(self.flow.samples))
+        return self.counters.freeze(self.flow.histograms())
 
     def _end_last_call(self, entry: Entry, now: float) -> None:
         """Record the latency of a record without a result. It still holds its slot, until `finish`."""
@@ -306,11 +352,12 @@ class Ledger:
         if entry.samples is not None:
             entry.samples.latency[0].add(latency)
 
-    def _start_successor(self, entry: Entry) -> None:
+    def _start_successor(self, entry: Entry, now: float) -> None:
         """Make a job of the record that waited for this one, before the jobs that arrived after it."""
         successor = self.queue.successor(entry)
         if successor is None or not self._may_start:
             return
+        self.flow.lanes.end(now)
         if not self.jobs or self.jobs[-1].sequence < successor.sequence:
             self.jobs.append(successor)
         else:

@@ -48,6 +48,8 @@ class Entry:
         "value",
     )
 
+    load: int  # not set in `__init__`, which costs too much for something that few entries need
+
     def __init__(self, element: Any, sequence: int, is_watermark: bool = False) -> None:  # noqa: FBT001, FBT002 - hot
         self.element = element
         self.sequence = sequence

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from .histogram import Histogram
 
@@ -28,17 +30,24 @@ class Statistics:
         failed: Invocations whose last attempt raised, whatever `on_error` did next.
         skipped: Elements dropped by `on_error="skip"`; each one also counts as failed or timed_out.
         cancelled: Invocations cancelled because the operator stopped.
-        slot_wait_seconds: The sum of the waits between acceptance and the start of the invocation.
+        slot_wait_seconds: The sum of the waits between acceptance and the start of the invocation, without
+            `gate_wait_seconds`.
         head_wait_seconds: The sum of the waits of completed records for earlier ones in the output order.
         retries_denied: Retries that the retry budget refused.
         dead_lettered: Elements that became dead letters; each one also counts as failed or timed_out.
+        throttled: Calls after which the service asked for fewer calls, such as with a status 429. Counted if there are
+            gates.
+        gate_wait_seconds: The sum of the waits of calls, retries included, that a gate held back.
         latency_seconds: The sum of the durations of invocations, attempts and backoffs included, until the function
-            returned, its last attempt raised or the deadline expired. Those that were cancelled do not count.
+            returned, its last attempt raised or the deadline expired, without waits for a gate. Those that were
+            cancelled do not count.
         latency: The durations whose sum is `latency_seconds`.
         slot_wait: The waits whose sum is `slot_wait_seconds`, of records whose invocation has started.
         head_wait: The waits whose sum is `head_wait_seconds`, of records that have left the queue.
+        gate_wait: The waits whose sum is `gate_wait_seconds`, of the calls that a gate held back.
 
-    The sums are exact. The histograms have the first 500 records, and then one in eleven, which counts eleven times.
+    The sums are exact. `gate_wait` has each wait. The other histograms have the first 500 records, and then one in
+    eleven, which counts eleven times.
     """
 
     running: int = 0
@@ -56,10 +65,13 @@ class Statistics:
     head_wait_seconds: float = 0.0
     retries_denied: int = 0
     dead_lettered: int = 0
+    throttled: int = 0
+    gate_wait_seconds: float = 0.0
     latency_seconds: float = 0.0
     latency: Histogram = field(default_factory=Histogram)
     slot_wait: Histogram = field(default_factory=Histogram)
     head_wait: Histogram = field(default_factory=Histogram)
+    gate_wait: Histogram = field(default_factory=Histogram)
 
 
 @dataclass(slots=True)
@@ -81,8 +93,13 @@ class Counters:
     head_wait_seconds: float = 0.0
     retries_denied: int = 0
     dead_lettered: int = 0
+    throttled: int = 0
+    gate_wait_seconds: float = 0.0
     latency_seconds: float = 0.0
+    at_gate: int = 0
 
-    def freeze(self, **histograms: Histogram) -> Statistics:
+    def freeze(self, histograms: Mapping[str, Any]) -> Statistics:
         """The current values, and these histograms."""
-        return Statistics(**asdict(self), **histograms)
+        values = asdict(self)
+        del values["at_gate"]
+        return Statistics(**values, **histograms)

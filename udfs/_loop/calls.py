@@ -38,6 +38,7 @@ class RowCalls(AsyncFunction[Row, Row]):
         self._on_timeout = handler if callable(handler) else None
         self._settings = settings
         self._measures_time = settings.measures_time
+        self._skips = settings.skips
         self.made = 0
         if callable(flush := getattr(function, "flush", None)):
             self.flush = flush  # the operator calls it if it exists
@@ -64,7 +65,7 @@ class RowCalls(AsyncFunction[Row, Row]):
 
     async def invoke(self, row: Row) -> Row:
         """Call the user's function for one row."""
-        if row.failure is not None:  # an input value cannot be represented in Python
+        if row.failure is not None or self._skips(row):  # or an input value cannot be represented in Python
             return row
         self.made += 1
         row.attempts += 1
@@ -95,8 +96,8 @@ class RowCalls(AsyncFunction[Row, Row]):
 
 
 def _of_rows(strategy: RetryStrategy) -> RetryStrategy:
-    """The strategy with `retry_on_result` applied to the row's result."""
+    """The strategy with `retry_on_result` applied to the row's result, if a call returned it."""
     predicate = strategy.retry_on_result
     if predicate is None:
         return strategy
-    return replace(strategy, retry_on_result=lambda row: predicate(row.result))
+    return replace(strategy, retry_on_result=lambda row: row.attempts > 0 and predicate(row.result))

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructField, StructType
 
 from .._settings import Settings
 from .._task.converters import plan_fields
-from .._task.enrichment import Enrichment
+from .._task.enrichment import Enrichment, Flatten
 from .._task.extra_columns import extra_columns
 from .schema import check_columns, event_time_column, key_column, lookup_names, position_of
 from .session import time_zone
@@ -48,7 +48,7 @@ def plan_rows(
     inputs: Sequence[str],
     event_time: str | None = None,
     keys: Sequence[str] = (),
-    flatten: bool = False,
+    flatten: Flatten = False,
 ) -> RowPlan:
     """Check all column names, and find the columns.
 

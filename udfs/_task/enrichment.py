@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql.types import DataType, MapType, StructType
@@ -20,7 +20,9 @@ from .reading import put_event_times, put_keys, rows_of
 from .slices import slices
 from .writing import ResultWriter
 
-__all__ = ["Enrichment", "RowConversion"]
+__all__ = ["Enrichment", "Flatten", "RowConversion"]
+
+Flatten: TypeAlias = bool | Literal["outer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class Enrichment:
         inputs: The positions of the columns that the function is called with.
         event_time: The position of the event time column, or None.
         key: The positions of the key columns, in keyed mode.
-        flatten: Whether a result is a list of 0 to n rows.
+        flatten: Whether a result is a list of 0 to n outputs; "outer": a row without outputs has one null.
     """
 
     settings: Settings
@@ -44,7 +46,7 @@ class Enrichment:
     inputs: tuple[int, ...]
     event_time: int | None = None
     key: tuple[int, ...] = ()
-    flatten: bool = False
+    flatten: Flatten = False
 
 
 class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
@@ -114,11 +116,14 @@ class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
         return copies, [output for of_row in outputs for output in of_row], max(map(len, outputs))
 
     def _outputs(self, row: Row) -> list[Any]:
-        """The 0 to n outputs of a row; one null for a row that failed."""
+        """The 0 to n outputs of a row; one null for a row that failed and, with "outer", for one without outputs."""
         if row.failure is not None:
             return [None]
+        nothing = [None] if self._enrichment.flatten == "outer" else []
+        if self.settings.skips(row):
+            return nothing
         try:
-            return self._listed(row)
+            return self._listed(row) or nothing
         except Exception as error:
             if self.settings.on_error == "raise":
                 raise

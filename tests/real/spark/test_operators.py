@@ -148,6 +148,17 @@ def test_a_flattened_row_has_zero_or_more_outputs(numbers: DataFrame, wait: Any)
     assert sorted(map(tuple, out)) == [(n, copy, n) for n in range(ROWS) for copy in range(n % 4)]
 
 
+@ONE
+def test_a_left_lookup_join_keeps_misses_and_makes_no_call_for_null(numbers: DataFrame, wait: Any) -> None:
+    async def repeat(id: int, odd: int) -> list[int]:  # noqa: A002 - the name of the column
+        return [odd] * (id % 4)
+
+    df = numbers.withColumn("odd", F.when(F.col("id") % 2 == 1, F.col("id")))
+    out = wait(df, repeat, "copy long", flatten="outer", skip_nulls=True, metadata="call", timeout=PATIENCE).collect()
+    expected = [(n, n if n % 2 else None, n % 2) for n in range(ROWS) for _ in range(n % 4 if n % 2 else 1)]
+    assert sorted((row.id, row.copy, row.call.attempts) for row in out) == expected
+
+
 def test_ordered_keeps_the_order_of_each_partition_though_the_last_row_completes_first(spark: SparkSession) -> None:
     """Ten rows complete in reverse order before the first may be emitted."""
     out = ordered_wait(spark.range(0, 20, 1, 2), LastFirst(10), "place int", timeout=PATIENCE)

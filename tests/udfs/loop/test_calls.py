@@ -12,7 +12,7 @@ from trio.testing import MockClock
 from trio_asyncio_io import AsyncFunction, AsyncWaitOperator, ElementTimeoutError, ExponentialBackoff, FixedDelay
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 from udfs._loop.calls import RowCalls
-from udfs._row import Row
+from udfs._row import Failure, Row
 from udfs._task.reading import rows_of
 
 
@@ -65,6 +65,35 @@ async def test_retry_on_result_receives_the_users_result(run: Any, autojump_cloc
     retry = FixedDelay(5, 0.5, retry_on_result=lambda result: result == "pending")
     out = await run(function, "ab", retry=retry)
     assert [(row.result, row.attempts) for row in out] == [("a", 1), ("done", 3)]
+
+
+async def test_a_null_input_is_skipped_and_its_result_is_never_retried(run: Any, autojump_clock: MockClock) -> None:
+    recorder: Recorder[str, str] = Recorder(Scripted())
+    retry = FixedDelay(5, 0.5, retry_on_result=lambda result: result is None)
+    out = await run(recorder, ["a", None], retry=retry, skip_nulls=True)
+    assert [(row.result, row.attempts) for row in out] == [("a", 1), (None, 0)]
+    assert recorder.values == ["a"]
+
+
+async def test_a_row_that_failed_before_its_call_is_never_retried(settings: Any, rows: Any) -> None:
+    retry = FixedDelay(5, 0.5, retry_on_result=lambda result: result is None)
+    calls = RowCalls(Scripted(), None, settings(Scripted(), retry=retry))
+    [row] = rows(["a"])
+    row.failure = Failure(ValueError("no year 10000"), 0, 0.0)
+    assert calls.options()["retry"].retry_on_result(await calls.invoke(row)) is False
+
+
+async def test_without_skip_nulls_a_function_is_called_with_none(run: Any) -> None:
+    async def known(value: Any) -> bool:
+        return value is not None
+
+    assert [(row.result, row.attempts) for row in await run(known, ["a", None])] == [(True, 1), (False, 1)]
+
+
+async def test_a_miss_is_retried_until_there_are_outputs(run: Any, autojump_clock: MockClock) -> None:
+    function = Scripted({"a": [Step(result=[]), Step(result=[]), Step(result=["found"])]})
+    [row] = await run(function, "a", retry=FixedDelay(5, 0.5, retry_on_result=lambda found: not found))
+    assert (row.result, row.attempts) == (["found"], 3)
 
 
 async def test_after_the_last_retry_the_last_result_is_used(run: Any, autojump_clock: MockClock) -> None:

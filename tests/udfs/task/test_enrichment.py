@@ -139,6 +139,36 @@ def test_flatten_repeats_a_row_once_per_result(run: Any) -> None:
     assert [(row["n"], row["temp"]) for row in out] == [(2, 2.0), (2, 2.0), (1, 1.0), (3, 3.0), (3, 3.0), (3, 3.0)]
 
 
+def test_outer_flatten_keeps_a_row_without_outputs_with_null(run: Any) -> None:
+    out = rows_of(run(repeat, [batch(0, 2), batch(0)], flatten="outer"))
+    assert [(row["n"], row["temp"]) for row in out] == [(0, None), (2, 2.0), (2, 2.0), (0, None)]
+
+
+def test_outer_flatten_puts_null_in_each_of_several_new_columns(run: Any) -> None:
+    async def none(value: int) -> list[Any]:
+        return []
+
+    assert rows_of(run(none, [batch(1)], added=TWO, flatten="outer")) == [{"n": 1, "temp": None, "wind": None}]
+
+
+@pytest.mark.parametrize(("flatten", "expected"), [(False, [1, 2]), (True, [2]), ("outer", [1, 2])], ids=str)
+def test_a_skipped_row_is_null_or_has_no_outputs(run: Any, flatten: Any, expected: list[int]) -> None:
+    async def of_text(text: str) -> Any:
+        assert text is not None
+        return [7.0] if flatten else 7.0
+
+    text = pa.record_batch({"text": [None, "a"], "n": [1, 2]})
+    out = rows_of(run(of_text, [text], flatten=flatten, skip_nulls=True))
+    assert [row["n"] for row in out] == expected
+    assert [row["temp"] for row in out] == [None, 7.0][-len(expected) :]
+
+
+def test_a_skipped_row_has_no_error_and_no_attempts(run: Any) -> None:
+    [row] = rows_of(run(halve, [batch(None)], skip_nulls=True, on_error="column", metadata="how"))
+    assert row["error"] is None
+    assert (row["how"]["attempts"], row["how"]["seconds"], row["how"]["error"]) == (0, 0.0, None)
+
+
 def test_rows_without_outputs_produce_no_empty_batch(run: Any) -> None:
     assert list(run(repeat, [batch(0, 0), batch(0)], flatten=True)) == []
 
