@@ -89,6 +89,10 @@ site: setup
 drawings: setup
     {{ python }} -m tests.docs.drawings docs
 
+# Run the notebooks of docs/notebooks, and write their outputs into them
+notebooks: setup
+    {{ python }} -m tests.docs.notebooks
+
 # Build wheel and sdist, and test the installed wheel: without extras, with `http`, and the README's example with Spark
 wheel: _java setup
     .ci/wheel
