@@ -2,6 +2,7 @@
 
 # The layout. Imports point down only.
 #
+#     _notebook            what a notebook shows of statistics, histograms, verdicts and snapshots
 #     adapters  blocking  checkpoints  opentelemetry  policies  progress (_display)  report
 #     testing  trace
 #                          built on the operator, which imports none of them
@@ -41,6 +42,7 @@ from ._core.watermarks import assign_watermarks
 from ._dead_letters import DeadLetters
 from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError
 from ._function import AsyncFunction
+from ._notebook import add_displays
 from ._operator import AsyncWaitOperator
 from ._results import Results
 from ._stream import keyed_wait, ordered_wait, unordered_wait
@@ -84,6 +86,7 @@ __all__ = [
 ]
 
 publish(globals())
+add_displays()
 
 # Pickles of version 0.1.0, such as its durable checkpoints, use the former names of these modules
 for _name in ("dead_letter", "elements", "portable", "snapshot"):

@@ -3,6 +3,7 @@
 # The layout. Imports point down only.
 #
 #     _collector           report, an observer that is a context manager
+#     _display             what a notebook shows
 #     _page  _files        the page; the file that it is written to, and the files of Spark tasks
 #     _charts  _texts      its charts; what it shows of options, records and exceptions
 #     _run  _plot  _style  the numbers of a run; a drawing with axes; the style sheet

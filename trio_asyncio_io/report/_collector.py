@@ -22,6 +22,7 @@ from .._core.options import Options
 from .._core.probe import leaves_of
 from .._core.statistics import Statistics
 from .._core.verdict import Verdict
+from ._display import frame_of
 from ._files import Files, replace
 from ._page import page
 from ._run import MAX_SLOW, Run, SlowRecord, merge
@@ -90,6 +91,9 @@ class Report(Observer):
 
     def __repr__(self) -> str:
         return f"<report {str(self.path)!r}>"
+
+    def _repr_html_(self) -> str:
+        return frame_of(self._files.page)
 
     def __enter__(self) -> Self:
         self._files.create()
