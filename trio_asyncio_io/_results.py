@@ -48,7 +48,6 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
         self._ledger = ledger
         self._has_room = has_room
         self._on_close = on_close
-        self._wait = ledger.flow.output
         self._current_time = trio.current_time
 
     def open(self) -> None:
@@ -73,18 +72,14 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
                 output = entry.next_output()  # `_received` without its call
                 if self._ledger.receive(entry) and self._has_room.is_awaited:
                     self._has_room.wake()
+                if not self._ledger.leaving:
+                    self._ledger.catch_up(self._current_time())
                 return output  # type: ignore[no-any-return]
-        self._wait.begin(self._current_time())
         try:
             entry = await self._channel.receive()
         except trio.EndOfChannel:
-            self._wait.end(self._current_time())
             raise StopAsyncIteration from None
-        except BaseException:
-            self._wait.end(self._current_time())
-            raise
-        self._wait.end(self._ledger.polled)
-        return self._received(entry)
+        return self._received_after_wait(entry)
 
     @enable_ki_protection
     async def receive(self) -> R:
@@ -102,14 +97,8 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
                 return self.receive_nowait()
             except trio.WouldBlock:
                 pass
-        self._wait.begin(self._current_time())
-        try:  # outside: no error of it has WouldBlock as its context
-            entry = await self._channel.receive()
-        except BaseException:
-            self._wait.end(self._current_time())
-            raise
-        self._wait.end(self._ledger.polled)
-        return self._received(entry)
+        entry = await self._channel.receive()  # outside: no error of it has WouldBlock as its context
+        return self._received_after_wait(entry)
 
     @enable_ki_protection
     def receive_nowait(self) -> R:
@@ -119,7 +108,10 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
             trio.WouldBlock: It is not available yet.
             trio.EndOfChannel, trio.ClosedResourceError: As in `receive`.
         """
-        return self._received(self._channel.receive_nowait())
+        output = self._received(self._channel.receive_nowait())
+        if not self._ledger.leaving:
+            self._ledger.catch_up(self._current_time())
+        return output
 
     @enable_ki_protection
     def close(self) -> None:
@@ -161,6 +153,12 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
             print(results.explain())
         """
         return self._ledger.verdict(read_clocks)
+
+    def _received_after_wait(self, entry: Entry) -> R:
+        output = self._received(entry)
+        if self._ledger.leaving:  # further outputs came meanwhile
+            self._ledger.take_over(self._current_time())
+        return output
 
     def _received(self, entry: Entry) -> R:
         output = entry.next_output()

@@ -273,6 +273,47 @@ def test_latency_is_the_time_of_each_ended_invocation() -> None:
     assert ledger.statistics().latency == Histogram.of([1.0, 2.0, 4.0])
 
 
+def consumer_share(ledger: Ledger, now: float) -> str:
+    ledger.begin((0.0, 0.0))
+    return "\n".join(ledger.verdict(lambda: (now, 0.0)).sentences)
+
+
+def test_outputs_that_wait_for_the_consumer_make_it_the_limit() -> None:
+    ledger = ordered()
+    accept(ledger, "a", "b")
+    for _ in range(2):
+        ledger.complete(ledger.start(0.0), ["x"], 0.5)
+    first, second = ledger.poll(0.5), ledger.poll(0.5)
+    assert "Outputs waited for the consumer 95% of the time." in consumer_share(ledger, 10.0)
+    ledger.receive(first)
+    ledger.receive(second)
+    ledger.catch_up(10.0)
+    assert "Outputs waited for the consumer 90% of the time." in consumer_share(ledger, 10.5)
+    assert "waited for the consumer" not in consumer_share(ledger, 20.0)
+
+
+def test_outputs_do_not_wait_for_a_consumer_that_waits_for_them() -> None:
+    ledger = ordered()
+    accept(ledger, "a", "b")
+    for _ in range(2):
+        ledger.complete(ledger.start(0.0), ["x"], 0.5)
+    first, _ = ledger.poll(0.5), ledger.poll(0.5)
+    ledger.receive(first)
+    ledger.take_over(10.0)  # it waited, and has not run before because the event loop was busy
+    assert "waited for the consumer" not in consumer_share(ledger, 10.0)
+
+
+def test_a_dead_letter_does_not_wait_for_the_consumer() -> None:
+    ledger = ordered()
+    accept(ledger, "a")
+    entry = ledger.start(0.0)
+    ledger.fail(entry, ValueError(), 0.5)
+    ledger.dead_letter(entry, ValueError(), 0.5)
+    ledger.finish(entry, [], 0.5)
+    ledger.poll(0.5)
+    assert "waited for the consumer" not in consumer_share(ledger, 10.0)
+
+
 def test_watermarks_do_not_count_in_the_statistics() -> None:
     ledger = ordered()
     accept(ledger, Watermark(1))

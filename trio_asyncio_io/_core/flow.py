@@ -33,7 +33,7 @@ class Wait:
         """A task no longer waits."""
         self._tasks -= 1
         if not self._tasks:
-            self._seconds += max(0.0, now - self._since)
+            self._seconds += now - self._since
 
     @property
     def is_on(self) -> bool:
@@ -60,7 +60,7 @@ class Flow:
         samples_of: For each record in starting order, those that count it, or None.
         room: The feeder's waits for room in the buffer.
         starved: The parts of these waits in which a slot was free.
-        output: The consumer's waits for an output, until there is one.
+        consumer_seconds: The time in which outputs waited for the consumer.
         gate: The waits of calls for a gate.
         gate_wait: The same, of each call.
         gate_seconds: By gate, the sum of the waits for it.
@@ -74,7 +74,7 @@ class Flow:
         self.samples, self.samples_of = sampling(capacity)
         self.room = Wait()
         self.starved = Wait()
-        self.output = Wait()
+        self.consumer_seconds = 0.0
         self.gate = Wait()
         self.gate_wait = Durations()
         self.gate_seconds: dict[str, float] = {}
@@ -138,12 +138,18 @@ class Flow:
         """The histograms, by their names in `Statistics`."""
         return {**histograms_of(self.samples), "gate_wait": self.gate_wait.histogram()}
 
-    def evidence(self, read_clocks: Callable[[], tuple[float, float]]) -> Evidence:
-        """The numbers so far. `read_clocks` returns the time and the CPU time of the operator's thread."""
+    def evidence(self, read_clocks: Callable[[], tuple[float, float]], *, ready_since: float | None = None) -> Evidence:
+        """The numbers so far.
+
+        Args:
+            read_clocks: Returns the time and the CPU time of the operator's thread.
+            ready_since: Since when outputs wait for the consumer; None: there are none.
+        """
         counters = self._counters
         calls = counters.completed + counters.failed + counters.timed_out
         now, cpu_seconds = self._end or read_clocks()
         begin, begin_cpu = self._begin
+        late = 0.0 if ready_since is None else now - ready_since
         supply_end, busy, source_wait, starved = self._supply_end or self._supply(now)
         supply = supply_end - begin
         return Evidence(
@@ -156,7 +162,7 @@ class Flow:
             longest=histograms_of(self.samples)["latency"].quantile(1.0),
             source_wait=_share(source_wait, supply),
             starved=_share(starved, supply),
-            output_wait=_share(self.output.seconds(now), now - begin),
+            consumer=_share(self.consumer_seconds + late, now - begin),
             cpu=_share(cpu_seconds - begin_cpu, now - begin),
             loads=loads_of(self.samples),
             keyed=_share(self.lanes.seconds(supply_end), supply),

@@ -44,7 +44,6 @@ class Ledger:
         counters: The numbers behind `Statistics`.
         flow: Where the time goes.
         input_ended: Whether no more elements will be accepted.
-        polled: The instant at which an entry left the queue last.
         leaving: By sequence, the entries that have left the queue and are not received yet.
         counts_dead_letters: As given.
 
@@ -70,7 +69,7 @@ class Ledger:
         self.leaving = self._inventory.leaving
         self._dead_letters = self._inventory.dead_letters
         self._next_samples = self.flow.samples_of.__next__
-        self.polled = 0.0
+        self._ready_since = 0.0  # since then, outputs have waited for the consumer, if there are any
         self._watermarks = 0
         self._may_start = True
         self._has_keys = queue.has_keys
@@ -280,17 +279,20 @@ class Ledger:
     def poll(self, now: float) -> Entry:
         """Remove the next entry from the queue. An entry without outputs is gone at once."""
         entry = self.queue.poll()
-        self.polled = now
         if not entry.is_watermark:
             head_wait = now - entry.since
             self.counters.head_wait_seconds += head_wait
             if entry.samples is not None:
                 entry.samples.leave(head_wait)
         if entry.results:
+            if not self.leaving:
+                self._ready_since = now
             self.leaving[entry.sequence] = entry
             return entry
         is_dead_letter = entry.sequence in self._dead_letters
         if is_dead_letter:
+            if not self.leaving:
+                self._ready_since = now
             self.leaving[entry.sequence] = entry
         if not (is_dead_letter and self.counts_dead_letters):
             self.counters.buffered -= 1
@@ -315,6 +317,14 @@ class Ledger:
         counters.buffered -= 1
         return counters.buffered <= self._low_water or not self.jobs
 
+    def catch_up(self, now: float) -> None:
+        """Record that the consumer has received all outputs, without waiting for them."""
+        self.flow.consumer_seconds += now - self._ready_since
+
+    def take_over(self, now: float) -> None:
+        """Record that the consumer has waited, so that the outputs which are left wait for it only from now on."""
+        self._ready_since = now
+
     def dead_letter_of(self, entry: Entry) -> DeadLetter | None:
         """The entry's dead letter, or None."""
         return self._dead_letters.get(entry.sequence)
@@ -338,7 +348,8 @@ class Ledger:
 
     def verdict(self, read_clocks: Callable[[], tuple[float, float]]) -> Verdict:
         """What limits the operator. `read_clocks` returns the time and the CPU time of its thread."""
-        return judge(self.flow.evidence(read_clocks))
+        has_outputs = any(entry.results for entry in self.leaving.values())
+        return judge(self.flow.evidence(read_clocks, ready_since=self._ready_since if has_outputs else None))
 
     def statistics(self) -> Statistics:
         """The current numbers."""

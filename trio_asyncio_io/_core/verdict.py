@@ -29,7 +29,7 @@ Limit: TypeAlias = Literal[
 ]
 
 CPU_IS_BUSY = 0.9  # share of the time
-CONSUMER_IS_BUSY = 0.9
+CONSUMER_IS_LATE = 0.9
 SLOTS_ARE_BUSY = 0.9
 GATE_IS_SHUT = 0.5
 WASTE = 0.5  # share of the time of calls
@@ -68,7 +68,7 @@ class Evidence:
         longest: The longest duration, in seconds.
         source_wait: The share of the same time in which the input had not ended and the buffer had room.
         starved: The share of the same time in which the buffer was full and a slot was free.
-        output_wait: The share of the run in which the consumer waited for an output.
+        consumer: The share of the run in which outputs waited for the consumer.
         cpu: The share of the run in which the thread of the loop used the CPU.
         loads: The latency at each load, in ascending order.
         keyed: The share of the same time in which a record waited for an earlier one with the same key.
@@ -90,7 +90,7 @@ class Evidence:
     longest: float
     source_wait: float
     starved: float
-    output_wait: float
+    consumer: float
     cpu: float
     loads: tuple[LoadClass, ...] = ()
     keyed: float = 0.0
@@ -129,8 +129,8 @@ class Verdict:
 
     Attributes:
         limit: "gate": a gate holds calls back. "capacity": all slots are busy. "service": all slots are busy, and more
-            load only raises the latency. "source": slots are free, because elements arrive too slowly. "consumer": it
-            rarely waits for an output. "buffer": slots are free and the buffer is full of results that wait for a
+            load only raises the latency. "source": slots are free, because elements arrive too slowly. "consumer":
+            outputs wait for it. "buffer": slots are free and the buffer is full of results that wait for a
             straggler. "key": slots are free, because records wait for an earlier one with the same key. "timeouts" and
             "retries": all slots are busy, most of the time with calls that time out, or with attempts that are repeated
             and backoffs. "cpu": the thread of the event loop is busy. "blocking": the function blocks that thread, so
@@ -162,7 +162,7 @@ def _limit_of(evidence: Evidence) -> Limit:
         return "cpu"
     if _is_blocked(evidence):
         return "blocking"
-    if evidence.output_wait <= 1 - CONSUMER_IS_BUSY:
+    if evidence.consumer >= CONSUMER_IS_LATE:
         return "consumer"
     if evidence.gated >= GATE_IS_SHUT:
         return "gate"
@@ -215,7 +215,7 @@ def _of_cpu(evidence: Evidence) -> tuple[str, str]:
 
 def _of_consumer(evidence: Evidence) -> tuple[str, str]:
     return (
-        f"The consumer waited for an output only {evidence.output_wait:.0%} of the time.",
+        f"Outputs waited for the consumer {evidence.consumer:.0%} of the time.",
         "Make the code that receives the results faster, or receive in several tasks.",
     )
 
