@@ -158,7 +158,7 @@ class _Repeated:
         self._retries_result = interruptible(strategy.retries_result)
         self._retries_exception = interruptible(strategy.retries_exception)
         self._wait = interruptible(strategy.wait)
-        self._account = BudgetAccount(strategy.budget)
+        self._account = BudgetAccount(strategy.budget, options.slots)
         self._random = Random()
         self._timeout = options.timeout
         self._gates = gates
@@ -179,11 +179,11 @@ class _Repeated:
                     raise
                 wait = self._wait(entry.attempts, self._random.random(), error)
             else:
+                if self._gates is not None:
+                    self._gates.passed(entry)
                 if entry.attempts > self._max_retries or not self._retries_result(result) or not self._may_retry():
                     return result
                 wait = self._wait(entry.attempts, self._random.random())
-                if self._gates is not None:
-                    self._gates.passed(entry)
             self._ledger.back_off(entry, wait)
             await trio.sleep(wait)
             await _yield_to_deadline(entry, self._timeout)

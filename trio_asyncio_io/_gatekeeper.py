@@ -1,7 +1,8 @@
 """The gatekeeper: the one place where calls wait for gates.
 
-Calls wait in a line, the oldest record first, so retries come before new records. Only the first in the line asks the
-gates. It waits for the delay that they return, and asks again earlier when a call has ended.
+Calls wait in a line: retries before new records, those with few attempts first, so that not one record makes all the
+probes of a circuit breaker, and then the oldest. Only the first in the line asks the gates. It waits for the delay that
+they return, and asks again earlier when a call has ended.
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ class Gatekeeper:
 
     async def _wait_in_line(self, entry: Entry, weights: Weights) -> None:
         """Wait until this record is the first in the line and the gates admit its call."""
-        place = _Place(entry.sequence)
+        place = _Place((not entry.attempts, entry.attempts, entry.sequence))
         heappush(self._line, place)
         since = trio.current_time()
         self._ledger.hold_back(entry, since)
@@ -218,11 +219,11 @@ class Gatekeeper:
 class _Place:
     """A place in the line. `moved` is set when the gates must be asked again."""
 
-    sequence: int
+    rank: tuple[bool, int, int]
     moved: trio.Event = field(default_factory=trio.Event)
 
     def __lt__(self, other: _Place) -> bool:
-        return self.sequence < other.sequence
+        return self.rank < other.rank
 
     def move(self) -> None:
         """Let the call ask again."""

@@ -68,6 +68,7 @@ from ._lifetime import Lifetime
 from ._results import Results
 from ._wakeup import Wakeup
 from ._worker import WorkerPool
+from .gates import AdaptiveCapacity
 from .keywords import list_keywords
 
 __all__ = ["AsyncWaitOperator", "Source"]
@@ -136,13 +137,15 @@ class AsyncWaitOperator(Generic[T, R]):
         self._ledger = ledger_for(self._options, None if key is None else interruptible(key))
         # Entries in this channel still count towards `buffer`. It holds a few rounds of results, so the emitter rarely
         # waits for the consumer
-        self._send, receive = trio.open_memory_channel[Entry](4 * self._options.capacity)
+        self._send, receive = trio.open_memory_channel[Entry](4 * self._options.slots)
         has_room = Wakeup()
         dead_letters = DeadLetters(self._ledger, has_room)
         self.output: Results[R] = Results(receive, dead_letters, self._ledger, has_room, self._on_output_closed)
         self._emitter = Emitter(self._ledger, self._send, dead_letters, has_room)
         self._deadlines = Deadlines(self._options.timeout)
         gates = self._options.gates
+        if isinstance(self._options.capacity, tuple):
+            gates = (*gates, AdaptiveCapacity(*self._options.capacity))
         has_retries = self._options.retry is not None
         self._gates = (
             Gatekeeper(gates, self._ledger, self._deadlines, self._fail, has_retries=has_retries) if gates else None
@@ -151,7 +154,7 @@ class AsyncWaitOperator(Generic[T, R]):
         self._workers = WorkerPool(
             self._ledger,
             self._invoker,
-            capacity=self._options.capacity,
+            capacity=self._options.slots,
             deadlines=self._deadlines,
             emitter=self._emitter,
             has_room=has_room,
@@ -163,7 +166,7 @@ class AsyncWaitOperator(Generic[T, R]):
             self._workers.dispatch,
             self._emitter.emit,
             has_room,
-            elements_per_pass=max(ELEMENTS_PER_PASS, 2 * self._options.capacity),
+            elements_per_pass=max(ELEMENTS_PER_PASS, 2 * self._options.slots),
         )
         self._lifetime = Lifetime(self._function, self._invoker.notes)
         self._is_entered = False

@@ -76,7 +76,10 @@ def ordered_wait(
         inputs: The names of the input columns. None: the names of the function's parameters.
         flatten: True: the function returns a list of 0 to n results, and the row comes out once for each of them.
             "outer": a row with an empty list comes out, too, with null in the new columns, as in a left join.
-        capacity: Upper limit of invocations that run at once in one task; 1 or more, 100 by default.
+        capacity: Upper limit of invocations that run at once in one task; 1 or more, 100 by default. A pair such as
+            (8, 200) adapts it between 1 and 200, starting at 8; "auto" is (8, 200).
+        gate: A gate of `trio_asyncio_io.gates`, or a list of them, that holds back the start of calls. Each Python
+            worker process has its own, which keeps what it has learnt from one task to the next. None by default.
         cluster_capacity: Upper limit of invocations that run at once in all tasks together. Each task gets an equal
             share as its `capacity`. At least the number of tasks that can run at once. None (the default): no limit.
         buffer: Upper limit of rows that one task holds; at least `capacity`. None (the default): a hundred times the

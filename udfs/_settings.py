@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from operator import attrgetter
 from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 from trio_asyncio_io import Observer, Options, RetryStrategy
+from trio_asyncio_io.gates import Gate
 from trio_asyncio_io.trace import TraceRecorder
 
 from ._packed_function import PackedFunction, dumped, pack
@@ -18,14 +20,15 @@ ErrorMode: TypeAlias = Literal["raise", "null", "column"]
 Mode: TypeAlias = Literal["ordered", "unordered", "keyed"]
 
 # The arguments of a UDF that are also options of the operator
-OPERATOR_ARGUMENTS = ("capacity", "buffer", "retry", "observer")
+OPERATOR_ARGUMENTS = ("capacity", "buffer", "retry", "observer", "gate")
 
 
 class SettingsArguments(TypedDict, total=False):
     """The keyword arguments, besides `timeout`, that the column UDF and the DataFrame operators share."""
 
-    capacity: int
+    capacity: int | tuple[int, int] | Literal["auto"]
     cluster_capacity: int | None
+    gate: Gate | Sequence[Gate] | None
     buffer: int | None
     retry: RetryStrategy | None
     on_timeout: Any
@@ -150,4 +153,5 @@ def make_settings(
     _check_recorder(settings.options.observer)
     dumped(settings.options.retry, "retry")
     dumped(settings.options.observer, "observer")
+    dumped(settings.options.gate, "gate")
     return settings

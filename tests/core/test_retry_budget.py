@@ -67,3 +67,19 @@ def test_retries_are_unlimited_without_a_budget() -> None:
 def test_an_invalid_argument_is_refused_with_its_name_and_value(arguments: dict[str, float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         RetryBudget(**arguments)
+
+
+@pytest.mark.parametrize("capacity", [1, 10, 100])
+def test_without_a_reserve_calls_that_fail_together_still_have_the_ratio(capacity: int) -> None:
+    account = BudgetAccount(RetryBudget(0.2, reserve=0), capacity)
+    retries = 0
+    for _ in range(50):
+        for _ in range(capacity):
+            account.deposit()
+        retries += sum(account.withdraw() for _ in range(capacity))
+    assert retries == pytest.approx(0.2 * 50 * capacity, abs=1)
+
+
+def test_the_default_reserve_is_ten() -> None:
+    account = BudgetAccount(RetryBudget())
+    assert [account.withdraw() for _ in range(11)] == [True] * 10 + [False]

@@ -288,6 +288,13 @@ async def test_an_idle_gate_hears_only_of_failures_until_it_is_idle_no_longer(
     ]
 
 
+async def test_a_retry_after_an_idle_time_is_reported(autojump_clock: MockClock) -> None:
+    gate = Idle()
+    script = Scripted({"a": fails_first(1, TimeoutError, Step(1.0))})
+    await results_of(ordered_wait(["a"], script, timeout=5.0, gate=gate, retry=FixedDelay(1, 0.5)))
+    assert [heard[:2] for heard in gate.heard] == [("overload", 0.0), ("started", 0.5), ("ok", 1.5)]
+
+
 async def test_a_gate_that_is_idle_no_longer_holds_back_all_operators(autojump_clock: MockClock) -> None:
     gate = Idle()
     recorder = Recorder(Scripted({"bad": Step(0.5, error=TimeoutError)}, default=Step(1.0)))
@@ -416,3 +423,31 @@ async def test_records_of_one_key_stay_in_order_at_a_gate(autojump_clock: MockCl
 def test_a_gate_that_is_none_is_refused(gate: Any) -> None:
     with pytest.raises(TypeError, match=r"^gate must be a Gate, a list of gates or None, got "):
         ordered_wait("ab", Scripted(), timeout=1.0, gate=gate)
+
+
+@pytest.mark.parametrize(("capacity", "limits"), [((2, 8), (2, 8)), ([2, 8], (2, 8)), ("auto", (8, 200))], ids=repr)
+async def test_a_capacity_that_adapts_starts_low_and_grows(
+    capacity: Any, limits: tuple[int, int], autojump_clock: MockClock
+) -> None:
+    async with unordered_wait(range(20_000), Scripted(default=Step(0.2)), capacity=capacity, timeout=1.0) as results:
+        peaks = []
+        for seconds in (0.5, 9.5):
+            await trio.sleep(seconds)
+            peaks.append(results.statistics().peak_running)
+    assert tuple(peaks) == limits
+
+
+@pytest.mark.parametrize(
+    ("capacity", "message"),
+    [
+        ((8, 4), "capacity[1] must be at least capacity[0], 8, got 4"),
+        ((0, 4), "capacity[0] must be at least 1, got 0"),
+        ((1, 2, 3), "capacity must be a number, a pair (start, maximum) or 'auto', got (1, 2, 3)"),
+        ("much", "capacity must be a whole number, got 'much'"),
+    ],
+    ids=["descending", "zero", "three", "text"],
+)
+def test_an_adaptive_capacity_out_of_range_is_refused(capacity: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError)) as raised:
+        ordered_wait("ab", Scripted(), timeout=1.0, capacity=capacity)
+    assert str(raised.value) == message

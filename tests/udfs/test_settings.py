@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from trio_asyncio_io import ExponentialBackoff, FixedDelay, Options
+from trio_asyncio_io.gates import RateLimit
 from udfs._settings import Settings, make_settings
 
 
@@ -110,3 +111,15 @@ def test_a_retry_strategy_that_cannot_be_pickled_is_refused_with_the_pattern() -
 def test_open_timeout_must_be_a_number() -> None:
     with pytest.raises(TypeError, match="open_timeout must be a number of seconds, got '30'"):
         made(open_timeout="30")
+
+
+def test_a_gate_that_cannot_be_sent_is_refused() -> None:
+    unsendable = threading.Lock()
+    with pytest.raises(TypeError, match=r"^gate captures something"):
+        made(gate=RateLimit(1.0, weight=lambda value: unsendable or 1.0))
+
+
+def test_settings_with_a_gate_and_a_capacity_that_adapts_can_be_pickled() -> None:
+    settings = pickle.loads(pickle.dumps(made(gate=[RateLimit(5.0)], capacity=(2, 20))))
+    assert settings.options.slots == 20
+    assert [gate.rate for gate in settings.options.gates] == [5.0]

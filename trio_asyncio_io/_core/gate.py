@@ -105,5 +105,8 @@ class Gate(ABC):
     def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:  # noqa: B027
         """A call has ended, `seconds` after its start."""
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
     def correct(self, weight: float, actual: float) -> None:  # noqa: B027
         """A call that started with this weight actually weighs `actual`; see `settle`."""

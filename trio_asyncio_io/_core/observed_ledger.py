@@ -156,7 +156,7 @@ class ObservedLedger(Ledger):
 def ledger_for(options: Options, key: Callable[[Any], Hashable] | None) -> Ledger:
     """A new ledger and its queue. `key` replaces the key of the options."""
     queue = _queue_for(options, key)
-    restore, capacity, counts = options.restore, options.capacity, options.on_error == "dead_letter"
+    restore, capacity, counts = options.restore, options.slots, options.on_error == "dead_letter"
     if options.observer is None:
         return Ledger(queue, restore, capacity=capacity, counts_dead_letters=counts)
     return ObservedLedger(

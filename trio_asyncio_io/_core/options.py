@@ -22,12 +22,13 @@ OnError: TypeAlias = Literal["raise", "skip", "dead_letter"] | Callable[[Any, Ex
 ERROR_POLICIES = ("raise", "skip", "dead_letter")
 MODES = ("ordered", "unordered", "keyed")
 DEFAULT_CAPACITY = 100
+AUTO = 8, 200
 
 
 class OptionsArguments(TypedDict, total=False):
     """The keyword arguments that all operators have in common, except `timeout`."""
 
-    capacity: int
+    capacity: int | tuple[int, int] | Literal["auto"]
     buffer: int | None
     retry: RetryStrategy | None
     on_timeout: OnTimeout | None
@@ -36,6 +37,17 @@ class OptionsArguments(TypedDict, total=False):
     restore: Snapshot | None
     observer: Observer | None
     gate: Gate | Sequence[Gate] | None
+
+
+def _checked_capacity(value: Any) -> int | tuple[int, int]:
+    if value == "auto":
+        return AUTO
+    if not isinstance(value, tuple | list):
+        return check_int("capacity", value, at_least=1)
+    if len(value) != 2:  # noqa: PLR2004 - a pair
+        raise ValueError(f"capacity must be a number, a pair (start, maximum) or 'auto', got {describe(value)}")
+    start = check_int("capacity[0]", value[0], at_least=1)
+    return start, check_int("capacity[1]", value[1], at_least=start, limit_name="capacity[0]")
 
 
 def default_buffer(capacity: int) -> int:
@@ -52,7 +64,8 @@ class Options:
             Waiting for a slot does not count. 0 allows only calls that never wait, `math.inf` disables the timeout.
             Required, because no default suits every service.
         capacity: Upper limit of invocations that run at once, at least 1. It protects the service. 1 makes one call at
-            a time.
+            a time. A pair such as (8, 200) adapts it, with a `gates.AdaptiveCapacity` that starts at the lower number;
+            "auto" is (8, 200).
         buffer: Upper limit of records that are accepted and not yet received, at least `capacity`. It protects memory.
             None (the default) is a hundred times the capacity, but at least 1,000 and at most 100,000, and never less
             than the capacity. With `buffer == capacity`, the operator behaves like Flink's.
@@ -77,7 +90,7 @@ class Options:
 
     timeout: float
     _: KW_ONLY
-    capacity: int = DEFAULT_CAPACITY
+    capacity: int | tuple[int, int] | Literal["auto"] = DEFAULT_CAPACITY
     buffer: int | None = None
     retry: RetryStrategy | None = None
     on_timeout: OnTimeout | None = None
@@ -92,16 +105,22 @@ class Options:
     def __post_init__(self) -> None:
         set_field = object.__setattr__  # the class is frozen
         set_field(self, "timeout", check_seconds("timeout", self.timeout, hint=" (math.inf for none)"))
-        set_field(self, "capacity", check_int("capacity", self.capacity, at_least=1))
+        set_field(self, "capacity", _checked_capacity(self.capacity))
         if self.buffer is None:
-            set_field(self, "buffer", default_buffer(self.capacity))
+            set_field(self, "buffer", default_buffer(self.slots))
         else:
-            buffer = check_int("buffer", self.buffer, at_least=self.capacity, limit_name="the capacity")
+            buffer = check_int("buffer", self.buffer, at_least=self.slots, limit_name="the capacity")
             set_field(self, "buffer", buffer)
         self._check_callables()
         self._check_mode()
         if self.restore is not None and (problem := problem_of(self.restore)):
             raise SnapshotError(problem)
+
+    @property
+    def slots(self) -> int:
+        """The upper limit of invocations that run at once: the capacity, or the higher number of an adaptive one."""
+        assert not isinstance(self.capacity, str)
+        return self.capacity[1] if isinstance(self.capacity, tuple) else self.capacity
 
     @property
     def bound(self) -> int:

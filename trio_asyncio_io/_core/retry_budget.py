@@ -19,8 +19,9 @@ class RetryBudget:
         retries <= reserve + ratio * first calls
 
     The budget is an account. It starts with `reserve`. The first call for an element adds `ratio`; a retry takes 1. The
-    balance is at most `reserve`, or just under `1 + ratio` if that is more. While it is below 1, no element is retried:
-    the last exception or result of each one counts.
+    balance is at most `reserve`, or what the first calls of a full capacity add, if that is more: they all start before
+    the first of them can fail. While it is below 1, no element is retried: the last exception or result of each one
+    counts.
 
     Each operator has its own account (in Spark: each task). It counts calls, not time, so every run is the same. This
     is Finagle's `RetryBudget` and gRPC's retry throttling, without a clock.
@@ -28,7 +29,8 @@ class RetryBudget:
     Args:
         ratio: Retries per first call, finite and not negative. 0.2: in the long run, at most one call in five is
             retried.
-        reserve: Retries available at the start, finite and not negative. 0: only what first calls have added.
+        reserve: Retries available at the start, finite and not negative. 0: only what first calls have added. The
+            default, 10, is that of gRPC: it is per operator, and 64 tasks with 100 free retries each would be a storm.
 
     Raises:
         ValueError: An argument is out of its range.
@@ -38,7 +40,7 @@ class RetryBudget:
     """
 
     ratio: float = 0.2
-    reserve: float = 100.0
+    reserve: float = 10.0
 
     def __post_init__(self) -> None:
         check_number("ratio", self.ratio, "retries for each call, finite and not negative", _is_finite_and_not_negative)
@@ -53,16 +55,26 @@ def _is_finite_and_not_negative(number: float) -> bool:
 
 @dataclass(slots=True)
 class BudgetAccount:
-    """The balance of one operator's budget; unlimited without a budget."""
+    """The balance of one operator's budget; unlimited without a budget.
+
+    Args:
+        budget: Its budget, or None.
+        capacity: The first calls that may run at once.
+    """
 
     budget: RetryBudget | None
+    capacity: int = 1
     balance: float = field(init=False)
     limit: float = field(init=False)
 
     def __post_init__(self) -> None:
         self.balance = math.inf if self.budget is None else self.budget.reserve
-        # After a retry, the balance may be just below 1. The next call's `ratio` must still fit.
-        self.limit = math.inf if self.budget is None else max(self.balance, math.nextafter(1 + self.budget.ratio, 0))
+        # After a retry, the balance may be just below 1. The next calls' `ratio` must still fit.
+        self.limit = (
+            math.inf
+            if self.budget is None
+            else max(self.balance, math.nextafter(1 + self.budget.ratio * self.capacity, 0))
+        )
 
     def deposit(self) -> None:
         """Add the share of one first call."""

@@ -160,12 +160,12 @@ def judge(evidence: Evidence) -> Verdict:
 def _limit_of(evidence: Evidence) -> Limit:
     if evidence.cpu >= CPU_IS_BUSY:
         return "cpu"
+    if evidence.gated >= GATE_IS_SHUT and evidence.output_wait > 1 - CONSUMER_IS_BUSY:
+        return "gate"
     if _is_blocked(evidence):
         return "blocking"
     if evidence.consumer >= CONSUMER_IS_LATE:
         return "consumer"
-    if evidence.gated >= GATE_IS_SHUT:
-        return "gate"
     is_of_slots = evidence.busy >= SLOTS_ARE_BUSY or _waits_for_slots(evidence)
     return _limit_of_slots(evidence) if is_of_slots else _limit_of_jobs(evidence)
 

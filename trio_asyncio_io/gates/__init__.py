@@ -6,14 +6,28 @@ deadline of a call starts, so no call times out because it had to wait. Retries 
 
 # The layout. These modules neither wait nor import Trio.
 #
-#     _rate_limit       the gates
+#     _rate_limit  _adaptive_rate  _adaptive_capacity  _circuit_breaker    the gates
+#     _measured_rate    a smoothed rate
 #     _settle           corrects the weight of the present call
 
 from .._addresses import publish
 from .._core.gate import Gate, Outcome, RefusedError
+from ._adaptive_capacity import AdaptiveCapacity
+from ._adaptive_rate import AdaptiveRate
+from ._circuit_breaker import CircuitBreaker, CircuitOpenError
 from ._rate_limit import RateLimit
 from ._settle import settle
 
-__all__ = ["Gate", "Outcome", "RateLimit", "RefusedError", "settle"]
+__all__ = [
+    "AdaptiveCapacity",
+    "AdaptiveRate",
+    "CircuitBreaker",
+    "CircuitOpenError",
+    "Gate",
+    "Outcome",
+    "RateLimit",
+    "RefusedError",
+    "settle",
+]
 
 publish(globals())

@@ -139,7 +139,7 @@ class Report(Observer):
         if self._is_running:
             raise RuntimeError("an operator with this report is running: use one report for each")
         self._ended = self._whole()
-        self._run = Run(self._title, time.time(), capacity=options.capacity, options=options_of(options))
+        self._run = Run(self._title, time.time(), capacity=options.slots, options=options_of(options))
         self._is_running = True
         self._zero = trio.current_time()
 

@@ -13,6 +13,7 @@ from trio_asyncio_io.policies import from_cache
 
 from .._row import Failure, Row
 from .._settings import Settings
+from .gates import gates_of
 from .row_observer import RowObserver
 
 __all__ = ["RowCalls"]
@@ -49,7 +50,8 @@ class RowCalls(AsyncFunction[Row, Row]):
         return {
             "mode": options.mode,
             "timeout": options.timeout,
-            "capacity": options.capacity,
+            "capacity": options.slots,
+            "gate": gates_of(self._settings),
             "buffer": options.buffer,
             "key": options.key,
             "retry": options.retry and _of_rows(options.retry),

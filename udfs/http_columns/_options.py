@@ -106,7 +106,7 @@ class HttpOptions:
             capacity = 1 if session is None else share_of(self.cluster_capacity, session)
         options = Options(self.timeout, capacity=capacity, buffer=self.buffer, retry=self._retry())
         settings = Settings(pack(self._call()), options, buffer=self.buffer, on_error="column")
-        return settings.with_capacity(int(min(options.capacity, self._useful_capacity())))
+        return settings.with_capacity(int(min(options.slots, self._useful_capacity())))
 
     def _useful_capacity(self) -> float:
         """Return the capacity above which the rate would let calls wait for longer than their timeout allows.

@@ -10,6 +10,7 @@ import trio
 from trio.testing import MockClock
 
 from trio_asyncio_io import AsyncFunction, AsyncWaitOperator, ElementTimeoutError, ExponentialBackoff, FixedDelay
+from trio_asyncio_io.gates import RateLimit
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 from udfs._loop.calls import RowCalls
 from udfs._row import Failure, Row
@@ -207,3 +208,33 @@ async def test_a_wrong_number_of_inputs_raises_type_error(run: Any) -> None:
 
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'other'"):
         await run(two, "a")
+
+
+async def test_a_gate_holds_back_calls_and_its_weight_gets_the_input_values(
+    run: Any, autojump_clock: MockClock
+) -> None:
+    recorder = Recorder(Scripted())
+    gate = RateLimit(1.0, weight=lambda value: value)
+    await run(recorder, [3, 1, 2], gate=gate)
+    assert [call.started for call in recorder.calls] == [0.0, 3.0, 4.0]
+
+
+async def test_a_gate_keeps_its_state_from_one_task_to_the_next(
+    settings: Any, live: Any, rows: Any, autojump_clock: MockClock
+) -> None:
+    function = Scripted()
+    packed = live(function)
+    for _ in range(2):
+        calls = RowCalls(function, None, settings(packed, gate=RateLimit(0.125)))
+        async with AsyncWaitOperator(calls, source=rows([1, 2]), **calls.options()) as operator:
+            assert [row.result async for row in operator.output] == [1, 2]
+    assert trio.current_time() == 3 * 8.0  # the first call of the second task has waited, too
+
+
+async def test_a_capacity_that_adapts_keeps_its_limit(settings: Any, autojump_clock: MockClock) -> None:
+    calls = RowCalls(Scripted(), None, settings(Scripted(), capacity=(3, 9)))
+    options = calls.options()
+    assert options["capacity"] == 9
+    [gate] = options["gate"]
+    assert (gate.start, gate.maximum) == (3, 9)
+    assert calls.options()["gate"] == [gate]

@@ -1,0 +1,1 @@
+"""Experiments with gates: simulated services on a virtual clock, so that each run has the same numbers."""

@@ -1,0 +1,34 @@
+import trio
+from trio.testing import MockClock
+
+from trio_asyncio_io import ordered_wait
+
+
+async def run(name, function):
+    began = trio.current_time()
+    async with ordered_wait(
+        range(5000), function, timeout=60.0, capacity=(8, 200)
+    ) as results:
+        async for _ in results:
+            pass
+    numbers = results.statistics()
+    rate = numbers.emitted / (trio.current_time() - began)
+    print(f"{name}: {rate:.0f} a second, median latency {numbers.latency.p50:.2f} s")
+
+
+async def main():
+    servers = trio.CapacityLimiter(20)
+
+    async def busy(number):
+        async with servers:  # 20 calls at once, the others wait
+            await trio.sleep(0.1)
+
+    async def far_away(number):
+        await trio.sleep(0.1)
+
+    await run("busy", busy)
+    await run("far away", far_away)
+
+
+if __name__ == "__main__":
+    trio.run(main, clock=MockClock(autojump_threshold=0))

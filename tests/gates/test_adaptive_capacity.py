@@ -1,0 +1,97 @@
+"""AdaptiveCapacity: plain arithmetic, without a loop."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from math import inf
+
+import pytest
+
+from trio_asyncio_io.gates import AdaptiveCapacity, Outcome
+
+OK = Outcome("ok")
+
+
+def window(gate: AdaptiveCapacity, now: float, latency: float) -> float:
+    """Use the whole limit, with this latency, for a second and more; the instant of the end."""
+    for _ in range(max(8, int(3.0 / latency))):
+        limit = gate.limit
+        for _ in range(limit):
+            assert gate.delay(now, 1.0) == 0.0
+            gate.started(now, 1.0)
+        assert gate.delay(now, 1.0) == inf or gate.limit != limit
+        now += latency
+        for _ in range(limit):
+            gate.ended(now, latency, OK, 1.0)
+        if gate.limit != limit:
+            break
+    return now
+
+
+def limits(gate: AdaptiveCapacity, latency_of: Callable[[int], float], windows: int) -> list[int]:
+    """The limits after each of so many windows, if a limit has this latency."""
+    now, found = 0.0, []
+    for _ in range(windows):
+        now = window(gate, now, latency_of(gate.limit))
+        found.append(gate.limit)
+    return found
+
+
+def test_the_limit_doubles_while_the_throughput_grows() -> None:
+    assert limits(AdaptiveCapacity(8, 200), lambda limit: 0.2, 6) == [16, 32, 64, 128, 200, 200]
+
+
+def test_the_limit_goes_one_step_back_if_the_throughput_does_not_grow() -> None:
+    assert limits(AdaptiveCapacity(8, 200), lambda limit: 0.1 * max(1.0, limit / 20), 3) == [16, 32, 16]
+
+
+def test_the_limit_is_cut_at_most_once_a_second() -> None:
+    gate = AdaptiveCapacity(100, 100)
+    for now in (5.0, 5.5, 5.9, 6.0):
+        gate.started(now, 1.0)
+        gate.ended(now, 0.0, Outcome("overload"), 1.0)
+    assert gate.limit == 49  # 100 * 0.7 * 0.7
+
+
+def test_a_call_that_started_before_the_cut_does_not_cut_again() -> None:
+    gate = AdaptiveCapacity(100, 100)
+    gate.ended(5.0, 0.0, Outcome("throttled"), 1.0)
+    gate.ended(7.0, 3.0, Outcome("throttled"), 1.0)
+    assert gate.limit == 70
+
+
+def test_the_limit_never_falls_below_one() -> None:
+    gate = AdaptiveCapacity(2, 4)
+    for now in range(20):
+        gate.ended(2.0 * now, 0.0, Outcome("overload"), 1.0)
+    assert gate.limit == 1
+
+
+def test_the_limit_does_not_grow_if_it_is_not_used() -> None:
+    gate = AdaptiveCapacity(10, 100)
+    for step in range(2_000):
+        now = step * 0.01
+        gate.started(now, 1.0)
+        gate.ended(now + 0.01, 0.01, OK, 1.0)
+    assert gate.limit == 10
+
+
+def test_a_cancelled_call_only_makes_room() -> None:
+    gate = AdaptiveCapacity(1, 1)
+    gate.started(0.0, 1.0)
+    assert gate.delay(0.0, 1.0) == inf
+    gate.ended(1.0, 1.0, Outcome("cancelled"), 1.0)
+    assert gate.delay(1.0, 1.0) == 0.0
+
+
+def test_it_pickles_with_its_options() -> None:
+    copy = pickle.loads(pickle.dumps(AdaptiveCapacity(3, 7)))
+    assert (copy.start, copy.maximum, copy.limit) == (3, 7, 3)
+
+
+def test_an_argument_out_of_range_is_named() -> None:
+    with pytest.raises(ValueError, match=r"^start must be at least 1, got 0$"):
+        AdaptiveCapacity(0)
+    with pytest.raises(ValueError, match=r"^maximum must be at least start, 9, got 8$"):
+        AdaptiveCapacity(9, 8)

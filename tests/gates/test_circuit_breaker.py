@@ -1,0 +1,132 @@
+"""CircuitBreaker: plain arithmetic, without a loop."""
+
+from __future__ import annotations
+
+import pickle
+from math import inf
+from typing import Any
+
+import pytest
+
+from trio_asyncio_io.gates import CircuitBreaker, CircuitOpenError, Outcome
+
+OK = Outcome("ok")
+DOWN = ConnectionRefusedError("down")
+OVERLOAD = Outcome("overload", error=DOWN)
+
+
+def opened(**options: Any) -> CircuitBreaker:
+    """A circuit that opens at 0.0."""
+    gate = CircuitBreaker(**{"calls": 3, **options})
+    for _ in range(3):
+        gate.ended(0.0, 0.0, OVERLOAD, 1.0)
+    return gate
+
+
+def probe(gate: CircuitBreaker, now: float, outcome: Outcome) -> None:
+    gate.started(now, 1.0)
+    gate.ended(now, 0.0, outcome, 1.0)
+
+
+def test_it_is_idle_without_overload() -> None:
+    gate = CircuitBreaker()
+    for kind in ("ok", "error", "throttled", "cancelled"):
+        gate.ended(0.0, 0.0, Outcome(kind), 1.0)  # type: ignore[arg-type]
+    assert gate.is_idle
+    gate.ended(1.0, 0.0, OVERLOAD, 1.0)
+    assert not gate.is_idle
+    gate.ended(11.0, 0.0, OK, 1.0)  # the overload has left the window
+    assert gate.is_idle
+
+
+@pytest.mark.parametrize(("ok", "overload", "opens"), [(0, 19, False), (0, 20, True), (11, 10, False), (10, 10, True)])
+def test_it_opens_at_a_share_of_enough_calls(ok: int, overload: int, opens: bool) -> None:
+    gate = CircuitBreaker()
+    gate.ended(0.0, 0.0, OVERLOAD, 1.0)
+    for _ in range(ok):
+        gate.ended(1.0, 0.0, OK, 1.0)
+    for _ in range(overload - 1):
+        gate.ended(2.0, 0.0, OVERLOAD, 1.0)
+    assert gate.is_closed == (not opens)
+
+
+def test_an_open_circuit_admits_one_probe_after_a_while() -> None:
+    gate = opened(open_for=10.0)
+    delay = gate.delay(0.0, 1.0)
+    assert 8.0 <= delay <= 12.0
+    assert gate.delay(delay, 1.0) == 0.0
+    gate.started(delay, 1.0)
+    assert gate.delay(delay, 1.0) > 100.0  # until the probe ends
+
+
+def test_it_is_open_for_twice_as_long_after_each_failed_probe() -> None:
+    gate = opened(open_for=10.0, max_open=30.0)
+    now = 0.0
+    for expected in (20.0, 30.0, 30.0):
+        now += gate.delay(now, 1.0)
+        probe(gate, now, OVERLOAD)
+        assert 0.8 * expected <= gate.delay(now, 1.0) <= 1.2 * expected
+
+
+@pytest.mark.parametrize("kind", ["ok", "error", "throttled"])
+def test_an_answered_probe_lets_a_trickle_through_and_then_all(kind: Any) -> None:
+    gate = opened(open_for=10.0, trickle=2)
+    now = gate.delay(0.0, 1.0)
+    probe(gate, now, Outcome(kind))
+    gate.started(now, 1.0)
+    assert gate.delay(now, 1.0) == 0.0
+    gate.started(now, 1.0)
+    assert gate.delay(now, 1.0) > 100.0
+    gate.ended(now + 5.0, 5.0, OK, 1.0)
+    assert not gate.is_closed
+    gate.ended(now + 10.0, 10.0, OK, 1.0)
+    assert gate.is_closed
+    assert gate.is_idle
+
+
+def test_a_cancelled_probe_says_nothing() -> None:
+    gate = opened()
+    now = gate.delay(0.0, 1.0)
+    probe(gate, now, Outcome("cancelled"))
+    assert gate.delay(now, 1.0) == 0.0
+
+
+def test_calls_that_started_before_say_nothing_about_the_probe() -> None:
+    gate = opened(open_for=10.0)
+    now = gate.delay(0.0, 1.0)
+    gate.started(now, 1.0)
+    gate.ended(now + 1.0, now + 1.0, OK, 1.0)
+    assert gate.delay(now + 1.0, 1.0) > 100.0
+
+
+def test_it_gives_up_with_the_exception_of_the_service() -> None:
+    gate = opened(open_for=2.0, give_up=5.0)
+    now = gate.delay(0.0, 1.0)
+    probe(gate, now, OVERLOAD)
+    assert gate.delay(now, 1.0) <= 5.0 - now
+    with pytest.raises(ConnectionRefusedError) as raised:
+        gate.delay(5.0, 1.0)
+    assert raised.value is DOWN
+
+
+def test_in_the_mode_fail_it_refuses_calls() -> None:
+    gate = opened(mode="fail", open_for=10.0)
+    with pytest.raises(CircuitOpenError, match=r"^the circuit is open: the service does not answer$") as raised:
+        gate.delay(1.0, 1.0)
+    assert raised.value.__cause__ is DOWN
+    assert gate.delay(12.0, 1.0) == 0.0
+
+
+def test_it_pickles_with_its_options_and_closed() -> None:
+    copy = pickle.loads(pickle.dumps(opened(mode="fail", give_up=inf, trickle=7)))
+    assert (copy.mode, copy.calls, copy.give_up, copy.trickle) == ("fail", 3, inf, 7)
+    assert copy.is_closed
+
+
+@pytest.mark.parametrize("name", ["share", "calls", "window", "open_for", "max_open", "trickle", "give_up"])
+def test_an_argument_out_of_range_is_named(name: str) -> None:
+    wrong: dict[str, Any] = {name: -1}
+    with pytest.raises(ValueError, match=rf"^{name} must be .*, got -1$"):
+        CircuitBreaker(**wrong)
+    with pytest.raises(ValueError, match=r'^mode must be "pause" or "fail", got 5$'):
+        CircuitBreaker(5)  # type: ignore[arg-type]

@@ -1,0 +1,169 @@
+"""The gate `CircuitBreaker`: no calls during an outage."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from math import inf
+from random import random
+from typing import Literal, TypeAlias, get_args
+
+from .._core.checks import check_int, check_number, check_seconds
+from .._core.describe import describe
+from .._core.gate import Classify, Gate, Outcome, RefusedError
+
+__all__ = ["CircuitBreaker", "CircuitOpenError"]
+
+Mode: TypeAlias = Literal["pause", "fail"]
+
+JITTER = 0.2  # of the time that the circuit is open
+ROUNDING = 1e-6  # seconds
+
+
+class CircuitOpenError(RefusedError):
+    """The circuit is open: the service does not answer, so the call was not made. Its cause is the service's error."""
+
+
+class CircuitBreaker(Gate):
+    """Makes no calls while a service is down, and finds out with few calls when it is back.
+
+    It opens when at least `share` of at least `calls` calls in `window` seconds were overload: timeouts, connection
+    errors, statuses 5xx. An open circuit holds back all calls: records keep their place, and no deadline runs. After
+    `open_for` seconds, +- 20 %, one call probes the service. If it is answered, `trickle` calls at once are allowed for
+    `open_for` seconds, and then all; if not, the circuit is open for twice as long, up to `max_open`. So at full speed
+    the operator is back about 8 s after the service, for one call per 5 s. Idle as long as no call was overload.
+
+    Calls that fail when the circuit opens have used up an attempt, so give the operator a retry strategy.
+
+    Args:
+        mode: "pause" (the default) holds back calls. "fail": their elements fail at once, with a `CircuitOpenError`,
+            for streams that must go on.
+        share: Of calls that are overload, above 0.0 and at most 1.0.
+        calls: At least so many calls, 1 or more.
+        window: Seconds, above 0.
+        open_for, max_open: Seconds until the first probe, and their upper limit; above 0.
+        trickle: Upper limit of calls at once after a probe was answered, 1 or more.
+        give_up: Seconds after which the operator fails with the service's own exception, if the circuit was never
+            closed meanwhile; above 0. `math.inf`: never.
+        classify: exception -> `Outcome` or its kind. None (the default): see "overload" in the documentation.
+
+    Raises:
+        TypeError, ValueError: An argument is out of its range.
+
+    Example:
+        retry = ExponentialBackoff(5, 0.1, 10.0, retry_on=transient)
+        ordered_wait(urls, fetch, timeout=10.0, gate=CircuitBreaker(), retry=retry)
+    """
+
+    is_idle = True
+
+    def __init__(
+        self,
+        mode: Mode = "pause",
+        *,
+        share: float = 0.5,
+        calls: int = 20,
+        window: float = 10.0,
+        open_for: float = 2.0,
+        max_open: float = 5.0,
+        trickle: int = 10,
+        give_up: float = 300.0,
+        classify: Classify | None = None,
+    ) -> None:
+        if mode not in get_args(Mode):
+            raise ValueError(f'mode must be "pause" or "fail", got {describe(mode)}')
+        self.mode = mode
+        self.share = check_number("share", share, "above 0.0 and at most 1.0", lambda number: 0 < number <= 1)
+        self.calls = check_int("calls", calls, at_least=1)
+        self.window = check_seconds("window", window, positive=True)
+        self.open_for = check_seconds("open_for", open_for, positive=True)
+        self.max_open = check_seconds("max_open", max_open, positive=True)
+        self.trickle = check_int("trickle", trickle, at_least=1)
+        self.give_up = check_seconds("give_up", give_up, positive=True)
+        self.classify = classify
+        self._ends: deque[tuple[float, bool]] = deque()  # of the window: the instant, and whether it was overload
+        self._overloads = 0
+        self._failing_since = inf  # the first opening since the circuit was closed
+        self._seconds_open = 0.0
+        self._open_until = -inf
+        self._trickle_until = -inf
+        self._running = 0  # since the first probe
+        self._error: Exception | None = None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether all calls may start."""
+        return self._failing_since == inf
+
+    def delay(self, now: float, weight: float) -> float:  # noqa: ARG002 - all calls are alike
+        """0.0 while the circuit is closed; the seconds until the next probe."""
+        if self.is_closed:
+            return 0.0
+        give_up_at = self._failing_since + self.give_up
+        if now >= give_up_at and self._error is not None:
+            raise self._error
+        delay = self._delay(now)
+        if delay and self.mode == "fail":
+            raise CircuitOpenError("the circuit is open: the service does not answer") from self._error
+        return min(delay, give_up_at - now)
+
+    def started(self, now: float, weight: float) -> None:  # noqa: ARG002
+        """Count the calls of a circuit that is not closed."""
+        if not self.is_closed:
+            self._running += 1
+
+    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:  # noqa: ARG002
+        """Open or close the circuit."""
+        if self.is_closed:
+            self._record(now, outcome)
+        elif now - seconds >= self._open_until - ROUNDING:  # started as a probe, or after one
+            self._running = max(0, self._running - 1)
+            self._probed(now, outcome)
+
+    def _delay(self, now: float) -> float:
+        if now < self._open_until:
+            return self._open_until - now
+        limit = self.trickle if self._trickle_until > self._open_until else 1
+        return inf if self._running >= limit else 0.0
+
+    def _record(self, now: float, outcome: Outcome) -> None:
+        is_overload = outcome.kind == "overload"
+        if is_overload:
+            self._error = outcome.error or self._error
+        if outcome.kind != "cancelled" and (is_overload or self._ends):
+            self._ends.append((now, is_overload))
+            self._overloads += is_overload
+        while self._ends and self._ends[0][0] <= now - self.window:
+            self._overloads -= self._ends.popleft()[1]
+        if not self._overloads:
+            self._ends.clear()
+        self.is_idle = not self._ends
+        if len(self._ends) >= self.calls and self._overloads >= self.share * len(self._ends):
+            self._failing_since = now
+            self._open(now, self.open_for)
+
+    def _probed(self, now: float, outcome: Outcome) -> None:
+        if outcome.kind == "overload":
+            self._error = outcome.error or self._error
+            self._open(now, min(2 * self._seconds_open, self.max_open))
+        elif outcome.kind != "cancelled":
+            if self._trickle_until <= self._open_until:
+                self._trickle_until = now + self.open_for
+            elif now >= self._trickle_until:
+                self._close()
+
+    def _open(self, now: float, seconds: float) -> None:
+        self._seconds_open = seconds
+        self._open_until = now + seconds * (1 - JITTER + 2 * JITTER * random())
+        self._running = 0
+        self._ends.clear()
+        self._overloads = 0
+
+    def _close(self) -> None:
+        self._failing_since = inf
+        self.is_idle = True
+
+    def __reduce__(self) -> tuple[Callable[..., CircuitBreaker], tuple[()]]:
+        names = ("share", "calls", "window", "open_for", "max_open", "trickle", "give_up", "classify")
+        return partial(CircuitBreaker, self.mode, **{name: getattr(self, name) for name in names}), ()

@@ -1,0 +1,49 @@
+"""The gates of this process: what a gate has learnt survives the task and the micro-batch.
+
+Settings carry gates as configuration. The first task of a process that uses a gate makes an instance, and later tasks
+of the same function continue with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from pyspark import cloudpickle
+
+from trio_asyncio_io.gates import AdaptiveCapacity, Gate
+
+from .._packed_function import dumped
+from .._settings import Settings
+
+__all__ = ["gates_of"]
+
+# The process, the function, the gate's position in its list, and the digest of its configuration. Spark's daemon forks
+Key: TypeAlias = tuple[int, str, int, str]
+_of_process: dict[Key, Gate] = {}
+
+
+def gates_of(settings: Settings) -> list[Gate]:
+    """The gates of this function in this process. Their weights are computed from rows."""
+    options = settings.options
+    gates = list(options.gates)
+    if isinstance(options.capacity, tuple):
+        gates.append(AdaptiveCapacity(*options.capacity))
+    return [_instance(settings.function.digest, position, gate) for position, gate in enumerate(gates)]
+
+
+def _instance(function: str, position: int, configured: Gate) -> Gate:
+    payload = dumped(configured, "gate")
+    key = os.getpid(), function, position, hashlib.sha256(payload).hexdigest()
+    gate = _of_process.get(key)
+    if gate is None:
+        gate = _of_process[key] = cloudpickle.loads(payload)
+        if gate.weight is not None:
+            gate.weight = _of_row(gate.weight)
+    return gate
+
+
+def _of_row(weight: Callable[..., float]) -> Callable[[Any], float]:
+    return lambda row: weight(*row.inputs)
