@@ -8,7 +8,8 @@ python := ".venv/bin/python"
 cog := python + " -m cogapp -I .ci -p 'from pages import example'"
 # Tests that share a JVM or a server run in the same process: see tests/scheduling.py
 parallel := "-n 2"
-documents := "README.md docs/explain.md docs/index.md docs/operator.md docs/report.md docs/spark.md docs/trace.md"
+documents := `grep -rl --include='*.md' '<!-- \[\[\[cog ' README.md docs | sort | tr '
+' ' '`
 
 # The Python of Spark's workers. Unset, it would be the first `python3` on PATH
 export PYSPARK_PYTHON := justfile_directory() / python
@@ -80,9 +81,13 @@ docs: _java setup
 pages: setup
     {{ cog }} -r {{ documents }}
 
-# Draw the timeline of docs/trace.md again
+# Draw the timelines of the pages again
 drawings: setup
-    {{ python }} tests/docs/drawings.py docs
+    {{ python }} -m tests.docs.drawings docs
+
+# Run the notebooks of docs/notebooks, and write their outputs into them
+notebooks: setup
+    {{ python }} -m tests.docs.notebooks
 
 # Build wheel and sdist, and test the installed wheel: without extras, with `http`, and the README's example with Spark
 wheel: _java setup
@@ -121,7 +126,7 @@ clean:
 # Fails early, before the long installation, if Spark would find no Java
 [no-exit-message]
 _java: _venv
-    @{{ python }} .ci/java_check.py
+    @{{ python }} -m udfs.check java >/dev/null
 
 # Installs what `--page` draws with, and the peers that run in the benchmark's process
 _plots: setup

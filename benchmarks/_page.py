@@ -18,7 +18,8 @@ The cost of an element, the share of the possible throughput, and how both scale
 benchmark itself (`benchmarks/`) writes this page. All numbers of a table come from one run.
 
     .ci/just bench-setup                                 # the peers; heavy ones in environments of their own
-    .ci/just bench --json docs/benchmarks.json --page docs/benchmarks.md --fill README.md docs/*.md docs/decisions/*.md
+    .ci/just bench --json docs/benchmarks.json --page docs/benchmarks.md \\
+        --fill README.md $(grep -rl --include='*.md' figure: docs)
     .ci/just bench --quick                               # about five minutes, for rough figures
 
 A peer that is not installed has a line without numbers. Contenders are measured one after another, round after

@@ -2,6 +2,7 @@
 
 # The layout. Imports point down only.
 #
+#     _notebook            what a notebook shows of statistics, histograms, verdicts and snapshots
 #     adapters  blocking  checkpoints  opentelemetry  policies  progress (_display)  report
 #     testing  trace
 #                          built on the operator, which imports none of them
@@ -11,9 +12,12 @@
 #     _lifetime  _invoker  _attempts  _deadlines  _dead_letters
 #     _wakeup  _pace  _context  _boundary         waiting, checkpoints, context variables, Ctrl-C
 #     _clocks              the time, and the CPU time of the loop's thread
-#     _function  _errors  _exception_groups  _transient
+#     _gatekeeper  _gate_in_use                   where calls wait for gates
+#     _function  _errors  _exception_groups  _transient  _outcomes
+#     gates                which calls may start: rates, plain data without await
 #     _core                plain data without await: queues, ledger, options, retry arithmetic, snapshot
 #     _sqlite              an SQLite file of ours, for the persistent cache and durable checkpoints
+#     keywords             lists keyword arguments in signatures and docstrings
 #     _addresses           sets `__module__` of public names to their public module
 
 import sys
@@ -38,6 +42,7 @@ from ._core.watermarks import assign_watermarks
 from ._dead_letters import DeadLetters
 from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError
 from ._function import AsyncFunction
+from ._notebook import add_displays
 from ._operator import AsyncWaitOperator
 from ._results import Results
 from ._stream import keyed_wait, ordered_wait, unordered_wait
@@ -81,6 +86,7 @@ __all__ = [
 ]
 
 publish(globals())
+add_displays()
 
 # Pickles of version 0.1.0, such as its durable checkpoints, use the former names of these modules
 for _name in ("dead_letter", "elements", "portable", "snapshot"):

@@ -25,6 +25,7 @@ from ._core.options import Options
 from ._core.queue import Entry
 from ._core.retry_budget import BudgetAccount
 from ._errors import AttemptTimeoutError, NotAsyncError
+from ._gatekeeper import Gatekeeper
 
 __all__ = ["Call", "attempts_of", "flusher_of"]
 
@@ -36,13 +37,15 @@ Timeouts: TypeAlias = dict[int, AttemptTimeoutError]
 _log = logging.getLogger("trio_asyncio_io")
 
 
-def attempts_of(function: Any, options: Options, ledger: Ledger, notes: Notes) -> Call:
+def attempts_of(function: Any, options: Options, ledger: Ledger, notes: Notes, gates: Gatekeeper | None = None) -> Call:
     """All calls for one element: entry -> awaitable of the function's result. The caller is open to interrupts."""
     retry = options.retry
     call = _once(function.invoke)
     flush = flusher_of(function, ledger)
     if flush is not None:
         call = _flushing(call, flush, ledger)
+    if gates is not None:
+        call = gates.around(call)
     if retry is None and options.observer is None:
         return call
     call = _interruptible(call)
@@ -51,7 +54,7 @@ def attempts_of(function: Any, options: Options, ledger: Ledger, notes: Notes) -
         call = _timed(call, retry.attempt_timeout, options.timeout, timeouts)
     if options.observer is not None:
         call = _observed(call, ledger)
-    return call if retry is None else _Repeated(call, options, ledger, timeouts, notes)
+    return call if retry is None else _Repeated(call, options, ledger, timeouts=timeouts, notes=notes, gates=gates)
 
 
 def flusher_of(function: Any, ledger: Ledger) -> Callable[[], None] | None:
@@ -135,7 +138,16 @@ def _observed(once: Call, ledger: Ledger) -> Call:
 class _Repeated:
     """Repeats a call as the retry strategy decides. In a loop, so two attempts of one element never run at once."""
 
-    def __init__(self, once: Call, options: Options, ledger: Ledger, timeouts: Timeouts, notes: Notes) -> None:
+    def __init__(
+        self,
+        once: Call,
+        options: Options,
+        ledger: Ledger,
+        *,
+        timeouts: Timeouts,
+        notes: Notes,
+        gates: Gatekeeper | None,
+    ) -> None:
         strategy = options.retry
         assert strategy is not None
         self._once = once
@@ -149,6 +161,7 @@ class _Repeated:
         self._account = BudgetAccount(strategy.budget)
         self._random = Random()
         self._timeout = options.timeout
+        self._gates = gates
 
     @enable_ki_protection
     async def __call__(self, entry: Entry) -> Any:
@@ -157,6 +170,8 @@ class _Repeated:
             try:
                 result = await self._once(entry)
             except Exception as error:
+                if self._gates is not None:
+                    self._gates.failed(entry, error)
                 if not self._is_retryable(error, entry):
                     raise
                 if not self._may_retry():
@@ -167,9 +182,13 @@ class _Repeated:
                 if entry.attempts > self._max_retries or not self._retries_result(result) or not self._may_retry():
                     return result
                 wait = self._wait(entry.attempts, self._random.random())
+                if self._gates is not None:
+                    self._gates.passed(entry)
             self._ledger.back_off(entry, wait)
             await trio.sleep(wait)
             await _yield_to_deadline(entry, self._timeout)
+            if self._gates is not None:
+                await self._gates.admit_again(entry)
             self._ledger.retry(entry)
 
     def _is_retryable(self, error: Exception, entry: Entry) -> bool:

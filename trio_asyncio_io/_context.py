@@ -35,6 +35,13 @@ class BlockContext:
         # By identity: `==` would run user code, and an equal value may be another object
         return len(context) != self.size or not all(map(is_, context.values(), self._values))
 
+    def renew(self, task: Task) -> bool:
+        """Give the task a new copy if the last invocation changed a variable. Returns whether it did."""
+        if len(task.context) == self.size and not (self.size and self.is_changed_in(task.context)):
+            return False
+        self.restore(task)
+        return True
+
     def restore(self, task: Task) -> None:
         """Give the task a new copy, which Trio uses from the task's next checkpoint on."""
         task.context = self._context.copy()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import takewhile
 from math import inf
+from operator import itemgetter
+from weakref import WeakKeyDictionary
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -12,13 +14,17 @@ from ._wakeup import Wakeup
 
 __all__ = ["Deadlines"]
 
+# The deadlines, and the scope, of each task that makes calls
+_OWNERS: WeakKeyDictionary[trio.lowlevel.Task, tuple[Deadlines, trio.CancelScope]] = WeakKeyDictionary()
+
 
 class Deadlines:
     """Cancels each scope when its deadline expires, unless the deadline was cleared before.
 
     Invariant: all timeouts are equal, so deadlines expire in the order in which they were set. A dictionary has that
-    order, which makes it a priority queue. Setting and clearing a deadline costs a dictionary entry, a twentieth of
-    what it costs to change the deadline of a Trio scope. One task sleeps until the first deadline.
+    order, which makes it a priority queue. Only a deadline that was paused is sorted in. Setting
+    and clearing a deadline costs a dictionary entry, a twentieth of what it costs to change the deadline of a Trio
+    scope. One task sleeps until the first deadline.
 
     Args:
         timeout: Seconds from setting a deadline until it expires. With `math.inf` no deadline expires.
@@ -33,6 +39,26 @@ class Deadlines:
         self.timeout = timeout
         self.by_scope: dict[trio.CancelScope, float] = {}
         self.has_deadline = Wakeup()
+        self._sleep = trio.CancelScope()
+
+    def own(self, scope: trio.CancelScope) -> None:
+        """Use this scope for the calls of the present task."""
+        _OWNERS[trio.lowlevel.current_task()] = self, scope
+
+    def pause(self) -> tuple[trio.CancelScope, float] | None:
+        """Stop the time of the present task's call. Returns its scope and its deadline; None if that has expired."""
+        _, scope = _OWNERS[trio.lowlevel.current_task()]
+        deadline = self.by_scope.pop(scope, None)
+        return None if deadline is None else (scope, deadline)
+
+    def resume(self, paused: tuple[trio.CancelScope, float] | None, seconds: float) -> None:
+        """Let the time of a paused call continue, after so many seconds."""
+        if paused is not None:
+            scope, deadline = paused
+            self.by_scope[scope] = deadline + seconds
+            self.by_scope = dict(sorted(self.by_scope.items(), key=itemgetter(1)))
+            self._sleep.deadline = next(iter(self.by_scope.values()))
+            self.has_deadline.wake()
 
     def set(self, scope: trio.CancelScope, now: float) -> None:
         """Start the timeout of a scope."""
@@ -51,7 +77,9 @@ class Deadlines:
             return
         while True:
             if self.by_scope:
-                await trio.sleep_until(next(iter(self.by_scope.values())))
+                self._sleep = trio.CancelScope(deadline=next(iter(self.by_scope.values())))
+                with self._sleep:
+                    await trio.sleep_forever()
                 self._expire(trio.current_time())
             else:
                 await self.has_deadline.wait()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from importlib.util import find_spec
+from html import escape
 from typing import Protocol, TextIO
 
 from rich.console import Console
@@ -38,12 +38,45 @@ def display_on(console: Console | None) -> Display:
     if console is None:
         # Without this, FORCE_COLOR would make rich treat a file as a terminal
         console = Console(stderr=True, force_interactive=None if _is_terminal(sys.stderr) else False)
-    is_live = find_spec("ipywidgets") is not None if console.is_jupyter else console.is_interactive
-    return _LiveLine(console) if is_live else _Log(console)
+    if console.is_jupyter:
+        return _NotebookLine()
+    return _LiveLine(console) if console.is_interactive else _Log(console)
+
+
+class _NotebookLine:
+    """A line that is updated in place, as one output of a notebook's cell. Needs no widgets."""
+
+    interval = 0.5
+
+    def __init__(self) -> None:
+        from IPython.display import DisplayHandle  # noqa: PLC0415 - only a notebook has it
+
+        self._output = DisplayHandle()
+        self._output.display(_Output("starting"))
+
+    def show(self, line: str, done: int, total: int | None) -> None:
+        self._output.update(_Output(line, f'<progress max="{total}" value="{done}"></progress> ' if total else ""))
+
+    def close(self, line: str) -> None:
+        self._output.update(_Output(line))
+
+
+class _Output:
+    """What a notebook shows: the line, after a bar if it can show HTML."""
+
+    def __init__(self, line: str, bar: str = "") -> None:
+        self._line = line
+        self._bar = bar
+
+    def __repr__(self) -> str:
+        return self._line
+
+    def _repr_html_(self) -> str:
+        return f'<div>{self._bar}<span style="white-space:pre-wrap">{escape(self._line)}</span></div>'
 
 
 class _LiveLine:
-    """A line that is updated in place, in a terminal or a notebook."""
+    """A line that is updated in place, in a terminal."""
 
     interval = 0.25
 

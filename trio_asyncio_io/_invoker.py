@@ -19,6 +19,7 @@ from ._core.notes import Notes
 from ._core.options import OnTimeout, Options
 from ._core.queue import Entry
 from ._errors import ElementTimeoutError, NotAsyncError
+from ._gatekeeper import Gatekeeper
 
 __all__ = ["Invoker"]
 
@@ -30,6 +31,7 @@ class Invoker:
         function: An object with an async `invoke`, and perhaps with `timeout` and `flush`.
         options: The operator's options.
         ledger: Counts retries, timeouts and failures.
+        gates: Admits retries, and is notified of the end of each call; or None.
 
     Attributes:
         call: entry -> awaitable of the function's result, retries included.
@@ -38,12 +40,12 @@ class Invoker:
         flush: Calls the function's `flush`, if it has one and no other invocation will start for a while.
     """
 
-    def __init__(self, function: Any, options: Options, ledger: Ledger) -> None:
+    def __init__(self, function: Any, options: Options, ledger: Ledger, gates: Gatekeeper | None = None) -> None:
         self._options = options
         self._ledger = ledger
         self._on_timeout: OnTimeout | None = options.on_timeout or _timeout_method(function)
         self.notes = Notes()
-        self.call: Call = attempts_of(function, options, ledger, self.notes)
+        self.call: Call = attempts_of(function, options, ledger, self.notes, gates)
         self.flush: Callable[[], None] = flusher_of(function, ledger) or _do_nothing
         self.flatten: Callable[[Any], Sequence[Any]] | None = interruptible(_flattened) if options.flatten else None
 

@@ -39,7 +39,7 @@ class Lifetime:
         if not trio.lowlevel.in_trio_task():
             raise RuntimeError(
                 "the operator needs Trio, and this code does not run in a Trio task: start your program with "
-                "`trio.run(main)`"
+                "`trio.run(main)`; in a notebook, run `%autoawait trio` first"
             )
         self._manager = trio.open_nursery()
         await self._call("open")

@@ -62,11 +62,13 @@ from ._emitter import Emitter
 from ._exception_groups import reraise
 from ._feeder import ELEMENTS_PER_PASS, Feeder
 from ._function import Function, as_function
+from ._gatekeeper import Gatekeeper
 from ._invoker import Invoker
 from ._lifetime import Lifetime
 from ._results import Results
 from ._wakeup import Wakeup
 from ._worker import WorkerPool
+from .keywords import list_keywords
 
 __all__ = ["AsyncWaitOperator", "Source"]
 
@@ -78,20 +80,23 @@ Item: TypeAlias = T | StreamRecord[T] | Watermark | Element[T]
 Source: TypeAlias = AsyncIterable[Item[T]] | Iterable[Item[T]]
 
 
+@list_keywords(OptionsArguments, Options)
 class AsyncWaitOperator(Generic[T, R]):
     """The asynchronous wait operator, for a caller that puts elements (Flink's `AsyncWaitOperator`).
 
     `ordered_wait`, `unordered_wait` and `keyed_wait` are this operator with a source. Use it once, as an async context
     manager. After the block, nothing that it started is alive, however the block ended.
 
-    **Emits when** an element has its results and may be emitted: in input order ("ordered"), in completion order
-    between two watermarks ("unordered"), or in input order per key ("keyed").
-    **Backpressures when** `buffer` records are accepted and not yet received from `output`: `put` waits.
-    **Completes when** the input has ended and everything accepted has been emitted: `output` ends.
-    **Fails when** an element fails and `on_error` is "raise", or the source raises. All running invocations and the
-    body of the block are cancelled. When they have unwound, the exception comes out of the block as itself, with a note
-    that names the element and the attempt.
-    **Cancellation** cancels every invocation. After the block, `snapshot()` holds every element that was not received.
+    Semantics:
+        * **Emits** when an element has its results and may be emitted: in input order ("ordered"), in completion order
+          between two watermarks ("unordered"), or in input order per key ("keyed").
+        * **Backpressures** when `buffer` records are accepted and not yet received from `output`: `put` waits.
+        * **Completes** when the input has ended and everything accepted has been emitted: `output` ends.
+        * **Fails** when an element fails and `on_error` is "raise", or the source raises. All running invocations and
+          the body of the block are cancelled. When they have unwound, the exception comes out of the block as itself,
+          with a note that names the element and the attempt.
+        * **Cancels** every invocation when it is cancelled. After the block, `snapshot()` holds every element that was
+          not received.
 
     Args:
         function: An async callable, value -> result, or an `AsyncFunction`.
@@ -100,8 +105,6 @@ class AsyncWaitOperator(Generic[T, R]):
         key: value -> hashable. Required for mode "keyed", refused for the others.
         source: An iterable or an async iterable. The operator reads it and ends the input at its end; nobody else
             may put. None (the default): the caller puts.
-        options: `capacity`, `buffer`, `retry`, `on_timeout`, `on_error`, `flatten`, `restore` and `observer`; see
-            `Options`.
 
     Raises:
         TypeError, ValueError: An argument is invalid. The message names it and its value.
@@ -139,7 +142,12 @@ class AsyncWaitOperator(Generic[T, R]):
         self.output: Results[R] = Results(receive, dead_letters, self._ledger, has_room, self._on_output_closed)
         self._emitter = Emitter(self._ledger, self._send, dead_letters, has_room)
         self._deadlines = Deadlines(self._options.timeout)
-        self._invoker = Invoker(self._function, self._options, self._ledger)
+        gates = self._options.gates
+        has_retries = self._options.retry is not None
+        self._gates = (
+            Gatekeeper(gates, self._ledger, self._deadlines, self._fail, has_retries=has_retries) if gates else None
+        )
+        self._invoker = Invoker(self._function, self._options, self._ledger, self._gates)
         self._workers = WorkerPool(
             self._ledger,
             self._invoker,
@@ -148,6 +156,7 @@ class AsyncWaitOperator(Generic[T, R]):
             emitter=self._emitter,
             has_room=has_room,
             on_failure=self._fail,
+            gates=self._gates,
         )
         self._feeder = Feeder(
             self._ledger,
@@ -259,6 +268,8 @@ class AsyncWaitOperator(Generic[T, R]):
 
     def _close_channels(self) -> None:
         self._ledger.end(read_clocks())
+        if self._gates is not None:
+            self._gates.close()
         self.output.dead_letters.abandon()
         self.output.close()  # before the sending end: a task that still receives must not see the end of the stream
         self._send.close()

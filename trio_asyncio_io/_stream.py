@@ -10,10 +10,11 @@ from typing import Generic, TypeVar, Unpack
 from trio.lowlevel import enable_ki_protection
 
 from ._core.describe import describe
-from ._core.options import OptionsArguments
+from ._core.options import Options, OptionsArguments
 from ._function import Function
 from ._operator import AsyncWaitOperator, Source
 from ._results import Results
+from .keywords import list_keywords
 
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
 
@@ -21,6 +22,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
+@list_keywords(OptionsArguments, Options)
 def ordered_wait(
     source: Source[T], function: Function[T, R], *, timeout: float, **options: Unpack[OptionsArguments]
 ) -> AbstractAsyncContextManager[Results[R]]:
@@ -29,12 +31,14 @@ def ordered_wait(
     A bare value comes out as its bare result, a `StreamRecord` as a `StreamRecord` with its timestamp, a `Watermark` as
     itself, in its place.
 
-    **Emits when** the oldest element that was not emitted yet has its results.
-    **Backpressures when** `buffer` records are accepted and not yet received: the source is not read.
-    **Completes when** the source has ended and all outputs have been received.
-    **Fails when** an element fails and `on_error` is "raise", or when the source or the block raises. The exception
-    comes out of the block as itself; see `AsyncWaitOperator`.
-    **Cancellation** cancels every invocation. `results.snapshot()` holds every element that was not received.
+    Semantics:
+        * **Emits** when the oldest element that was not emitted yet has its results.
+        * **Backpressures** when `buffer` records are accepted and not yet received: the source is not read.
+        * **Completes** when the source has ended and all outputs have been received.
+        * **Fails** when an element fails and `on_error` is "raise", or when the source or the block raises. The
+          exception comes out of the block as itself; see `AsyncWaitOperator`.
+        * **Cancels** every invocation when it is cancelled. `results.snapshot()` holds every element that was not
+          received.
 
     Args:
         source: An iterable, an async iterable or a Trio receive channel. It is read while the buffer has room, one
@@ -42,8 +46,6 @@ def ordered_wait(
         function: An async callable, value -> result, or an `AsyncFunction`.
         timeout: Seconds from the start of an invocation to its result, with all attempts and backoffs; at least 0.
             `math.inf` disables it. Required.
-        options: `capacity=100`, `buffer=None`, `retry=None`, `on_timeout=None`, `on_error="raise"`, `flatten=False`,
-            `restore=None` and `observer=None`; see `Options`.
 
     Returns:
         An async context manager for the `Results`: a receive channel with `snapshot()` and `statistics()`. Leaving the
@@ -60,6 +62,7 @@ def ordered_wait(
     return _ResultsOf(AsyncWaitOperator(function, source=_required(source), timeout=timeout, **options))
 
 
+@list_keywords(OptionsArguments, ordered_wait)
 def unordered_wait(
     source: Source[T], function: Function[T, R], *, timeout: float, **options: Unpack[OptionsArguments]
 ) -> AbstractAsyncContextManager[Results[R]]:
@@ -67,10 +70,12 @@ def unordered_wait(
 
     No record crosses a watermark: the records between two watermarks form a segment, and only the oldest segment emits.
 
-    **Emits when** any element of the oldest segment has its results. In all other respects this is `ordered_wait`.
+    Semantics:
+        * **Emits** when any element of the oldest segment has its results.
+        * **Backpressures**, **completes**, **fails** and **cancels** as `ordered_wait`.
 
     Args:
-        source, function, timeout, options: As in `ordered_wait`.
+        The same as for `ordered_wait`.
 
     Returns:
         An async context manager for the `Results`.
@@ -88,6 +93,7 @@ def unordered_wait(
     )
 
 
+@list_keywords(OptionsArguments, ordered_wait)
 def keyed_wait(
     source: Source[T],
     function: Function[T, R],
@@ -100,11 +106,14 @@ def keyed_wait(
 
     Two records with the same key never run at once. Records with different keys do not wait for each other.
 
-    **Emits when** any element of the oldest segment has its results, as in `unordered_wait`. In all other respects this
-    is `ordered_wait`. A record that waits for its key occupies a place in the buffer, but no slot.
+    Semantics:
+        * **Emits** when any element of the oldest segment has its results, as in `unordered_wait`.
+        * **Backpressures** as `ordered_wait`. A record that waits for its key occupies a place in the buffer, but no
+          slot.
+        * **Completes**, **fails** and **cancels** as `ordered_wait`.
 
     Args:
-        source, function, timeout, options: As in `ordered_wait`.
+        The same as for `ordered_wait`, and:
         key: value -> hashable. Records with equal keys keep their order. Called once per record. An exception that it
             raises counts as raised by the source.
 

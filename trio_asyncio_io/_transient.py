@@ -12,7 +12,7 @@ import trio
 
 from ._core.probe import attribute_of, leaves_of
 
-__all__ = ["transient"]
+__all__ = ["status_of", "transient"]
 
 _ERROR_STATUSES = range(400, 600)
 _TRANSIENT_STATUSES = frozenset({408, 429, *range(500, 600)})
@@ -105,14 +105,14 @@ def _is_transient(error: BaseException) -> bool:
         return False
     if attribute_of(error, "retry_after") is not None:
         return True
-    status = _status_of(error)
+    status = status_of(error)
     if status is not None:
         return status in _TRANSIENT_STATUSES
     return (_is_timeout_or_connection_error(error) or _is_listed(error)) and not _is_bad_certificate(error)
 
 
-def _status_of(error: Exception) -> int | None:
-    """The HTTP status of the error if it is from 400 to 599, else None."""
+def status_of(error: Exception) -> int | None:
+    """The HTTP status of the error if it is from 400 to 599, else None. Never raises."""
     for status in _statuses_of(error):
         if isinstance(status, int) and status in _ERROR_STATUSES:
             return int(status)

@@ -19,8 +19,9 @@ from ._core.ledger import Ledger
 from ._core.queue import Entry
 from ._deadlines import Deadlines
 from ._emitter import Emitter
+from ._gatekeeper import Gatekeeper
 from ._invoker import Invoker
-from ._pace import SECONDS_PER_PASS
+from ._pace import SECONDS_PER_PASS, Pace
 from ._wakeup import Wakeup
 
 __all__ = ["WorkerPool"]
@@ -41,6 +42,7 @@ class WorkerPool:
         emitter: Called when an entry has its results.
         has_room: Woken when a worker waits for a job and the buffer has room.
         on_failure: Called with the exception that stops the operator.
+        gates: Admits the first call of each record, or None.
     """
 
     def __init__(
@@ -53,12 +55,14 @@ class WorkerPool:
         emitter: Emitter,
         has_room: Wakeup,
         on_failure: Callable[[Exception], None],
+        gates: Gatekeeper | None = None,
     ) -> None:
         self.ledger = ledger
         self.invoker = invoker
         self.deadlines = deadlines
         self.emitter = emitter
         self.on_failure = on_failure
+        self.gates = gates
         self._has_room = has_room
         self.has_job = Wakeup()
         self._capacity = capacity
@@ -67,11 +71,14 @@ class WorkerPool:
     def open(self, nursery: trio.Nursery) -> None:
         """Let the nursery own the workers. They run in the context of the calling task."""
         self._nursery = nursery
+        if self.gates is not None:
+            self.gates.open()
         self.context = BlockContext()
 
     def dispatch(self) -> None:
         """Wake or start a worker for a new job, unless all workers are busy."""
-        free = self._workers - self.ledger.counters.running
+        counters = self.ledger.counters
+        free = self._workers - counters.running - counters.at_gate
         if len(self.ledger.jobs) <= free:
             self.has_job.wake()
         elif self._workers < self._capacity:
@@ -85,7 +92,8 @@ class WorkerPool:
         await self.has_job.wait()
 
     def _start_worker(self) -> None:
-        self._nursery.start_soon(_Worker(self).run, name="trio_asyncio_io worker")
+        worker = _Worker(self) if self.gates is None else _GatedWorker(self, self.gates)
+        self._nursery.start_soon(worker.run, name="trio_asyncio_io worker")
 
 
 class _Worker:
@@ -98,6 +106,7 @@ class _Worker:
         self._pool = pool
         self._ledger = pool.ledger
         self._invoker = pool.invoker
+        self._gates = pool.gates
         self._flatten = pool.invoker.flatten
         self._deadlines = pool.deadlines
         self._emitter = pool.emitter
@@ -111,6 +120,7 @@ class _Worker:
         may_continue = True
         while may_continue:
             self._scope = trio.CancelScope()
+            self._deadlines.own(self._scope)
             error: Exception | None = None
             try:
                 with self._scope:
@@ -129,15 +139,15 @@ class _Worker:
                 may_continue = await self._rescue(entry, error)
 
     @disable_ki_protection
-    async def _run_jobs(self) -> None:
-        """Run jobs until a deadline expires."""
+    async def _run_jobs(self) -> bool:
+        """Run jobs until a deadline expires, or until gates are not idle. Returns whether no deadline has expired."""
         jobs, block = self._ledger.jobs, self._pool.context
         start, call, complete, current_time = self._start, self._invoker.call, self._complete, self._current_time
-        idle = self._ledger.idle
+        idle, gates = self._ledger.idle, self._gates
         task, size = trio.lowlevel.current_task(), block.size
         now: float | None = current_time()
         due, jobs_left = 0.0, 0
-        while now is not None:
+        while now is not None and (gates is None or gates.is_idle):
             if task.custom_sleep_data is not _NOT_SUSPENDED:  # Trio clears it whenever the task has been suspended
                 task.custom_sleep_data = _NOT_SUSPENDED
                 due, jobs_left = now + SECONDS_PER_PASS, JOBS_PER_PASS
@@ -154,6 +164,7 @@ class _Worker:
             else:
                 jobs_left -= 1
                 now = complete(await call(start(now)))  # one expression, so no interrupt can lose the result
+        return now is not None
 
     @enable_ki_protection
     def _start(self, now: float) -> Entry:
@@ -206,3 +217,72 @@ class _Worker:
         self._ledger.abandon(entry)
         if fatal is not None:
             self._pool.on_failure(fatal)
+
+
+class _GatedWorker(_Worker):
+    """A worker that asks the gates before it starts a job. While they are idle, it does what a worker does."""
+
+    def __init__(self, pool: WorkerPool, gates: Gatekeeper) -> None:
+        super().__init__(pool)
+        self._keeper = self._gates = gates
+
+    @disable_ki_protection
+    async def _run_jobs(self) -> bool:
+        while await super()._run_jobs() and await self._run_gated_jobs():
+            pass
+        return False
+
+    async def _run_gated_jobs(self) -> bool:
+        """Run jobs until the gates are idle, or a deadline expires. Returns whether no deadline has expired."""
+        ledger, call, renew = self._ledger, self._invoker.call, self._pool.context.renew
+        task, pace = trio.lowlevel.current_task(), Pace(JOBS_PER_PASS)
+        now: float | None = self._current_time()
+        while now is not None and not self._keeper.is_idle:
+            is_renewed = renew(task)
+            if not ledger.jobs:
+                ledger.idle(now)
+                await self._pool.wait_for_job()
+                now = self._current_time()
+            elif pace.is_due(now) or is_renewed:
+                await pace.checkpoint()
+                now = self._current_time()
+            else:
+                now = self._complete_admitted(await call(await self._admitted(ledger.take(now))))
+        return now is not None
+
+    @enable_ki_protection
+    async def _admitted(self, entry: Entry) -> Entry:
+        """Wait for the gates, and start the invocation."""
+        try:
+            await self._keeper.admit(entry)
+        except Exception:  # refused: the record fails in its slot
+            await self._begin(entry)
+            raise
+        except BaseException:
+            self._ledger.give_back()
+            raise
+        await self._begin(entry)
+        return entry
+
+    async def _begin(self, entry: Entry) -> None:
+        now = self._current_time()
+        if not self._ledger.start_taken(entry, now):
+            self._keeper.cancelled(entry)
+            await trio.sleep_forever()
+        self._entry = entry
+        self._deadlines.set(self._scope, now)
+
+    @enable_ki_protection
+    def _complete_admitted(self, result: Any) -> float | None:
+        assert self._entry is not None
+        self._keeper.passed(self._entry)
+        return self._complete(result)
+
+    def _cancel(self) -> None:
+        if self._entry is not None:
+            self._keeper.cancelled(self._entry)
+        super()._cancel()
+
+    async def _rescue(self, entry: Entry, error: Exception | None) -> bool:
+        self._keeper.ended(entry, error)
+        return await super()._rescue(entry, error)

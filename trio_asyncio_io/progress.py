@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from ._display import Display
 
-__all__ = ["Progress", "clock", "display_on", "progress", "summary"]
+__all__ = ["Progress", "Summary", "clock", "display_on", "progress", "summary"]
 
 R = TypeVar("R")
 
@@ -27,9 +28,9 @@ def progress(
 ) -> Progress[R]:
     """Show a progress line while you receive the results. A context manager and an async iterator of the results.
 
-    In a terminal, and in a notebook with ipywidgets, the line is updated in place at most four times a second, also
+    In a terminal, the line is updated in place at most four times a second, in a notebook twice a second, also
     while no results arrive. Elsewhere, as in a file or a CI log, a new line is written every 30 seconds. At the end of
-    the block, even after an exception, the line of `summary` remains. Other output is printed above the line.
+    the block, even after an exception, the line of `summary` remains. A terminal prints other output above the line.
 
     This uses no task and no thread: the line is updated while your code requests or awaits a result, and not while the
     body of your loop runs. Exceptions and cancellation pass through.
@@ -81,7 +82,16 @@ def display_on(console: Console | None = None) -> Display:
     return _display.display_on(console)
 
 
-def summary(statistics: Statistics, seconds: float) -> str:
+class Summary(str):
+    """A line of text whose parts are separated by commas. A notebook shows them below each other."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return f"<div>{'<br>'.join(map(escape, self.split(', ')))}</div>"
+
+
+def summary(statistics: Statistics, seconds: float) -> Summary:
     """Format an operator's statistics as one line. Does not need rich.
 
     Args:
@@ -89,7 +99,8 @@ def summary(statistics: Statistics, seconds: float) -> str:
         seconds: The elapsed time, not negative.
 
     Returns:
-        Outputs, seconds, outputs per second, retries, failures and timeouts.
+        A string: outputs, seconds, outputs per second, retries, failures and timeouts; with gates also the sum of the
+        waits for them, and how often the service asked for fewer calls.
 
     Example:
         >>> from trio_asyncio_io.progress import summary
@@ -98,7 +109,9 @@ def summary(statistics: Statistics, seconds: float) -> str:
     """
     rate = f" ({_rate(statistics.emitted, seconds)})" if seconds > 0 else ""
     problems = f"{statistics.retried:,} retried, {statistics.failed:,} failed, {statistics.timed_out:,} timed out"
-    return f"{_outputs(statistics.emitted)} in {seconds:,.1f} s{rate}, {problems}"
+    gated = f", gated {statistics.gate_wait_seconds:,.1f} s" if statistics.gate_wait.count else ""
+    throttled = f", {statistics.throttled:,} throttled" if statistics.throttled else ""
+    return Summary(f"{_outputs(statistics.emitted)} in {seconds:,.1f} s{rate}, {problems}{gated}{throttled}")
 
 
 class Progress(Generic[R]):

@@ -2,6 +2,7 @@
 
 # The layout, by where the code runs. Imports point down only.
 #
+#     check                whether this machine can run this package: Python, Java, Spark
 #     demo                 a job on real flights and weather
 #     http_columns         HTTP as columns and SQL functions
 #     _column  _dataframe  progress                the public functions, on the driver

@@ -10,7 +10,8 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
-from trio_asyncio_io import AsyncFunction
+from trio_asyncio_io import AsyncFunction, Options
+from trio_asyncio_io.keywords import list_keywords
 
 from ._plan.schema import parse_type
 from ._plan.session import active_session, default_time_zone, share_of, time_zone
@@ -156,6 +157,7 @@ def async_pandas_udf(
 ) -> Callable[[F], AsyncPandasUDF[F]]: ...
 
 
+@list_keywords(SettingsArguments, Settings, Options)
 def async_pandas_udf(
     f: Any = None,
     returnType: DataType | str | None = None,  # noqa: N803 - the name in pandas_udf
@@ -170,14 +172,15 @@ def async_pandas_udf(
     rows at a time. It receives the values of one row's columns as Python values, and returns one value; for a struct, a
     mapping, a dataclass or a named tuple.
 
-    **Batch**: calls stay in flight from one Arrow batch to the next; no batch waits for its last call.
-    **Order**: row order, always: a scalar UDF that reordered its results would corrupt data. For completion order, use
-    `udfs.unordered_wait`.
-    **Nulls**: a null is None, in both directions. A `timestamp` is a datetime in the session's time zone; a naive
-    datetime in a result is taken to be in that time zone.
-    **Runs where**: in the Python worker of each task, on a Trio loop that all tasks of the process share. An
-    `AsyncFunction` is opened once per process. It stays open between tasks and between micro-batches, and is closed
-    after 45 idle seconds. A process that Spark kills closes nothing.
+    Semantics:
+        * **Batch**: calls stay in flight from one Arrow batch to the next; no batch waits for its last call.
+        * **Order**: row order, always: a scalar UDF that reordered its results would corrupt data. For completion
+          order, use `udfs.unordered_wait`.
+        * **Nulls**: a null is None, in both directions. A `timestamp` is a datetime in the session's time zone; a naive
+          datetime in a result is taken to be in that time zone.
+        * **Runs where**: in the Python worker of each task, on a Trio loop that all tasks of the process share. An
+          `AsyncFunction` is opened once per process. It stays open between tasks and between micro-batches, and is
+          closed after 45 idle seconds. A process that Spark kills closes nothing.
 
     Args:
         f: An async callable or an `AsyncFunction`; or, as a decorator, the return type.

@@ -10,6 +10,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql.types import DataType
 
+from trio_asyncio_io import Options
+from trio_asyncio_io.keywords import list_keywords
+
 from ._carry_over.options import CarryOver
 from ._carry_over.plan import check_carry_over, enriched_with_carry_over
 from ._memo.memo import Memo, as_memo
@@ -39,6 +42,7 @@ class DataFrameArguments(SettingsArguments, total=False):
     memo: str | os.PathLike[str] | Memo | None
 
 
+@list_keywords(DataFrameArguments, Settings, Options)
 def ordered_wait(
     df: DataFrame,
     function: Any,
@@ -53,15 +57,16 @@ def ordered_wait(
 
     The function is called once per row, for many rows at a time.
 
-    **Batch**: calls stay in flight from one Arrow batch to the next; no batch waits for its last call. Columns that
-    are not inputs are never converted to Python.
-    **Order**: the order of the partition. A straggler delays the output of the rows behind it, but not their calls,
-    while the buffer has room.
-    **Nulls**: a null is None, in both directions; a result of None is null in every new column. A `timestamp` is a
-    datetime in the session's time zone; a naive datetime in a result is taken to be in that time zone.
-    **Runs where**: in the Python worker of each task, on a Trio loop that all tasks of the process share. An
-    `AsyncFunction` is opened once per process. It stays open between tasks and between micro-batches, and is closed
-    after 45 idle seconds. A process that Spark kills closes nothing.
+    Semantics:
+        * **Batch**: calls stay in flight from one Arrow batch to the next; no batch waits for its last call. Columns
+          that are not inputs are never converted to Python.
+        * **Order**: the order of the partition. A straggler delays the output of the rows behind it, but not their
+          calls, while the buffer has room.
+        * **Nulls**: a null is None, in both directions; a result of None is null in every new column. A `timestamp` is
+          a datetime in the session's time zone; a naive datetime in a result is taken to be in that time zone.
+        * **Runs where**: in the Python worker of each task, on a Trio loop that all tasks of the process share. An
+          `AsyncFunction` is opened once per process. It stays open between tasks and between micro-batches, and is
+          closed after 45 idle seconds. A process that Spark kills closes nothing.
 
     Args:
         df: A batch or streaming DataFrame.
@@ -117,6 +122,7 @@ def ordered_wait(
     return _wait(df, function, schema, inputs, settings, flatten=flatten, metrics=metrics, memo=memo)
 
 
+@list_keywords(DataFrameArguments, ordered_wait)
 def unordered_wait(
     df: DataFrame,
     function: Any,
@@ -132,14 +138,15 @@ def unordered_wait(
 ) -> DataFrame:
     """Add the results of an async function as columns. Each row comes out as soon as its result is available.
 
-    **Order**: completion order. With `event_time`, each task generates watermarks from that column, and no row crosses
-    a watermark: a row overtakes others only within about `max_out_of_orderness` of event time. These watermarks are
-    independent of `withWatermark`. Call that after the operator, because Spark drops the watermark of a DataFrame that
-    a Python operator transforms.
-    **Batch**, **Nulls** and **Runs where** are as in `ordered_wait`.
+    Semantics:
+        * **Order**: completion order. With `event_time`, each task generates watermarks from that column, and no row
+          crosses a watermark: a row overtakes others only within about `max_out_of_orderness` of event time. These
+          watermarks are independent of `withWatermark`. Call that after the operator, because Spark drops the watermark
+          of a DataFrame that a Python operator transforms.
+        * **Batch**, **Nulls** and **Runs where** are as in `ordered_wait`.
 
     Args:
-        df, function, schema, timeout, inputs, flatten, arguments: As in `ordered_wait`.
+        The same as for `ordered_wait`, and:
         event_time: The name of a timestamp column. A row with null there advances no watermark. None (the default): no
             watermarks.
         max_out_of_orderness: The largest expected difference in event time between the latest row and a row behind it:
@@ -178,6 +185,7 @@ def unordered_wait(
     )
 
 
+@list_keywords(DataFrameArguments, unordered_wait)
 def keyed_wait(
     df: DataFrame,
     function: Any,
@@ -197,14 +205,14 @@ def keyed_wait(
     Rows of different keys do not wait for each other. A row that waits for its key counts towards `buffer`, not
     towards `capacity`.
 
-    **Order**: for each key, the order of the partition. Spark may distribute the rows of a key over several partitions.
-    If all rows of a key must stay in order, bring them together first:
-    `df.repartition("account").sortWithinPartitions("at")`.
-    **Batch**, **Nulls** and **Runs where** are as in `ordered_wait`.
+    Semantics:
+        * **Order**: for each key, the order of the partition. Spark may distribute the rows of a key over several
+          partitions. If all rows of a key must stay in order, bring them together first:
+          `df.repartition("account").sortWithinPartitions("at")`.
+        * **Batch**, **Nulls** and **Runs where** are as in `ordered_wait`.
 
     Args:
-        df, function, schema, timeout, inputs, flatten, event_time, max_out_of_orderness, carry_over, arguments: As in
-            `unordered_wait`.
+        The same as for `unordered_wait`, and:
         key: The name of the key column, or a list of names. Null is a key like any other. Arrays, maps and structs
             cannot be keys.
 

@@ -35,7 +35,7 @@ def progress(
 ) -> Iterator[None]:
     """Show the progress of the block's Spark jobs: their tasks, and the micro-batches of streaming queries.
 
-    In a terminal or a notebook (with ipywidgets), one line is updated in place. In a file or a CI log, a new line is
+    In a terminal or a notebook, one line is updated in place. In a file or a CI log, a new line is
     written every 30 seconds. The last line remains after the block, even if it raises. Works in classic and in remote
     sessions. A remote session reports only the completed tasks of batch queries, not running or failed ones.
 

@@ -1,7 +1,7 @@
 import trio
 from trio.testing import MockClock
 
-from trio_asyncio_io import FixedDelay, ordered_wait
+from trio_asyncio_io import FixedDelay, ordered_wait, transient
 from trio_asyncio_io.report import report
 from trio_asyncio_io.testing import Scripted, Step
 
@@ -20,7 +20,7 @@ async def main():
             capacity=20,
             buffer=40,
             timeout=5.0,
-            retry=FixedDelay(3, 0.5),
+            retry=FixedDelay(3, 0.5, retry_on=transient),
             observer=observer,
         ) as results:
             print(len([result async for result in results]), "results")

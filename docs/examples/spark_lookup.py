@@ -1,6 +1,6 @@
 from pyspark.sql import SparkSession
 
-from udfs import FixedDelay, ordered_wait
+from udfs import FixedDelay, ordered_wait, transient
 
 reachable = {"EWR": ["ORD", "SFO"], "JFK": ["LAX"]}
 
@@ -29,7 +29,9 @@ async def late(origin):
 
 
 def until_found(flights):
-    retry = FixedDelay(5, 0.1, retry_on_result=lambda found: not found)
+    retry = FixedDelay(
+        5, 0.1, retry_on=transient, retry_on_result=lambda found: not found
+    )
     joined = ordered_wait(
         flights.where("origin = 'JFK'"),
         late,

@@ -4,7 +4,7 @@ from pathlib import Path
 import trio
 from trio.testing import MockClock
 
-from trio_asyncio_io import FixedDelay, Watermark, ordered_wait
+from trio_asyncio_io import FixedDelay, Watermark, ordered_wait, transient
 from trio_asyncio_io.testing import Scripted, Step
 from trio_asyncio_io.trace import TraceRecorder, read, timeline
 
@@ -29,7 +29,7 @@ async def main():
             lookup,
             capacity=3,
             timeout=1.7,
-            retry=FixedDelay(2, 0.25, retry_on=ConnectionError),
+            retry=FixedDelay(2, 0.25, retry_on=transient),
             on_timeout=last_known,
             observer=recorder,
         ) as results:

@@ -36,7 +36,8 @@ def repository(tmp_path: Path) -> Path:
     for name in COPIED:
         (made / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, made / name)
-    (made / "docs/changelog.md").write_text("# Changelog\n\n<!-- towncrier release notes start -->\n")
+    (made / "docs/maintain").mkdir()
+    (made / "docs/maintain/changelog.md").write_text("# Changelog\n\n<!-- towncrier release notes start -->\n")
     (made / "docs/changelog.d/7.fixed.sum.md").write_text("Two and two make four.\n")
     python = made / ".venv/bin/python"
     python.parent.mkdir(parents=True)
@@ -78,7 +79,7 @@ def test_a_release_is_one_commit_with_version_and_changelog_and_a_tag_on_it(repo
     assert git(repository, "log", "--format=%s %an", f"{begin}..main").splitlines() == ["Release 1.2.3 Somebody"]
     assert git(repository, "rev-parse", "v1.2.3^{commit}") == git(repository, "rev-parse", "main")
     assert '\nversion = "1.2.3"\n' in (repository / "pyproject.toml").read_text()
-    changelog = (repository / "docs/changelog.md").read_text()
+    changelog = (repository / "docs/maintain/changelog.md").read_text()
     assert "## 1.2.3 (" in changelog
     assert "### Fixed\n\n- Two and two make four. (#7)\n" in changelog
     assert not (repository / "docs/changelog.d/7.fixed.sum.md").exists()

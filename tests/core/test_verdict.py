@@ -38,6 +38,8 @@ def loads(low: float, high: float, calls: int = 100) -> tuple[LoadClass, ...]:
         (replace(BUSY, loads=loads(0.01, 0.1, calls=9)), "capacity"),
         (replace(BUSY, cpu=0.95), "cpu"),
         (replace(BUSY, output_wait=0.05), "consumer"),
+        (replace(BUSY, in_flight=1.0, gated=0.6), "gate"),
+        (replace(BUSY, gated=0.4), "capacity"),
         (replace(BUSY, in_flight=5.0, source_wait=0.6), "source"),
         (replace(BUSY, in_flight=5.0, starved=0.6), "buffer"),
         (replace(BUSY, in_flight=5.0, starved=0.4, source_wait=0.5), "source"),

@@ -1,6 +1,6 @@
-"""Draws the timelines of the pages: runs their scripts and copies the drawings.
+"""Draws the pictures of the pages, from runs of their scripts.
 
-python tests/docs/drawings.py docs
+python -m tests.docs.drawings docs
 """
 
 from __future__ import annotations
@@ -11,10 +11,14 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests.docs.pictures import learn, start
+
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
 # By drawing: the script that writes it
 SCRIPTS = {"trace-run.svg": "trace_run.py"}
+PICTURES = learn.PICTURES | start.PICTURES
+DRAWINGS = [*SCRIPTS, *PICTURES]
 
 
 def draw(target: Path) -> None:
@@ -23,6 +27,10 @@ def draw(target: Path) -> None:
         with TemporaryDirectory() as folder:
             subprocess.run([sys.executable, EXAMPLES / script], cwd=folder, check=True, stdout=subprocess.DEVNULL)
             shutil.copy(Path(folder, drawing), target / drawing)
+    for drawing, picture in PICTURES.items():
+        path = target / drawing
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(picture(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -22,5 +22,5 @@ def test_the_changelog_of_the_next_release_has_each_fragment_once() -> None:
 
 
 def test_the_changelog_has_the_marker_for_releases() -> None:
-    changelog = (ROOT / "docs/changelog.md").read_text(encoding="utf-8")
+    changelog = (ROOT / "docs/maintain/changelog.md").read_text(encoding="utf-8")
     assert changelog.count("\n<!-- towncrier release notes start -->\n") == 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-DECISIONS = Path(__file__).parents[2] / "docs" / "decisions"
+DECISIONS = Path(__file__).parents[2] / "docs" / "explain" / "decisions"
 RECORDS = sorted(DECISIONS.glob("[0-9]*.md"))
 PARTS = ["Context", "Decision", "Price"]
 

@@ -20,6 +20,7 @@ import trio.testing  # noqa: F401 - for the examples
 
 import trio_asyncio_io
 import trio_asyncio_io.testing
+from tests.docs.public import PUBLIC
 
 # The names that an example may use without an import
 GLOBALS = {
@@ -92,3 +93,39 @@ def test_a_sketch_compiles(name: str) -> None:
 def test_each_operator_has_an_example() -> None:
     for name in ("ordered_wait", "unordered_wait", "keyed_wait"):
         assert f"trio_asyncio_io.{name}" in EXAMPLES
+
+
+# They pass keyword arguments on to a class of httpx or httpx2, which documents them
+OPEN = {"udfs.http.client", "udfs.http.httpx2.client"}
+
+
+def parameters_of(name: str) -> list[inspect.Parameter]:
+    """The parameters that users pass: not those of exceptions, protocols, and classes that only the packages make."""
+    public = PUBLIC[name]
+    if inspect.isclass(public) and not is_described(public):
+        return []
+    return list(inspect.signature(public).parameters.values())
+
+
+def is_described(public: Any) -> bool:
+    return "\nArgs:\n" in (inspect.getdoc(public) or "")
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC.keys() - OPEN))
+def test_a_signature_names_every_keyword_argument(name: str) -> None:
+    """`help` and the reference show each option with its default, and not `**options`."""
+    assert [each.name for each in parameters_of(name) if each.kind is each.VAR_KEYWORD] == []
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_parameter_is_described(name: str) -> None:
+    parameters = parameters_of(name)
+    described = set(re.findall(r"^    (\w+): ", inspect.getdoc(PUBLIC[name]) or "", re.MULTILINE))
+    assert len(parameters) <= 1 or [each.name for each in parameters if each.name not in described] == []
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_each_parameter_has_a_description_of_its_own(name: str) -> None:
+    """The reference lists each parameter, so "a, b: As in ..." has no place there."""
+    [arguments] = re.findall(r"^Args:\n((?:(?: .*)?\n)*)", f"{inspect.getdoc(PUBLIC[name])}\n", re.MULTILINE) or [""]
+    assert re.findall(r"^    \w+, .*:.*$", arguments, re.MULTILINE) == []

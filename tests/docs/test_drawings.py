@@ -1,25 +1,41 @@
-"""The drawings of the pages are those that their scripts draw."""
+"""The drawings of the pages are those of their scripts, and a page shows each with a text that replaces it."""
 
 from __future__ import annotations
 
 import re
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 
-from tests.docs.drawings import SCRIPTS, draw
+from tests.docs.drawings import DRAWINGS, draw
 
 DOCS = Path(__file__).parents[2] / "docs"
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def test_no_drawing_is_outdated(tmp_path: Path) -> None:
     """If this fails, run `just drawings`."""
     draw(tmp_path)
-    for drawing in SCRIPTS:
-        assert (DOCS / drawing).read_bytes() == (tmp_path / drawing).read_bytes()
+    for drawing in DRAWINGS:
+        assert (DOCS / drawing).read_bytes() == (tmp_path / drawing).read_bytes(), drawing
 
 
-@pytest.mark.parametrize("drawing", SCRIPTS)
+@pytest.mark.parametrize("drawing", [each for each in DRAWINGS if each.endswith(".svg")])
 def test_a_drawing_is_shown_with_a_text_that_replaces_it(drawing: str) -> None:
-    [text] = re.findall(rf"!\[([^\]]+)\]\({drawing}\)", (DOCS / "trace.md").read_text(encoding="utf-8"))
-    assert len(text) > 40
+    folder, name = (DOCS / drawing).parent, Path(drawing).name
+    pages = "".join(page.read_text(encoding="utf-8") for page in folder.glob("*.md"))
+    texts = re.findall(rf"!\[([^\]]+)\]\({re.escape(name)}\)", pages)
+    assert texts
+    assert min(map(len, texts)) > 40
+
+
+@pytest.mark.parametrize("drawing", [each for each in DRAWINGS if each.endswith(".svg")])
+def test_a_screen_reader_finds_title_and_description(drawing: str) -> None:
+    root = ET.parse(DOCS / drawing).getroot()
+    assert root.get("role") == "img"
+    for tag in ("title", "desc"):
+        element = root.find(f"{SVG}{tag}")
+        assert element is not None
+        assert element.text
+        assert element.get("id") in str(root.get("aria-labelledby")).split()

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 import shutil
+import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.real.connect._server import running
-from tests.support import PATIENCE
+from tests.support import PATIENCE, wait_until
 from tests.wheel import ROOT, environment_of_a_user
 
 pytestmark = pytest.mark.processes
@@ -31,6 +33,7 @@ VARIES = {
     ),
 }
 SERVICE = "http://127.0.0.1:8000"
+WITH_POSTGRES = ["database_pool.py", "learn_database.py", "operator_asyncpg.py"]
 
 # Spark gives a Python process ten seconds to start, which is not always enough on a busy machine
 TOO_SLOW_FOR_SPARK = "Python worker failed to connect back"
@@ -81,7 +84,7 @@ def test_the_packages_come_from_the_wheel(python: Path, package: str, tmp_path: 
 
 @pytest.mark.parametrize(
     "script",
-    [name for name in SCRIPTS if not is_local_spark(name) and name not in {"operator_asyncpg.py", "spark_connect.py"}],
+    [name for name in SCRIPTS if not is_local_spark(name) and name not in {*WITH_POSTGRES, "spark_connect.py"}],
 )
 def test_an_example_prints_the_output_of_its_page(python: Path, script: str, tmp_path: Path) -> None:
     check(script, run(python, script, tmp_path))
@@ -110,9 +113,34 @@ def test_the_example_with_a_remote_session_needs_no_java(python: Path, tmp_path:
     check("spark_connect.py", done)
 
 
-def test_the_example_with_a_database_uses_a_real_one(python: Path, postgres: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("script", WITH_POSTGRES)
+def test_an_example_with_a_database_uses_a_real_one(python: Path, postgres: str, script: str, tmp_path: Path) -> None:
     url = f"postgresql://postgres@/postgres?host={postgres}"
-    check("operator_asyncpg.py", run(python, "operator_asyncpg.py", tmp_path, DATABASE_URL=url))
+    check(script, run(python, script, tmp_path, DATABASE_URL=url))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name)
+def test_an_example_that_is_stopped_resumes_without_loss(python: Path, number: signal.Signals, tmp_path: Path) -> None:
+    hangs = source_of("stop_and_resume.py").replace("sleep(0.1)", "sleep(0.1 if int(line[5:]) < 200 else 3600)")
+    (tmp_path / "stop_and_resume.py").write_text(hangs, encoding="utf-8")
+    output = tmp_path / "output.txt"
+    with subprocess.Popen(
+        [python, "stop_and_resume.py"], cwd=tmp_path, env=environment_of_a_user(), stdout=subprocess.PIPE, text=True
+    ) as process:
+        wait_until(lambda: output.exists() and output.stat().st_size)  # after the first commit
+        process.send_signal(number)
+        printed, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode == (-signal.SIGKILL if number == signal.SIGKILL else 0)
+    assert printed.startswith("stopping\n") is (number != signal.SIGKILL)
+    check("stop_and_resume.py", run(python, "stop_and_resume.py", tmp_path))
+    assert output.read_text(encoding="utf-8").splitlines() == [f"LINE {n}" for n in range(300)]
+
+
+def test_the_example_with_types_has_no_errors(tmp_path: Path) -> None:
+    shutil.copy(EXAMPLES / "type_check_it.py", tmp_path)
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path), "type_check_it.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_example_test_passes_without_settings_of_pytest(python: Path, tmp_path: Path) -> None:

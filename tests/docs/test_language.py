@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCES = ["trio_asyncio_io", "udfs", "benchmarks", "tests", "docs", ".ci", "."]
 SUFFIXES = {".py", ".md", ".toml", "", ".out"}
-GLOSSARY = {ROOT / "docs" / "glossary.md", Path(__file__)}  # they name what they refuse
+GLOSSARY = {ROOT / "docs" / "reference" / "glossary.md", Path(__file__)}  # they name what they refuse
 
 # A pattern, and what to write instead
 RETIRED = {

@@ -11,9 +11,11 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = [
     "trio_asyncio_io",
     "trio_asyncio_io/_core",
+    "trio_asyncio_io/gates",
     "trio_asyncio_io/report",
     "trio_asyncio_io/trace",
     "udfs",
+    "udfs/check",
     "udfs/http",
     "udfs/http_columns",
 ]

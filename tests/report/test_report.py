@@ -4,53 +4,25 @@ from __future__ import annotations
 
 import json
 import pickle
-from html.parser import HTMLParser
 from math import inf
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 from trio.testing import MockClock
 
-from trio_asyncio_io import FixedDelay, ordered_wait
+from tests.report.report_page import Page, text_of
+from trio_asyncio_io import (
+    AsyncWaitOperator,
+    ElementTimeoutError,
+    FixedDelay,
+    Snapshot,
+    SnapshotElement,
+    ordered_wait,
+)
 from trio_asyncio_io.report import report
 from trio_asyncio_io.testing import Scripted, Step
-
-VOID = {"meta", "br"}
-
-
-class Page(HTMLParser):
-    """A page: its text by heading, its tables, and a check that its elements are closed."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.sections: dict[str, list[str]] = {}
-        self.sources: list[str] = []
-        self._open: list[str] = []
-        self._section: list[str] = []
-        self.feed(text_of(path))
-        assert self._open == []
-
-    def handle_starttag(self, tag: str, attributes: Any) -> None:
-        self.sources += [value for name, value in attributes if name in {"src", "href"}]
-        if tag not in VOID:
-            self._open.append(tag)
-
-    def handle_startendtag(self, tag: str, attributes: Any) -> None:
-        pass
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self._open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self._open[-1:] == ["h2"]:
-            self._section = self.sections[data] = []
-        elif data.strip():
-            self._section.append(data)
-
-
-def text_of(path: Path) -> str:
-    return path.read_text("utf-8")
 
 
 @pytest.fixture
@@ -72,29 +44,37 @@ async def test_it_has_the_verdict_and_the_options(path: Path, autojump_clock: Mo
     assert page.sections["What limited it"][0].startswith("30 calls in 10")
     options = page.sections["Options"]
     assert options[options.index("capacity") + 1] == "3"
-    assert options[options.index("timeout") + 1] == "5.0"
+    assert options[options.index("timeout") + 1] == "5 s"
     assert "retry" not in options
 
 
 async def test_failures_are_counted_by_type_with_examples(path: Path, autojump_clock: MockClock) -> None:
     script = {n: Step(error=ConnectionError(f"no <route> for {n}")) for n in range(5)} | {7: Step(inf)}
     page = await run(path, script, range(10), capacity=1)
-    found = page.sections["What went wrong"]
-    assert found[4:10] == [
-        "ConnectionError",
-        "5",
-        "5",
-        "record 0: no <route> for 0",
-        "record 1: no <route> for 1",
-        "record 2: no <route> for 2",
+    assert page.sections["What went wrong"] == [
+        *("ConnectionError", "5 failed calls, 5 records without a result"),
+        *("record 0: ", "no <route> for 0", "record 1: ", "no <route> for 1", "record 2: ", "no <route> for 2"),
+        *("timeout", "1 failed call, 1 record without a result", "record 7: ", "no result after 5 s"),
     ]
-    assert found[10:] == ["timeout", "1", "1", "record 7 after 5 s"]
 
 
 async def test_a_failed_call_that_was_retried_counts(path: Path, autojump_clock: MockClock) -> None:
     script = {3: [Step(1.0, error=OSError("busy")), Step(1.0)]}
     page = await run(path, script, range(10), retry=FixedDelay(2, 0.5))
-    assert page.sections["What went wrong"][4:] == ["OSError", "1", "0", "record 3: busy"]
+    found = page.sections["What went wrong"]
+    assert found == ["OSError", "1 failed call, all records have a result", "record 3: ", "busy"]
+
+
+async def test_examples_are_different_messages(path: Path, autojump_clock: MockClock) -> None:
+    script = {n: Step(error=OSError("busy" if n < 20 else "gone")) for n in range(30)}
+    page = await run(path, script, range(30), capacity=1)
+    assert page.sections["What went wrong"][2:] == ["record 0: ", "busy", "record 20: ", "gone"]
+
+
+async def test_types_of_failures_are_bounded(path: Path, autojump_clock: MockClock) -> None:
+    script = {n: Step(error=type(f"Error{n}", (Exception,), {})()) for n in range(60)}
+    page = await run(path, script, range(60))
+    assert page.sections["What went wrong"][:2] == ["other types", "10 failed calls, 10 records without a result"]
 
 
 async def test_the_slowest_records_come_first(path: Path, autojump_clock: MockClock) -> None:
@@ -105,25 +85,123 @@ async def test_the_slowest_records_come_first(path: Path, autojump_clock: MockCl
     assert len(found) == 10 * 4
 
 
-async def test_values_are_shown_only_if_that_was_asked_for(path: Path, autojump_clock: MockClock) -> None:
-    script = {"secret": Step(inf)}
+@pytest.mark.parametrize(
+    "error", [Step(inf), Step(error=KeyError("secret")), Step(error=OSError("GET https://api/?q=secret"))]
+)
+async def test_values_are_shown_only_if_that_was_asked_for(error: Step, path: Path, autojump_clock: MockClock) -> None:
+    script = {("secret", 4711): error}
     options: dict[str, Any] = {"retry": FixedDelay(1, 0.0, attempt_timeout=1.0), "timeout": 1.5}
-    await run(path, script, ["secret"], **options)
+    await run(path, script, script, **options)
     assert "secret" not in text_of(path)
-    await run(path, script, ["secret"], values=True, **options)
+    await run(path, script, script, values=True, **options)
     assert "secret" in text_of(path)
+
+
+async def test_values_of_a_snapshot_are_not_shown(path: Path, autojump_clock: MockClock) -> None:
+    page = await run(path, {}, [], restore=Snapshot((SnapshotElement(0, "secret"),)))
+    assert "a snapshot of 1 elements" in page.sections["Options"]
+    assert "secret" not in text_of(path)
+
+
+async def test_the_type_of_the_exception_that_ended_the_run_is_shown(path: Path, autojump_clock: MockClock) -> None:
+    with pytest.raises(ElementTimeoutError):
+        await run(path, {"secret": Step(inf)}, ["secret"], on_error="raise")
+    assert "failed: ElementTimeoutError" in text_of(path)
+    assert "secret" not in text_of(path)
+
+
+HOSTILE = "</style></svg></title><script>alert(1)</script><img src=x onerror='alert(2)'>\"'&\0\u202e\ud800"
+
+
+async def test_texts_of_the_data_do_not_become_markup(path: Path, autojump_clock: MockClock) -> None:
+    kind = type(HOSTILE.replace("\0", "").replace("\ud800", ""), (OSError,), {})
+    script = {HOSTILE: Step(error=kind(HOSTILE)), "slow": Step(2.0)}
+    with report(path, title=HOSTILE, values=True) as observer:
+        lookup = Scripted(script)
+        async with ordered_wait(script, lookup, timeout=5.0, on_error="skip", observer=observer) as results:
+            async for _ in results:
+                pass
+    page = Page(path)
+    assert page.sources == []
+    assert page.tags.isdisjoint({"script", "img"})
+    assert "alert(1)" in " ".join(page.sections["What went wrong"])
+    assert not {"\0", "\u202e", "\ud800"} & set(text_of(path))
 
 
 async def test_it_needs_nothing_but_itself(path: Path, autojump_clock: MockClock) -> None:
     page = await run(path, {}, range(10))
     assert page.sources == []
     assert "url(" not in text_of(path)
+    assert "@import" not in text_of(path)
+
+
+async def test_its_size_is_bounded(path: Path, autojump_clock: MockClock) -> None:
+    script = {n: Step(n % 7 / 3, error=OSError(f"{n}" * 1_000) if n % 2 else None) for n in range(5_000)}
+    await run(path, script, range(5_000), capacity=100)
+    assert len(text_of(path)) < 150_000
 
 
 async def test_it_is_written_if_the_run_fails(path: Path, autojump_clock: MockClock) -> None:
     with pytest.raises(OSError, match="down"):
         await run(path, {3: Step(error=OSError("down"))}, range(10), on_error="raise")
-    assert "record 3: down" in Page(path).sections["What went wrong"]
+    assert Page(path).sections["What went wrong"][2:] == ["record 3: ", "down"]
+    assert "failed: OSError" in text_of(path)
+
+
+async def test_it_is_written_if_the_run_is_cancelled(path: Path, autojump_clock: MockClock) -> None:
+    with trio.move_on_after(2.5):
+        await run(path, {}, range(30))
+    page = Page(path)
+    assert page.sections["What limited it"][0].startswith("6 calls in")
+    assert "cancelled" in text_of(path)
+
+
+async def test_two_operators_one_after_the_other_become_one_page(path: Path, autojump_clock: MockClock) -> None:
+    with report(path) as observer:
+        for _ in range(2):
+            lookup = Scripted(default=Step(1.0))
+            async with ordered_wait(range(10), lookup, timeout=5.0, capacity=1, observer=observer) as results:
+                async for _ in results:
+                    pass
+    page = Page(path)
+    assert page.cards["outputs"] == "20"
+    assert "So in 2 of 2 runs; this is one of them." in page.sections["What limited it"]
+
+
+async def test_two_operators_at_once_are_refused(
+    path: Path, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    with report(path) as observer:
+        async with (
+            AsyncWaitOperator(Scripted(), timeout=5.0, observer=observer) as first,
+            AsyncWaitOperator(Scripted(), timeout=5.0, observer=observer),
+        ):
+            await first.put(1)
+            await first.output.receive()
+    assert "use one report for each" in caplog.text
+    assert Page(path).cards["outputs"] == "1"
+
+
+@pytest.mark.parametrize("name", ["missing/run.html", "file/run.html", "folder"])
+def test_a_path_that_cannot_be_written_is_refused_before_the_run(name: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError, match="pass a path in a directory that exists"), report(tmp_path / name):
+        pytest.fail("the run has started")
+    assert not (tmp_path / "missing").exists()
+
+
+def test_the_exception_of_the_run_comes_out_if_the_page_cannot_be_written(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail() -> None:
+        with report(path):
+            path.mkdir()
+            raise ValueError("the run's own")
+
+    with pytest.raises(ValueError, match="the run's own"):
+        fail()
+    assert "the report was not written" in caplog.text
 
 
 def test_without_a_run_it_says_so(path: Path) -> None:
@@ -148,9 +226,31 @@ async def test_tasks_of_other_processes_write_parts_of_one_page(path: Path, auto
                     pass
             of_task.write_part()
     page = Page(path)
-    assert "3 tasks" in text_of(path)
-    assert "So in 3 of 3 tasks; this is one of them." in page.sections["What limited it"]
-    assert "30" in text_of(path)
+    assert "in 3 tasks · <span>completed</span>" in text_of(path)
+    assert "So in 3 of 3 runs; this is one of them." in page.sections["What limited it"]
+    assert page.cards["outputs"] == "30"
+    assert page.sections["The slowest records"][4].endswith("of task 2")
+
+
+async def test_a_part_without_its_report_is_not_written(path: Path, autojump_clock: MockClock) -> None:
+    """As on a machine that does not share the directory."""
+    of_task = report(path).of_task("task")
+    with pytest.raises(FileNotFoundError):
+        of_task.write_part()
+    assert list(path.parent.iterdir()) == []
+
+
+def test_if_no_task_has_written_its_part_the_page_says_what_to_do(path: Path) -> None:
+    with report(path) as observer:
+        pickle.dumps(observer)
+    assert "use a path in a directory that all executors reach" in text_of(path)
+
+
+def test_a_part_that_cannot_be_read_is_left_out(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with report(path):
+        path.with_name("run.html.parts").joinpath("other.json").write_text("{}")
+    assert "cannot be read" in caplog.text
+    assert "No operator has run" in text_of(path)
 
 
 async def test_parts_of_an_earlier_run_are_not_used(path: Path, autojump_clock: MockClock) -> None:

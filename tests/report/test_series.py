@@ -38,3 +38,11 @@ def test_merging_loses_nothing_and_keeps_the_bound(parts: list[tuple[float, list
     assert sum(whole.started) == sum(len(instants) for _, instants in parts)
     assert whole.bins <= MAX_BINS + 1
     assert all(whole.width >= series.width for _, series in several)
+
+
+@given(INSTANTS)
+def test_a_series_alone_stays_as_it_is(instants: list[float]) -> None:
+    series = Series()
+    for instant in instants:
+        series.add(series.failed, instant)
+    assert merged([(0.0, series)]) == series

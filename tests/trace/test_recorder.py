@@ -14,8 +14,9 @@ from trio.testing import MockClock
 
 from tests.trace.trace_format import check_format, spans_of
 from trio_asyncio_io import FixedDelay, StreamRecord, Watermark, ordered_wait
+from trio_asyncio_io.gates import RateLimit
 from trio_asyncio_io.testing import Scripted, Step, fails_first
-from trio_asyncio_io.trace import TraceRecorder, read
+from trio_asyncio_io.trace import TraceRecorder, read, timeline
 
 
 async def recorded(source: Any, function: Any, recorder: TraceRecorder | None = None, **options: Any) -> Any:
@@ -289,3 +290,19 @@ def test_the_recorder_of_a_task_needs_a_directory() -> None:
 def test_invalid_arguments_are_refused(arguments: Any, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         TraceRecorder(**arguments)
+
+
+async def test_waits_for_a_gate_are_beside_the_slots_and_before_a_retry(autojump_clock: MockClock) -> None:
+    script = Scripted({"a": fails_first(1, OSError, Step(1.0))}, default=Step(1.0))
+    trace = await recorded("ab", script, retry=FixedDelay(1, 1.0), gate=RateLimit(0.2), capacity=2)
+    assert waits_of(trace) == [
+        ("wait for a gate", 1, 0.0, 10.0),
+    ]
+    assert parts_of(trace, 0) == [
+        ("record 0", 0.0, 6.0),
+        ("attempt 1 failed", 0.0, 0.0),
+        ("backoff", 0.0, 1.0),
+        ("wait for a gate", 1.0, 4.0),
+        ("attempt 2", 5.0, 1.0),
+    ]
+    assert 'class="gate"' in timeline(trace)

@@ -5,6 +5,6 @@
 #     observed_ledger                      a ledger that also calls an observer
 #     ledger                               every counter, both limits and the snapshot of one operator
 #     ordered  unordered  keyed (queue)    the order of the output
-#     options  retry  retry_after  retry_budget
+#     options  retry  retry_after  retry_budget  gate
 #     snapshot  statistics (flow  verdict  histogram)  dead_letter (portable)  observer  notes
 #     elements  watermarks  checks  probe  describe

@@ -16,6 +16,10 @@ def describe(value: object, limit: int = 80) -> str:
 
     Long strings, bytes, containers, dataclasses and named tuples are shortened before their repr is computed, because
     the repr of a value of several megabytes would block the event loop.
+
+    Args:
+        value: Any object.
+        limit: The maximum number of characters, 80 by default.
     """
     try:
         text = _start_of_repr(value, limit)

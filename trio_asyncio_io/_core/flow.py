@@ -99,6 +99,8 @@ class Flow:
         room: The feeder's waits for room in the buffer.
         starved: The parts of these waits in which a slot was free.
         output: The consumer's waits for an output.
+        gate: The waits of calls for a gate.
+        gate_seconds: By gate, the sum of the waits for it.
         handlers_seconds: The time that records held their slot after their last call: `on_timeout` and `on_error`.
     """
 
@@ -107,6 +109,8 @@ class Flow:
         self.room = Wait()
         self.starved = Wait()
         self.output = Wait()
+        self.gate = Wait()
+        self.gate_seconds: dict[str, float] = {}
         self.handlers_seconds = 0.0
         self._capacity = capacity
         self._buffer = buffer
@@ -139,6 +143,11 @@ class Flow:
         if self.starved.is_on:
             self.starved.end(now)
 
+    def let_go(self, seconds: float, now: float, gate: str) -> None:
+        """A call has waited for this gate, and does no longer."""
+        self.gate.end(now)
+        self.gate_seconds[gate] = self.gate_seconds.get(gate, 0.0) + seconds
+
     def idle(self, now: float, queue: StreamElementQueue) -> None:
         """A slot becomes free, and there is no record to start."""
         if self.room.is_on and not self.starved.is_on:
@@ -166,6 +175,8 @@ class Flow:
             output_wait=_share(self.output.seconds(now), now - begin),
             cpu=_share(cpu_seconds - begin_cpu, now - begin),
             loads=self.latencies.loads(),
+            gated=_share(self.gate.seconds(supply_end), supply),
+            gates=tuple(self.gate_seconds.items()),
         )
 
     def _supply(self, now: float, queue: StreamElementQueue) -> tuple[float, float, float, float]:

@@ -158,7 +158,8 @@ class Ledger:
 
     def idle(self, now: float) -> None:
         """Record that a worker finds no job."""
-        self.flow.idle(now, self.queue)
+        if not self.counters.at_gate:  # a job at a gate waits for the gate, so the slots are not free for lack of jobs
+            self.flow.idle(now, self.queue)
 
     def wait_for_room(self, now: float) -> None:
         """Record that the feeder starts to wait for room in the buffer."""
@@ -174,6 +175,42 @@ class Ledger:
         if counters.running > counters.peak_running:
             counters.peak_running = counters.running
         return entry
+
+    def take(self, now: float) -> Entry:
+        """Take the next job to the gates. Its invocation has not started."""
+        entry = self.jobs.popleft()
+        self._add_slot_wait(now - entry.since)
+        entry.since = now
+        self.counters.at_gate += 1
+        return entry
+
+    def hold_back(self, entry: Entry, now: float) -> None:  # noqa: ARG002 - an observer needs the entry
+        """Record that a call starts to wait for a gate."""
+        self.flow.gate.begin(now)
+
+    def let_go(self, seconds: float, now: float, gate: str) -> None:
+        """Record that a call has waited for this gate, and does no longer."""
+        self.counters.gate_wait.add(seconds)
+        self.flow.let_go(seconds, now, gate)
+
+    def start_taken(self, entry: Entry, now: float) -> bool:
+        """Start the invocation of a job that was taken. False if none may start any more: it stays unfinished."""
+        counters = self.counters
+        counters.at_gate -= 1
+        if not self._may_start:
+            return False
+        entry.since = now
+        entry.load = counters.running = counters.running + 1
+        counters.peak_running = max(counters.peak_running, counters.running)
+        return True
+
+    def give_back(self) -> None:
+        """Record that a job that was taken does not start. It stays in the snapshot, unfinished."""
+        self.counters.at_gate -= 1
+
+    def throttle(self) -> None:
+        """Count a call after which the service asked for fewer calls."""
+        self.counters.throttled += 1
 
     def attempt_failed(self, entry: Entry, error: Exception) -> None:
         """Record that a call raised. Only an observer needs this."""

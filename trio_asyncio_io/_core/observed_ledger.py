@@ -67,6 +67,17 @@ class ObservedLedger(Ledger):
             self._report("started", entry)
         return entry
 
+    def hold_back(self, entry: Entry, now: float) -> None:
+        super().hold_back(entry, now)
+        self._report("held_back", entry)
+
+    def start_taken(self, entry: Entry, now: float) -> bool:
+        may_start = super().start_taken(entry, now)
+        if may_start and not self._has_failed:
+            self._started.add(entry.sequence)
+            self._report("started", entry)
+        return may_start
+
     def attempt_failed(self, entry: Entry, error: Exception) -> None:
         self._report("attempt_failed", entry, entry.attempts, error)
 

@@ -17,7 +17,7 @@ __all__ = ["Observer"]
 class Observer:
     """Hooks for each step of a record; subclass it and override those that you need.
 
-        accepted ─▶ started ─▶ (attempt_failed? ─▶ backing_off ─▶ retried)*
+        accepted ─▶ held_back? ─▶ started ─▶ (attempt_failed? ─▶ backing_off ─▶ held_back? ─▶ retried)*
                             ─▶ completed | attempt_failed? ─▶ failed | timed_out ─▶ failed? | cancelled
                             ─▶ slot_freed ─▶ dequeued ─▶ emitted*
 
@@ -55,6 +55,9 @@ class Observer:
 
     def accepted(self, sequence: int, element: Any) -> None:
         """The record was taken from the source, put, or restored."""
+
+    def held_back(self, sequence: int, element: Any) -> None:
+        """A gate holds back the record's first call, or a retry. It has a slot."""
 
     def started(self, sequence: int, element: Any) -> None:
         """The record has a slot; its first call follows."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, TypeAlias, TypedDict
 
 from .checks import check_int, check_seconds
 from .describe import describe
+from .gate import Gate
 from .observer import Observer
 from .retry import RetryStrategy
 from .snapshot import Snapshot, SnapshotError, problem_of
@@ -34,6 +35,7 @@ class OptionsArguments(TypedDict, total=False):
     flatten: bool
     restore: Snapshot | None
     observer: Observer | None
+    gate: Gate | Sequence[Gate] | None
 
 
 def default_buffer(capacity: int) -> int:
@@ -63,6 +65,8 @@ class Options:
         flatten: Whether a result is an iterable of 0 to n outputs, which are emitted side by side.
         restore: A snapshot, whose elements are accepted before all others. None (the default) starts empty.
         observer: An `Observer`, whose hooks are called at each step of a record. None (the default) costs nothing.
+        gate: A `Gate` that holds back the start of calls, such as `gates.RateLimit`, or a list of gates that must all
+            admit a call. It is asked before the deadline starts. None (the default) costs nothing.
         mode: The output order: "ordered" (the default), "unordered" or "keyed".
         key: value -> hashable. Required for mode "keyed", refused for the others.
 
@@ -81,6 +85,7 @@ class Options:
     flatten: bool = False
     restore: Snapshot | None = None
     observer: Observer | None = None
+    gate: Gate | Sequence[Gate] | None = None
     mode: Mode = "ordered"
     key: Callable[[Any], Hashable] | None = None
 
@@ -104,6 +109,13 @@ class Options:
         assert self.buffer is not None
         return self.buffer
 
+    @property
+    def gates(self) -> tuple[Gate, ...]:
+        """The gates, none or more."""
+        if self.gate is None:
+            return ()
+        return (self.gate,) if isinstance(self.gate, Gate) else tuple(self.gate)
+
     def _check_callables(self) -> None:
         if self.retry is not None and not isinstance(self.retry, RetryStrategy):
             raise TypeError(f"retry must be a RetryStrategy such as FixedDelay, got {describe(self.retry)}")
@@ -117,6 +129,9 @@ class Options:
             raise TypeError(f"{problem}, got {describe(self.on_error)}")
         if self.observer is not None and not isinstance(self.observer, Observer):
             raise TypeError(f"observer must be an Observer or None, got {describe(self.observer)}")
+        is_list = isinstance(self.gate, Sequence) and all(isinstance(each, Gate) for each in self.gate)
+        if not (self.gate is None or isinstance(self.gate, Gate) or is_list):
+            raise TypeError(f"gate must be a Gate, a list of gates or None, got {describe(self.gate)}")
 
     def _check_mode(self) -> None:
         if self.mode not in MODES:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeAlias
 
+from ..keywords import share_descriptions
 from .checks import check_int, check_number, check_seconds
 from .probe import leaves_of
 from .retry_after import retry_after
@@ -109,14 +110,14 @@ class RetryStrategy(ABC):
         return self.retry_on_result is not None and bool(self.retry_on_result(result))
 
 
+@share_descriptions(RetryStrategy)
 @dataclass(frozen=True)
 class FixedDelay(RetryStrategy):
     """The same delay before every retry (FLIP-232's `FixedDelayRetryStrategy`).
 
     Args:
-        max_retries: The maximum number of calls after the first, at least 0.
+        The same as for `RetryStrategy`, and:
         delay: Seconds before each retry, finite and not negative.
-        retry_on, retry_on_result, attempt_timeout, retry_after, budget: As in `RetryStrategy`.
 
     Example:
         >>> FixedDelay(3, 0.5, retry_on=ConnectionError).backoff(2, random=0.9)
@@ -134,6 +135,7 @@ class FixedDelay(RetryStrategy):
         return self.delay
 
 
+@share_descriptions(RetryStrategy)
 @dataclass(frozen=True)
 class ExponentialBackoff(RetryStrategy):
     """Exponentially growing delays with random jitter.
@@ -146,12 +148,11 @@ class ExponentialBackoff(RetryStrategy):
     arriving at the same time. `jitter=0.0` has no randomness.
 
     Args:
-        max_retries: The maximum number of calls after the first, at least 0.
+        The same as for `RetryStrategy`, and:
         initial: Seconds before the first retry, finite and not negative.
         maximum: The upper limit of the delay in seconds, finite and at least `initial`.
         multiplier: The growth factor, at least 1.
         jitter: The random share of the delay, from 0.0 to 1.0.
-        retry_on, retry_on_result, attempt_timeout, retry_after, budget: As in `RetryStrategy`.
 
     Example:
         >>> strategy = ExponentialBackoff(5, initial=0.1, maximum=1.0)
@@ -188,13 +189,14 @@ class ExponentialBackoff(RetryStrategy):
         return ceiling * (1 - self.jitter * random)
 
 
+@share_descriptions(RetryStrategy)
 @dataclass(frozen=True)
 class DelayList(RetryStrategy):
     """A list of delays, one for each retry; `max_retries` is its length.
 
     Args:
+        The same as for `RetryStrategy`, except `max_retries`, and:
         delays: Seconds before the first retry, the second one and so on; each finite and not negative.
-        retry_on, retry_on_result, attempt_timeout, retry_after, budget: As in `RetryStrategy`.
 
     Example:
         >>> strategy = DelayList([0.1, 1.0, 10.0])

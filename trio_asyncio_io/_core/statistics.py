@@ -30,14 +30,19 @@ class Statistics:
         failed: Invocations whose last attempt raised, whatever `on_error` did next.
         skipped: Elements dropped by `on_error="skip"`; each one also counts as failed or timed_out.
         cancelled: Invocations cancelled because the operator stopped.
-        slot_wait_seconds: The sum of the waits between acceptance and the start of the invocation.
+        slot_wait_seconds: The sum of the waits between acceptance and the start of the invocation, without
+            `gate_wait_seconds`.
         head_wait_seconds: The sum of the waits of completed records for earlier ones in the output order.
         retries_denied: Retries that the retry budget refused.
         dead_lettered: Elements that became dead letters; each one also counts as failed or timed_out.
+        throttled: Calls after which the service asked for fewer calls, such as with a status 429. Counted if there are
+            gates.
+        gate_wait_seconds: The sum of the waits of calls, retries included, that a gate held back.
         latency: How long invocations took, attempts and backoffs included, until the function returned, its last
-            attempt raised or the deadline expired. Those that were cancelled do not count.
+            attempt raised or the deadline expired, without waits for a gate. Those that were cancelled do not count.
         slot_wait: The waits whose sum is `slot_wait_seconds`, of all records whose invocation has started.
         head_wait: The waits whose sum is `head_wait_seconds`, of all records that have left the queue.
+        gate_wait: The waits whose sum is `gate_wait_seconds`, of the calls that a gate held back.
     """
 
     running: int = 0
@@ -55,9 +60,12 @@ class Statistics:
     head_wait_seconds: float = 0.0
     retries_denied: int = 0
     dead_lettered: int = 0
+    throttled: int = 0
+    gate_wait_seconds: float = 0.0
     latency: Histogram = field(default_factory=Histogram)
     slot_wait: Histogram = field(default_factory=Histogram)
     head_wait: Histogram = field(default_factory=Histogram)
+    gate_wait: Histogram = field(default_factory=Histogram)
 
 
 @dataclass(slots=True)
@@ -80,20 +88,26 @@ class Counters:
     dead_lettered: int = 0
     slot_wait: Durations = field(default_factory=Durations)
     head_wait: Durations = field(default_factory=Durations)
+    gate_wait: Durations = field(default_factory=Durations)
+    throttled: int = 0
+    at_gate: int = 0
 
     def fold(self) -> None:
         """Count the durations that were recorded since the last call, so that their lists stay short."""
         self.latency.fold()
         self.slot_wait.fold()
         self.head_wait.fold()
+        self.gate_wait.fold()
 
     def freeze(self) -> Statistics:
         """The current values."""
         values: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
-        for name in ("latency", "slot_wait", "head_wait"):
+        del values["at_gate"]
+        for name in ("latency", "slot_wait", "head_wait", "gate_wait"):
             values[name] = values[name].histogram()
         return Statistics(
             **values,
             slot_wait_seconds=self.slot_wait.seconds(),
             head_wait_seconds=self.head_wait.seconds(),
+            gate_wait_seconds=self.gate_wait.seconds(),
         )

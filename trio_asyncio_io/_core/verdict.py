@@ -13,11 +13,12 @@ from typing import Literal, TypeAlias
 
 __all__ = ["Evidence", "Limit", "LoadClass", "Verdict", "judge"]
 
-Limit: TypeAlias = Literal["unknown", "cpu", "consumer", "service", "capacity", "buffer", "source"]
+Limit: TypeAlias = Literal["unknown", "cpu", "consumer", "gate", "service", "capacity", "buffer", "source"]
 
 CPU_IS_BUSY = 0.9  # share of the time
 CONSUMER_IS_BUSY = 0.9
 SLOTS_ARE_BUSY = 0.9
+GATE_IS_SHUT = 0.5
 RISE = 1.25  # of the latency from a low to a high load
 SATURATION = 2.0  # such a rise means that the calls wait in the service
 CALLS_OF_A_CLASS = 10  # so that its mean is meaningful
@@ -56,6 +57,8 @@ class Evidence:
         output_wait: The share of the run in which the consumer waited for an output.
         cpu: The share of the run in which the thread of the loop used the CPU.
         loads: The latency at each load, in ascending order.
+        gated: The share of the same time in which a gate held back at least one call.
+        gates: By gate, the sum of the waits for it, in seconds.
     """
 
     capacity: int
@@ -70,6 +73,8 @@ class Evidence:
     output_wait: float
     cpu: float
     loads: tuple[LoadClass, ...] = ()
+    gated: float = 0.0
+    gates: tuple[tuple[str, float], ...] = ()
 
     @property
     def busy(self) -> float:
@@ -98,10 +103,10 @@ class Verdict:
     """What limits the throughput of an operator, and what to change. `str()` gives the sentences and the advice.
 
     Attributes:
-        limit: "capacity": all slots are busy. "service": all slots are busy, and more load only raises the latency.
-            "source": slots are free, because elements arrive too slowly. "consumer": it rarely waits for an output.
-            "buffer": slots are free and the buffer is full of results that wait for a straggler. "cpu": the thread of
-            the event loop is busy. "unknown": no invocation has ended yet.
+        limit: "gate": a gate holds calls back. "capacity": all slots are busy. "service": all slots are busy, and more
+            load only raises the latency. "source": slots are free, because elements arrive too slowly. "consumer": it
+            rarely waits for an output. "buffer": slots are free and the buffer is full of results that wait for a
+            straggler. "cpu": the thread of the event loop is busy. "unknown": no invocation has ended yet.
         advice: What to change, in one sentence.
         sentences: The numbers on which this rests.
     """
@@ -129,6 +134,8 @@ def _limit_of(evidence: Evidence) -> Limit:
         return "cpu"
     if evidence.output_wait <= 1 - CONSUMER_IS_BUSY:
         return "consumer"
+    if evidence.gated >= GATE_IS_SHUT:
+        return "gate"
     if evidence.busy >= SLOTS_ARE_BUSY or evidence.slot_wait >= max(evidence.source_wait, evidence.starved):
         return "service" if _is_saturated(evidence) else "capacity"
     return "buffer" if evidence.starved > evidence.source_wait else "source"
@@ -157,6 +164,13 @@ def _of_consumer(evidence: Evidence) -> tuple[str, str]:
         f"The consumer waited for an output only {evidence.output_wait:.0%} of the time.",
         "Make the code that receives the results faster, or receive in several tasks.",
     )
+
+
+def _of_gate(evidence: Evidence) -> tuple[str, str]:
+    by_wait = sorted(evidence.gates, key=lambda gate: -gate[1])
+    waits = ", ".join(f"{name} {_seconds(seconds)}" for name, seconds in by_wait)
+    reason = f"A gate held calls back {evidence.gated:.0%} of the time. Summed over all calls: {waits}."
+    return reason, "More capacity changes nothing. If the service allows more, change the gate; else accept the time."
 
 
 def _of_capacity(evidence: Evidence) -> tuple[str, str]:
@@ -198,6 +212,7 @@ def _of_source(evidence: Evidence) -> tuple[str, str]:
 _EXPLANATIONS = {
     "cpu": _of_cpu,
     "consumer": _of_consumer,
+    "gate": _of_gate,
     "capacity": _of_capacity,
     "service": _of_service,
     "buffer": _of_buffer,

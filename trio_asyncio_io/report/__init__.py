@@ -3,10 +3,11 @@
 # The layout. Imports point down only.
 #
 #     _collector           report, an observer that is a context manager
-#     _page                the page
-#     _charts              its drawings
-#     _run                 the numbers of a run; many runs as one
-#     _series              counts over time
+#     _display             what a notebook shows
+#     _page  _files        the page; the file that it is written to, and the files of Spark tasks
+#     _charts  _texts      its charts; what it shows of options, records and exceptions
+#     _run  _plot  _style  the numbers of a run; a drawing with axes; the style sheet
+#     _series  _units      counts over time; numbers for people
 
 from .._addresses import publish
 from ._collector import Report, report

@@ -1,27 +1,31 @@
-"""The drawings of a report: SVG inside the page, with its colors for light and dark."""
+"""The charts of a report."""
 
 from __future__ import annotations
 
 import math
-from html import escape
-from math import ceil, floor, log10
+from collections.abc import Iterator
+from math import floor, log10
 
 from .._core.histogram import Histogram
+from ._plot import Plot, nice
 from ._series import Series
+from ._units import amount, duration
 
-__all__ = ["amount", "duration", "latency_chart", "running_chart", "throughput_chart"]
+__all__ = ["failures_chart", "latency_chart", "running_chart", "throughput_chart"]
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 190, 64, 12, 22, 24
+# From the right to the left, so that no name crosses a line
+QUANTILES = (("p99", 0.99), ("p95", 0.95), ("p50", 0.5))
 
-# Numbers from here on are written without decimals
-THREE_DIGITS = 100
+# Bars of the distribution per power of ten
+PER_DECADE = 10
 
-QUANTILES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
+# With more powers of ten, only these have names
+MAX_DECADES = 4
 
 
 def throughput_chart(series: Series) -> str:
     """Outputs per second over time."""
-    rates = series.rates()
+    rates = series.rates(series.received)
     title = f"Throughput over time: at most {amount(max(rates, default=0.0))} outputs per second"
     return _over_time(title, rates, series.width, "outputs per second")
 
@@ -33,33 +37,50 @@ def running_chart(series: Series, capacity: int | None) -> str:
     return _over_time(title, running, series.width, "calls in flight", capacity)
 
 
+def failures_chart(series: Series) -> str:
+    """Failed calls and timeouts per second over time; empty if there are none."""
+    if not series.failed:
+        return ""
+    rates = series.rates(series.failed)
+    title = f"Failed calls over time: at most {amount(max(rates))} per second"
+    return _over_time(title, rates, series.width, "failed calls per second")
+
+
 def latency_chart(latency: Histogram) -> str:
     """How many calls took how long, on a logarithmic axis, with the percentiles."""
     powers = _by_power(latency)
     if not powers:
         return ""
-    first, last = min(powers), max(powers)
-    highest = max(powers.values())
-    step = (WIDTH - LEFT - RIGHT) / (last - first + 1)
-    plot = _Plot(f"Distribution of the latency: half of the calls took at most {duration(latency.p50)}")
-    plot.add_levels(highest)
+    first, last = _range_of(powers)
+    step = 1 / (last - first + 1)
+    plot = Plot(f"Distribution of the latency: half of the calls took at most {duration(latency.p50)}", len(QUANTILES))
+    plot.add_levels(max(powers.values()))
     for power, count in sorted(powers.items()):
-        x, y = LEFT + (power - first) * step, plot.y(count / plot.top)
         label = f"{amount(count)} calls from {duration(_edge(power))} to {duration(_edge(power + 1))}"
-        plot.bar(x + 0.5, y, max(step - 1, 1), label)
-    for seconds in (digit * 10.0**n for n in range(first // PER_DECADE, last // PER_DECADE + 2) for digit in (1, 2, 5)):
-        position = log10(seconds) * PER_DECADE - first
-        if 0 <= position <= last - first + 1:
-            plot.tick(LEFT + position * step, duration(seconds))
-    for number, (name, share) in enumerate(QUANTILES):
+        plot.bar((power - first) * step + 0.001, step - 0.002, count, label)
+    for seconds, is_minor in _ticks(first, last + 1):
+        plot.tick((log10(seconds) * PER_DECADE - first) * step, duration(seconds), is_minor=is_minor)
+    for line, (name, share) in enumerate(QUANTILES):
         seconds = latency.quantile(share)
         if seconds > 0:
-            plot.mark(LEFT + (log10(seconds) * PER_DECADE - first) * step, f"{name} {duration(seconds)}", number)
+            plot.mark((log10(seconds) * PER_DECADE - first) * step, f"{name} {duration(seconds)}", line)
     return plot.svg()
 
 
-# Bars of the distribution per power of ten
-PER_DECADE = 10
+def _range_of(powers: dict[int, int]) -> tuple[int, int]:
+    """The first and the last bar, at least a power of ten apart, so that the axis has a name."""
+    missing = max(0, PER_DECADE - (max(powers) - min(powers)))
+    return min(powers) - missing // 2, max(powers) + missing - missing // 2
+
+
+def _ticks(first: int, end: int) -> Iterator[tuple[float, bool]]:
+    """The named durations on the axis, and whether they are minor."""
+    decades = (end - first) / PER_DECADE
+    digits = (1, 2, 5) if decades <= MAX_DECADES else (1,)
+    for decade in range(first // PER_DECADE, end // PER_DECADE + 1):
+        for digit in digits:
+            if first <= PER_DECADE * (decade + log10(digit)) <= end:
+                yield digit * 10.0**decade, digit > 1 and decades > 1
 
 
 def _by_power(latency: Histogram) -> dict[int, int]:
@@ -84,96 +105,15 @@ def _edge(power: int) -> float:
 def _over_time(title: str, values: list[float], width: float, unit: str, limit: int | None = None) -> str:
     if not values:
         return ""
-    plot = _Plot(title)
+    plot = Plot(title)
     plot.add_levels(max([*values, limit or 0]))
-    step = (WIDTH - LEFT - RIGHT) / len(values)
+    step = 1 / len(values)
     for number, value in enumerate(values):
-        label = f"{amount(value)} {unit} after {duration(number * width)}"
-        plot.bar(LEFT + number * step, plot.y(value / plot.top), step + 0.3, label)
+        plot.bar(number * step, step, value, f"{amount(value)} {unit} after {duration(number * width)}")
     if limit is not None:
-        plot.limit(plot.y(limit / plot.top), f"capacity {limit:,}")
+        plot.limit(limit, f"capacity {limit:,}")
     end = len(values) * width
-    tick = _nice(end / 6)
+    tick = nice(end / 6)
     for number in range(int(end / tick) + 1):
-        plot.tick(LEFT + number * tick / end * (WIDTH - LEFT - RIGHT), duration(number * tick))
+        plot.tick(number * tick / end, duration(number * tick), is_minor=number % 2 == 1)
     return plot.svg()
-
-
-class _Plot:
-    """A drawing with axes.
-
-    Attributes:
-        top: The value at the upper edge.
-    """
-
-    def __init__(self, title: str) -> None:
-        self._title = title
-        self._parts: list[str] = []
-        self.top = 1.0
-
-    def add_levels(self, highest: float) -> None:
-        step = _nice(highest / 4) if highest else 1.0
-        self.top = max(step, step * ceil(highest / step))
-        for number in range(round(self.top / step) + 1):
-            y = self.y(number * step / self.top)
-            self._parts.append(f'<line class="grid" x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}"/>')
-            text = amount(number * step)
-            self._parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{text}</text>')
-
-    def bar(self, x: float, y: float, width: float, label: str) -> None:
-        height = self.y(0) - y
-        if height > 0:
-            self._parts.append(
-                f'<rect class="bar" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}">'
-                f"<title>{escape(label)}</title></rect>"
-            )
-
-    def tick(self, x: float, label: str) -> None:
-        anchor = "middle" if x < WIDTH - RIGHT - 14 else "end"
-        self._parts.append(
-            f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="{anchor}">{escape(label)}</text>'
-        )
-
-    def limit(self, y: float, label: str) -> None:
-        self._parts.append(f'<line class="mark" x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}"/>')
-        self._parts.append(
-            f'<text class="mark-name" x="{WIDTH - RIGHT}" y="{y - 4:.1f}" text-anchor="end">{escape(label)}</text>'
-        )
-
-    def mark(self, x: float, label: str, number: int) -> None:
-        y = TOP + 14 + 20 * number
-        self._parts.append(f'<line class="mark" x1="{x:.1f}" y1="{TOP}" x2="{x:.1f}" y2="{self.y(0):.1f}"/>')
-        is_right = x > WIDTH / 2
-        anchor, shift = ("end", -4) if is_right else ("start", 4)
-        self._parts.append(
-            f'<text class="mark-name" x="{x + shift:.1f}" y="{y}" text-anchor="{anchor}">{escape(label)}</text>'
-        )
-
-    def y(self, share: float) -> float:
-        return TOP + (HEIGHT - TOP - BOTTOM) * (1 - share)
-
-    def svg(self) -> str:
-        return (
-            f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(self._title)}">'
-            f"<title>{escape(self._title)}</title>{''.join(self._parts)}</svg>"
-        )
-
-
-def _nice(number: float) -> float:
-    """The smallest of 1, 2 or 5 times a power of ten that is not below the number."""
-    power: float = 10.0 ** floor(log10(number))
-    steps: list[float] = [digit * power for digit in (1, 2, 5, 10)]
-    return next(step for step in steps if step >= 0.999 * number)
-
-
-def amount(number: float) -> str:
-    """A number for people: whole with separators, or with three digits."""
-    return f"{number:,.0f}" if number >= THREE_DIGITS or number == int(number) else f"{number:.3g}"
-
-
-def duration(seconds: float) -> str:
-    """Seconds for people, with three digits and a unit."""
-    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "μs")):
-        if seconds >= 0.9995 * scale:
-            return f"{seconds / scale:.3g} {unit}" if seconds < 10 * THREE_DIGITS else f"{seconds:,.0f} s"
-    return f"{seconds * 1e9:.3g} ns" if seconds else "0"

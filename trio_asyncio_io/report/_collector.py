@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import shutil
+import logging
 import time
 from bisect import insort
 from collections.abc import Callable
-from dataclasses import fields
 from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
-from uuid import uuid4
 
 import trio
 
@@ -23,44 +19,46 @@ from .._core.describe import describe
 from .._core.elements import value_of
 from .._core.observer import Observer
 from .._core.options import Options
-from .._core.probe import text_of
+from .._core.probe import leaves_of
 from .._core.statistics import Statistics
 from .._core.verdict import Verdict
-from .._errors import AttemptTimeoutError
+from ._display import frame_of
+from ._files import Files, replace
 from ._page import page
 from ._run import MAX_SLOW, Run, SlowRecord, merge
+from ._texts import message_of, options_of, printable
+from ._units import duration
 
 __all__ = ["Report", "report"]
 
-MAX_MESSAGE = 200
-
-# Options that are not worth a line when they have this value
-DEFAULTS = {"retry": None, "on_timeout": None, "flatten": False, "restore": None, "key": None}
+_log = logging.getLogger("trio_asyncio_io")
 
 
 def report(path: str | PathLike[str], *, title: str = "operator", values: bool = False) -> Report:
     """Write a page about a run: what limited it, what went wrong, and how it went over time.
 
     The page is one file, which needs no network and no program but a browser. It shows the options, the verdict of
-    `explain()`, throughput and calls in flight over time, the distribution of the latency, failures by type with
-    examples, retries, and the slowest records.
+    `explain()`, throughput, calls in flight and failed calls over time, the distribution of the latency, failures by
+    type with examples, retries, and the slowest records.
 
     Put the block of the operator, or the action of the Spark query, inside the block of the report, and give the
-    observer to the operator. The page is written at the end of the block, also if the run fails. In Spark, each task
-    writes its part into the directory `<path>.parts`, which all executors must reach; the end of the block makes the
-    page of them and removes the directory.
+    observer to the operator. The page is written at the end of the block, also if the run fails or is cancelled.
+    Operators that run one after the other become one page. In Spark, each task writes its part into the directory
+    `<path>.parts`, which all executors must reach; the end of the block makes the page of them and removes the
+    directory.
 
-    Memory is bounded: times are counted in at most 240 bins, and there are at most three examples for each type of
-    failure and ten slow records.
+    Memory and the size of the page are bounded: times are counted in at most 120 intervals, and there are at most 50
+    types of failures with three examples each, and ten slow records.
 
     Args:
-        path: The page to write. An existing file is replaced.
+        path: The page to write, in a directory that exists. An existing file is replaced as a whole.
         title: The heading.
-        values: Whether the page shows values of elements, shortened. They may be secret, so the default is False, and
-            records are named by their position in the input. Messages of exceptions are shown in any case.
+        values: Whether the page shows values of elements, shortened. They may be secret, so the default is False:
+            records are named by their position in the input, and messages of exceptions are shown without the texts
+            and numbers of the record, and without the paths and queries of URLs.
 
     Returns:
-        A context manager that is also the observer.
+        A context manager that is also the observer. Entering it raises an `OSError` if the page cannot be written.
 
     Example:
         with report("run.html") as observer:
@@ -71,34 +69,54 @@ def report(path: str | PathLike[str], *, title: str = "operator", values: bool =
 
 
 class Report(Observer):
-    """An observer that collects what a page about the run shows; see `report`."""
+    """An observer that collects what a page about the run shows; see `report`.
 
-    def __init__(self, path: str | PathLike[str], *, title: str, values: bool) -> None:
+    Attributes:
+        path: The path of the page.
+    """
+
+    def __init__(self, path: str | PathLike[str], *, title: str, values: bool, task: str = "") -> None:
         self.path = Path(path)
+        self._files = Files(self.path.absolute())
         self._values = values
+        self._task = task
         self._create_copy = partial(type(self), title=title, values=values)
-        self._run = Run(title)
+        self._title = printable(title)
+        self._ended = Run(self._title)  # all operators that have ended, as one
+        self._run = Run(self._title)
+        self._is_running = False
+        self._was_pickled = False
         self._zero = 0.0
         self._late: set[int] = set()  # records that have timed out and still have their slot
 
+    def __repr__(self) -> str:
+        return f"<report {str(self.path)!r}>"
+
+    def _repr_html_(self) -> str:
+        return frame_of(self._files.page)
+
     def __enter__(self) -> Self:
-        shutil.rmtree(self._parts, ignore_errors=True)  # of an earlier run
+        self._files.create()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        parts = [Run.from_json(json.loads(part.read_text("utf-8"))) for part in sorted(self._parts.glob("*.json"))]
-        run = merge(self._run.name, parts) if parts else self._run
-        _replace(self.path, page(run, tasks=len(parts)))
-        shutil.rmtree(self._parts, ignore_errors=True)
+        try:
+            parts = self._files.read_parts()
+            run = merge(self._title, parts or [self._whole()])
+            run.end = _end_of(error)
+            replace(self._files.page, page(run, tasks=len(parts), note=self._why_no_tasks()))
+        except OSError as problem:
+            if error is None:
+                raise
+            _log.warning("the report was not written: %s", problem)
+        finally:
+            self._files.remove_parts()
 
     def __reduce__(self) -> tuple[Callable[..., Report], tuple[Path]]:
-        return self._create_copy, (self.path.absolute(),)
-
-    @property
-    def _parts(self) -> Path:
-        return self.path.with_name(f"{self.path.name}.parts")
+        self._was_pickled = True
+        return self._create_copy, (self._files.page,)
 
     def of_task(self, name: str) -> Report:
         """A new observer like this one, for one of many tasks. Its `write_part` writes its part of the page.
@@ -106,29 +124,28 @@ class Report(Observer):
         Args:
             name: The name of the task.
         """
-        slug = re.sub(r"[^\w-]+", "-", name).strip("-")
-        return self._create_copy(self._parts / f"{slug}-{uuid4().hex[:8]}.json")
+        return self._create_copy(self._files.path_of_part(name), task=f" of {name}")
 
     def write_part(self) -> None:
         """Write the part of this task.
 
         Raises:
-            OSError: The file cannot be written.
+            OSError: The file cannot be written, such as when the block of the report has ended.
         """
-        _replace(self.path, json.dumps(self._run.to_json()))
+        replace(self.path, json.dumps(self._whole().to_json()))
 
     # The hooks
 
     def run_started(self, options: Options) -> None:
+        if self._is_running:
+            raise RuntimeError("an operator with this report is running: use one report for each")
+        self._ended = self._whole()
+        self._run = Run(self._title, time.time(), capacity=options.capacity, options=options_of(options))
+        self._is_running = True
         self._zero = trio.current_time()
-        self._run.began = time.time()
-        self._run.options = {
-            each.name: _shown(value)
-            for each in fields(options)
-            if each.name != "observer" and (value := getattr(options, each.name)) != DEFAULTS.get(each.name, fields)
-        }
 
     def run_ended(self, statistics: Statistics, verdict: Verdict) -> None:
+        self._is_running = False
         self._run.seconds = trio.current_time() - self._zero
         self._run.statistics = statistics
         self._run.verdicts = [verdict]
@@ -144,8 +161,12 @@ class Report(Observer):
         self._count(self._run.series.received)
 
     def attempt_failed(self, sequence: int, element: Any, attempt: int, error: Exception) -> None:
-        failures = self._run.failures_of(type(error).__name__)
-        failures.add(f"{self._label(sequence, element)}: {_message_of(error)}")
+        self._count(self._run.series.failed)
+        failures = self._run.failures_of(_type_of(error))
+        failures.add(
+            self._label(sequence, element),
+            lambda: message_of(error, value_of(element), values=self._values),
+        )
 
     def completed(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
         self._end("completed", sequence, element, attempts, seconds)
@@ -153,15 +174,20 @@ class Report(Observer):
     def timed_out(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
         self._end("timed out", sequence, element, attempts, seconds)
         self._late.add(sequence)
+        self._count(self._run.series.failed)
         timeouts = self._run.failures_of("timeout")
-        timeouts.add(f"{self._label(sequence, element)} after {seconds:.3g} s")
+        timeouts.add(self._label(sequence, element), lambda: f"no result after {duration(seconds)}")
         timeouts.records += 1
 
     def failed(self, sequence: int, element: Any, attempts: int, seconds: float, error: Exception) -> None:
         if sequence in self._late:
             return  # it counts as timed out
         self._end("failed", sequence, element, attempts, seconds)
-        self._run.failures_of(type(error).__name__).records += 1
+        self._run.failures_of(_type_of(error)).records += 1
+
+    def _whole(self) -> Run:
+        """All operators so far, as one run."""
+        return merge(self._title, [run for run in (self._ended, self._run) if run.began])
 
     def _count(self, counts: list[int]) -> None:
         self._run.series.add(counts, trio.current_time() - self._zero)
@@ -173,27 +199,24 @@ class Report(Observer):
             del slowest[:-MAX_SLOW]
 
     def _label(self, sequence: int, element: Any) -> str:
-        return describe(value_of(element)) if self._values else f"record {sequence:,}"
+        return printable(describe(value_of(element))) if self._values else f"record {sequence:,}{self._task}"
+
+    def _why_no_tasks(self) -> str:
+        if not self._was_pickled:
+            return ""
+        return (
+            "No Spark task has written its part. Run the action inside the block of the report, and use a path in a "
+            "directory that all executors reach."
+        )
 
 
-def _message_of(error: Exception) -> str:
-    """The message of an exception, on one line."""
-    if isinstance(error, AttemptTimeoutError):  # its message quotes the element
-        return f"no result within its attempt_timeout of {error.timeout:g} s"
-    text = " ".join(text_of(error).split())
-    return text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE - 1]}…"
+def _type_of(error: BaseException) -> str:
+    return printable(type(error).__name__)
 
 
-def _shown(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else describe(value).strip("'")
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file as a whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial_file = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
-    try:
-        partial_file.write_text(text, encoding="utf-8")
-        os.replace(partial_file, path)  # noqa: PTH105 - as in its documentation: atomic
-    finally:
-        partial_file.unlink(missing_ok=True)
+def _end_of(error: BaseException | None) -> str:
+    """How the block has ended. Messages are not shown: they may contain values."""
+    if error is None:
+        return "completed"
+    names = sorted({_type_of(each) for each in leaves_of(error)})
+    return "cancelled" if names == ["Cancelled"] else f"failed: {', '.join(names[:3])}"

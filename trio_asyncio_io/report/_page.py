@@ -2,70 +2,51 @@
 
 from __future__ import annotations
 
+import platform
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from html import escape
+from importlib import metadata
+
+import trio
 
 from .._core.histogram import Histogram
 from .._core.verdict import Verdict
-from ._charts import amount, duration, latency_chart, running_chart, throughput_chart
-from ._run import Run
+from ._charts import failures_chart, latency_chart, running_chart, throughput_chart
+from ._run import Failures, Run
+from ._style import STYLE
+from ._units import amount, duration, plural
 
 __all__ = ["page"]
 
-STYLE = """
-:root{color-scheme:light dark;--bg:#fff;--fg:#1f2328;--soft:#59636e;--line:#d0d7de;--card:#f6f8fa;--bar:#0072b2;
---mark:#b3470a}
-@media (prefers-color-scheme:dark){:root{--bg:#0d1117;--fg:#e6edf3;--soft:#9198a1;--line:#30363d;--card:#161b22;
---bar:#56b4e9;--mark:#ff8a4c}}
-body{margin:0 auto;max-width:60rem;padding:1.5rem 1rem 4rem;background:var(--bg);color:var(--fg);
-font:16px/1.5 system-ui,sans-serif}
-h1{margin:0;font-size:1.7rem}
-h2{margin:2.2rem 0 .6rem;font-size:1.15rem}
-.soft{color:var(--soft)}
-.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(9rem,1fr));gap:.6rem;margin:1.2rem 0}
-.card{padding:.6rem .8rem;background:var(--card);border:1px solid var(--line);border-radius:.5rem}
-.card b{display:block;font-size:1.35rem}
-.verdict{padding:.8rem 1rem;background:var(--card);border-left:4px solid var(--bar);border-radius:.3rem}
-.verdict p{margin:.3rem 0}
-figure{margin:0 0 1rem}
-figcaption{color:var(--soft)}
-svg{display:block;width:100%;height:auto}
-svg text{font:12px system-ui,sans-serif;fill:var(--soft)}
-@media (max-width:40rem){svg text{font-size:20px}}
-svg .grid{stroke:var(--line)}
-svg .bar{fill:var(--bar);shape-rendering:crispEdges}
-svg .mark{stroke:var(--mark);stroke-width:1.5;stroke-dasharray:5 4}
-svg .mark-name{fill:var(--mark)}
-.wide{overflow-x:auto}
-table{border-collapse:collapse;width:100%}
-th,td{padding:.3rem .6rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
-th{font-weight:600}
-td.number,th.number{text-align:right;font-variant-numeric:tabular-nums}
-td{min-width:4rem;overflow-wrap:break-word}
-td.number{white-space:nowrap}
-"""
+# The page loads nothing and runs no script, whatever is in it
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+NO_RUN = "No operator has run with this observer."
 
 
-def page(run: Run, *, tasks: int = 0) -> str:
+def page(run: Run, *, tasks: int = 0, note: str = "") -> str:
     """The page.
 
     Args:
         run: What it is about.
         tasks: The number of Spark tasks of the run; 0 outside Spark.
+        note: A sentence in place of the default one, if there was no run.
     """
-    body = "\n".join(_sections(run, tasks))
+    body = "\n".join(_sections(run, tasks, note or NO_RUN))
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(run.name)}: report</title>\n"
         f"<style>{STYLE}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
     )
 
 
-def _sections(run: Run, tasks: int) -> Iterator[str]:
-    yield _heading(run, tasks)
+def _sections(run: Run, tasks: int, note: str) -> Iterator[str]:
+    yield f"<h1>{escape(run.name)}</h1>"
+    yield _when(run, tasks) if run.began else f"<p>{escape(note)}</p>"
     yield _cards(run)
     yield from _section("What limited it", _verdicts(run.verdicts))
     yield from _section("Over time", _charts_over_time(run))
@@ -73,6 +54,7 @@ def _sections(run: Run, tasks: int) -> Iterator[str]:
     yield from _section("What went wrong", _failures(run))
     yield from _section("The slowest records", _slowest(run))
     yield from _section("Options", _table(("Option", "Value"), run.options.items()))
+    yield f"<footer>{_versions()}</footer>"
 
 
 def _section(title: str, content: str) -> Iterator[str]:
@@ -80,12 +62,12 @@ def _section(title: str, content: str) -> Iterator[str]:
         yield f"<section><h2>{escape(title)}</h2>\n{content}</section>"
 
 
-def _heading(run: Run, tasks: int) -> str:
-    if not run.began:
-        return f"<h1>{escape(run.name)}</h1>\n<p>No operator has run with this observer.</p>"
+def _when(run: Run, tasks: int) -> str:
     began = datetime.fromtimestamp(run.began, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    of_tasks = f", {amount(tasks)} {'task' if tasks == 1 else 'tasks'}" if tasks else ""
-    return f'<h1>{escape(run.name)}</h1>\n<p class="soft">{began}, {duration(run.seconds)}{of_tasks}</p>'
+    of_tasks = f" in {plural(tasks, 'task')}" if tasks else ""
+    failed = " class=failed" if run.end.startswith("failed") else ""
+    end = f" · <span{failed}>{escape(run.end)}</span>" if run.end else ""
+    return f'<p class="soft">{began} · {duration(run.seconds)}{of_tasks}{end}</p>'
 
 
 def _cards(run: Run) -> str:
@@ -96,13 +78,19 @@ def _cards(run: Run) -> str:
     cards = {
         "outputs": amount(numbers.emitted),
         "outputs per second": amount(numbers.emitted / run.seconds) if run.seconds else "0",
+        "calls in flight, at most": amount(numbers.peak_running),
         "median latency": duration(numbers.latency.p50),
         "99th percentile": duration(numbers.latency.p99),
-        "failed or timed out": f"{(numbers.failed + numbers.timed_out) / ended:.2%}",
+        "failed": _share(numbers.failed, ended),
+        "timed out": _share(numbers.timed_out, ended),
         "retries": amount(numbers.retried),
     }
     parts = [f'<div class="card"><b>{value}</b><span class="soft">{name}</span></div>' for name, value in cards.items()]
     return f'<div class="cards">{"".join(parts)}</div>'
+
+
+def _share(count: int, ended: int) -> str:
+    return f"{count / ended:.2%}" if count else "0"
 
 
 def _verdicts(verdicts: list[Verdict]) -> str:
@@ -112,37 +100,35 @@ def _verdicts(verdicts: list[Verdict]) -> str:
     [(limit, count), *_] = Counter(verdict.limit for verdict in verdicts).most_common()
     verdict = next(each for each in verdicts if each.limit == limit)
     note = (
-        f'<p class="soft">So in {count} of {len(verdicts)} tasks; this is one of them.</p>' if len(verdicts) > 1 else ""
+        f'<p class="soft">So in {count} of {len(verdicts)} runs; this is one of them.</p>' if len(verdicts) > 1 else ""
     )
     sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in verdict.sentences)
     return f'<div class="verdict">{sentences}<p><b>{escape(verdict.advice)}</b></p>{note}</div>'
 
 
 def _charts_over_time(run: Run) -> str:
-    charts = {
-        "Outputs per second": throughput_chart(run.series),
-        "Calls in flight, at the end of each bin": running_chart(run.series, _capacity(run)),
-    }
-    return "".join(_figure(caption, svg) for caption, svg in charts.items() if svg)
-
-
-def _capacity(run: Run) -> int | None:
-    """The capacity, if one operator has run. Of several tasks, not all need run at once."""
-    return int(run.options["capacity"].replace(",", "")) if len(run.verdicts) == 1 else None
+    return "".join(
+        [
+            _figure("Outputs per second", throughput_chart(run.series)),
+            _figure("Calls in flight, at the end of each interval", running_chart(run.series, run.capacity)),
+            _figure("Failed calls and timeouts per second", failures_chart(run.series), "failures"),
+        ]
+    )
 
 
 def _latency(run: Run) -> str:
     numbers = run.statistics
-    rows = [
-        _quantiles("latency of a call, with its retries", numbers.latency),
-        _quantiles("wait for a slot", numbers.slot_wait),
-        _quantiles("wait for the output order", numbers.head_wait),
-    ]
     if not numbers.latency.count:
         return ""
-    chart = latency_chart(numbers.latency)
-    figure = _figure("Calls by latency, on a logarithmic axis", chart) if chart else ""
-    return figure + _table(("", "p50", "p95", "p99", "longest"), rows, numeric=True)
+    rows = [
+        _quantiles("Latency of a call, with its retries", numbers.latency),
+        _quantiles("Wait for a slot", numbers.slot_wait),
+        _quantiles("Wait for the output order", numbers.head_wait),
+    ]
+    if numbers.gate_wait.count:
+        rows.insert(2, _quantiles("Wait for a gate", numbers.gate_wait))
+    figure = _figure("Calls by latency, on a logarithmic axis", latency_chart(numbers.latency))
+    return figure + _table(("", "p50", "p95", "p99", "longest"), rows, numbers=(1, 2, 3, 4))
 
 
 def _quantiles(name: str, histogram: Histogram) -> tuple[str, ...]:
@@ -152,30 +138,48 @@ def _quantiles(name: str, histogram: Histogram) -> tuple[str, ...]:
 def _failures(run: Run) -> str:
     if not run.failures:
         return "<p>Nothing failed and nothing timed out.</p>" if run.statistics.completed else ""
-    rows = [
-        (kind, amount(found.attempts), amount(found.records), "\n".join(found.examples))
-        for kind, found in sorted(run.failures.items(), key=lambda item: -item[1].attempts)
-    ]
-    return _table(("Type", "Failed calls", "Records without a result", "Examples"), rows)
+    ordered = sorted(run.failures.items(), key=lambda item: (-item[1].attempts, item[0]))
+    return "".join(_failures_of(kind, found) for kind, found in ordered)
+
+
+def _failures_of(kind: str, found: Failures) -> str:
+    lost = f"{plural(found.records, 'record')} without a result" if found.records else "all records have a result"
+    examples = [f"<li>{escape(record)}: <code>{escape(text)}</code></li>" for text, record in found.examples.items()]
+    return (
+        f'<h3>{escape(kind)}</h3>\n<p class="soft">{plural(found.attempts, "failed call")}, {lost}</p>\n'
+        f"<ul>{''.join(examples)}</ul>\n"
+    )
 
 
 def _slowest(run: Run) -> str:
     rows = [(each.label, duration(each.seconds), str(each.attempts), each.outcome) for each in reversed(run.slowest)]
-    return _table(("Record", "Time", "Attempts", "Outcome"), rows) if rows else ""
+    return _table(("Record", "Time", "Attempts", "Outcome"), rows, numbers=(1, 2)) if rows else ""
 
 
-def _figure(caption: str, svg: str) -> str:
-    return f"<figure><figcaption>{escape(caption)}</figcaption>{svg}</figure>"
+def _versions() -> str:
+    return f"trio-asyncio-io {_version()} · Trio {trio.__version__} · Python {platform.python_version()}"
 
 
-def _table(header: Iterable[str], rows: Iterable[Iterable[str]], *, numeric: bool = False) -> str:
-    lines = [_row("th", header, numeric=numeric), *(_row("td", row, numeric=numeric) for row in rows)]
-    return f'<div class="wide"><table>{"".join(lines)}</table></div>' if len(lines) > 1 else ""
+def _version() -> str:
+    try:
+        return metadata.version("trio-asyncio-io")
+    except metadata.PackageNotFoundError:  # on PYTHONPATH, not installed
+        return "(not installed)"
 
 
-def _row(tag: str, cells: Iterable[str], *, numeric: bool) -> str:
+def _figure(caption: str, svg: str, name: str = "") -> str:
+    kind = f' class="{name}"' if name else ""
+    return f"<figure{kind}><figcaption>{escape(caption)}</figcaption>{svg}</figure>" if svg else ""
+
+
+def _table(header: Iterable[str], rows: Iterable[Iterable[str]], *, numbers: tuple[int, ...] = ()) -> str:
+    lines = [_row("th", header, numbers), *(_row("td", row, numbers) for row in rows)]
+    return f"<table>{''.join(lines)}</table>" if len(lines) > 1 else ""
+
+
+def _row(tag: str, cells: Iterable[str], numbers: tuple[int, ...]) -> str:
     parts = [
-        f"<{tag}{' class=number' if numeric and number else ''}>{escape(cell).replace(chr(10), '<br>')}</{tag}>"
-        for number, cell in enumerate(cells)
+        f"<{tag}{' class=number' if column in numbers else ''}>{escape(cell)}</{tag}>"
+        for column, cell in enumerate(cells)
     ]
     return f"<tr>{''.join(parts)}</tr>"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -15,8 +15,11 @@ __all__ = ["Failures", "Run", "SlowRecord", "merge"]
 
 MAX_EXAMPLES = 3
 MAX_SLOW = 10
+MAX_TYPES = 50
 
-HISTOGRAMS = ("latency", "slot_wait", "head_wait")
+OTHER_TYPES = "other types"
+
+HISTOGRAMS = ("latency", "slot_wait", "head_wait", "gate_wait")
 PEAKS = ("peak_running", "peak_buffered")
 
 
@@ -27,23 +30,30 @@ class Failures:
     Args:
         attempts: The calls that failed in this way.
         records: The records that have no result for this reason.
-        examples: The first messages.
+        examples: Different messages, each with the first record that has it.
     """
 
     attempts: int = 0
     records: int = 0
-    examples: list[str] = field(default_factory=list)
+    examples: dict[str, str] = field(default_factory=dict)
 
-    def add(self, example: str) -> None:
-        """Count a failed call."""
+    def add(self, record: str, create_message: Callable[[], str]) -> None:
+        """Count a failed call, and keep its message if it is a new one."""
         self.attempts += 1
-        if len(self.examples) < MAX_EXAMPLES and example not in self.examples:
-            self.examples.append(example)
+        if len(self.examples) < MAX_EXAMPLES:
+            self.examples.setdefault(create_message(), record)
+
+    def merge(self, other: Failures) -> None:
+        """Add other failures of this type."""
+        self.attempts += other.attempts
+        self.records += other.records
+        examples = {**other.examples, **self.examples}
+        self.examples = {each: examples[each] for each in [*self.examples, *other.examples][:MAX_EXAMPLES]}
 
 
 @dataclass(order=True)
 class SlowRecord:
-    """A record whose invocation took long, in seconds."""
+    """A record whose invocation took long, in seconds. Compares by them."""
 
     seconds: float
     label: str = field(compare=False)
@@ -59,6 +69,8 @@ class Run:
         name: The operator.
         began: Its start, in seconds since 1970.
         seconds: How long it took.
+        end: How its block ended: "completed", "cancelled", or "failed: " and the type; empty: not known.
+        capacity: The capacity, if it is known and there is one operator.
         options: Names and values of the options of the operator.
         series: Starts, ends and outputs over time.
         failures: By type of exception. A timeout is one.
@@ -70,6 +82,8 @@ class Run:
     name: str
     began: float = 0.0
     seconds: float = 0.0
+    end: str = ""
+    capacity: int | None = None
     options: dict[str, str] = field(default_factory=dict)
     series: Series = field(default_factory=Series)
     failures: dict[str, Failures] = field(default_factory=dict)
@@ -79,7 +93,8 @@ class Run:
 
     def failures_of(self, kind: str) -> Failures:
         """The failures of this type, to be counted."""
-        return self.failures.setdefault(kind, Failures())
+        is_new = kind not in self.failures
+        return self.failures.setdefault(OTHER_TYPES if is_new and len(self.failures) >= MAX_TYPES else kind, Failures())
 
     def to_json(self) -> dict[str, Any]:
         """The run as an object for `json.dumps`."""
@@ -113,25 +128,21 @@ def merge(name: str, runs: Iterable[Run]) -> Run:
     if not runs:
         return Run(name)
     began = runs[0].began
-    failures: dict[str, Failures] = {}
-    for run in runs:
-        for kind, found in run.failures.items():
-            of_kind = failures.setdefault(kind, Failures())
-            of_kind.attempts += found.attempts
-            of_kind.records += found.records
-            fresh = [example for example in found.examples if example not in of_kind.examples]
-            of_kind.examples = (of_kind.examples + fresh)[:MAX_EXAMPLES]
-    return Run(
+    whole = Run(
         name,
         began,
         max(run.began + run.seconds for run in runs) - began,
-        runs[0].options,
-        merged((run.began - began, run.series) for run in runs),
-        failures,
-        sorted(each for run in runs for each in run.slowest)[-MAX_SLOW:],
-        _sum([run.statistics for run in runs]),
-        [verdict for run in runs for verdict in run.verdicts],
+        capacity=runs[0].capacity if len(runs) == 1 else None,
+        options=runs[0].options,
+        series=merged((run.began - began, run.series) for run in runs),
+        slowest=sorted(each for run in runs for each in run.slowest)[-MAX_SLOW:],
+        statistics=_sum([run.statistics for run in runs]),
+        verdicts=[verdict for run in runs for verdict in run.verdicts],
     )
+    for run in runs:
+        for kind, found in run.failures.items():
+            whole.failures_of(kind).merge(found)
+    return whole
 
 
 def _sum(parts: list[Statistics]) -> Statistics:

@@ -8,25 +8,26 @@ from dataclasses import dataclass, field
 __all__ = ["Series"]
 
 # When there are more, each two become one
-MAX_BINS = 240
+MAX_BINS = 120
 
-# The width of the first bins, in seconds
-FINEST = 0.01
+# The width of the first bins, in seconds: a power of two, so that the edges of bins are exact
+FINEST = 2**-7
 
 
 @dataclass
 class Series:
-    """The number of starts, ends and outputs in each bin of time.
+    """The number of starts, ends, outputs and failed calls in each bin of time.
 
     Args:
-        width: The width of a bin, in seconds: a power of two times 0.01.
-        started, ended, received: By bin, from the beginning of the run.
+        width: The width of a bin, in seconds: a power of two.
+        started, ended, received, failed: By bin, from the beginning of the run.
     """
 
     width: float = FINEST
     started: list[int] = field(default_factory=list)
     ended: list[int] = field(default_factory=list)
     received: list[int] = field(default_factory=list)
+    failed: list[int] = field(default_factory=list)
 
     def add(self, counts: list[int], seconds: float) -> None:
         """Count one event, which happened this long after the beginning of the run."""
@@ -40,17 +41,17 @@ class Series:
     def coarsen(self) -> None:
         """Double the width of the bins."""
         self.width *= 2
-        for counts in (self.started, self.ended, self.received):
+        for counts in self.lists():
             counts[:] = [sum(counts[index : index + 2]) for index in range(0, len(counts), 2)]
 
     @property
     def bins(self) -> int:
         """The number of bins up to the last event."""
-        return max(len(self.started), len(self.ended), len(self.received))
+        return max(map(len, self.lists()))
 
-    def rates(self) -> list[float]:
-        """Outputs per second, by bin."""
-        return [count / self.width for count in self._padded(self.received)]
+    def rates(self, counts: list[int]) -> list[float]:
+        """Events per second, by bin."""
+        return [count / self.width for count in self._padded(counts)]
 
     def running(self) -> list[int]:
         """Invocations that run at the end of each bin."""
@@ -59,6 +60,10 @@ class Series:
             total += started - ended
             totals.append(total)
         return totals
+
+    def lists(self) -> tuple[list[int], ...]:
+        """All counts, in an order that is always the same."""
+        return self.started, self.ended, self.received, self.failed
 
     def _padded(self, counts: list[int]) -> list[int]:
         return counts + [0] * (self.bins - len(counts))
@@ -69,12 +74,12 @@ def merged(parts: Iterable[tuple[float, Series]]) -> Series:
     parts = list(parts)
     series = Series()
     last = max((shift + part.width * part.bins for shift, part in parts), default=0.0)
-    finest = max((part.width for _, part in parts), default=FINEST)
-    while series.width < finest or last > MAX_BINS * series.width:
+    coarsest = max((part.width for _, part in parts), default=FINEST)
+    while series.width < coarsest or last > MAX_BINS * series.width:
         series.coarsen()
     for shift, part in parts:
-        for name in ("started", "ended", "received"):
-            _move(getattr(part, name), part.width, shift, getattr(series, name), series.width)
+        for counts, into in zip(part.lists(), series.lists(), strict=True):
+            _move(counts, part.width, shift, into, series.width)
     return series
 
 

@@ -20,11 +20,12 @@ from ._file import FORMAT, WRITER, Trace
 from ._sample import Sample
 from ._steps import RecordSteps, Span, WatermarkSteps
 
-__all__ = ["FOR_CONSUMER", "FOR_ORDER", "FOR_SLOT", "WATERMARK", "Event", "Run", "trace_of"]
+__all__ = ["FOR_CONSUMER", "FOR_GATE", "FOR_ORDER", "FOR_SLOT", "WATERMARK", "Event", "Run", "trace_of"]
 
 Event: TypeAlias = dict[str, Any]
 
 FOR_SLOT = "wait for a slot"
+FOR_GATE = "wait for a gate"
 FOR_ORDER = "wait for the output order"
 FOR_CONSUMER = "wait for the consumer"
 WATERMARK = "watermark"
@@ -36,6 +37,7 @@ COLORS = {
     "cancelled": "grey",
     "backoff": "yellow",
     "handler": "olive",
+    FOR_GATE: "thread_state_uninterruptible",
     "record": "generic_work",
     FOR_SLOT: "thread_state_runnable",
     FOR_ORDER: "thread_state_iowait",
@@ -169,7 +171,10 @@ class _Events:
 
     def _waits(self, steps: RecordSteps) -> Iterator[tuple[str, float, float | None]]:
         if steps.started is not None or steps.dequeued is None:
-            yield FOR_SLOT, steps.accepted, steps.started
+            held = steps.held_back
+            yield FOR_SLOT, steps.accepted, steps.started if held is None else held
+            if held is not None:
+                yield FOR_GATE, held, steps.started
         if steps.dequeued is not None or steps.outcome == "completed":
             since = steps.accepted if steps.freed is None else steps.freed  # a restored result needs no slot
             yield FOR_ORDER, since, steps.dequeued

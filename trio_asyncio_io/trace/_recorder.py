@@ -126,6 +126,16 @@ class TraceRecorder(Observer):
         value = self._text_of(value_of(element))
         self._run.records.offer(sequence, lambda: RecordSteps(sequence, value, now))
 
+    def held_back(self, sequence: int, element: Any) -> None:
+        record = self._step(sequence)
+        if record is not None:
+            now = self._run.last
+            if record.started is None:
+                record.held_back = now
+            else:
+                record.end(now)
+                record.begin("wait for a gate", "wait for a gate", now)
+
     def started(self, sequence: int, element: Any) -> None:
         record = self._step(sequence)
         if record is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ._events import FOR_CONSUMER, FOR_ORDER, FOR_SLOT, WATERMARK, Event
+from ._events import FOR_CONSUMER, FOR_GATE, FOR_ORDER, FOR_SLOT, WATERMARK, Event
 from ._file import Trace
 
 __all__ = ["Bar", "Panel", "Row", "panels_of"]
@@ -14,6 +14,7 @@ __all__ = ["Bar", "Panel", "Row", "panels_of"]
 # The look of a bar by the event's category and outcome
 LOOKS = {
     FOR_SLOT: "slot",
+    FOR_GATE: "gate",
     "attempt": "run",
     "failed": "failed",
     "timed out": "late",

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 __all__ = ["Kind", "RecordSteps", "Span", "WatermarkSteps"]
 
-Kind: TypeAlias = Literal["attempt", "backoff", "handler"]
+Kind: TypeAlias = Literal["attempt", "backoff", "wait for a gate", "handler"]
 
 # The limit of spans per record: a record with a thousand retries must not fill the memory
 MAX_SPANS = 40
@@ -15,7 +15,7 @@ MAX_SPANS = 40
 
 @dataclass(slots=True)
 class Span:
-    """A part of an invocation: an attempt, a backoff or a handler.
+    """A part of an invocation: an attempt, a backoff, a retry's wait for a gate, or a handler.
 
     Attributes:
         end: None while it lasts.
@@ -38,6 +38,7 @@ class RecordSteps:
     Attributes:
         value: A description of the value, or None if values are not recorded.
         attempts: The number of calls.
+        held_back: When a gate began to hold back the first call.
         outcome: How the invocation ended.
         received: The instant at which the consumer received the latest output.
         outputs: The number of outputs received.
@@ -47,6 +48,7 @@ class RecordSteps:
     sequence: int
     value: str | None
     accepted: float
+    held_back: float | None = None
     started: float | None = None
     attempts: int = 0
     outcome: str = ""

@@ -24,6 +24,7 @@ STYLE = """
 .timeline .failed{fill:var(--bad)}
 .timeline .late{fill:var(--bad);fill-opacity:.55}
 .timeline .cancelled{fill:none;stroke:var(--bad);stroke-width:1.5}
+.timeline .gate{stroke:var(--backoff);stroke-width:2;stroke-dasharray:6 3}
 .timeline .backoff{fill:var(--backoff)}
 .timeline .handler{fill:var(--handler)}
 .timeline .order{fill:var(--order);fill-opacity:.5}
@@ -50,7 +51,7 @@ def line(x1: float, y1: float, x2: float, y2: float, look: str) -> str:
 
 def bar(look: str, start: float, end: float, y: float) -> str:
     """A bar around the height `y`. Time without work is a thin bar or a dotted line."""
-    if look in {"slot", "consumer"}:
+    if look in {"slot", "gate", "consumer"}:
         return line(start, y, end, y, look)
     half = THIN if look == "backoff" else THICK
     width = max(end - start, 1.5)

@@ -29,6 +29,7 @@ LEGEND = {
     "backoff": "backoff, in the slot",
     "handler": "handler, in the slot",
     "slot": "waits for a slot",
+    "gate": "waits for a gate",
     "order": "waits for the output order",
     "consumer": "waits for the consumer",
 }

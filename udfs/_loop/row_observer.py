@@ -24,6 +24,9 @@ class RowObserver(Observer):
     def accepted(self, sequence: int, element: Any) -> None:
         self._observer.accepted(sequence, _inputs(element))
 
+    def held_back(self, sequence: int, element: Any) -> None:
+        self._observer.held_back(sequence, _inputs(element))
+
     def started(self, sequence: int, element: Any) -> None:
         self._observer.started(sequence, _inputs(element))
 

@@ -87,8 +87,8 @@ class MemoFiles:
             raise
         except (pa.ArrowException, OSError) as error:
             raise MemoError(
-                f"the file {name} of the memo {self.path} cannot be read ({str(error).strip()}): remove it. Its answers are then "
-                "asked for again"
+                f"the file {name} of the memo {self.path} cannot be read ({str(error).strip()}): remove it. Its "
+                "answers are then asked for again"
             ) from error
         return in_bucket(table, bucket)
 

@@ -37,7 +37,7 @@ _PLAIN: Final = (
 
 
 def check_key_type(name: str, kind: T.DataType) -> None:
-    """Check that values of this type can be told apart by a key.
+    """Check that a key can be made of values of this type.
 
     Raises:
         TypeError: They cannot: there is a map, a variant or another such type in it.

@@ -109,8 +109,8 @@ def _layout(plan: RowPlan, memo: Memo) -> Layout:
 def _partitions(session: Any) -> int:
     """The number of partitions of the calling stage: two for each task that can run at once, so that all of them call.
 
-    Spark's own number is the upper limit, and the number if the tasks are not limited. Small partitions are not coalesced,
-    because it is calls that take the time, not bytes.
+    Spark's own number is the upper limit, and the number if the tasks are not limited. Small partitions are not
+    coalesced, because calls take the time, not bytes.
     """
     limit = min(BUCKETS, _shuffle_partitions(session))
     try:
@@ -124,7 +124,7 @@ def _shuffle_partitions(session: Any) -> int:
 
 
 def _hashed_to(number: Column, partitions: int) -> Column:
-    """A column whose hash sends consecutive numbers to consecutive partitions; Spark's hash of the numbers would not."""
+    """A column whose hash sends consecutive numbers to consecutive partitions, as the numbers' own would not."""
     ids = F.array(*map(F.lit, bucket_ids(partitions)))
     return F.element_at(ids, (number % partitions + 1).cast("int"))
 

@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from trio_asyncio_io import ElementTimeoutError
+from trio_asyncio_io.progress import Summary
 
 from .._task.extra_columns import METRICS_COLUMN
 
@@ -37,8 +38,8 @@ def observed(df: DataFrame, metrics: Any) -> DataFrame:
     return df.observe(metrics, *_sums()).drop(METRICS_COLUMN)
 
 
-def summary(metrics: Any) -> str:
-    """The metrics of a query's calls, in one line to print.
+def summary(metrics: Any) -> Summary:
+    """The metrics of a query's calls, in one line to print. A notebook shows its parts below each other.
 
     Args:
         metrics: The `Observation` that was passed as `metrics=`, after an action; or the observed `Row` or mapping,
@@ -62,7 +63,7 @@ def summary(metrics: Any) -> str:
     ]
     mean = sums["seconds"] / sums["rows"] if sums["rows"] else 0.0
     times = {"mean": mean, "slowest": sums["slowest"], **{name: sums[name] for name in PERCENTILES if name in sums}}
-    return ", ".join([*counts, *(f"{name} {seconds:.3f} s" for name, seconds in times.items())])
+    return Summary(", ".join([*counts, *(f"{name} {seconds:.3f} s" for name, seconds in times.items())]))
 
 
 def as_mapping(observed: Any) -> Mapping[str, Any]:

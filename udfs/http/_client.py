@@ -49,9 +49,17 @@ def client(
     **Cancellation** of a request closes its connection and no other.
 
     Args:
-        verify, cert, max_connections, max_idle, keepalive_expiry, retries: As for `StackTransport`.
-        trust_env: As for `StackTransport`. With True, the proxies of the environment (`HTTP_PROXY`, `HTTPS_PROXY`,
-            `ALL_PROXY`, `NO_PROXY`) are also used, as by httpx. `.netrc` is not read: pass `auth=httpx.NetRCAuth()`.
+        verify: True for certifi's authorities, False for no verification, or an `ssl.SSLContext`.
+        cert: A client certificate, as httpx takes it.
+        trust_env: Whether `SSL_CERT_FILE` and `SSL_CERT_DIR` are read. With True, the proxies of the environment
+            (`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`) are also used, as by httpx. `.netrc` is not read:
+            pass `auth=httpx.NetRCAuth()`.
+        max_connections: Upper limit of open connections, idle ones included, at least 1. Further requests wait, up to
+            httpx's pool timeout. None: no limit but the operator's capacity.
+        max_idle: Upper limit of idle connections over all origins, at least 0. 0: no connection is reused.
+        keepalive_expiry: Seconds after which an idle connection is closed, at least 0. `math.inf`: never.
+        retries: Attempts to connect after the first, at least 0. Leave it at 0 where the operator has a retry strategy,
+            which also counts its attempts.
         timeout: Seconds for each step, an `httpx.Timeout`, or None for no limit. By default each attempt to connect
             has 30 s and the other steps have no limit, so the operator's `timeout` is the only deadline of a call.
             httpx's default is 5 s for each step.

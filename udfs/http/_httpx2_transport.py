@@ -22,8 +22,17 @@ class StackTransport(httpx2.AsyncBaseTransport):
     """As `udfs.http.StackTransport`, which it uses, for httpx2.
 
     Args:
-        verify, cert, trust_env, max_connections, max_idle, keepalive_expiry, retries, uds: As for
-            `udfs.http.StackTransport`.
+        verify: True for certifi's authorities, False for no verification, or an `ssl.SSLContext`. The context takes
+            about 100 ms to make, so it is made once, at the first HTTPS request.
+        cert: A client certificate, as httpx2 takes it.
+        trust_env: Whether `SSL_CERT_FILE` and `SSL_CERT_DIR` are read.
+        max_connections: Upper limit of open connections, idle ones included, at least 1. Further requests wait, up to
+            httpx2's pool timeout. None: no limit but the operator's capacity.
+        max_idle: Upper limit of idle connections over all origins. 0: no connection is reused.
+        keepalive_expiry: Seconds after which an idle connection is closed, at least 0. `math.inf`: never.
+        retries: Attempts to connect after the first. Leave it at 0 where the operator has a retry strategy, which
+            also counts its attempts.
+        uds: The path of a Unix socket, to which every request is sent, whatever the host of its URL.
 
     Raises:
         ValueError: A limit is out of its range.

@@ -52,7 +52,24 @@ def client(
     **Cancellation** of a request closes its connection and no other.
 
     Args:
-        verify, ..., mounts: As for `udfs.http.client`, with classes of httpx2.
+        verify: True for certifi's authorities, False for no verification, or an `ssl.SSLContext`.
+        cert: A client certificate, as httpx2 takes it.
+        trust_env: Whether `SSL_CERT_FILE` and `SSL_CERT_DIR` are read. With True, the proxies of the environment
+            (`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`) are also used, as by httpx2. `.netrc` is not read:
+            pass `auth=httpx2.NetRCAuth()`.
+        max_connections: Upper limit of open connections, idle ones included, at least 1. Further requests wait, up to
+            httpx2's pool timeout. None: no limit but the operator's capacity.
+        max_idle: Upper limit of idle connections over all origins, at least 0. 0: no connection is reused.
+        keepalive_expiry: Seconds after which an idle connection is closed, at least 0. `math.inf`: never.
+        retries: Attempts to connect after the first, at least 0. Leave it at 0 where the operator has a retry strategy,
+            which also counts its attempts.
+        timeout: Seconds for each step, an `httpx2.Timeout`, or None for no limit. By default each attempt to connect
+            has 30 s and the other steps have no limit.
+        max_body_bytes: Upper limit of the decoded body of a response, at least 1. A larger one raises a
+            `BodyTooLargeError` and closes its connection. None: no limit.
+        proxy: The proxy of all requests, and not those of the environment.
+        transport: Sends the requests instead of a `StackTransport`, for example an `httpx2.MockTransport` in a test.
+        mounts: Transports for some URLs, by httpx2's patterns.
         options: Any other option of `httpx2.AsyncClient`: `base_url`, `headers`, `auth` and so on.
 
     Returns:

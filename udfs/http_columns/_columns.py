@@ -10,6 +10,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import DataType
 
+from trio_asyncio_io.keywords import list_keywords
+
 from .._column import AsyncPandasUDF
 from .._plan.session import active_session
 from .._plan.worker_python import needs_packages, use_the_drivers_python
@@ -24,28 +26,7 @@ ColumnOrName: TypeAlias = Any  # a `Column`, classic or Connect, or a str
 _METHODS: Final = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE")
 
 
-def http_get(
-    url: ColumnOrName, headers: Mapping[str, str] | ColumnOrName | None = None, **options: Unpack[HttpArguments]
-) -> Any:
-    """Return a column with the response to a GET request for each row.
-
-    The same as `http_request("GET", url, headers, ...)`.
-
-    Args:
-        url: A column of strings, or its name.
-        headers, options: As for `http_request`.
-
-    Raises:
-        TypeError, ValueError: An option or a header is out of its range; the message names it.
-
-    Example:
-        pages.select("url", http_get("url", timeout=10.0, cache=300.0).alias("page")).where("page.status = 200")
-    """
-    constant, column = _split(headers)
-    columns = [_checked(each) for each in (url, column) if each is not None]
-    return _udf("http_get", HttpOptions.of(constant, options), active_session())(*columns)
-
-
+@list_keywords(HttpArguments, HttpOptions)
 def http_request(
     method: str | Any,
     url: ColumnOrName,
@@ -63,34 +44,37 @@ def http_request(
     service has not processed it: the connection failed, or the response is a 429, or a 503 with a `Retry-After`. With
     the header `Idempotency-Key` in its row, it is retried as the others are.
 
-    **Batch**: requests stay in flight across Arrow batches. **Order**: that of the rows. **Nulls**: a null URL or
-    method gives a null struct. Null headers and a null body are left out, and so is a header whose value is null.
-    **Runs where**: in each task's Python worker. Columns with equal options share one client there, with its
-    connections and its cache. Rows do not share cookies, and proxies of the environment are not used.
+    Semantics:
+        * **Batch**: requests stay in flight across Arrow batches.
+        * **Order**: that of the rows.
+        * **Nulls**: a null URL or method gives a null struct. Null headers and a null body are left out, and so is a
+          header whose value is null.
+        * **Runs where**: in each task's Python worker. Columns with equal options share one client there, with its
+          connections and its cache. Rows do not share cookies, and proxies of the environment are not used.
 
     Args:
         method: A method such as "POST", or a column of strings.
         url: A column of strings, or its name. A user and password in a URL are sent as Basic authentication.
-        headers: A mapping that is sent with every row; or a column of map<string, string>, or its name. In
-            `register_http` it is a mapping, and a row's own headers replace those of the same name.
+        headers: A mapping that is sent with every row; or a column of map<string, string>, or its name.
         body: A column of strings, sent as UTF-8, or of binary, or its name. None: no body.
-        options:
-            timeout=30.0: Seconds from the start of a row's first attempt to its result, all attempts and backoffs
-                included, above 0. `math.inf`: no limit.
-            capacity=100: Upper limit of requests that run at once in each running task, at least 1.
-            cluster_capacity=None: The same for all tasks that can run at once, instead of `capacity`.
-            buffer=None: Upper limit of rows, with their bodies, that a task holds; at least the capacity. None: a
-                hundred times the capacity, at least 1,000.
-            retries=3: Attempts after the first, at least 0.
-            retry_statuses=(429, 500, 502, 503, 504): The statuses that are retried, from 100 to 599.
-            rate=None: Attempts that start per second in each running task, above 0. Above 100, those of 10 ms may
-                start together. None: no limit.
-            cache=None: Seconds for which a worker process stores the response to a GET, for equal URLs and headers,
-                above 0. It stores the 4,000 that were used last, if their status is 2xx, 3xx or 404, and their body
-                and their headers have at most 64 Ki characters each. None: no cache.
-            max_body_bytes=10485760: Upper limit of a decompressed body, from 1 to 512 MiB. A larger body is an error.
-            follow_redirects=False: Whether redirects are followed, up to 20 of them. The headers are sent to other
-                hosts as well, except `Authorization`.
+        timeout: Seconds from the start of a row's first attempt to its result, all attempts and backoffs included,
+            above 0; 30 by default. `math.inf`: no limit.
+        capacity: Upper limit of requests that run at once in each running task, at least 1; 100 by default.
+        cluster_capacity: The same for all tasks that can run at once, instead of `capacity`. None (the default): no
+            such limit.
+        buffer: Upper limit of rows, with their bodies, that a task holds; at least the capacity. None (the default): a
+            hundred times the capacity, at least 1,000.
+        retries: Attempts after the first, at least 0; 3 by default.
+        retry_statuses: The statuses that are retried, from 100 to 599; 429, 500, 502, 503 and 504 by default.
+        rate: Attempts that start per second in each running task, above 0. Above 100, those of 10 ms may start
+            together. None (the default): no limit.
+        cache: Seconds for which a worker process stores the response to a GET, for equal URLs and headers, above 0. It
+            stores the 4,000 that were used last, if their status is 2xx, 3xx or 404, and their body and their headers
+            have at most 64 Ki characters each. None (the default): no cache.
+        max_body_bytes: Upper limit of a decompressed body, from 1 to 512 MiB; 10 MiB by default. A larger body is an
+            error.
+        follow_redirects: Whether redirects are followed, up to 20 of them. The headers are sent to other hosts as
+            well, except `Authorization`. False by default.
 
     Returns:
         A column of the struct that `udfs.http_columns` describes.
@@ -113,6 +97,29 @@ def http_request(
     return udf(F.lit(method) if isinstance(method, str) else method, *columns)
 
 
+@list_keywords(HttpArguments, http_request)
+def http_get(
+    url: ColumnOrName, headers: Mapping[str, str] | ColumnOrName | None = None, **options: Unpack[HttpArguments]
+) -> Any:
+    """Return a column with the response to a GET request for each row.
+
+    The same as `http_request("GET", url, headers, ...)`.
+
+    Args:
+        The same as for `http_request`.
+
+    Raises:
+        TypeError, ValueError: An option or a header is out of its range; the message names it.
+
+    Example:
+        pages.select("url", http_get("url", timeout=10.0, cache=300.0).alias("page")).where("page.status = 200")
+    """
+    constant, column = _split(headers)
+    columns = [_checked(each) for each in (url, column) if each is not None]
+    return _udf("http_get", HttpOptions.of(constant, options), active_session())(*columns)
+
+
+@list_keywords(HttpArguments, http_request)
 def register_http(
     spark: Any,
     prefix: str = "http_",
@@ -123,9 +130,10 @@ def register_http(
     """Register the SQL functions `http_get(url[, headers])` and `http_request(method, url[, headers[, body]])`.
 
     Args:
+        The options of `http_request`, and:
         spark: The session in which they are registered.
         prefix: The start of their names, in place of "http_". Register several prefixes for several sets of options.
-        headers, options: As for `http_request`.
+        headers: A mapping that is sent with every row. A row's own headers replace those of the same name.
 
     Raises:
         TypeError, ValueError: An option or a header is out of its range, or the prefix cannot start the name of a

@@ -29,12 +29,15 @@ class Released(logging.Handler):
         self.came.release()
 
 
-def test_a_function_that_blocks_the_loop_of_a_worker_is_reported(settings: Any, rows: Any) -> None:
+def test_a_function_that_blocks_the_loop_of_a_worker_is_reported(
+    settings: Any, rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def slow_lookup(number: int) -> int:
         assert warned.came.acquire(timeout=PATIENCE), "there was no warning"
         return number
 
     warned = Released()
+    monkeypatch.setattr(logger, "propagate", False)  # its thread may still log when the next test runs
     logger.addHandler(warned)
     try:
         assert [row.result for chunk in enrich(iter([rows([1])]), settings(slow_lookup)) for row in chunk] == [1]

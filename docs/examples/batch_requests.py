@@ -1,0 +1,32 @@
+import trio
+
+from trio_asyncio_io import ExponentialBackoff, ordered_wait, transient
+from trio_asyncio_io.policies import grouped
+
+MODELS = {"N14228": "737-824", "N24211": "737-824", "N619AA": "757-223"}
+
+
+async def request(tailnums):  # call your service here: one request for all
+    await trio.sleep(0.1)
+    known = sorted(tailnum for tailnum in tailnums if tailnum in MODELS)
+    return [{"tailnum": tailnum, "model": MODELS[tailnum]} for tailnum in known]
+
+
+async def fetch_many(tailnums):
+    # The response has another order, and lacks what the service does not know
+    found = {each["tailnum"]: each["model"] for each in await request(tailnums)}
+    return [found.get(tailnum) for tailnum in tailnums]
+
+
+async def main():
+    lookup = grouped(fetch_many, size=3, age=0.01)
+    retry = ExponentialBackoff(3, initial=0.1, maximum=1.0, retry_on=transient)
+    tailnums = ["N619AA", "N14228", "unknown", "N24211"]
+    async with ordered_wait(
+        tailnums, lookup, capacity=30, timeout=5.0, retry=retry
+    ) as results:
+        print([result async for result in results], "in", lookup.calls, "calls")
+
+
+if __name__ == "__main__":
+    trio.run(main)

@@ -1,0 +1,53 @@
+"""Executes the notebooks of the documentation, and writes their outputs into them.
+
+python -m tests.docs.notebooks
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import nbformat
+from nbclient import NotebookClient
+
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs" / "notebooks").glob("*.ipynb"))
+SECONDS_PER_CELL = 300
+
+# What differs between runs and machines: the time of a report, its versions, and the last digits of sums of times
+CHANGING = {
+    re.compile(r"(\d\.\d{3})\d{4,}"): r"\1",
+    re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"): "2026-01-01 00:00:00 UTC",
+    re.compile(r"(trio-asyncio-io|Trio|Python) \d[\w.+]*(?= ·|&lt;/footer)"): r"\1 x.y",
+}
+
+
+def execute(path: Path) -> Any:
+    """The notebook, with the outputs of a new kernel.
+
+    Raises:
+        nbclient.exceptions.CellExecutionError: A cell raised an exception.
+    """
+    notebook = nbformat.read(path, as_version=4)
+    with TemporaryDirectory() as folder:
+        resources = {"metadata": {"path": folder}}
+        NotebookClient(notebook, timeout=SECONDS_PER_CELL, record_timing=False, resources=resources).execute()
+    notebook.metadata.pop("language_info", None)  # it names the version of Python
+    return notebook
+
+
+def text_of(notebook: Any) -> str:
+    """The file of a notebook, without what differs between runs."""
+    text: str = nbformat.writes(notebook)
+    for pattern, fixed in CHANGING.items():
+        text = pattern.sub(fixed, text)
+    return text + "\n"
+
+
+if __name__ == "__main__":
+    for each in NOTEBOOKS:
+        each.write_text(text_of(execute(each)), encoding="utf-8")
+        sys.stdout.write(f"{each}\n")

@@ -1,0 +1,64 @@
+"""A picture as SVG: text, boxes and arrows, from top to bottom."""
+
+from __future__ import annotations
+
+import textwrap
+from xml.sax.saxutils import escape
+
+from tests.docs.pictures.style import STYLE
+from trio_asyncio_io.trace._svg import text
+
+__all__ = ["WIDTH", "Figure", "arrow", "box"]
+
+WIDTH = 640
+LINE = 58  # characters of the title per line
+
+
+class Figure:
+    """Collects the parts of a picture.
+
+    Attributes:
+        y: The lower edge so far.
+    """
+
+    def __init__(self, title: str, description: str, name: str) -> None:
+        self._title, self._description, self._name = title, description, name
+        lines = textwrap.wrap(title, LINE)
+        self.parts = [text(14, 26 + 22 * number, line, "title") for number, line in enumerate(lines)]
+        self.y = 10.0 + 22 * len(lines)
+
+    def add(self, *parts: str) -> None:
+        self.parts += parts
+
+    def label(self, content: str, look: str = "soft", x: float = 14) -> None:
+        """A line of text below everything so far."""
+        for line in textwrap.wrap(content, 92 - round(x / 7)):
+            self.y += 19
+            self.parts.append(text(x, self.y, line, look))
+
+    def svg(self) -> str:
+        """The document. Its identifiers are those of this picture, so that a page may contain several."""
+        body = "\n".join(self.parts)
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="timeline" viewBox="0 0 {WIDTH} {round(self.y + 14)}" '
+            f'role="img" aria-labelledby="{self._name}-title {self._name}-description">\n'
+            f'<title id="{self._name}-title">{escape(self._title)}</title>\n'
+            f'<desc id="{self._name}-description">{escape(self._description)}</desc>\n'
+            f"<style>{STYLE}</style>\n{body}\n</svg>\n"
+        )
+
+
+def box(x: float, y: float, width: float, height: float, content: str, look: str = "box") -> str:  # noqa: PLR0917
+    """A box with centered lines of text."""
+    lines = content.split("\n")
+    top = y + height / 2 + 4.5 - 8 * (len(lines) - 1)
+    texts = "".join(text(x + width / 2, top + 16 * number, line, "", "middle") for number, line in enumerate(lines))
+    return f'<rect class="{look}" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="4"/>{texts}'
+
+
+def arrow(x1: float, y1: float, x2: float, y2: float) -> str:
+    """A straight, horizontal or vertical arrow."""
+    dx, dy = (x2 > x1) - (x2 < x1), (y2 > y1) - (y2 < y1)
+    back, side = (x2 - 8 * dx, y2 - 8 * dy), (4 * dy, 4 * dx)
+    tip = f"{x2:g},{y2:g} {back[0] + side[0]:g},{back[1] + side[1]:g} {back[0] - side[0]:g},{back[1] - side[1]:g}"
+    return f'<path class="arrow" d="M{x1:g} {y1:g}L{back[0]:g} {back[1]:g}"/><polygon class="tip" points="{tip}"/>'

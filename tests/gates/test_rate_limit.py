@@ -1,0 +1,97 @@
+"""RateLimit: plain arithmetic, without a loop."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from itertools import accumulate
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trio_asyncio_io.gates import RateLimit
+
+ROUNDING = 1e-6
+
+
+def starts_of(gate: RateLimit, calls: list[tuple[float, float]]) -> list[float]:
+    """The starts of calls (arrival, weight) that come in this order."""
+    starts: list[float] = []
+    for arrival, weight in calls:
+        now = max(arrival, starts[-1] if starts else 0.0)
+        now += gate.delay(now, weight)
+        gate.started(now, weight)
+        starts.append(now)
+    return starts
+
+
+def test_calls_start_evenly_spaced() -> None:
+    assert starts_of(RateLimit(4), [(0.0, 1.0)] * 5) == [0.0, 0.25, 0.5, 0.75, 1.0]
+
+
+def test_an_idle_time_saves_up_the_burst() -> None:
+    gate = RateLimit(2, burst=3)
+    assert starts_of(gate, [(0.0, 1.0)] * 5 + [(100.0, 1.0)] * 4) == [0, 0, 0, 0.5, 1.0, 100, 100, 100, 100.5]
+
+
+def test_a_heavy_call_takes_its_weight() -> None:
+    assert starts_of(RateLimit(10, burst=10), [(0.0, 8.0), (0.0, 5.0), (0.0, 1.0)]) == [
+        0.0,
+        pytest.approx(0.3),
+        pytest.approx(0.4),
+    ]
+
+
+def test_a_call_that_is_larger_than_the_bucket_starts_when_the_bucket_is_full() -> None:
+    assert starts_of(RateLimit(10, burst=10), [(0.0, 5.0), (0.0, 40.0), (0.0, 1.0)]) == [0.0, 0.5, 3.6]
+
+
+def test_a_correction_moves_the_next_start() -> None:
+    gate = RateLimit(10)
+    gate.started(0.0, 5.0)
+    gate.correct(5.0, 20.0)
+    assert gate.delay(0.0, 1.0) == 2.0
+    gate.correct(20.0, 1.0)
+    assert gate.delay(0.0, 1.0) == pytest.approx(0.1)
+
+
+@given(
+    rate=st.floats(0.5, 100),
+    burst=st.floats(0.5, 20),
+    calls=st.lists(st.tuples(st.floats(0, 3), st.floats(0, 10)), max_size=30),
+)
+def test_no_span_has_more_weight_than_the_burst_and_the_rate_allow(
+    rate: float, burst: float, calls: list[tuple[float, float]]
+) -> None:
+    arrivals = accumulate(gap for gap, _ in calls)
+    calls = [(arrival, min(weight, burst)) for arrival, (_, weight) in zip(arrivals, calls, strict=True)]
+    starts = starts_of(RateLimit(rate, burst=burst), calls)
+    for first in range(len(starts)):
+        for last in range(first, len(starts)):
+            weight = sum(each for _, each in calls[first : last + 1])
+            assert weight <= burst + rate * (starts[last] - starts[first]) + ROUNDING
+
+
+def test_a_gate_pickles_without_its_state() -> None:
+    gate = RateLimit(2, burst=3, weight=len)
+    gate.started(0.0, 100.0)
+    copy = pickle.loads(pickle.dumps(gate))
+    assert (copy.rate, copy.burst, copy.weight) == (2.0, 3.0, len)
+    assert copy.delay(0.0, 1.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"rate": 0}, "rate must be per second, above 0 and finite, got 0"),
+        ({"rate": math.inf}, "rate must be per second, above 0 and finite, got inf"),
+        ({"rate": 1, "burst": 0}, "burst must be above 0 and finite, got 0"),
+        ({"rate": "5"}, "rate must be a number, got '5'"),
+        ({"rate": 1, "weight": 3}, "weight must be callable, got 3"),
+    ],
+)
+def test_an_argument_out_of_range_is_named(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=f"^{message}$"):
+        RateLimit(**arguments)

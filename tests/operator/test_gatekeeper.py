@@ -1,0 +1,418 @@
+"""Gates at an operator: who waits, for how long, and what the gates hear of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from trio_asyncio_io import (
+    AsyncWaitOperator,
+    ElementTimeoutError,
+    FixedDelay,
+    Histogram,
+    Results,
+    keyed_wait,
+    ordered_wait,
+    unordered_wait,
+)
+from trio_asyncio_io.gates import Gate, Outcome, RateLimit, RefusedError, settle
+from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
+
+
+class Spy(Gate):
+    """A gate that admits calls from the instants in `opens` on, one each, and records what it hears."""
+
+    def __init__(self, opens: Iterable[float] = ()) -> None:
+        self.opens = list(opens)
+        self.heard: list[tuple[Any, ...]] = []
+
+    def delay(self, now: float, weight: float) -> float:
+        return max(0.0, self.opens[0] - now) if self.opens else 0.0
+
+    def started(self, now: float, weight: float) -> None:
+        self.heard.append(("started", now, weight))
+        del self.opens[:1]
+
+    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
+        self.heard.append((outcome.kind, now, seconds))
+
+
+async def results_of(results: Any) -> list[Any]:
+    async with results as channel:
+        return [result async for result in channel]
+
+
+def starts_of(recorder: Recorder[Any, Any]) -> list[tuple[Any, float]]:
+    return [(call.value, call.started) for call in recorder.calls]
+
+
+async def test_calls_wait_for_the_gate_in_every_mode(async_wait: Any, autojump_clock: MockClock) -> None:
+    recorder = Recorder(Scripted(default=Step(0.5)))
+    assert await results_of(async_wait("abc", recorder, timeout=1.0, gate=RateLimit(1.0))) == ["a", "b", "c"]
+    assert starts_of(recorder) == [("a", 0.0), ("b", 1.0), ("c", 2.0)]
+
+
+async def test_the_wait_counts_as_gate_wait_and_neither_as_latency_nor_as_slot_wait(autojump_clock: MockClock) -> None:
+    async with ordered_wait("abc", Scripted(default=Step(0.5)), timeout=0.6, gate=RateLimit(1.0)) as results:
+        async for _ in results:
+            pass
+    numbers = results.statistics()
+    assert (numbers.slot_wait_seconds, numbers.gate_wait_seconds) == (0.0, 1.0 + 2.0)
+    assert numbers.gate_wait == Histogram.of([1.0, 2.0])
+    assert numbers.latency == Histogram.of([0.5] * 3)
+    assert numbers.peak_running == 1
+
+
+async def test_a_call_waits_for_a_slot_first(autojump_clock: MockClock) -> None:
+    script = Scripted(default=Step(3.0))
+    async with ordered_wait("ab", script, capacity=1, timeout=5.0, gate=RateLimit(0.2)) as results:
+        async for _ in results:
+            pass
+    numbers = results.statistics()
+    assert (numbers.slot_wait_seconds, numbers.gate_wait_seconds) == (3.0, 2.0)
+
+
+async def test_all_gates_must_admit_a_call(autojump_clock: MockClock) -> None:
+    recorder = Recorder(Scripted())
+    gate = [RateLimit(1.0, burst=3), RateLimit(0.5, burst=2)]
+    await results_of(ordered_wait("abcd", recorder, timeout=1.0, gate=gate))
+    assert starts_of(recorder) == [("a", 0.0), ("b", 0.0), ("c", 2.0), ("d", 4.0)]
+
+
+async def test_a_weight_is_computed_from_the_value(autojump_clock: MockClock) -> None:
+    recorder = Recorder(Scripted())
+    await results_of(ordered_wait(["1234", "12", "1"], recorder, timeout=1.0, gate=RateLimit(1.0, weight=len)))
+    assert starts_of(recorder) == [("1234", 0.0), ("12", 4.0), ("1", 6.0)]
+
+
+@pytest.mark.parametrize(("retry", "calls"), [(None, 3), (FixedDelay(2, 0.0), 3)], ids=["one attempt", "retries"])
+async def test_settle_corrects_the_weight_during_the_call(retry: Any, calls: int, autojump_clock: MockClock) -> None:
+    async def ask(value: str) -> float:
+        settle(99)
+        await trio.sleep(0.5)
+        settle(2)
+        return trio.current_time()
+
+    gate = RateLimit(1.0, weight=lambda value: 10)
+    ends = await results_of(ordered_wait("abc", ask, timeout=1.0, gate=gate, retry=retry))
+    assert ends == [0.5, 2.5, 4.5]
+
+
+async def test_settle_has_no_effect_without_a_weight(autojump_clock: MockClock) -> None:
+    async def ask(value: str) -> float:
+        settle(99)
+        return trio.current_time()
+
+    settle(1)
+    assert await results_of(ordered_wait("abc", ask, timeout=1.0, gate=RateLimit(1.0))) == [0.0, 1.0, 2.0]
+
+
+async def test_a_weight_that_raises_is_the_failure_of_its_element(autojump_clock: MockClock) -> None:
+    async def replace(value: Any, error: Exception) -> str:
+        return f"{type(error).__name__}: {error}"
+
+    gate = RateLimit(1.0, weight=lambda value: len(value) if value else float("nan"))
+    values = ["a", 5, "", "b"]
+    assert await results_of(ordered_wait(values, Scripted(), timeout=1.0, gate=gate, on_error=replace)) == [
+        "a",
+        "TypeError: object of type 'int' has no len()",
+        "ValueError: weight must be finite and not negative, got nan",
+        "b",
+    ]
+
+
+async def test_a_retry_passes_the_gate_before_newer_elements_and_its_time_stands_still(
+    autojump_clock: MockClock,
+) -> None:
+    script = Scripted({"a": [Step(0.5, error=OSError), Step(0.5)]}, default=Step(0.5))
+    recorder = Recorder(script)
+    retry = FixedDelay(1, 0.25)
+    async with ordered_wait("abc", recorder, timeout=1.5, retry=retry, gate=RateLimit(0.2)) as results:
+        assert [result async for result in results] == ["a", "b", "c"]
+    assert starts_of(recorder) == [("a", 0.0), ("a", 5.0), ("b", 10.0), ("c", 15.0)]
+    numbers = results.statistics()
+    assert numbers.gate_wait_seconds == (5.0 - 0.75) + 10.0 + 15.0
+    assert numbers.latency == Histogram.of([1.25, 0.5, 0.5])
+
+
+async def test_after_its_wait_a_retry_has_the_rest_of_its_timeout(autojump_clock: MockClock) -> None:
+    script = Scripted({"a": [Step(1.0, error=OSError), Step(inf)]}, default=Step(2.0))
+    recorder = Recorder(script)
+    gate = Spy([0.0, 0.0, 10.0])
+    async with unordered_wait("ab", recorder, timeout=2.5, retry=FixedDelay(1, 0.5), gate=gate, on_error="skip") as it:
+        assert [(result, trio.current_time()) async for result in it] == [("b", 2.0)]
+    assert [(call.value, call.started, call.ended) for call in recorder.calls] == [
+        ("a", 0.0, 1.0),
+        ("b", 0.0, 2.0),
+        ("a", 10.0, 11.0),  # one second of its timeout was left
+    ]
+    assert it.statistics().timed_out == 1
+
+
+async def test_deadlines_stay_in_order_while_others_wait(autojump_clock: MockClock) -> None:
+    script = Scripted({"a": [Step(0.5, error=OSError), Step(inf)]}, default=Step(inf))
+    recorder = Recorder(script)
+    gate = Spy([0.0, 0.0, 1.5, 1.75])
+    retry = FixedDelay(1, 0.25, retry_on=OSError)
+    await results_of(unordered_wait("abc", recorder, timeout=2.0, retry=retry, gate=gate, on_error="skip"))
+    assert sorted((call.value, call.started, call.ended) for call in recorder.calls) == [
+        ("a", 0.0, 0.5),
+        ("a", 1.5, 2.75),  # 0.75 of its 2 seconds were spent at 0.75
+        ("b", 0.0, 2.0),
+        ("c", 1.75, 3.75),
+    ]
+
+
+class StatusError(Exception):
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+@pytest.mark.parametrize("retry", [None, FixedDelay(0, 0.0)], ids=["without retries", "with a strategy"])
+async def test_a_gate_hears_of_the_start_and_the_end_of_each_call(retry: Any, autojump_clock: MockClock) -> None:
+    steps = {
+        "ok": Step(1.0),
+        "429": Step(1.0, error=StatusError(429)),
+        "503": Step(1.0, error=StatusError(503)),
+        "404": Step(1.0, error=StatusError(404)),
+        "slow": Step(inf),
+    }
+    gate = Spy()
+    async with ordered_wait(
+        steps, Scripted(steps), capacity=1, timeout=2.0, gate=gate, on_error="skip", retry=retry
+    ) as results:
+        async for _ in results:
+            pass
+    assert gate.heard == [
+        ("started", 0.0, 1.0),
+        ("ok", 1.0, 1.0),
+        ("started", 1.0, 1.0),
+        ("throttled", 2.0, 1.0),
+        ("started", 2.0, 1.0),
+        ("overload", 3.0, 1.0),
+        ("started", 3.0, 1.0),
+        ("error", 4.0, 1.0),
+        ("started", 4.0, 1.0),
+        ("overload", 6.0, 2.0),
+    ]
+    assert results.statistics().throttled == 1
+
+
+async def test_a_gate_hears_of_each_attempt(autojump_clock: MockClock) -> None:
+    gate = Spy()
+    script = Scripted({"a": fails_first(1, TimeoutError, Step(1.0))})
+    await results_of(ordered_wait(["a"], script, timeout=5.0, gate=gate, retry=FixedDelay(1, 0.5)))
+    assert [heard[:2] for heard in gate.heard] == [("started", 0.0), ("overload", 0.0), ("started", 0.5), ("ok", 1.5)]
+
+
+async def test_a_gate_hears_that_a_call_was_cancelled(autojump_clock: MockClock) -> None:
+    gate = Spy()
+    async with ordered_wait("ab", Scripted(default=Step(9.0)), timeout=inf, gate=gate):
+        await trio.sleep(1.0)
+    assert [heard[0] for heard in gate.heard] == ["started", "started", "cancelled", "cancelled"]
+
+
+async def test_a_predicate_replaces_the_classifier(autojump_clock: MockClock) -> None:
+    gate = Spy()
+    gate.classify = lambda error: "throttled" if "slow down" in str(error) else "error"
+    script = Scripted({"a": Step(error=ValueError("slow down")), "b": Step(error=TimeoutError)})
+    await results_of(ordered_wait("ab", script, capacity=1, timeout=5.0, gate=gate, on_error="skip"))
+    assert [heard[0] for heard in gate.heard] == ["started", "throttled", "started", "error"]
+
+
+async def test_a_call_that_ends_lets_the_next_one_ask_again(autojump_clock: MockClock) -> None:
+    class OneAtATime(Gate):
+        running = 0
+
+        def delay(self, now: float, weight: float) -> float:
+            return inf if self.running else 0.0
+
+        def started(self, now: float, weight: float) -> None:
+            self.running += 1
+
+        def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
+            self.running -= 1
+
+    gate = OneAtATime()
+    ends: list[float] = []
+
+    async def run(values: str) -> None:
+        async with unordered_wait(values, Scripted(default=Step(1.0)), timeout=1.5, gate=gate) as results:
+            ends.extend([trio.current_time() async for _ in results])
+
+    async with trio.open_nursery() as nursery:  # two operators share the gate
+        nursery.start_soon(run, "ab")
+        nursery.start_soon(run, "cd")
+    assert ends == [1.0, 2.0, 3.0, 4.0]
+
+
+class Idle(Spy):
+    """An idle gate, which after a failure admits one call per ten seconds."""
+
+    is_idle = True
+    free_from = 0.0
+
+    def delay(self, now: float, weight: float) -> float:
+        return max(0.0, self.free_from - now)
+
+    def started(self, now: float, weight: float) -> None:
+        super().started(now, weight)
+        self.free_from = now + 10.0
+
+    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
+        super().ended(now, seconds, outcome, weight)
+        self.is_idle = outcome.kind == "ok" and now >= 30.0
+
+
+@pytest.mark.parametrize("retry", [None, FixedDelay(0, 0.0)], ids=["without retries", "with a strategy"])
+async def test_an_idle_gate_hears_only_of_failures_until_it_is_idle_no_longer(
+    retry: Any, autojump_clock: MockClock
+) -> None:
+    gate = Idle()
+    recorder = Recorder(Scripted({2: Step(1.0, error=TimeoutError)}, default=Step(1.0)))
+    async with ordered_wait(
+        range(8), recorder, capacity=1, timeout=5.0, gate=gate, on_error="skip", retry=retry
+    ) as results:
+        async for _ in results:
+            pass
+    assert starts_of(recorder) == [(0, 0), (1, 1), (2, 2), (3, 3), (4, 13), (5, 23), (6, 33), (7, 34)]
+    assert [heard[:2] for heard in gate.heard] == [
+        ("overload", 3.0),
+        *(step for start in (3.0, 13.0, 23.0, 33.0) for step in (("started", start), ("ok", start + 1.0))),
+    ]
+
+
+async def test_a_gate_that_is_idle_no_longer_holds_back_all_operators(autojump_clock: MockClock) -> None:
+    gate = Idle()
+    recorder = Recorder(Scripted({"bad": Step(0.5, error=TimeoutError)}, default=Step(1.0)))
+
+    async def run(values: list[str]) -> None:
+        await results_of(ordered_wait(values, recorder, capacity=1, timeout=5.0, gate=gate, on_error="skip"))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run, ["bad"])
+        nursery.start_soon(run, ["a", "b", "c"])
+    assert [each for each in starts_of(recorder) if each[0] in "abc"] == [("a", 0.0), ("b", 1.0), ("c", 11.0)]
+
+
+class Refusing(Gate):
+    """Refuses the calls with these numbers, counted from 0, with this error."""
+
+    def __init__(self, error: Exception, *numbers: int) -> None:
+        self.error, self.numbers, self.asked = error, numbers, 0
+
+    def delay(self, now: float, weight: float) -> float:
+        self.asked += 1
+        if self.asked - 1 in self.numbers:
+            raise self.error
+        return 0.0
+
+
+async def test_a_refused_call_is_the_failure_of_its_element(autojump_clock: MockClock) -> None:
+    recorder = Recorder(Scripted({"c": fails_first(1, OSError)}))
+    gate = Refusing(RefusedError("closed"), 1, 3)
+    async with ordered_wait(
+        "abcd", recorder, capacity=1, timeout=1.0, gate=gate, on_error="dead_letter", retry=FixedDelay(3, 0.0)
+    ) as results:
+        assert [result async for result in results] == ["a", "d"]
+        failed = [each async for each in results.dead_letters]
+    assert [(each.element, each.attempts) for each in failed] == [("b", 0), ("c", 1)]
+    assert recorder.values == ["a", "c", "d"]
+
+
+async def wait_for_ever(operator: Any) -> None:
+    await trio.sleep_forever()
+
+
+@pytest.mark.parametrize("number", [1, 2], ids=["first call", "retry"])
+async def test_any_other_exception_of_a_gate_stops_the_operator(
+    number: int, raised_by: Any, autojump_clock: MockClock
+) -> None:
+    recorder = Recorder(Scripted({"b": fails_first(1, OSError)}))
+    gate = Refusing(ConnectionError("down for an hour"), number)
+    operator = AsyncWaitOperator(
+        recorder, source="abc", capacity=1, timeout=1.0, gate=gate, on_error="skip", retry=FixedDelay(3, 0.0)
+    )
+    error = await raised_by(operator, wait_for_ever)
+    assert str(error) == "down for an hour"
+    assert recorder.running == 0
+    assert [each.element for each in operator.snapshot().elements if each.results is None] == ["b", "c"]
+
+
+@pytest.mark.parametrize("close", [True, False], ids=["output closed", "block left"])
+async def test_calls_that_wait_at_the_end_are_not_made(close: bool, autojump_clock: MockClock) -> None:
+    recorder = Recorder(Scripted(default=Step(1.0)))
+    async with AsyncWaitOperator(recorder, timeout=5.0, gate=Spy([0.0, 2.0])) as operator:
+        for value in "abc":
+            await operator.put(value)
+        assert await operator.output.receive() == "a"
+        if close:
+            operator.output.close()
+            await trio.sleep(5.0)
+    assert recorder.values == ["a"]
+    assert [element.element for element in operator.snapshot().elements] == ["b", "c"]
+
+
+async def test_a_cancelled_wait_leaves_the_line(autojump_clock: MockClock) -> None:
+    recorder = Recorder(Scripted({"a": fails_first(1, OSError)}, default=Step(1.0)))
+    gate = Spy([0.0, 0.0, 60.0])
+    with pytest.raises(ElementTimeoutError):  # of b, while a waits to be retried
+        await results_of(ordered_wait("abc", recorder, timeout=0.5, gate=gate, retry=FixedDelay(1, 0.0)))
+    assert recorder.values == ["a", "b"]
+    assert trio.current_time() == 0.5
+
+
+def test_a_gate_continues_in_the_next_run_as_if_no_time_had_passed() -> None:
+    gate = RateLimit(0.5)
+    starts: list[float] = []
+
+    async def run(values: str) -> None:
+        recorder = Recorder(Scripted(default=Step(0.5)))
+        began = trio.current_time()
+        await results_of(ordered_wait(values, recorder, timeout=1.0, gate=gate))
+        starts.extend(call.started - began for call in recorder.calls)
+
+    trio.run(run, "ab", clock=MockClock(autojump_threshold=0))
+    trio.run(run, "cd", clock=MockClock(autojump_threshold=0))
+    assert starts == [0.0, 2.0, 1.5, 3.5]
+
+
+async def test_a_gate_that_holds_calls_back_is_the_verdict(autojump_clock: MockClock) -> None:
+    async with ordered_wait(range(20), Scripted(default=Step(0.1)), timeout=1.0, gate=RateLimit(2.0)) as results:
+        async for _ in results:
+            pass
+    verdict = results.explain()
+    assert verdict.limit == "gate"
+    assert "RateLimit" in str(verdict)
+
+
+async def test_a_gate_that_has_nothing_to_hold_back_is_not_the_verdict(autojump_clock: MockClock) -> None:
+    async def source() -> Any:
+        for number in range(20):
+            await trio.sleep(1.0)
+            yield number
+
+    async with ordered_wait(source(), Scripted(default=Step(0.1)), timeout=1.0, gate=RateLimit(2.0)) as results:
+        async for _ in results:
+            pass
+    assert results.explain().limit == "source"
+
+
+async def test_records_of_one_key_stay_in_order_at_a_gate(autojump_clock: MockClock) -> None:
+    recorder = Recorder(Scripted(default=Step(3.0)))
+    async with keyed_wait(["a1", "a2", "b1"], recorder, key=lambda v: v[0], timeout=9.0, gate=RateLimit(1.0)) as it:
+        results: Results[str] = it
+        assert [result async for result in results] == ["a1", "b1", "a2"]
+    assert starts_of(recorder) == [("a1", 0.0), ("b1", 1.0), ("a2", 3.0)]
+
+
+@pytest.mark.parametrize("gate", [5, "gate", [RateLimit(1.0), 5]], ids=["number", "text", "list"])
+def test_a_gate_that_is_none_is_refused(gate: Any) -> None:
+    with pytest.raises(TypeError, match=r"^gate must be a Gate, a list of gates or None, got "):
+        ordered_wait("ab", Scripted(), timeout=1.0, gate=gate)

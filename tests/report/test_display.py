@@ -1,0 +1,81 @@
+"""What a notebook shows: HTML that is escaped and closed, while the repr stays plain text."""
+
+from __future__ import annotations
+
+import pickle
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trio.testing import MockClock
+
+from tests.report.report_page import read
+from trio_asyncio_io import Histogram, Snapshot, SnapshotElement, Statistics, Verdict, ordered_wait
+from trio_asyncio_io.progress import Summary, summary
+from trio_asyncio_io.report import report
+from trio_asyncio_io.testing import Scripted, Step
+
+HOSTILE = "</div><script>alert(1)</script>"
+
+
+def shown(value: Any) -> str:
+    return read(value._repr_html_()).text
+
+
+def test_statistics_show_the_counts_that_are_not_0_and_the_percentiles() -> None:
+    latency = Histogram.of([0.1] * 98 + [2.0, 2.0])
+    text = shown(Statistics(emitted=12_345, timed_out=2, latency=latency))
+    assert text == "count emitted 12,345 timed out 2 p50 p95 p99 longest latency 99.6 ms 99.6 ms 2.06 s 2.06 s"
+
+
+def test_statistics_of_no_run_show_that() -> None:
+    assert shown(Statistics()) == "count emitted 0"
+
+
+def test_a_histogram_shows_its_distribution() -> None:
+    html = Histogram.of([0.1] * 98 + [2.0, 2.0])._repr_html_()  # type: ignore[attr-defined]
+    assert "98 calls from" in html
+    assert shown(Histogram.of([0.1])).endswith("1 duration 99.6 ms 99.6 ms 99.6 ms 99.6 ms")
+    assert shown(Histogram()) == ""
+
+
+def test_a_verdict_shows_its_advice_after_its_sentences() -> None:
+    assert shown(Verdict("source", f"Make {HOSTILE}", ("One.", "Two."))) == f"One. Two. Make {HOSTILE}"
+
+
+def test_a_snapshot_shows_its_first_elements() -> None:
+    elements = tuple(SnapshotElement(n, HOSTILE, [n] if n == 1 else None) for n in range(12))
+    text = shown(Snapshot(elements, taken=1_500))
+    assert text.startswith("Snapshot of 12 elements; 1,500 were taken from the source. sequence element results 0")
+    assert f"1 '{HOSTILE}' [1] 2" in text
+    assert text.endswith("… and 2 others.")
+    assert shown(Snapshot()) == "Snapshot of 0 elements; 0 were taken from the source."
+
+
+def test_a_summary_is_a_string_whose_parts_are_shown_below_each_other() -> None:
+    line = summary(Statistics(emitted=12_345, failed=2), 10.0)
+    assert line == "12,345 outputs in 10.0 s (1,234/s), 0 retried, 2 failed, 0 timed out"
+    assert shown(line) == "12,345 outputs in 10.0 s (1,234/s) 0 retried 2 failed 0 timed out"
+    assert shown(Summary(HOSTILE)) == HOSTILE
+    assert shown(pickle.loads(pickle.dumps(line))) == shown(line)
+
+
+async def test_a_report_shows_its_page_in_a_frame_without_scripts(tmp_path: Path, autojump_clock: MockClock) -> None:
+    path = tmp_path / "run.html"
+    observer = report(path, title=HOSTILE)
+    assert "does not exist" in shown(observer)
+    with observer:
+        async with ordered_wait(range(3), Scripted(default=Step(1.0)), timeout=5.0, observer=observer) as results:
+            async for _ in results:
+                pass
+    frame = read(observer._repr_html_())
+    assert frame.attributes["iframe"]["srcdoc"] == path.read_text("utf-8")
+    assert frame.attributes["iframe"]["sandbox"] is None
+    assert repr(observer) == f"<report {str(path)!r}>"
+
+
+@pytest.mark.parametrize("value", [Statistics(), Histogram(), Snapshot()], ids=lambda value: type(value).__name__)
+def test_the_repr_stays_plain_text(value: Any) -> None:
+    assert repr(value).startswith(f"{type(value).__name__}(")
+    assert unescape(repr(value)) == repr(value)

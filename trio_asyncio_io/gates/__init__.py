@@ -1,0 +1,19 @@
+"""Gates: each holds back the start of calls, so that a service gets no more than it can take.
+
+Give one to an operator as `gate=`, or a list of gates, which must all admit a call. The operator asks before the
+deadline of a call starts, so no call times out because it had to wait. Retries pass the gates as well.
+"""
+
+# The layout. These modules neither wait nor import Trio.
+#
+#     _rate_limit       the gates
+#     _settle           corrects the weight of the present call
+
+from .._addresses import publish
+from .._core.gate import Gate, Outcome, RefusedError
+from ._rate_limit import RateLimit
+from ._settle import settle
+
+__all__ = ["Gate", "Outcome", "RateLimit", "RefusedError", "settle"]
+
+publish(globals())

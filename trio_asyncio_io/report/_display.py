@@ -1,0 +1,117 @@
+"""What a notebook shows of statistics, histograms, verdicts, snapshots and reports: HTML for light and dark themes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import singledispatch
+from html import escape
+from itertools import islice
+from pathlib import Path
+
+from .._core.describe import describe
+from .._core.histogram import Histogram
+from .._core.snapshot import Snapshot, SnapshotElement
+from .._core.statistics import Statistics
+from .._core.verdict import Verdict
+from ._charts import latency_chart
+from ._texts import printable
+from ._units import amount, duration, plural
+
+__all__ = ["frame_of", "html_of"]
+
+# The colors of texts are the notebook's. Those of bars and lines can be seen on light and on dark
+STYLE = """<style>
+.trio-asyncio-io svg{display:block;width:calc(100% - 5rem);max-width:48rem;margin-left:4rem;overflow:visible}
+.trio-asyncio-io text{font-size:12px;fill:currentColor}
+.trio-asyncio-io .grid{stroke:currentColor;opacity:.2}
+.trio-asyncio-io .bar{fill:#2f86c1}
+.trio-asyncio-io .column{fill:transparent}
+.trio-asyncio-io .mark{stroke:#c8561b;stroke-width:1.5;stroke-dasharray:5 4}
+</style>"""
+
+MAX_ELEMENTS = 10
+FRAME_HEIGHT = 600
+
+HISTOGRAMS = {"latency": "latency", "slot_wait": "wait for a slot", "head_wait": "wait for the output order"}
+QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "longest": 1.0}
+COUNTS = (
+    *("emitted", "completed", "failed", "timed_out", "retried", "skipped", "dead_lettered", "cancelled"),
+    *("retries_denied", "running", "buffered", "peak_running", "peak_buffered"),
+)
+
+
+@singledispatch
+def html_of(value: object) -> str:
+    """The display of a value."""
+    raise TypeError(f"no display for {describe(value)}")
+
+
+@html_of.register
+def _(histogram: Histogram) -> str:
+    chart = latency_chart(histogram)
+    return _block(STYLE + chart if chart else "", _quantiles({plural(histogram.count, "duration"): histogram}))
+
+
+@html_of.register
+def _(statistics: Statistics) -> str:
+    counts = {name.replace("_", " "): getattr(statistics, name) for name in COUNTS}
+    rows = [(name, amount(count)) for name, count in counts.items() if count]
+    found = {name: getattr(statistics, attribute) for attribute, name in HISTOGRAMS.items()}
+    return _block(_table(("", "count"), rows or [("emitted", "0")]), _quantiles(found))
+
+
+@html_of.register
+def _(verdict: Verdict) -> str:
+    sentences = "".join(f"{escape(sentence)}<br>" for sentence in verdict.sentences)
+    return _block(f"{sentences}<b>{escape(verdict.advice)}</b>")
+
+
+@html_of.register
+def _(snapshot: Snapshot) -> str:
+    rows = [_of_element(each) for each in islice(snapshot.elements, MAX_ELEMENTS)]
+    more = len(snapshot) - len(rows)
+    return _block(
+        f"Snapshot of {plural(len(snapshot), 'element')}; {snapshot.taken:,} were taken from the source.",
+        _table(("sequence", "element", "results"), rows) if rows else "",
+        f"… and {plural(more, 'other')}." if more else "",
+    )
+
+
+def frame_of(page: Path) -> str:
+    """The display of a report: its page in a frame of its own, in which no script runs."""
+    try:
+        text = page.read_text("utf-8")
+    except OSError:
+        return _block(
+            f"The report {escape(printable(str(page)))} does not exist. It is written at the end of its block."
+        )
+    style = f"width:100%;height:{FRAME_HEIGHT}px;border:0"
+    return f'<iframe sandbox srcdoc="{escape(text)}" title="report" style="{style}"></iframe>'
+
+
+def _of_element(each: SnapshotElement) -> tuple[str, str, str]:
+    results = "" if each.results is None else describe(each.results)
+    return f"{each.sequence:,}", printable(describe(each.element)), printable(results)
+
+
+def _quantiles(found: dict[str, Histogram]) -> str:
+    rows = [
+        (name, *(duration(histogram.quantile(share)) for share in QUANTILES.values()))
+        for name, histogram in found.items()
+        if histogram.count
+    ]
+    return _table(("", *QUANTILES), rows) if rows else ""
+
+
+def _block(*parts: str) -> str:
+    return f'<div class="trio-asyncio-io">{"".join(parts)}</div>'
+
+
+def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = "".join(_row("td", row) for row in rows)
+    return f"<table><thead>{_row('th', header)}</thead><tbody>{lines}</tbody></table>"
+
+
+def _row(tag: str, cells: Iterable[str]) -> str:
+    parts = (f'<{tag} style="text-align:left">{escape(cell)}</{tag}>' for cell in cells)
+    return f"<tr>{''.join(parts)}</tr>"
