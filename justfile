@@ -77,9 +77,13 @@ bench-setup *PEERS: setup _plots
 docs: _java setup
     {{ python }} -m pytest tests/docs
 
-# Write the examples of docs/examples into README and docs
+# Write the examples of docs/examples into README and docs, and the reference from the docstrings
 pages: setup
     {{ cog }} -r {{ documents }}
+
+# Build the documentation as a site that also works from files: site/index.html
+site: setup
+    {{ python }} -m zensical build --clean --strict
 
 # Draw the timelines of the pages again
 drawings: setup
@@ -119,7 +123,7 @@ release *ARGS: setup
 
 # Remove .venv and all files of the tools and of Spark
 clean:
-    rm -rf .venv .bench .matrix build dist .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+    rm -rf .venv .bench .matrix build dist site .cache .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
     rm -rf spark-warehouse metastore_db artifacts derby.log
     find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

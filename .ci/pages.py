@@ -1,4 +1,4 @@
-"""Writes the examples into the pages of the documentation. Cog runs this: see the recipe `pages` in the justfile.
+"""Writes examples and documents into the pages. Cog runs this: see the recipe `pages` in the justfile.
 
 A page includes an example with a comment, which rendered Markdown does not show:
 
@@ -35,6 +35,12 @@ def example(script: str, *names: str, lines: str | None = None) -> None:
     printed = _selected(path.with_suffix(".out"), lines)
     if printed:
         cog.outl("\nprints:\n\n" + _fenced("text", printed))
+
+
+def document(name: str) -> None:
+    """Write a document from the top of the repository, with its links to pages adapted to a page two folders below."""
+    text = (EXAMPLES.parents[1] / name).read_text(encoding="utf-8")
+    cog.outl(text.replace("](docs/", "](../").rstrip())
 
 
 def _fenced(language: str, text: str) -> str:

@@ -152,11 +152,12 @@ class Feeder:
                 await pace.step()
 
     async def _wait_for_room(self) -> None:
-        self._ledger.wait_for_room(trio.current_time())
+        flow = self._ledger.flow
+        flow.wait_for_room(trio.current_time(), has_jobs=bool(self._ledger.jobs))
         try:
             await self._has_room.wait()
         finally:
-            self._ledger.flow.have_room(trio.current_time())
+            flow.have_room(trio.current_time())
 
     def _check_open(self) -> None:
         if self._refusal is not None:

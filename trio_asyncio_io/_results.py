@@ -48,6 +48,12 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
         self._ledger = ledger
         self._has_room = has_room
         self._on_close = on_close
+        self._wait = ledger.flow.output
+        self._current_time = trio.current_time
+
+    def open(self) -> None:
+        """For the operator: its block is entered."""
+        self._current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks it up each time
 
     def __aiter__(self) -> Self:
         return self
@@ -68,10 +74,17 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
                 if self._ledger.receive(entry) and self._has_room.is_awaited:
                     self._has_room.wake()
                 return output  # type: ignore[no-any-return]
+        self._wait.begin(self._current_time())
         try:
-            return await self._wait()
+            entry = await self._channel.receive()
         except trio.EndOfChannel:
+            self._wait.end(self._current_time())
             raise StopAsyncIteration from None
+        except BaseException:
+            self._wait.end(self._current_time())
+            raise
+        self._wait.end(self._ledger.polled)
+        return self._received(entry)
 
     @enable_ki_protection
     async def receive(self) -> R:
@@ -89,7 +102,14 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
                 return self.receive_nowait()
             except trio.WouldBlock:
                 pass
-        return await self._wait()  # outside: no error of it has WouldBlock as its context
+        self._wait.begin(self._current_time())
+        try:  # outside: no error of it has WouldBlock as its context
+            entry = await self._channel.receive()
+        except BaseException:
+            self._wait.end(self._current_time())
+            raise
+        self._wait.end(self._ledger.polled)
+        return self._received(entry)
 
     @enable_ki_protection
     def receive_nowait(self) -> R:
@@ -141,15 +161,6 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
             print(results.explain())
         """
         return self._ledger.verdict(read_clocks)
-
-    async def _wait(self) -> R:
-        wait = self._ledger.flow.output
-        wait.begin(trio.current_time())
-        try:
-            entry = await self._channel.receive()
-        finally:
-            wait.end(trio.current_time())
-        return self._received(entry)
 
     def _received(self, entry: Entry) -> R:
         output = entry.next_output()

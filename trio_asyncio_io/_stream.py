@@ -84,7 +84,7 @@ def unordered_wait(
         TypeError, ValueError: An argument is invalid. The message names it and its value.
 
     Example:
-        async with unordered_wait(urls, fetch, capacity=100, timeout=5.0, on_error="skip") as results:
+        async with unordered_wait(urls, fetch, timeout=5.0, on_error="skip") as results:
             async for result in results:
                 print(result)
     """
@@ -124,7 +124,8 @@ def keyed_wait(
         TypeError, ValueError: An argument is invalid. The message names it and its value.
 
     Example:
-        async with keyed_wait(events, post, key=lambda event: event.account, timeout=5.0) as results:
+        by_account = attrgetter("account")
+        async with keyed_wait(events, post, key=by_account, timeout=5.0) as results:
             async for result in results:
                 print(result)
     """

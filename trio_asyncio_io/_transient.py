@@ -91,7 +91,8 @@ def transient(error: BaseException) -> bool:
 
     Example:
         >>> retry = FixedDelay(3, 0.5, retry_on=transient)
-        >>> [retry.retries_exception(error) for error in (TimeoutError(), ConnectionResetError(), ValueError())]
+        >>> errors = (TimeoutError(), ConnectionResetError(), ValueError())
+        >>> [retry.retries_exception(error) for error in errors]
         [True, True, False]
     """
     try:

@@ -143,7 +143,7 @@ class _Worker:
         """Run jobs until a deadline expires, or until gates are not idle. Returns whether no deadline has expired."""
         jobs, block = self._ledger.jobs, self._pool.context
         start, call, complete, current_time = self._start, self._invoker.call, self._complete, self._current_time
-        idle, gates = self._ledger.idle, self._gates
+        idle, gates = self._ledger.flow.idle, self._gates
         task, size = trio.lowlevel.current_task(), block.size
         now: float | None = current_time()
         due, jobs_left = 0.0, 0
@@ -240,7 +240,7 @@ class _GatedWorker(_Worker):
         while now is not None and not self._keeper.is_idle:
             is_renewed = renew(task)
             if not ledger.jobs:
-                ledger.idle(now)
+                ledger.flow.idle(now)
                 await self._pool.wait_for_job()
                 now = self._current_time()
             elif pace.is_due(now) or is_renewed:

@@ -77,7 +77,8 @@ class Scripted(Generic[T]):
     Cancellation: a waiting call ends immediately. Its step is used up.
 
     Example:
-        >>> lookup = Scripted({"slow": Step(30.0), "flaky": fails_first(2, OSError("busy"))}, default=Step(0.01))
+        >>> steps = {"slow": Step(30.0), "flaky": fails_first(2, OSError("busy"))}
+        >>> lookup = Scripted(steps, default=Step(0.01))
         >>> trio.run(lookup, "quick")
         'quick'
     """

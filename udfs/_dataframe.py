@@ -112,7 +112,7 @@ def ordered_wait(
         ValueError: A column does not exist, a new column exists already, or an argument is out of range.
 
     Example:
-        ordered_wait(df, weather, "temp double, wind double", inputs=["origin", "time_hour"], timeout=5.0)
+        ordered_wait(df, weather, "temp double", inputs=["origin", "time_hour"], timeout=5.0)
         df.transform(ordered_wait, weather, "temp double, wind double", timeout=5.0)
     """
     if "carry_over" in arguments:
@@ -165,7 +165,12 @@ def unordered_wait(
 
     Example:
         unordered_wait(
-            df, weather, "temp double, wind double", timeout=5.0, event_time="ts", max_out_of_orderness="10 seconds"
+            df,
+            weather,
+            "temp double, wind double",
+            timeout=5.0,
+            event_time="ts",
+            max_out_of_orderness="10 seconds",
         )
     """
     delay = _delay(event_time, max_out_of_orderness)
@@ -224,7 +229,7 @@ def keyed_wait(
         ValueError: As in `unordered_wait`.
 
     Example:
-        keyed_wait(df, book, "receipt string", key="account", inputs=["account", "amount"], timeout=5.0)
+        keyed_wait(df, book, "receipt string", key="account", timeout=5.0)
     """
     delay = _delay(event_time, max_out_of_orderness)
     metrics, memo = arguments.pop("metrics", None), arguments.pop("memo", None)

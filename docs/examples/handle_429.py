@@ -3,7 +3,7 @@
 import trio
 
 from trio_asyncio_io import AsyncFunction, ExponentialBackoff, transient, unordered_wait
-from trio_asyncio_io.policies import rate_limited
+from trio_asyncio_io.gates import RateLimit
 from udfs.http import client
 
 
@@ -20,11 +20,14 @@ class Lookup(AsyncFunction):
 
 
 async def main():
-    lookup = rate_limited(Lookup(), 50.0, burst=5)  # calls per second
-    retry = ExponentialBackoff(5, initial=0.5, maximum=30.0, retry_on=transient)
     keys = [f"key{number}" for number in range(20)]
     async with unordered_wait(
-        keys, lookup, capacity=20, timeout=120.0, retry=retry
+        keys,
+        Lookup(),
+        capacity=20,
+        timeout=60.0,
+        retry=ExponentialBackoff(5, initial=0.5, maximum=30.0, retry_on=transient),
+        gate=RateLimit(50.0, burst=5),  # calls per second, retries included
     ) as results:
         found = [result async for result in results]
     numbers = results.statistics()

@@ -18,7 +18,6 @@ async def main():
             range(1000),
             lookup,
             capacity=20,
-            buffer=40,
             timeout=5.0,
             retry=FixedDelay(3, 0.5, retry_on=transient),
             observer=observer,

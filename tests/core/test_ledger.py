@@ -18,7 +18,7 @@ from trio_asyncio_io import (
     Watermark,
 )
 from trio_asyncio_io._core.elements import inserted_watermark
-from trio_asyncio_io._core.ledger import RECORDS_PER_FOLD, Ledger
+from trio_asyncio_io._core.ledger import Ledger
 
 
 def ordered(bound: int = 3, *restored: SnapshotElement) -> Ledger:
@@ -271,16 +271,6 @@ def test_latency_is_the_time_of_each_ended_invocation() -> None:
     ledger.cancel(d, 9.0)
     ledger.finish(b, ["B"], 8.0)  # the time of a handler does not count
     assert ledger.statistics().latency == Histogram.of([1.0, 2.0, 4.0])
-
-
-def test_durations_are_counted_before_their_lists_become_long() -> None:
-    ledger = ordered(1)
-    for number in range(3 * RECORDS_PER_FOLD):
-        accept(ledger, number)
-        ledger.complete(ledger.start(0.0), [number], 0.0)
-        ledger.receive(ledger.poll(0.0))
-        assert len(ledger.counters.slot_wait.unfolded) <= RECORDS_PER_FOLD
-    assert ledger.statistics().latency.count == 3 * RECORDS_PER_FOLD
 
 
 def test_watermarks_do_not_count_in_the_statistics() -> None:

@@ -5,7 +5,6 @@ python -m tests.docs.notebooks
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,15 +13,10 @@ from typing import Any
 import nbformat
 from nbclient import NotebookClient
 
+from tests.docs.changing import without_changes
+
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs" / "notebooks").glob("*.ipynb"))
 SECONDS_PER_CELL = 300
-
-# What differs between runs and machines: the time of a report, its versions, and the last digits of sums of times
-CHANGING = {
-    re.compile(r"(\d\.\d{3})\d{4,}"): r"\1",
-    re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"): "2026-01-01 00:00:00 UTC",
-    re.compile(r"(trio-asyncio-io|Trio|Python) \d[\w.+]*(?= ·|&lt;/footer)"): r"\1 x.y",
-}
 
 
 def execute(path: Path) -> Any:
@@ -41,10 +35,7 @@ def execute(path: Path) -> Any:
 
 def text_of(notebook: Any) -> str:
     """The file of a notebook, without what differs between runs."""
-    text: str = nbformat.writes(notebook)
-    for pattern, fixed in CHANGING.items():
-        text = pattern.sub(fixed, text)
-    return text + "\n"
+    return without_changes(nbformat.writes(notebook)) + "\n"
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
-"""Runs the simulation of docs/start/simulator.html in Node.js, and the same calls through the real operator."""
+"""Runs the simulation of the page simulator.html in Node.js, and the same calls through the real operator."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import trio
@@ -10,11 +9,11 @@ from trio.testing import MockClock
 
 from tests.docs.javascript import START, evaluate
 from trio_asyncio_io import AsyncWaitOperator
-from trio_asyncio_io.policies import rate_limited
+from trio_asyncio_io.gates import RateLimit
 
 __all__ = ["PAGE", "answers", "instants", "throughput"]
 
-PAGE = START / "simulator.html"
+PAGE = START / "interactive" / "simulator.html"
 
 
 def answers(settings: dict[str, float]) -> tuple[dict[str, Any], list[float]]:
@@ -35,16 +34,15 @@ def instants(
         seen[number]["ended"] = trio.current_time()
         return number
 
-    function: Callable[[int], Awaitable[int]] = rate_limited(call, rate) if rate else call
-
     async def main() -> None:
         operator = AsyncWaitOperator(
-            function,
+            call,
             mode="ordered" if ordered else "unordered",
             source=range(len(latencies)),
             capacity=capacity,
             buffer=buffer,
             timeout=float("inf"),
+            gate=RateLimit(rate) if rate else None,
         )
         async with operator:
             async for number in operator.output:

@@ -21,7 +21,7 @@ PAGES = [
     *(page for page in sorted(ROOT.glob("docs/**/*.md")) if page.parent.name != "changelog.d"),
 ]
 WITH_EXAMPLES = [page for page in PAGES if "<!-- [[[cog " in page.read_text(encoding="utf-8")]
-INCLUDED = re.compile(r"<!-- \[\[\[cog example\((.*?)\)\]\]\] -->\n(.*?)<!-- \[\[\[end\]\]\] -->\n", re.DOTALL)
+INCLUDED = re.compile(r"<!-- \[\[\[cog (.*?)\]\]\] -->\n(.*?)<!-- \[\[\[end\]\]\] -->\n", re.DOTALL)
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 WIDTH = 88
 

@@ -1,4 +1,4 @@
-"""Each answer of docs/start/which-one.html is a script that runs, and the table beside it has the same answers."""
+"""Each answer of the page which-one.html is a script that runs, and the table beside it has the same answers."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.which_one import PAGE, QUESTIONS, SCRIPTS, scripts
+from tests.docs.javascript import START
+from tests.docs.which_one import QUESTIONS, SCRIPTS, scripts
 
-TABLE = PAGE.with_suffix(".md").read_text(encoding="utf-8")
+TABLE = (START / "which-one.md").read_text(encoding="utf-8")
 FAILS = "    if value == 3:\n        raise ValueError('three')\n    return value"
 
 

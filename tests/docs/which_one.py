@@ -1,4 +1,4 @@
-"""The questions and scripts of docs/start/which-one.html."""
+"""The questions and scripts of docs/start/interactive/which-one.html."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.docs.javascript import START, evaluate
 
 __all__ = ["PAGE", "QUESTIONS", "SCRIPTS", "scripts"]
 
-PAGE = START / "which-one.html"
+PAGE = START / "interactive" / "which-one.html"
 QUESTIONS: list[dict[str, Any]] = evaluate(PAGE, "QUESTIONS")
 SCRIPTS: dict[str, str] = {
     " ".join(chosen.values()): script

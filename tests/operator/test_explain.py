@@ -11,7 +11,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from trio_asyncio_io import Verdict, ordered_wait, unordered_wait
+from trio_asyncio_io import FixedDelay, Verdict, keyed_wait, ordered_wait, unordered_wait
 
 
 async def flood(count: int) -> AsyncIterator[int]:
@@ -45,6 +45,42 @@ async def straggler(value: int) -> int:
 async def fails(value: int) -> int:
     await trio.sleep(1.0)
     raise ValueError(value)
+
+
+async def never_ends(value: int) -> int:
+    if value % 10:
+        await trio.sleep_forever()
+    return await one_second(value)
+
+
+async def replaced(value: int, error: Exception) -> int:
+    return value
+
+
+class Flaky:
+    """A service that fails at the first two attempts for each value."""
+
+    def __init__(self) -> None:
+        self.attempts: dict[int, int] = {}
+
+    async def __call__(self, value: int) -> int:
+        self.attempts[value] = self.attempts.get(value, 0) + 1
+        await trio.sleep(1.0)
+        if self.attempts[value] < 3:
+            raise ConnectionError
+        return value
+
+
+async def blocks(value: int) -> int:
+    clock = trio.lowlevel.current_clock()
+    assert isinstance(clock, MockClock)
+    clock.jump(1.0)  # as `time.sleep` does with the real clock
+    return value
+
+
+def hot_key(value: int) -> int:
+    """Nine values in ten have the same key."""
+    return value if value % 10 == 0 else -1
 
 
 class Saturated:
@@ -111,6 +147,24 @@ SITUATIONS = {
     "a straggler without order": Situation(
         "capacity", lambda: flood(1000), lambda: straggler, options={"buffer": 20}, wait=unordered_wait
     ),
+    "one key is hot, and the buffer is full": Situation(
+        "key", lambda: flood(500), wait=keyed_wait, options={"key": hot_key}
+    ),
+    "one key is hot, and the buffer holds the whole source": Situation(
+        "key", lambda: flood(200), wait=keyed_wait, options={"key": hot_key, "buffer": 1000}
+    ),
+    "keys without a hot one": Situation("capacity", lambda: flood(500), wait=keyed_wait, options={"key": abs}),
+    "keys, and a slow source": Situation("source", lambda: trickle(200, 0.5), wait=keyed_wait, options={"key": abs}),
+    "most calls time out": Situation(
+        "timeouts", lambda: flood(200), lambda: never_ends, options={"timeout": 5.0, "on_error": replaced}
+    ),
+    "attempts are repeated": Situation(
+        "retries", lambda: flood(200), Flaky, options={"retry": FixedDelay(3, 0.25, retry_on=ConnectionError)}
+    ),
+    "backoffs take longer than attempts": Situation(
+        "retries", lambda: flood(200), Flaky, options={"retry": FixedDelay(3, 9.0, retry_on=ConnectionError)}
+    ),
+    "the function blocks the loop": Situation("blocking", lambda: flood(200), lambda: blocks),
     "the service is saturated": Situation(
         "service", lambda: trickle_then_flood(500, 1.0), Saturated, options={"capacity": 50, "timeout": 100.0}
     ),
@@ -180,6 +234,10 @@ ADVICE = {
     "all slots are busy, and latency did not rise": "Set capacity=20: ",
     "the service is saturated": "for this one, capacity=5 is enough",
     "the source is slow": "capacity=3 is enough",
+    "one key is hot, and the buffer is full": "Use a finer key",
+    "most calls time out": "shorter timeout",
+    "attempts are repeated": "retry budget",
+    "the function blocks the loop": "in_thread",
     "the buffer is full of results behind a straggler": "Set buffer=",
 }
 

@@ -3,8 +3,8 @@
 # The layout. Imports point down only.
 #
 #     observed_ledger                      a ledger that also calls an observer
-#     ledger                               every counter, both limits and the snapshot of one operator
+#     ledger (inventory  flow  samples)    every counter, both limits and the snapshot of one operator
 #     ordered  unordered  keyed (queue)    the order of the output
 #     options  retry  retry_after  retry_budget  gate
-#     snapshot  statistics (flow  verdict  histogram)  dead_letter (portable)  observer  notes
+#     snapshot  statistics (histogram)  verdict  dead_letter (portable)  observer  notes
 #     elements  watermarks  checks  probe  describe

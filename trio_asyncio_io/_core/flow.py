@@ -6,52 +6,11 @@ from collections.abc import Callable
 
 from .histogram import Durations, Histogram
 from .queue import StreamElementQueue
-from .verdict import Evidence, LoadClass
+from .samples import FOLD, histograms_of, loads_of, sampling
+from .statistics import Counters
+from .verdict import Evidence
 
-__all__ = ["Flow", "Latencies"]
-
-
-class Latencies:
-    """The latency of each invocation, by load.
-
-    The load of an invocation is the number that ran when it started, or when it completed if that is higher. So
-    invocations that start together, or remain at the end, count at the load that they shared. Classes of load are
-    powers of two: class n has loads of n bits, and class 0 the invocations without a result, whose load is not known.
-
-    Args:
-        max_load: Upper limit of the load.
-
-    Attributes:
-        add: By class, the function that records a latency.
-    """
-
-    def __init__(self, max_load: int) -> None:
-        self._max_load = max_load
-        self._classes = [Durations() for _ in range(max_load.bit_length() + 1)]
-        self.add = [durations.add for durations in self._classes]
-
-    def fold(self) -> None:
-        """Count the latencies that were recorded since the last call."""
-        for durations in self._classes:
-            if durations.unfolded:
-                durations.fold()
-
-    def histogram(self) -> Histogram:
-        """The histogram of all latencies."""
-        return sum((durations.histogram() for durations in self._classes), Histogram())
-
-    def seconds(self) -> float:
-        """The sum of all latencies."""
-        return sum(durations.seconds() for durations in self._classes)
-
-    def loads(self) -> tuple[LoadClass, ...]:
-        """The latency of each class that has invocations."""
-        seen = [(bits, each.histogram()) for bits, each in enumerate(self._classes) if bits]
-        return tuple(LoadClass(self._middle(bits), each.count, each.p50) for bits, each in seen if each.count)
-
-    def _middle(self, bits: int) -> int:
-        """A typical load of a class; for the highest, the limit."""
-        return self._max_load if bits == self._max_load.bit_length() else 3 << bits >> 2
+__all__ = ["Flow"]
 
 
 class Wait:
@@ -74,7 +33,7 @@ class Wait:
         """A task no longer waits."""
         self._tasks -= 1
         if not self._tasks:
-            self._seconds += now - self._since
+            self._seconds += max(0.0, now - self._since)
 
     @property
     def is_on(self) -> bool:
@@ -92,28 +51,40 @@ class Flow:
     Written where a task waits anyway, so a record that nobody waits for costs nothing.
 
     Args:
-        capacity, buffer: The operator's limits.
+        capacity: The operator's limit.
+        queue: Holds the invocations that have not ended.
+        counters: The operator's counts and sums.
 
     Attributes:
-        latencies: The latency of each invocation.
+        samples: The durations of some records.
+        samples_of: For each record in starting order, those that count it, or None.
         room: The feeder's waits for room in the buffer.
         starved: The parts of these waits in which a slot was free.
-        output: The consumer's waits for an output.
+        output: The consumer's waits for an output, until there is one.
         gate: The waits of calls for a gate.
+        gate_wait: The same, of each call.
         gate_seconds: By gate, the sum of the waits for it.
+        lanes: The waits of records for an earlier one with the same key.
+        backoff_seconds: The time between attempts of one invocation.
+        timed_out_seconds: The time of invocations that their deadline ended.
         handlers_seconds: The time that records held their slot after their last call: `on_timeout` and `on_error`.
     """
 
-    def __init__(self, capacity: int, buffer: int) -> None:
-        self.latencies = Latencies(capacity)
+    def __init__(self, capacity: int, queue: StreamElementQueue, counters: Counters) -> None:
+        self.samples, self.samples_of = sampling(capacity)
         self.room = Wait()
         self.starved = Wait()
         self.output = Wait()
         self.gate = Wait()
+        self.gate_wait = Durations()
         self.gate_seconds: dict[str, float] = {}
+        self.lanes = Wait()
+        self.backoff_seconds = 0.0
+        self.timed_out_seconds = 0.0
         self.handlers_seconds = 0.0
         self._capacity = capacity
-        self._buffer = buffer
+        self._queue = queue
+        self._counters = counters
         self._begin = (0.0, 0.0)
         self._end: tuple[float, float] | None = None
         self._input_end: float | None = None
@@ -127,14 +98,16 @@ class Flow:
         """The operator has ended. The clocks are not read any more."""
         self._end = clocks
 
-    def end_input(self, now: float) -> None:
+    def end_input(self, now: float, *, has_jobs: bool) -> None:
         """The input has ended."""
         self._input_end = now
+        if self.lanes.is_on and not has_jobs and self._counters.running < self._capacity:
+            self.starved.begin(now)
 
-    def wait_for_room(self, now: float, *, has_free_slot: bool) -> None:
+    def wait_for_room(self, now: float, *, has_jobs: bool) -> None:
         """The feeder starts to wait for room."""
         self.room.begin(now)
-        if has_free_slot:
+        if not has_jobs and self._counters.running < self._capacity:
             self.starved.begin(now)
 
     def have_room(self, now: float) -> None:
@@ -147,42 +120,64 @@ class Flow:
         """A call has waited for this gate, and does no longer."""
         self.gate.end(now)
         self.gate_seconds[gate] = self.gate_seconds.get(gate, 0.0) + seconds
+        self.gate_wait.add(seconds)
+        if len(self.gate_wait.unfolded) >= FOLD:
+            self.gate_wait.fold()
 
-    def idle(self, now: float, queue: StreamElementQueue) -> None:
+    def idle(self, now: float) -> None:
         """A slot becomes free, and there is no record to start."""
-        if self.room.is_on and not self.starved.is_on:
-            self.starved.begin(now)
+        if self._counters.at_gate:  # a job at a gate waits for the gate, so the slots are not free for lack of jobs
+            return
+        if self.room.is_on or (self._input_end is not None and self.lanes.is_on):
+            if not self.starved.is_on:
+                self.starved.begin(now)
         elif self._input_end is not None and self._supply_end is None:
-            self._supply_end = self._supply(now, queue)  # free slots are normal from here on
+            self._supply_end = self._supply(now)  # free slots are normal from here on
 
-    def evidence(self, read_clocks: Callable[[], tuple[float, float]], queue: StreamElementQueue) -> Evidence:
-        """The numbers so far. The queue has the invocations that have not ended."""
+    def histograms(self) -> dict[str, Histogram]:
+        """The histograms, by their names in `Statistics`."""
+        return {**histograms_of(self.samples), "gate_wait": self.gate_wait.histogram()}
+
+    def evidence(self, read_clocks: Callable[[], tuple[float, float]]) -> Evidence:
+        """The numbers so far. `read_clocks` returns the time and the CPU time of the operator's thread."""
+        counters = self._counters
+        calls = counters.completed + counters.failed + counters.timed_out
         now, cpu_seconds = self._end or read_clocks()
         begin, begin_cpu = self._begin
-        supply_end, busy, source_wait, starved = self._supply_end or self._supply(now, queue)
+        supply_end, busy, source_wait, starved = self._supply_end or self._supply(now)
         supply = supply_end - begin
-        histogram = self.latencies.histogram()
         return Evidence(
             capacity=self._capacity,
-            buffer=self._buffer,
+            buffer=self._queue.bound,
             seconds=now - begin,
-            calls=histogram.count,
+            calls=calls,
             in_flight=_share(busy, supply),
-            latency=_share(self.latencies.seconds(), histogram.count),
-            longest=histogram.quantile(1.0),
+            latency=_share(counters.latency_seconds, calls),
+            longest=histograms_of(self.samples)["latency"].quantile(1.0),
             source_wait=_share(source_wait, supply),
             starved=_share(starved, supply),
             output_wait=_share(self.output.seconds(now), now - begin),
             cpu=_share(cpu_seconds - begin_cpu, now - begin),
-            loads=self.latencies.loads(),
+            loads=loads_of(self.samples),
+            keyed=_share(self.lanes.seconds(supply_end), supply),
+            repeated=self._repeated(calls),
+            retried=counters.retried,
+            timed_out=_share(self.timed_out_seconds, counters.latency_seconds),
+            peak=counters.peak_running,
             gated=_share(self.gate.seconds(supply_end), supply),
             gates=tuple(self.gate_seconds.items()),
         )
 
-    def _supply(self, now: float, queue: StreamElementQueue) -> tuple[float, float, float, float]:
+    def _repeated(self, calls: int) -> float:
+        """The share of the time of all invocations before their last attempts, if all attempts are equally long."""
+        retried, seconds = self._counters.retried, self._counters.latency_seconds
+        attempts = max(0.0, seconds - self.backoff_seconds) * _share(retried, retried + calls)
+        return min(1.0, _share(self.backoff_seconds + attempts, seconds))
+
+    def _supply(self, now: float) -> tuple[float, float, float, float]:
         """The time, and up to it the busy time of all slots, the wait for the source, and the time without jobs."""
-        busy = self.latencies.seconds() + self.handlers_seconds
-        busy += sum(now - entry.since for entry in queue.entries() if entry.load and entry.results is None)
+        busy = self._counters.latency_seconds + self.handlers_seconds
+        busy += sum(now - entry.since for entry in self._queue.entries() if entry.attempts and entry.results is None)
         input_end = now if self._input_end is None else self._input_end
         source_wait = input_end - self._begin[0] - self.room.seconds(now)
         return now, busy, source_wait, self.starved.seconds(now)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from math import ceil
@@ -18,10 +18,6 @@ __all__ = ["Durations", "Histogram"]
 # The upper 16 bits of a 64-bit float are its sign, its exponent and 4 bits of its mantissa. Their number is the bucket,
 # so a power of two is divided into 16 buckets
 _UPPER_BITS = slice(3 if sys.byteorder == "little" else 0, None, 4)
-
-# After so many durations, only each eleventh is counted, eleven times: counting takes longer than all else
-EXACT_DURATIONS = 10_000
-STRIDE = 11  # a prime, because services and batches repeat after round numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,52 +105,36 @@ class Durations:
     """Durations that become a histogram.
 
     `add` only appends to a list, and `fold` counts the durations of the list at once, in C. That takes a third of the
-    time of computing the bucket of each duration in Python. From the 10,000th duration on, it counts a sample of them.
-    The number of durations and their sum are always exact.
+    time of computing the bucket of each duration in Python.
+
+    Args:
+        times: How many durations each one stands for.
 
     Attributes:
         add: Records a duration, in seconds, at least 0. It is the `append` of a list.
         unfolded: That list. Call `fold` before it becomes long.
     """
 
-    __slots__ = ("_counts", "_folded", "_seconds", "add", "unfolded")
+    __slots__ = ("_counts", "_times", "add", "unfolded")
 
-    def __init__(self) -> None:
+    def __init__(self, times: int = 1) -> None:
         self.unfolded: list[float] = []
         self.add: Callable[[float], None] = self.unfolded.append
+        self._times = times
         self._counts: Counter[int] = Counter()
-        self._seconds = 0.0
-        self._folded = 0
 
     def fold(self) -> None:
         """Count the durations of the list, and clear it."""
-        durations = self.unfolded
-        self._seconds += sum(durations)
-        self._folded += len(durations)
-        if self._folded > EXACT_DURATIONS:
-            sampled = len(durations) // STRIDE * STRIDE
-            for bucket, count in Counter(_buckets(durations[:sampled:STRIDE])).items():
-                self._counts[bucket] += STRIDE * count
-            del durations[:sampled]
-        self._counts.update(_buckets(durations))
-        durations.clear()
-
-    def seconds(self) -> float:
-        """The sum of all durations."""
-        self.fold()
-        return self._seconds
+        self._counts.update(array("H", pack(f"{len(self.unfolded)}d", *self.unfolded))[_UPPER_BITS])
+        self.unfolded.clear()
 
     def histogram(self) -> Histogram:
         """The histogram of all durations."""
         self.fold()
-        return _histogram(self._counts)
+        return _histogram({bucket: self._times * count for bucket, count in self._counts.items()})
 
 
-def _buckets(durations: Sequence[float]) -> array[int]:
-    return array("H", pack(f"{len(durations)}d", *durations))[_UPPER_BITS]
-
-
-def _histogram(counts: Counter[int]) -> Histogram:
+def _histogram(counts: Mapping[int, int]) -> Histogram:
     return Histogram(tuple(sorted(counts.items())))
 
 

@@ -12,23 +12,18 @@ from __future__ import annotations
 from bisect import insort
 from collections import deque
 from collections.abc import Callable, Sequence
-from operator import attrgetter
 from typing import Any
 
 from .dead_letter import DeadLetter
 from .elements import Watermark, is_inserted
 from .flow import Flow
+from .inventory import Inventory, by_sequence
 from .queue import Entry, StreamElementQueue
-from .snapshot import Snapshot, SnapshotElement
+from .snapshot import Snapshot
 from .statistics import Counters, Statistics
 from .verdict import Verdict, judge
 
 __all__ = ["Ledger"]
-
-_by_sequence = attrgetter("sequence")
-
-# Records that leave the queue between two counts of the durations
-RECORDS_PER_FOLD = 1_000
 
 
 class Ledger:
@@ -49,6 +44,7 @@ class Ledger:
         counters: The numbers behind `Statistics`.
         flow: Where the time goes.
         input_ended: Whether no more elements will be accepted.
+        polled: The instant at which an entry left the queue last.
         leaving: By sequence, the entries that have left the queue and are not received yet.
         counts_dead_letters: As given.
 
@@ -63,27 +59,21 @@ class Ledger:
         capacity: int | None = None,
         counts_dead_letters: bool = True,
     ) -> None:
-        restored = Snapshot() if restored is None else restored
         self.queue = queue
         self.jobs: deque[Entry] = deque()
-        self.backlog: deque[tuple[Any, Sequence[Any] | None]] = deque(
-            (element.element, element.results) for element in restored.elements
-        )
-        self._capacity = capacity or queue.bound
-        self.flow = Flow(self._capacity, queue.bound)
-        self.counters = counters = Counters(self.flow.latencies)
+        self.counters = Counters()
+        self.flow = Flow(capacity or queue.bound, queue, self.counters)
         self.input_ended = False
         self.counts_dead_letters = counts_dead_letters
-        self._taken_before = restored.taken - len(self.backlog)
-        self._inserted = -self._inserted_in_backlog()  # `restored.taken` does not include them
-        self.leaving: dict[int, Entry] = {}
-        self._dead_letters: dict[int, DeadLetter] = {}
+        self._inventory = Inventory(queue, Snapshot() if restored is None else restored)
+        self.backlog = self._inventory.backlog
+        self.leaving = self._inventory.leaving
+        self._dead_letters = self._inventory.dead_letters
+        self._next_samples = self.flow.samples_of.__next__
+        self.polled = 0.0
         self._watermarks = 0
         self._may_start = True
         self._has_keys = queue.has_keys
-        self._add_latency = counters.latency.add
-        self._add_slot_wait = counters.slot_wait.add
-        self._head_waits = counters.head_wait.unfolded
         self._low_water = queue.bound - 1
 
     def begin(self, clocks: tuple[float, float]) -> None:
@@ -108,15 +98,17 @@ class Ledger:
             raise AssertionError("the queue holds more elements than the ledger has counted")
         if entry.results is not None:
             self._watermarks += 1
-            self._inserted += is_inserted(element)
+            self._inventory.inserted += is_inserted(element)
             return entry
         entry.since = now
         counters.buffered += 1
         if counters.buffered > counters.peak_buffered:
             counters.peak_buffered = counters.buffered
         if results is not None:
-            entry.complete(self._without_dead_letter(entry, results))
-        elif self._may_start and (not self._has_keys or self.queue.may_start(entry)):
+            entry.complete(self._inventory.outputs_of(entry, results))
+        elif self._has_keys and not self.queue.may_start(entry):
+            self.flow.lanes.begin(now)
+        elif self._may_start:
             self.jobs.append(entry)
         return entry
 
@@ -143,7 +135,7 @@ class Ledger:
         """Record that no more elements will be accepted."""
         if not self.input_ended:
             self.input_ended = True
-            self.flow.end_input(now)
+            self.flow.end_input(now, has_jobs=bool(self.jobs))
 
     # Invocations
 
@@ -156,30 +148,30 @@ class Ledger:
         """Whether no invocation can start before another one has ended."""
         return self.input_ended and not self.jobs and not self.backlog
 
-    def idle(self, now: float) -> None:
-        """Record that a worker finds no job."""
-        if not self.counters.at_gate:  # a job at a gate waits for the gate, so the slots are not free for lack of jobs
-            self.flow.idle(now, self.queue)
-
-    def wait_for_room(self, now: float) -> None:
-        """Record that the feeder starts to wait for room in the buffer."""
-        self.flow.wait_for_room(now, has_free_slot=not self.jobs and self.counters.running < self._capacity)
-
     def start(self, now: float) -> Entry:
         """Start the invocation of the next job."""
         entry = self.jobs.popleft()
         counters = self.counters
-        self._add_slot_wait(now - entry.since)
+        counters.running = running = counters.running + 1
+        if running > counters.peak_running:
+            counters.peak_running = running
+        slot_wait = now - entry.since
+        counters.slot_wait_seconds += slot_wait
+        samples = self._next_samples()
+        if samples is not None:
+            entry.samples, entry.load = samples, running
+            samples.slot_wait.add(slot_wait)
         entry.since = now
-        entry.load = counters.running = counters.running + 1
-        if counters.running > counters.peak_running:
-            counters.peak_running = counters.running
         return entry
 
     def take(self, now: float) -> Entry:
         """Take the next job to the gates. Its invocation has not started."""
         entry = self.jobs.popleft()
-        self._add_slot_wait(now - entry.since)
+        slot_wait = now - entry.since
+        self.counters.slot_wait_seconds += slot_wait
+        entry.samples = self._next_samples()
+        if entry.samples is not None:
+            entry.samples.slot_wait.add(slot_wait)
         entry.since = now
         self.counters.at_gate += 1
         return entry
@@ -190,7 +182,7 @@ class Ledger:
 
     def let_go(self, seconds: float, now: float, gate: str) -> None:
         """Record that a call has waited for this gate, and does no longer."""
-        self.counters.gate_wait.add(seconds)
+        self.counters.gate_wait_seconds += seconds
         self.flow.let_go(seconds, now, gate)
 
     def start_taken(self, entry: Entry, now: float) -> bool:
@@ -215,8 +207,9 @@ class Ledger:
     def attempt_failed(self, entry: Entry, error: Exception) -> None:
         """Record that a call raised. Only an observer needs this."""
 
-    def back_off(self, entry: Entry, seconds: float) -> None:
-        """Record that a retry follows after these seconds. Only an observer needs this."""
+    def back_off(self, entry: Entry, seconds: float) -> None:  # noqa: ARG002 - an observer needs the entry
+        """Record that a retry follows after these seconds."""
+        self.flow.backoff_seconds += seconds
 
     def retry(self, entry: Entry) -> None:  # noqa: ARG002 - an observer needs it
         """Count a retry."""
@@ -230,19 +223,21 @@ class Ledger:
         """Finish a running record with the results of its function."""
         counters = self.counters
         counters.completed += 1
+        latency = now - entry.since
+        counters.latency_seconds += latency
         load = counters.running
+        if entry.samples is not None:
+            entry.samples.latency[max(entry.load, load).bit_length()].add(latency)
         counters.running = load - 1  # `finish` without its call
-        if entry.load > load:  # `max` would cost more
-            load = entry.load
-        self._add_latency[load.bit_length()](now - entry.since)
         entry.since = now
         entry.complete(results)
         if self._has_keys:
-            self._start_successor(entry)
+            self._start_successor(entry, now)
 
     def time_out(self, entry: Entry, now: float) -> None:
         """Record that the deadline of a running record has expired."""
         self.counters.timed_out += 1
+        self.flow.timed_out_seconds += now - entry.since
         self._end_last_call(entry, now)
 
     def fail(self, entry: Entry, error: Exception, now: float) -> None:  # noqa: ARG002 - an observer needs the error
@@ -269,7 +264,7 @@ class Ledger:
         entry.since = now
         entry.complete(results)
         if self._has_keys:
-            self._start_successor(entry)
+            self._start_successor(entry, now)
 
     def cancel(self, entry: Entry, now: float) -> None:  # noqa: ARG002 - an observer needs them
         """Record that the call of a running record was cancelled, and abandon the record."""
@@ -285,11 +280,12 @@ class Ledger:
     def poll(self, now: float) -> Entry:
         """Remove the next entry from the queue. An entry without outputs is gone at once."""
         entry = self.queue.poll()
+        self.polled = now
         if not entry.is_watermark:
-            waits = self._head_waits
-            waits.append(now - entry.since)
-            if len(waits) >= RECORDS_PER_FOLD:
-                self.counters.fold()
+            head_wait = now - entry.since
+            self.counters.head_wait_seconds += head_wait
+            if entry.samples is not None:
+                entry.samples.leave(head_wait)
         if entry.results:
             self.leaving[entry.sequence] = entry
             return entry
@@ -338,55 +334,31 @@ class Ledger:
 
     def snapshot(self) -> Snapshot:
         """Every element accepted and not yet received, in arrival order."""
-        entries = sorted([*self.leaving.values(), *self.queue.entries()], key=_by_sequence)
-        accepted = [SnapshotElement(entry.sequence, entry.element, self._unreceived(entry)) for entry in entries]
-        held = [
-            SnapshotElement(sequence, element, None if results is None else list(results))
-            for sequence, (element, results) in enumerate(self.backlog, start=self.queue.arrived)
-        ]
-        return Snapshot((*accepted, *held), taken=self._taken())
+        return self._inventory.snapshot()
 
     def verdict(self, read_clocks: Callable[[], tuple[float, float]]) -> Verdict:
         """What limits the operator. `read_clocks` returns the time and the CPU time of its thread."""
-        return judge(self.flow.evidence(read_clocks, self.queue))
+        return judge(self.flow.evidence(read_clocks))
 
     def statistics(self) -> Statistics:
         """The current numbers."""
-        return self.counters.freeze()
-
-    def _taken(self) -> int:
-        """The number of elements taken from the source, in this run and in the runs that it was restored from."""
-        arrived = self._taken_before + self.queue.arrived + len(self.backlog)
-        return arrived - self._inserted - self._inserted_in_backlog()
-
-    def _inserted_in_backlog(self) -> int:
-        return sum(is_inserted(element) for element, _ in self.backlog)
+        return self.counters.freeze(self.flow.histograms())
 
     def _end_last_call(self, entry: Entry, now: float) -> None:
         """Record the latency of a record without a result. It still holds its slot, until `finish`."""
-        self._add_latency[0](now - entry.since)
-        self.flow.handlers_seconds -= now - entry.since
+        latency = now - entry.since
+        self.counters.latency_seconds += latency
+        self.flow.handlers_seconds -= latency
+        if entry.samples is not None:
+            entry.samples.latency[0].add(latency)
 
-    def _start_successor(self, entry: Entry) -> None:
+    def _start_successor(self, entry: Entry, now: float) -> None:
         """Make a job of the record that waited for this one, before the jobs that arrived after it."""
         successor = self.queue.successor(entry)
         if successor is None or not self._may_start:
             return
+        self.flow.lanes.end(now)
         if not self.jobs or self.jobs[-1].sequence < successor.sequence:
             self.jobs.append(successor)
         else:
-            insort(self.jobs, successor, key=_by_sequence)
-
-    def _without_dead_letter(self, entry: Entry, results: Sequence[Any]) -> Sequence[Any]:
-        """The outputs of a restored record. Its dead letter is stored separately."""
-        if len(results) == 1 and isinstance(results[0], DeadLetter):
-            self._dead_letters[entry.sequence] = results[0]
-            return ()
-        return tuple(results)
-
-    def _unreceived(self, entry: Entry) -> list[Any] | None:
-        if entry.is_watermark or entry.results is None:
-            return None
-        if entry.sequence in self._dead_letters:
-            return [self._dead_letters[entry.sequence]]
-        return list(entry.results[entry.received :])
+            insort(self.jobs, successor, key=by_sequence)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .elements import StreamRecord, Watermark, with_value
+from .samples import Samples
 
 __all__ = ["Entry", "StreamElementQueue"]
 
@@ -29,11 +30,25 @@ class Entry:
         sequence: The element's position in the queue's input, counted from 0.
         attempts: The number of calls made for this element.
         since: The start of its present state (waiting for a slot, running or completed), in seconds on Trio's clock.
-        load: The number of running invocations when this one started, itself included; 0 before.
         received: The number of results that the consumer has received.
+        samples: Those that count the durations of this record, or None.
+        load: The number of running invocations when this one started, itself included, if `samples` is not None.
     """
 
-    __slots__ = ("attempts", "element", "is_watermark", "load", "received", "results", "sequence", "since", "value")
+    __slots__ = (
+        "attempts",
+        "element",
+        "is_watermark",
+        "load",
+        "received",
+        "results",
+        "samples",
+        "sequence",
+        "since",
+        "value",
+    )
+
+    load: int  # not set in `__init__`, which costs too much for something that few entries need
 
     def __init__(self, element: Any, sequence: int, is_watermark: bool = False) -> None:  # noqa: FBT001, FBT002 - hot
         self.element = element
@@ -43,8 +58,8 @@ class Entry:
         self.results: Sequence[Any] | None = None
         self.attempts = 0
         self.since = 0.0
-        self.load = 0
         self.received = 0
+        self.samples: Samples | None = None
 
     @property
     def is_done(self) -> bool:

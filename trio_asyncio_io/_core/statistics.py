@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from .flow import Latencies
-from .histogram import Durations, Histogram
+from .histogram import Histogram
 
 __all__ = ["Counters", "Statistics"]
 
@@ -38,11 +38,16 @@ class Statistics:
         throttled: Calls after which the service asked for fewer calls, such as with a status 429. Counted if there are
             gates.
         gate_wait_seconds: The sum of the waits of calls, retries included, that a gate held back.
-        latency: How long invocations took, attempts and backoffs included, until the function returned, its last
-            attempt raised or the deadline expired, without waits for a gate. Those that were cancelled do not count.
-        slot_wait: The waits whose sum is `slot_wait_seconds`, of all records whose invocation has started.
-        head_wait: The waits whose sum is `head_wait_seconds`, of all records that have left the queue.
+        latency_seconds: The sum of the durations of invocations, attempts and backoffs included, until the function
+            returned, its last attempt raised or the deadline expired, without waits for a gate. Those that were
+            cancelled do not count.
+        latency: The durations whose sum is `latency_seconds`.
+        slot_wait: The waits whose sum is `slot_wait_seconds`, of records whose invocation has started.
+        head_wait: The waits whose sum is `head_wait_seconds`, of records that have left the queue.
         gate_wait: The waits whose sum is `gate_wait_seconds`, of the calls that a gate held back.
+
+    The sums are exact. `gate_wait` has each wait. The other histograms have the first 500 records, and then one in
+    eleven, which counts eleven times.
     """
 
     running: int = 0
@@ -62,6 +67,7 @@ class Statistics:
     dead_lettered: int = 0
     throttled: int = 0
     gate_wait_seconds: float = 0.0
+    latency_seconds: float = 0.0
     latency: Histogram = field(default_factory=Histogram)
     slot_wait: Histogram = field(default_factory=Histogram)
     head_wait: Histogram = field(default_factory=Histogram)
@@ -70,9 +76,8 @@ class Statistics:
 
 @dataclass(slots=True)
 class Counters:
-    """The counts of `Statistics`, mutable, and the durations behind its histograms and sums."""
+    """The counts and sums of `Statistics`, but mutable."""
 
-    latency: Latencies
     running: int = 0
     buffered: int = 0
     peak_running: int = 0
@@ -84,30 +89,17 @@ class Counters:
     failed: int = 0
     skipped: int = 0
     cancelled: int = 0
+    slot_wait_seconds: float = 0.0
+    head_wait_seconds: float = 0.0
     retries_denied: int = 0
     dead_lettered: int = 0
-    slot_wait: Durations = field(default_factory=Durations)
-    head_wait: Durations = field(default_factory=Durations)
-    gate_wait: Durations = field(default_factory=Durations)
     throttled: int = 0
+    gate_wait_seconds: float = 0.0
+    latency_seconds: float = 0.0
     at_gate: int = 0
 
-    def fold(self) -> None:
-        """Count the durations that were recorded since the last call, so that their lists stay short."""
-        self.latency.fold()
-        self.slot_wait.fold()
-        self.head_wait.fold()
-        self.gate_wait.fold()
-
-    def freeze(self) -> Statistics:
-        """The current values."""
-        values: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+    def freeze(self, histograms: Mapping[str, Any]) -> Statistics:
+        """The current values, and these histograms."""
+        values = asdict(self)
         del values["at_gate"]
-        for name in ("latency", "slot_wait", "head_wait", "gate_wait"):
-            values[name] = values[name].histogram()
-        return Statistics(
-            **values,
-            slot_wait_seconds=self.slot_wait.seconds(),
-            head_wait_seconds=self.head_wait.seconds(),
-            gate_wait_seconds=self.gate_wait.seconds(),
-        )
+        return Statistics(**values, **histograms)

@@ -13,12 +13,26 @@ from typing import Literal, TypeAlias
 
 __all__ = ["Evidence", "Limit", "LoadClass", "Verdict", "judge"]
 
-Limit: TypeAlias = Literal["unknown", "cpu", "consumer", "gate", "service", "capacity", "buffer", "source"]
+Limit: TypeAlias = Literal[
+    "unknown",
+    "cpu",
+    "consumer",
+    "gate",
+    "blocking",
+    "timeouts",
+    "retries",
+    "service",
+    "capacity",
+    "key",
+    "buffer",
+    "source",
+]
 
 CPU_IS_BUSY = 0.9  # share of the time
 CONSUMER_IS_BUSY = 0.9
 SLOTS_ARE_BUSY = 0.9
 GATE_IS_SHUT = 0.5
+WASTE = 0.5  # share of the time of calls
 RISE = 1.25  # of the latency from a low to a high load
 SATURATION = 2.0  # such a rise means that the calls wait in the service
 CALLS_OF_A_CLASS = 10  # so that its mean is meaningful
@@ -57,6 +71,12 @@ class Evidence:
         output_wait: The share of the run in which the consumer waited for an output.
         cpu: The share of the run in which the thread of the loop used the CPU.
         loads: The latency at each load, in ascending order.
+        keyed: The share of the same time in which a record waited for an earlier one with the same key.
+        repeated: The share of the time of invocations before their last attempts: backoffs, and attempts that were
+            retried.
+        retried: Attempts after the first.
+        timed_out: The share of the time of invocations that their deadline ended.
+        peak: The most invocations that ran at once.
         gated: The share of the same time in which a gate held back at least one call.
         gates: By gate, the sum of the waits for it, in seconds.
     """
@@ -73,6 +93,11 @@ class Evidence:
     output_wait: float
     cpu: float
     loads: tuple[LoadClass, ...] = ()
+    keyed: float = 0.0
+    repeated: float = 0.0
+    retried: int = 0
+    timed_out: float = 0.0
+    peak: int = 0
     gated: float = 0.0
     gates: tuple[tuple[str, float], ...] = ()
 
@@ -106,7 +131,10 @@ class Verdict:
         limit: "gate": a gate holds calls back. "capacity": all slots are busy. "service": all slots are busy, and more
             load only raises the latency. "source": slots are free, because elements arrive too slowly. "consumer": it
             rarely waits for an output. "buffer": slots are free and the buffer is full of results that wait for a
-            straggler. "cpu": the thread of the event loop is busy. "unknown": no invocation has ended yet.
+            straggler. "key": slots are free, because records wait for an earlier one with the same key. "timeouts" and
+            "retries": all slots are busy, most of the time with calls that time out, or with attempts that are repeated
+            and backoffs. "cpu": the thread of the event loop is busy. "blocking": the function blocks that thread, so
+            the calls run one after another. "unknown": no invocation has ended yet.
         advice: What to change, in one sentence.
         sentences: The numbers on which this rests.
     """
@@ -132,13 +160,39 @@ def judge(evidence: Evidence) -> Verdict:
 def _limit_of(evidence: Evidence) -> Limit:
     if evidence.cpu >= CPU_IS_BUSY:
         return "cpu"
+    if _is_blocked(evidence):
+        return "blocking"
     if evidence.output_wait <= 1 - CONSUMER_IS_BUSY:
         return "consumer"
     if evidence.gated >= GATE_IS_SHUT:
         return "gate"
-    if evidence.busy >= SLOTS_ARE_BUSY or evidence.slot_wait >= max(evidence.source_wait, evidence.starved):
-        return "service" if _is_saturated(evidence) else "capacity"
-    return "buffer" if evidence.starved > evidence.source_wait else "source"
+    is_of_slots = evidence.busy >= SLOTS_ARE_BUSY or _waits_for_slots(evidence)
+    return _limit_of_slots(evidence) if is_of_slots else _limit_of_jobs(evidence)
+
+
+def _limit_of_jobs(evidence: Evidence) -> Limit:
+    """What limits an operator whose slots wait for records."""
+    if evidence.source_wait >= evidence.starved:
+        return "source"
+    return "key" if 2 * evidence.keyed >= evidence.starved else "buffer"
+
+
+def _is_blocked(evidence: Evidence) -> bool:
+    one_by_one = evidence.peak == 1 < evidence.capacity and evidence.calls >= CALLS_OF_A_CLASS
+    return one_by_one and _waits_for_slots(evidence)
+
+
+def _waits_for_slots(evidence: Evidence) -> bool:
+    return evidence.slot_wait >= max(evidence.source_wait, evidence.starved)
+
+
+def _limit_of_slots(evidence: Evidence) -> Limit:
+    """What limits an operator whose records wait for slots."""
+    if evidence.timed_out >= WASTE:
+        return "timeouts"
+    if evidence.repeated >= WASTE:
+        return "retries"
+    return "service" if _is_saturated(evidence) else "capacity"
 
 
 def _throughput(evidence: Evidence) -> Iterator[str]:
@@ -192,6 +246,46 @@ def _of_service(evidence: Evidence) -> tuple[str, str]:
     )
 
 
+def _of_blocking(evidence: Evidence) -> tuple[str, str]:
+    return (
+        (
+            f"Never more than one call ran at once, although records waited: the function does not let others run. The "
+            f"thread of the event loop used the CPU {evidence.cpu:.0%} of the time."
+        ),
+        "Call a blocking function in a thread, with adapters.in_thread, or replace it by an async one.",
+    )
+
+
+def _of_timeouts(evidence: Evidence) -> tuple[str, str]:
+    return (
+        f"{_slots(evidence)} Calls that timed out took {evidence.timed_out:.0%} of that time.",
+        "Make the service answer in time. A shorter timeout frees the slots earlier; more capacity adds more timeouts.",
+    )
+
+
+def _of_retries(evidence: Evidence) -> tuple[str, str]:
+    return (
+        (
+            f"{_slots(evidence)} About {evidence.repeated:.0%} of that time went into {evidence.retried:,} attempts "
+            "that were repeated, and the backoffs after them."
+        ),
+        "Find out why the attempts fail. More capacity also sends more attempts that fail; a retry budget limits them.",
+    )
+
+
+def _of_key(evidence: Evidence) -> tuple[str, str]:
+    return (
+        (
+            f"Slots were free {evidence.starved:.0%} of the time, while records waited for an earlier one with the "
+            "same key: one call at a time runs for each key."
+        ),
+        (
+            "Use a finer key, combine the records of a key into one call, or make that call faster. More capacity "
+            "changes nothing."
+        ),
+    )
+
+
 def _of_buffer(evidence: Evidence) -> tuple[str, str]:
     needed = ceil(evidence.allowed * evidence.longest)
     reason = (
@@ -213,6 +307,10 @@ _EXPLANATIONS = {
     "cpu": _of_cpu,
     "consumer": _of_consumer,
     "gate": _of_gate,
+    "blocking": _of_blocking,
+    "timeouts": _of_timeouts,
+    "retries": _of_retries,
+    "key": _of_key,
     "capacity": _of_capacity,
     "service": _of_service,
     "buffer": _of_buffer,

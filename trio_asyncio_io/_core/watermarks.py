@@ -94,7 +94,8 @@ def assign_watermarks(
         ValueError: `max_out_of_orderness` is negative or NaN.
 
     Example:
-        >>> list(assign_watermarks([3, 5, 4], timestamp=lambda value: value, max_out_of_orderness=2))[:2]
+        >>> marked = assign_watermarks([3, 5, 4], timestamp=int, max_out_of_orderness=2)
+        >>> list(marked)[:2]
         [StreamRecord(value=3, timestamp=3), Watermark(timestamp=1)]
     """
     clock = WatermarkClock(max_out_of_orderness)

@@ -63,7 +63,8 @@ class from_asyncio(Wrapper, AsyncFunction[Any, R]):  # noqa: N801 - used like a 
             async def close(self):
                 await self.pool.close()
 
-        async with ordered_wait(ids, from_asyncio(Names()), capacity=20, timeout=5.0) as results:
+        names = from_asyncio(Names())
+        async with ordered_wait(ids, names, capacity=20, timeout=5.0) as results:
             ...
     """
 

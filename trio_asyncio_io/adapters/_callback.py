@@ -138,7 +138,11 @@ class from_callback(Wrapper, Generic[R]):  # noqa: N801 - used like a function
 
     Example:
         def look_up(key, result_future):
-            client.get(key, on_value=result_future.complete, on_error=result_future.complete_exceptionally)
+            client.get(
+                key,
+                on_value=result_future.complete,
+                on_error=result_future.complete_exceptionally,
+            )
 
         async with ordered_wait(keys, from_callback(look_up), timeout=5.0) as results:
             ...

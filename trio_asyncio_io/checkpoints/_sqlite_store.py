@@ -45,7 +45,8 @@ class SQLiteStore(trio.abc.AsyncResource):
         async with SQLiteStore("job.sqlite") as store:
             start = await store.load("flights") or Checkpoint(Snapshot(), position=0)
             ...
-            await store.commit("flights", Checkpoint(results.snapshot(), position=output.tell()))
+            checkpoint = Checkpoint(results.snapshot(), position=output.tell())
+            await store.commit("flights", checkpoint)
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

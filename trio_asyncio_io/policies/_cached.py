@@ -66,7 +66,7 @@ class cached(Policy[R]):  # noqa: N801 - used like a function
     Cancellation: the result of a cancelled call is not cached.
 
     Example:
-        lookup = cached(single_flight(fetch), size=10_000, ttl=300.0, negative_ttl=10.0, errors=LookupError)
+        lookup = cached(single_flight(fetch), ttl=300.0, negative_ttl=10.0, errors=LookupError)
     """
 
     def __init__(

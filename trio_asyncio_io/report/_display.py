@@ -32,18 +32,23 @@ STYLE = """<style>
 MAX_ELEMENTS = 10
 FRAME_HEIGHT = 600
 
-HISTOGRAMS = {"latency": "latency", "slot_wait": "wait for a slot", "head_wait": "wait for the output order"}
+HISTOGRAMS = {
+    "latency": "latency",
+    "slot_wait": "wait for a slot",
+    "head_wait": "wait for the output order",
+    "gate_wait": "wait for a gate",
+}
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "longest": 1.0}
 COUNTS = (
     *("emitted", "completed", "failed", "timed_out", "retried", "skipped", "dead_lettered", "cancelled"),
-    *("retries_denied", "running", "buffered", "peak_running", "peak_buffered"),
+    *("retries_denied", "throttled", "running", "buffered", "peak_running", "peak_buffered"),
 )
 
 
 @singledispatch
 def html_of(value: object) -> str:
     """The display of a value."""
-    raise TypeError(f"no display for {describe(value)}")
+    raise TypeError(f"the value must be a Histogram, Snapshot, Statistics or Verdict, got {describe(value)}")
 
 
 @html_of.register

@@ -41,7 +41,8 @@ class CarryOver:
         TypeError, ValueError: An argument is out of range; the message names it and its value.
 
     Example:
-        unordered_wait(stream, weather, "temp double", timeout=60.0, carry_over=CarryOver(budget=5.0))
+        carry_over = CarryOver(budget=5.0)
+        unordered_wait(stream, weather, "temp double", timeout=60.0, carry_over=carry_over)
     """
 
     __module__ = "udfs"

@@ -83,7 +83,8 @@ def http_request(
         TypeError, ValueError: An option or a header is out of its range; the message names it.
 
     Example:
-        http_request("POST", "url", {"content-type": "application/json"}, F.to_json(F.struct("id", "name")))
+        body = F.to_json(F.struct("id", "name"))
+        http_request("POST", "url", {"content-type": "application/json"}, body)
     """
     if isinstance(method, str) and method.upper() not in _METHODS:
         raise ValueError(f"method must be one of {', '.join(_METHODS)}, or a column such as F.col('method')")
@@ -112,7 +113,8 @@ def http_get(
         TypeError, ValueError: An option or a header is out of its range; the message names it.
 
     Example:
-        pages.select("url", http_get("url", timeout=10.0, cache=300.0).alias("page")).where("page.status = 200")
+        page = http_get("url", timeout=10.0, cache=300.0).alias("page")
+        pages.select("url", page).where("page.status = 200")
     """
     constant, column = _split(headers)
     columns = [_checked(each) for each in (url, column) if each is not None]

@@ -138,7 +138,7 @@ def checkpoint() -> str:
         {
             "curve-emitted": "written to the file",
             "limit": "position in the last commit before the kill",
-            "dot": "commit: snapshot and position, at one instant",
+            "dot": "commit: snapshot and position",
             "cross": "the file is cut back to that position",
         }
     )

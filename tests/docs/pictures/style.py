@@ -1,4 +1,4 @@
-"""The style sheet of the pictures: that of the timelines, and a few classes more."""
+"""The style sheet of the pictures: that of the timelines, with more classes, and with text of a fixed size."""
 
 from trio_asyncio_io.trace._svg import STYLE as TIMELINE
 
@@ -23,5 +23,7 @@ STYLE = (
 .timeline .limit{stroke:var(--bad);stroke-width:1.5;stroke-dasharray:2 3}
 .timeline .arrow{stroke:var(--soft);stroke-width:1.5;fill:none}
 .timeline .tip{fill:var(--soft)}
+@media (max-width:520px){.timeline text,.timeline .soft,.timeline .wall-name{font-size:13px}
+.timeline .title{font-size:16px}.timeline .name{font-size:14px}}
 """
 )

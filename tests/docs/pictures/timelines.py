@@ -152,8 +152,8 @@ def time_limits() -> str:
 
 def retries() -> str:
     """D8: attempts and backoffs of one slot and one deadline."""
-    trace = record("timeout=3.0, attempt_timeout=1.0, exponential backoff", script("learn_retries").main)
-    return timeline(trace, title="Five elements, their calls and backoffs: one slot and one deadline each")
+    trace = record("timeout=3.0, attempt_timeout=1.0", script("learn_retries").main)
+    return timeline(trace, title="Five elements with their calls and backoffs")
 
 
 def failures() -> str:

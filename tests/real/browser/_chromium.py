@@ -53,6 +53,7 @@ class Chromium:
         self._unread = b""
         self._number = 0
         self._session: str | None = None
+        self._is_loaded = False  # the event may come before the reply to the command
         self.requests: list[str] = []
         self.problems: list[str] = []
 
@@ -69,9 +70,10 @@ class Chromium:
         self.problems.clear()
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self._is_loaded = False
         self.send("Page.navigate", url=page.as_uri() + query)
-        while self._receive().get("method") != "Page.loadEventFired":
-            pass
+        while not self._is_loaded:
+            self._receive()
 
     def evaluate(self, script: str) -> Any:
         """The value of a JavaScript expression in the page."""
@@ -104,6 +106,8 @@ class Chromium:
     def _note(self, method: str | None, arguments: dict[str, Any]) -> None:
         if method == "Network.requestWillBeSent":
             self.requests.append(arguments["request"]["url"])
+        elif method == "Page.loadEventFired":
+            self._is_loaded = True
         elif method == "Runtime.exceptionThrown":
             self.problems.append(json.dumps(arguments["exceptionDetails"]))
         elif method == "Log.entryAdded":

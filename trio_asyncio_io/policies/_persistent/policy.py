@@ -78,7 +78,8 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
     is cancelled then. That takes milliseconds, or at most ten seconds if another process holds the file.
 
     Example:
-        lookup = persistent(grouped(fetch_many), "/var/cache/weather.sqlite", name="weather 2", ttl=86_400.0)
+        path = "/var/cache/weather.sqlite"
+        lookup = persistent(grouped(fetch_many), path, name="weather 2", ttl=86_400.0)
     """
 
     def __init__(

@@ -1,0 +1,267 @@
+"""Writes the pages of docs/reference/api from the docstrings. Cog runs this: see the recipe `pages` in the justfile.
+
+A page includes what belongs to it with a comment, which rendered Markdown does not show:
+
+    <!-- [[[cog import reference; cog.outl(reference.page("operator.md"))]]] -->
+    <!-- [[[end]]] -->
+
+`NAMES` has the names of each page. A docstring that does not fit its object is an error.
+"""
+
+import importlib
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+WIDTH = 88
+LONGEST_DEFAULT = 40
+# By page: modules, and their public names in the order of the page; none are named where the page has all of them
+NAMES = {
+    "operator.md": {
+        "trio_asyncio_io": (
+            "ordered_wait unordered_wait keyed_wait AsyncWaitOperator Options AsyncFunction Results DeadLetters "
+            "DeadLetter LostError NotAsyncError ElementTimeoutError AttemptTimeoutError describe"
+        )
+    },
+    "elements.md": {
+        "trio_asyncio_io": (
+            "StreamRecord Watermark assign_watermarks OrderedStreamElementQueue UnorderedStreamElementQueue "
+            "KeyedStreamElementQueue"
+        )
+    },
+    "statistics.md": {"trio_asyncio_io": "Statistics Histogram Verdict Snapshot SnapshotElement SnapshotError"},
+    "retries.md": {
+        "trio_asyncio_io": ("RetryStrategy FixedDelay ExponentialBackoff DelayList RetryBudget transient retry_after")
+    },
+    "policies.md": {"trio_asyncio_io.policies": ""},
+    "adapters.md": {"trio_asyncio_io.adapters": ""},
+    "checkpoints.md": {"trio_asyncio_io.checkpoints": ""},
+    "observers.md": {
+        "trio_asyncio_io": "Observer",
+        "trio_asyncio_io.blocking": "",
+        "trio_asyncio_io.opentelemetry": "",
+        "trio_asyncio_io.progress": "",
+        "trio_asyncio_io.report": "",
+        "trio_asyncio_io.trace": "",
+    },
+    "testing.md": {"trio_asyncio_io.testing": "", "trio_asyncio_io.keywords": ""},
+    "udfs.md": {
+        "udfs": (
+            "async_pandas_udf AsyncPandasUDF ordered_wait unordered_wait keyed_wait CarryOver summary "
+            "ResultTypeError CarriedTooLongError HangUpError"
+        ),
+        "udfs.progress": "",
+    },
+    "http.md": {"udfs.http": "", "udfs.http_columns": "", "udfs.http.httpx2": ""},
+}
+# Public methods for other modules of their package
+HIDDEN = {
+    "DeadLetters.abandon",
+    "DeadLetters.end",
+    "DeadLetters.post",
+    "DeadLetters.send",
+    "NotAsyncError.for_result",
+    "Options.bound",
+    "StackTransport.is_watched",
+    "from_asyncio.wrapped",
+    "from_callback.wrapped",
+    "from_future.wrapped",
+    "in_thread.wrapped",
+}
+SECTION = re.compile(r"^(Args|Attributes|Example|Raises|Returns|Semantics|Yields):\n((?:(?: .*)?\n)*)", re.MULTILINE)
+ENTRY = re.compile(r"^(\*{0,2}[\w.]+(?:, [\w.]+)*): ?(.*(?:\n(?: .*)?)*)", re.MULTILINE)
+
+
+def page(name: str) -> str:
+    """The text of a page."""
+    return "\n".join(_parts(name))
+
+
+def _parts(page: str) -> Iterator[str]:
+    for module, names in NAMES[page].items():
+        if not names:
+            yield f"\n## {module}\n\n{_body(importlib.import_module(module), _linked(module))}"
+        for name in names_of(module, names):
+            yield from _entry(module, name, depth=2 if names else 3)
+
+
+def names_of(module: str, names: str) -> list[str]:
+    """The names of a page in one module."""
+    return names.split() or list(importlib.import_module(module).__all__)
+
+
+def _entry(module: str, name: str, depth: int) -> Iterator[str]:
+    public = getattr(importlib.import_module(module), name)
+    linked = _linked(module)
+    if not (inspect.isclass(public) or inspect.isfunction(public)):
+        return
+    yield f"\n{'#' * depth} {name}\n"
+    yield _signature(name, public)
+    yield _body(public, linked)
+    for key, member in _members(public):
+        yield f"\n{'#' * (depth + 1)} {name}.{key}\n"
+        if not isinstance(member, property):
+            yield _signature(key, member)
+        yield _body(member, linked)
+
+
+def _members(public: Any) -> Iterator[tuple[str, Any]]:
+    """The public methods and properties of a class that no public class above it documents."""
+    if not inspect.isclass(public) or issubclass(public, tuple):
+        return
+    classes = [each for each in public.__mro__ if each.__module__.startswith(("trio_asyncio_io", "udfs"))]
+    shown = [each for each in classes if each is public or not _is_public(each)]
+    elsewhere = {key for each in classes if each not in shown for key in vars(each)}
+    for key in dict.fromkeys(key for each in shown for key in vars(each) if key not in elsewhere):
+        member = inspect.getattr_static(public, key)
+        member = member.__func__ if isinstance(member, classmethod | staticmethod) else member
+        is_shown = isinstance(member, property) or inspect.isfunction(member)
+        is_shown &= not key.startswith("_") and f"{public.__name__}.{key}" not in HIDDEN
+        if is_shown and inspect.getdoc(member):
+            yield key, member
+
+
+def _is_public(each: type) -> bool:
+    return any(each.__name__ in importlib.import_module(module).__all__ for names in NAMES.values() for module in names)
+
+
+# --- signatures -----------------------------------------------------------------------------------------------------
+
+
+def _signature(name: str, public: Any) -> str:
+    if inspect.isclass(public) and not re.search(r"^Args:$", inspect.getdoc(public) or "", re.MULTILINE):
+        return ""  # only the packages make one
+    try:
+        signature = inspect.signature(public)
+    except ValueError:
+        return ""
+    parameters = [_parameter(each) for each in _marked(signature)]
+    returns = f" -> {_annotation(signature.return_annotation)}"
+    if inspect.isclass(public) or signature.return_annotation is signature.empty:
+        returns = ""
+    start = f"{'async ' if inspect.iscoroutinefunction(public) else ''}{name}("
+    line = f"{start}{', '.join(parameters)}){returns}"
+    if len(line) > WIDTH:
+        line = f"{start}\n{''.join(f'    {each},{chr(10)}' for each in parameters)}){returns}"
+    return f"```python\n{line}\n```\n"
+
+
+def _marked(signature: inspect.Signature) -> Iterator[inspect.Parameter | str]:
+    """The parameters without `self`, and the markers `*` and `/`."""
+    parameters = [each for each in signature.parameters.values() if each.name not in {"self", "cls"}]
+    for position, each in enumerate(parameters):
+        before = parameters[position - 1].kind if position else each.POSITIONAL_OR_KEYWORD
+        if each.kind is each.KEYWORD_ONLY and before not in {each.KEYWORD_ONLY, each.VAR_POSITIONAL}:
+            yield "*"
+        yield each
+
+
+def _parameter(each: inspect.Parameter | str) -> str:
+    if isinstance(each, str):
+        return each
+    stars = {each.VAR_POSITIONAL: "*", each.VAR_KEYWORD: "**"}.get(each.kind, "")
+    text = stars + each.name
+    if each.annotation is not each.empty:
+        text += f": {_annotation(each.annotation)}"
+    return text if each.default is each.empty else f"{text} = {_value(each.default)}"
+
+
+def _annotation(annotation: Any) -> str:
+    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+
+
+def _value(default: Any) -> str:
+    if inspect.isclass(default) or inspect.isroutine(default):
+        return str(default.__name__)
+    if isinstance(default, str):
+        return f'"{default}"'
+    text = repr(default)
+    return "..." if text.startswith("<") or len(text) > LONGEST_DEFAULT else text.replace("inf", "math.inf")
+
+
+# --- docstrings -----------------------------------------------------------------------------------------------------
+
+
+def _body(public: Any, linked: Callable[[str], str]) -> str:
+    """A docstring as Markdown."""
+    text = f"{inspect.getdoc(public) or ''}\n"
+    parts = []
+    end = 0
+    for found in SECTION.finditer(text):
+        parts.append(linked(text[end : found.start()]))
+        parts.append(_section(found[1], textwrap.dedent(found[2]).strip("\n"), public, linked))
+        end = found.end()
+    parts.append(linked(text[end:]))
+    return "\n\n".join(part.strip("\n") for part in parts if part.strip()) + "\n"
+
+
+def _section(title: str, text: str, public: Any, linked: Callable[[str], str]) -> str:
+    if title == "Example":
+        return f"```python\n{text}\n```"
+    if title in {"Returns", "Yields"}:
+        return f"**{title}.** {linked(_joined(text))}"
+    if title == "Semantics":
+        rows = re.findall(r"^\* (\*\*.*?\*\*)(?:: | (?!and))(.*(?:\n .*)*)|^\* (.*(?:\n .*)*)", text, re.MULTILINE)
+        return _table(["semantics", ""], [[_upper(name), linked(_joined(rest or whole))] for name, rest, whole in rows])
+    entries = [(name, linked(_joined(rest))) for name, rest in ENTRY.findall(text)]
+    if title == "Raises":
+        return _table(["raises", "when"], [[f"`{name}`", _upper(rest)] for name, rest in entries])
+    defaults = _defaults(public)
+    rows = [[f"`{name}`", _shown(name, defaults), rest] for name, rest in entries]
+    if title == "Attributes" or not any(default for _, default, _ in rows):
+        return _table([_noun(title), "meaning"], [[name, rest] for name, _, rest in rows])
+    return _table([_noun(title), "default", "meaning"], rows)
+
+
+def _noun(title: str) -> str:
+    return {"Args": "parameter", "Attributes": "attribute"}[title]
+
+
+def _defaults(public: Any) -> dict[str, Any]:
+    if isinstance(public, property) or inspect.ismodule(public):
+        return {}
+    return {each.name: each.default for each in inspect.signature(public).parameters.values()}
+
+
+def _shown(name: str, defaults: dict[str, Any]) -> str:
+    default = defaults.get(name, inspect.Parameter.empty)
+    return "" if default is inspect.Parameter.empty else f"`{_value(default)}`"
+
+
+def _table(heads: list[str], rows: list[list[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _joined(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+# --- links ----------------------------------------------------------------------------------------------------------
+
+
+def _linked(module: str) -> Callable[[str], str]:
+    """A function that makes links of the public names in a docstring of this module."""
+    targets: dict[str, str] = {}
+    package = module.partition(".")[0]
+    for path, modules in sorted(NAMES.items(), key=lambda item: package not in " ".join(item[1])):
+        for other, names in modules.items():
+            for name in names_of(other, names):
+                for label in (name, f"{other}.{name}"):
+                    targets.setdefault(label, f"{path}#{name.lower()}")
+    return partial(_with_links, targets)
+
+
+def _with_links(targets: dict[str, str], text: str) -> str:
+    return re.sub(
+        r"(?<!\[)`([\w.]+)`",
+        lambda found: f"[{found[0]}]({targets[found[1]]})" if found[1] in targets else found[0],
+        text,
+    )

@@ -1,0 +1,83 @@
+"""The samples: which records are counted, and at which load."""
+
+from __future__ import annotations
+
+import pytest
+
+from trio_asyncio_io import Histogram
+from trio_asyncio_io._core.ledger import Ledger
+from trio_asyncio_io._core.ordered import OrderedStreamElementQueue
+from trio_asyncio_io._core.samples import EXACT_RECORDS, FOLD, STRIDE, histograms_of, loads_of, sampling
+from trio_asyncio_io._core.verdict import LoadClass
+
+
+def call_one(ledger: Ledger, seconds: float) -> None:
+    """Accept, start, complete and receive a record: a slot wait, a latency and a head wait of this length."""
+    ledger.accept("a", 0.0)
+    entry = ledger.start(seconds)
+    ledger.complete(entry, ["x"], 2 * seconds)
+    ledger.receive(ledger.poll(3 * seconds))
+
+
+def test_a_latency_counts_at_the_load_that_the_calls_shared() -> None:
+    ledger = Ledger(OrderedStreamElementQueue(3))
+    for value in "abc":
+        ledger.accept(value, 0.0)
+    a, b, c = [ledger.start(0.0) for _ in range(3)]
+    for entry in (c, a, b):
+        ledger.complete(entry, ["x"], 2.0)
+    assert loads_of(ledger.flow.samples) == (LoadClass(3, 3, Histogram.of([2.0]).p50),)
+
+
+def test_the_latency_of_a_failure_has_no_load() -> None:
+    ledger = Ledger(OrderedStreamElementQueue(4))
+    for value in "ab":
+        ledger.accept(value, 0.0)
+    a, b = ledger.start(0.0), ledger.start(0.0)
+    ledger.fail(a, ValueError(), 5.0)
+    ledger.finish(a, [], 5.0)
+    ledger.complete(b, ["x"], 1.0)
+    assert loads_of(ledger.flow.samples) == (LoadClass(3, 1, Histogram.of([1.0]).p50),)
+    assert ledger.statistics().latency == Histogram.of([5.0, 1.0])
+    assert ledger.statistics().latency_seconds == 6.0
+
+
+def test_the_first_records_are_counted_exactly() -> None:
+    ledger = Ledger(OrderedStreamElementQueue(1))
+    seconds = [number / 8 for number in range(EXACT_RECORDS)]
+    for each in seconds:
+        call_one(ledger, each)
+    statistics = ledger.statistics()
+    assert statistics.latency == statistics.slot_wait == statistics.head_wait == Histogram.of(seconds)
+
+
+def test_later_records_are_counted_as_a_sample_and_their_sums_exactly() -> None:
+    ledger = Ledger(OrderedStreamElementQueue(1))
+    rounds, seconds = 30, [value / 1024 for value in range(1, 1001)]
+    for _ in range(rounds):
+        for each in seconds:
+            call_one(ledger, each)
+    statistics = ledger.statistics()
+    assert statistics.latency_seconds == statistics.slot_wait_seconds == statistics.head_wait_seconds
+    assert statistics.latency_seconds == rounds * sum(seconds)
+    for histogram in (statistics.latency, statistics.slot_wait, statistics.head_wait):
+        assert histogram.count == pytest.approx(rounds * 1000, abs=STRIDE)
+        percentiles = [histogram.p50, histogram.p95, histogram.p99]
+        assert percentiles == pytest.approx([500 / 1024, 950 / 1024, 990 / 1024], rel=0.04)
+
+
+def test_the_lists_of_durations_stay_short() -> None:
+    ledger = Ledger(OrderedStreamElementQueue(1))
+    lengths = set()
+    for _ in range(12_000):
+        call_one(ledger, 1.0)
+        samples = ledger.flow.samples
+        lengths.add(max(len(part.unfolded) for each in samples for part in (each.slot_wait, *each.latency)))
+    assert max(lengths) < FOLD
+
+
+def test_both_samples_count_in_the_histograms() -> None:
+    (exact, later), _ = sampling(4)
+    exact.slot_wait.add(1.0)
+    later.slot_wait.add(2.0)
+    assert histograms_of((exact, later))["slot_wait"] == Histogram.of([1.0, *[2.0] * STRIDE])

@@ -1,0 +1,108 @@
+"""The reference has every public name, and shows what its docstring and its signature say."""
+
+from __future__ import annotations
+
+import math
+import sys
+from types import ModuleType
+
+import pytest
+
+from tests.docs.public import PUBLIC
+from tests.docs.script import script
+
+reference = script("reference")
+
+
+def names() -> list[str]:
+    return [
+        f"{module}.{name}"
+        for modules in reference.NAMES.values()
+        for module, listed in modules.items()
+        for name in reference.names_of(module, listed)
+    ]
+
+
+def test_each_public_name_is_in_one_page() -> None:
+    """If this fails, add the name to NAMES in .ci/reference.py."""
+    assert sorted(name for name in names() if name in PUBLIC) == sorted(PUBLIC)
+
+
+async def fetch(url: str, *, limit: float = math.inf, mode: str = "a") -> bytes:
+    """Fetch, for `Cache`.
+
+    Semantics:
+        * **Emits** when it can,
+          and only then.
+        * **Batch**: none.
+
+    Args:
+        url: Its address,
+            a|b.
+        limit: Bytes.
+        mode: A word.
+
+    Returns:
+        The bytes.
+
+    Raises:
+        ValueError: It is wrong.
+
+    Example:
+        await fetch("x")
+    """
+    return f"{url} {limit} {mode}".encode()
+
+
+class Cache:
+    """A class that only a package makes."""
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("made")
+    vars(module).update(fetch=fetch, Cache=Cache, __all__=["Cache", "fetch"])
+    monkeypatch.setitem(sys.modules, "made", module)
+    monkeypatch.setattr(reference, "NAMES", {"one.md": {"made": "fetch"}, "two.md": {"made": "Cache"}})
+
+
+@pytest.mark.usefixtures("made")
+def test_a_function_becomes_a_section_with_tables() -> None:
+    assert (
+        reference.page("one.md")
+        == """
+## fetch
+
+```python
+async fetch(url: str, *, limit: float = math.inf, mode: str = "a") -> bytes
+```
+
+Fetch, for [`Cache`](two.md#cache).
+
+| semantics |  |
+| --- | --- |
+| **Emits** | when it can, and only then. |
+| **Batch** | none. |
+
+| parameter | default | meaning |
+| --- | --- | --- |
+| `url` |  | Its address, a\\|b. |
+| `limit` | `math.inf` | Bytes. |
+| `mode` | `"a"` | A word. |
+
+**Returns.** The bytes.
+
+| raises | when |
+| --- | --- |
+| `ValueError` | It is wrong. |
+
+```python
+await fetch("x")
+```
+"""
+    )
+
+
+@pytest.mark.usefixtures("made")
+def test_a_class_that_users_do_not_make_has_no_signature() -> None:
+    assert reference.page("two.md") == "\n## Cache\n\n\nA class that only a package makes.\n"

@@ -1,0 +1,80 @@
+"""The site of the documentation has every page, and asks no other host for anything."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+# Linked from the index of their folder
+UNLISTED = ("explain/decisions/0", "changelog.d/")
+
+
+def listed() -> set[str]:
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    return set(re.findall(r"([\w./-]+\.md)$", navigation, re.MULTILINE))
+
+
+def test_the_navigation_has_each_page() -> None:
+    """If this fails, add the page to `nav` in mkdocs.yml."""
+    pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+    assert {page for page in pages - listed() if not page.startswith(UNLISTED)} == set()
+    assert listed() - pages == set()
+
+
+class Loaded(HTMLParser):
+    """What a browser loads for a page, besides the page."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+        self.feed(page.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        if tag in {"script", "img", "iframe", "source", "video"}:
+            self.addresses.append(values.get("src") or "")
+        elif tag == "link" and values.get("rel") not in {"prev", "next", "canonical"}:
+            self.addresses.append(values.get("href") or "")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as `just site` builds it, of a copy of the pages."""
+    folder = tmp_path_factory.mktemp("site")
+    shutil.copytree(DOCS, folder / "docs")
+    (folder / "mkdocs.yml").write_text((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), encoding="utf-8")
+    command = [sys.executable, "-m", "zensical", "build", "--strict"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "site"
+
+
+def test_each_page_is_built(site: Path) -> None:
+    assert {page for page in listed() if not (site / page).with_suffix(".html").exists()} == set()
+
+
+def test_the_site_loads_everything_from_itself(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        outside = [each for each in Loaded(page).addresses if re.match(r"(?:\w+:)?//", each)]
+        assert outside == [], page.name
+    for style in site.rglob("*.css"):
+        assert re.findall(r"(?:url|@import)\(?['\" ]*(?:https?:)?//", style.read_text(encoding="utf-8")) == []
+
+
+def test_what_the_pages_load_exists(site: Path) -> None:
+    missing = {
+        (page.name, each)
+        for page in site.rglob("*.html")
+        if page.name != "404.html"
+        for each in Loaded(page).addresses
+        if each and not each.startswith("data:") and not (page.parent / re.sub(r"[?#].*", "", each)).exists()
+    }
+    assert missing == set()
