@@ -90,7 +90,7 @@ def _encode_all(tag: bytes, values: Any, encoded: bytearray) -> None:
 def _scalar(value: Any) -> tuple[bytes, bytes]:
     encode = _SCALARS.get(type(value))
     if encode is None:
-        raise TypeError(f"memo cannot compare a value of type {type(value).__name__}")
+        raise TypeError(f"memo cannot compare a value of type {type(value).__name__}: cast the input to a string")
     encoded: tuple[bytes, bytes] = encode(value)
     return encoded
 

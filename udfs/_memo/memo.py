@@ -47,7 +47,8 @@ class Memo:
 
     Example:
         unordered_wait(df, weather, "temp double", timeout=5.0, memo="/data/weather")
-        unordered_wait(df, weather, "temp double", timeout=5.0, memo=Memo("/data/weather", max_age=86_400.0))
+        memo = Memo("/data/weather", max_age=86_400.0)
+        unordered_wait(df, weather, "temp double", timeout=5.0, memo=memo)
     """
 
     __module__ = "udfs"
