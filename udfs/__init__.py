@@ -6,6 +6,7 @@
 #     demo                 a job on real flights and weather
 #     http_columns         HTTP as columns and SQL functions
 #     _column  _dataframe  progress                the public functions, on the driver
+#     _memo                answers on disk, so that no call is paid for twice
 #     _carry_over          carries unfinished rows of a stream to the next micro-batch
 #     _plan                on the driver only: schema, session, task slots, metrics, progress
 #     _task                in a worker, the thread that reads and writes Arrow
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from ._column import AsyncPandasUDF, async_pandas_udf
     from ._dataframe import keyed_wait, ordered_wait, unordered_wait
     from ._loop.hangup import HangUpError
+    from ._memo.errors import MemoError
+    from ._memo.memo import Memo
     from ._plan.metrics import summary
     from ._task.converters import ResultTypeError
 
@@ -46,6 +49,8 @@ __all__ = [
     "ExponentialBackoff",
     "FixedDelay",
     "HangUpError",
+    "Memo",
+    "MemoError",
     "Observer",
     "ResultTypeError",
     "RetryBudget",
@@ -66,6 +71,8 @@ _MODULES = {
     "CarriedTooLongError": "._carry_over.options",
     "CarryOver": "._carry_over.options",
     "HangUpError": "._loop.hangup",
+    "Memo": "._memo.memo",
+    "MemoError": "._memo.errors",
     "ResultTypeError": "._task.converters",
     "async_pandas_udf": "._column",
     "keyed_wait": "._dataframe",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Unpack
 
@@ -14,6 +15,8 @@ from trio_asyncio_io.keywords import list_keywords
 
 from ._carry_over.options import CarryOver
 from ._carry_over.plan import check_carry_over, enriched_with_carry_over
+from ._memo.memo import Memo, as_memo
+from ._memo.plan import check_memo, enriched_with_memo
 from ._packed_function import parameter_names
 from ._plan.metrics import check_metrics, observed
 from ._plan.row_plan import plan_rows
@@ -36,6 +39,7 @@ class DataFrameArguments(SettingsArguments, total=False):
     """The keyword arguments that only the DataFrame operators have."""
 
     metrics: str | Observation | None
+    memo: str | os.PathLike[str] | Memo | None
 
 
 @list_keywords(DataFrameArguments, Settings, Options)
@@ -94,6 +98,9 @@ def ordered_wait(
             was obtained. None (the default): no such column.
         metrics: A name, or an `Observation`, under which Spark sums up calls, errors and times. None (the default): no
             sums.
+        memo: A directory of answers, or a `Memo` with options: no call is paid for twice. Known keys are answered
+            without a call, others are called once in all tasks, and their answers are written while the query runs. All
+            rows are shuffled. None (the default): each row is called.
         observer: An `Observer` whose methods are called in the worker at each step of a row. None by default.
         open_timeout: Seconds that `open` of the function may take in a worker; above 0, 30 by default.
         show_values: False keeps the values of the rows out of errors and logs. True by default.
@@ -113,9 +120,9 @@ def ordered_wait(
     """
     if "carry_over" in arguments:
         raise TypeError(NOT_ORDERED)
-    metrics = arguments.pop("metrics", None)
+    metrics, memo = arguments.pop("metrics", None), arguments.pop("memo", None)
     settings = _settings(df, function, timeout, arguments, metrics, mode="ordered")
-    return _wait(df, function, schema, inputs, settings, flatten=flatten, metrics=metrics)
+    return _wait(df, function, schema, inputs, settings, flatten=flatten, metrics=metrics, memo=memo)
 
 
 @list_keywords(DataFrameArguments, ordered_wait)
@@ -170,7 +177,7 @@ def unordered_wait(
         )
     """
     delay = _delay(event_time, max_out_of_orderness)
-    metrics = arguments.pop("metrics", None)
+    metrics, memo = arguments.pop("metrics", None), arguments.pop("memo", None)
     settings = _settings(df, function, timeout, arguments, metrics, mode="unordered", delay=delay)
     return _wait(
         df,
@@ -181,6 +188,7 @@ def unordered_wait(
         flatten=flatten,
         event_time=event_time,
         metrics=metrics,
+        memo=memo,
         carry_over=carry_over,
     )
 
@@ -227,7 +235,7 @@ def keyed_wait(
         keyed_wait(df, book, "receipt string", key="account", timeout=5.0)
     """
     delay = _delay(event_time, max_out_of_orderness)
-    metrics = arguments.pop("metrics", None)
+    metrics, memo = arguments.pop("metrics", None), arguments.pop("memo", None)
     settings = _settings(df, function, timeout, arguments, metrics, mode="keyed", delay=delay)
     return _wait(
         df,
@@ -239,6 +247,7 @@ def keyed_wait(
         event_time=event_time,
         keys=_names("key", [key] if isinstance(key, str) else key),
         metrics=metrics,
+        memo=memo,
         carry_over=carry_over,
     )
 
@@ -278,6 +287,7 @@ def _wait(
     event_time: str | None = None,
     keys: Sequence[str] = (),
     metrics: Any = None,
+    memo: Any = None,
     carry_over: CarryOver | None = None,
 ) -> DataFrame:
     if carry_over is not None:
@@ -288,12 +298,18 @@ def _wait(
                 "behind rows of later micro-batches, and would cross their watermarks"
             )
     _check_flatten(flatten)
+    memo = None if memo is None else as_memo(memo)
+    if memo is not None:
+        mode, on_error = settings.options.mode, settings.on_error
+        check_memo(memo, df, mode, on_error=on_error, event_time=event_time, carry_over=carry_over)
     use_the_drivers_python(df.sparkSession)
     names = _names("inputs", parameter_names(function) if inputs is None else inputs)
     added = new_columns(schema)
     plan = plan_rows(df, added, settings, inputs=names, event_time=event_time, keys=keys, flatten=flatten)
     if carry_over is not None:
         enriched = enriched_with_carry_over(plan, carry_over)
+    elif memo is not None:
+        enriched = enriched_with_memo(plan, memo)
     else:
         enriched = plan.source.mapInArrow(_named(plan.enrichment), plan.schema)
     return enriched if metrics is None else observed(enriched, metrics)

@@ -53,6 +53,7 @@ class Row:
         result: The return value of the function.
         failure: Why the row has no result, or None.
         cached: Whether the result came from a cache. False where no column reports it.
+        replaced: Whether the result is that of `on_timeout`.
     """
 
     __slots__ = (
@@ -65,6 +66,7 @@ class Row:
         "inputs",
         "key",
         "nbytes",
+        "replaced",
         "result",
         "seconds",
         "since",
@@ -85,6 +87,7 @@ class Row:
         self.result: Any = None
         self.failure: Failure | None = None
         self.cached = False
+        self.replaced = False
 
     def __repr__(self) -> str:
         return f"row ({', '.join(map(describe, self.inputs))})"

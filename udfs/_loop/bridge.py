@@ -8,7 +8,7 @@ thread reads the next batch while calls are running, so there is no barrier at t
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -40,7 +40,13 @@ STOP_SECONDS = 2.0
 _END = object()
 
 
-def enrich(batches: Iterator[list[Row]], settings: Settings, budget: Budget | None = None) -> Iterator[list[Row]]:
+def enrich(
+    batches: Iterator[list[Row]],
+    settings: Settings,
+    budget: Budget | None = None,
+    *,
+    held: Callable[[], int] | None = None,
+) -> Iterator[list[Row]]:
     """The same rows in chunks, each with its result or its failure.
 
     Batch: the next batch is read as soon as fewer rows than the buffer are unfinished and their batches have fewer than
@@ -55,6 +61,8 @@ def enrich(batches: Iterator[list[Row]], settings: Settings, budget: Budget | No
         batches: The rows of each Arrow batch.
         settings: The settings of the UDF.
         budget: None: wait for all rows.
+        held: The number of rows that the caller holds until rows of this generator are finished. They count towards the
+            buffer. With it, an empty chunk follows each batch, so that the caller can emit rows of its own.
 
     Raises:
         Exception: The function's exception, with `on_error="raise"`.
@@ -63,11 +71,13 @@ def enrich(batches: Iterator[list[Row]], settings: Settings, budget: Budget | No
     task: _Task | None = None
     try:
         for rows in batches:
-            if not rows:
-                continue
-            task = task or _Task(settings, budget or Budget())
-            task.send(rows)
-            yield from task.chunks_until(settings.options.bound)
+            if rows:
+                task = task or _Task(settings, budget or Budget())
+                task.send(rows)
+            if task is not None:
+                yield from task.chunks_until(max(1, settings.options.bound - (held() if held else 0)))
+            if held:
+                yield []
         if task is not None:
             task.end()
             yield from task.chunks_until(1)

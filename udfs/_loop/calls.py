@@ -84,6 +84,7 @@ class RowCalls(AsyncFunction[Row, Row]):
     async def _timed_out(self, row: Row) -> Row:
         assert self._on_timeout is not None
         row.result = await self._on_timeout(*row.inputs)
+        row.replaced = True
         row.seconds = self._seconds(row)
         return row
 

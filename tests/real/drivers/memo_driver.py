@@ -1,0 +1,44 @@
+"""A driver for test_memo_resume.py to kill: a job with a memo calls a service for each number and writes files.
+
+python memo_driver.py FOLDER PORT
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
+
+import tests.service
+from tests.service import Client
+from udfs import Memo, unordered_wait
+
+CONF = {
+    "spark.master": "local[2]",
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "2",
+}
+CAPACITY = 5
+
+
+def main(folder: Path, port: int, numbers: int) -> None:
+    cloudpickle.register_pickle_by_value(tests.service)  # so that the workers need not import what the tests need
+    spark = SparkSession.builder.config(map=CONF).getOrCreate()
+    enriched = unordered_wait(
+        spark.range(0, 2 * numbers, 1, 4).selectExpr(f"id % {numbers} as id"),
+        Client(port).ask,
+        "answer string",
+        inputs=["id"],
+        memo=Memo(str(folder / "memo"), write_every=0.1),
+        capacity=CAPACITY,
+        timeout=600.0,
+    )
+    enriched.write.mode("overwrite").parquet(str(folder / "sink"))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,231 @@
+"""The memo in real queries: the calls are counted at a service."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
+from tests.service import Service
+from tests.support import PATIENCE
+from udfs import Memo, MemoError, keyed_wait, ordered_wait, unordered_wait
+
+KEYS = 20
+
+
+def keyed_by_key(df: DataFrame, *arguments: Any, **options: Any) -> DataFrame:
+    return keyed_wait(df, *arguments, key="key", **options)
+
+
+EACH = pytest.mark.parametrize("wait", [ordered_wait, unordered_wait, keyed_by_key], ids=lambda wait: wait.__name__)
+
+
+@pytest.fixture
+def visits(spark: SparkSession) -> DataFrame:
+    """Two hundred rows in four partitions, each of which has all twenty keys."""
+    return spark.range(0, 200, 1, 4).withColumn("key", F.col("id") % KEYS)
+
+
+@EACH
+def test_each_key_is_called_once_in_all_tasks_and_never_again(
+    visits: DataFrame, service: Service, wait: Any, tmp_path: Path
+) -> None:
+    out = wait(visits, service.client.ask, "answer string", inputs=["key"], memo=tmp_path / "memo", timeout=PATIENCE)
+    assert out.columns == ["id", "key", "answer"]
+    for _ in range(2):
+        assert sorted(map(tuple, out.collect())) == [(n, n % KEYS, str(n % KEYS)) for n in range(200)]
+        assert Counter(service.calls) == Counter(map(str, range(KEYS)))
+
+
+def test_ordered_wait_keeps_the_order_of_the_rows_and_of_their_partitions(
+    visits: DataFrame, service: Service, tmp_path: Path
+) -> None:
+    df = visits.coalesce(2)
+    out = ordered_wait(df, service.client.ask, "answer string", inputs=["key"], memo=tmp_path, timeout=PATIENCE)
+    assert [row.id for row in out.collect()] == list(range(200))
+
+
+def test_keyed_wait_keeps_the_order_of_each_key(visits: DataFrame, service: Service, tmp_path: Path) -> None:
+    out = keyed_by_key(visits, service.client.ask, "answer string", inputs=["key"], memo=tmp_path, timeout=PATIENCE)
+    ids: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+    for row in out.collect():
+        ids[row.key, row.id // 50].append(row.id)
+    assert len(ids) == 4 * KEYS
+    assert all(each == sorted(each) for each in ids.values())
+
+
+def test_metrics_count_the_calls(visits: DataFrame, service: Service, tmp_path: Path) -> None:
+    observation = Observation()
+    unordered_wait(
+        visits, service.client.ask, "a string", inputs=["key"], memo=tmp_path, metrics=observation, timeout=PATIENCE
+    ).collect()
+    assert (observation.get["rows"], observation.get["calls"], observation.get["cached"]) == (200, KEYS, 180)
+
+
+TYPES = {
+    "boolean": "key % 2 = 0",
+    "tinyint": "cast(key as tinyint)",
+    "float": "float(if(key = 0, double('NaN'), key / 2))",
+    "double": "if(key = 0, double('NaN'), if(key = 1, double('-0.0'), if(key = 2, double('0.0'), double(key))))",
+    "decimal": "cast(key / 3 as decimal(38, 18))",
+    "string": "concat('é', key)",
+    "binary": "cast(cast(key as string) as binary)",
+    "date": "date_add(date'2013-01-01', cast(key as int))",
+    "timestamp": "timestamp_seconds(1383454800 + 1800 * key)",  # around the end of summer time
+    "timestamp_ntz": "cast(timestamp_seconds(key) as timestamp_ntz)",
+    "interval": "make_dt_interval(cast(key as int))",
+    "struct": "if(key < 3, null, struct(key, if(key % 2 = 0, null, cast(key as string)) as text))",
+    "array": "if(key < 3, null, array(key, null))",
+}
+
+
+def test_values_of_every_type_are_keys_and_answers(visits: DataFrame, service: Service, tmp_path: Path) -> None:
+    """One query with a column of each type, with nulls: the second run makes no call and has the same answers."""
+    client = service.client
+
+    async def same(*values: Any) -> Any:
+        await client.ask("call")
+        return values
+
+    df = visits.selectExpr(*(f"if(key % 5 = 4, null, {each}) as `{name}`" for name, each in TYPES.items()), "key")
+    schema = ", ".join(f"a_{each.name} {each.dataType.simpleString()}" for each in df.schema.fields)
+    out = unordered_wait(df, same, schema, inputs=df.columns, memo=tmp_path, timeout=PATIENCE)
+    equal = F.lit(True)
+    for name in df.columns:
+        equal &= F.col(name).eqNullSafe(F.col(f"a_{name}"))
+    for _ in range(2):
+        assert out.where(equal).count() == 200
+        assert len(service.calls) == KEYS
+
+
+def test_values_that_are_equal_in_sql_are_called_once(spark: SparkSession, service: Service, tmp_path: Path) -> None:
+    df = spark.sql("select explode(array(0d, -0d, double('NaN'), double('NaN'), null, null)) as x").repartition(3)
+    out = unordered_wait(df, service.client.ask, "answer string", inputs=["x"], memo=tmp_path, timeout=PATIENCE)
+    assert len(out.collect()) == 6
+    assert len(service.calls) == 3
+
+
+def test_the_memo_can_be_read_as_a_table(
+    spark: SparkSession, visits: DataFrame, service: Service, tmp_path: Path
+) -> None:
+    memo = Memo(str(tmp_path))
+    unordered_wait(visits, service.client.ask, "answer string", inputs=["key"], memo=memo, timeout=PATIENCE).count()
+    for _ in range(2):
+        rows = memo.read(spark).select("inputs.key", "answer", "error", "function", "version").collect()
+        assert sorted(map(tuple, rows)) == [(n, str(n), None, "ask", "1") for n in range(KEYS)]
+        assert memo.compact() == KEYS
+
+
+def test_flattened_answers_are_remembered(visits: DataFrame, service: Service, tmp_path: Path) -> None:
+    client = service.client
+
+    async def repeat(key: int) -> list[dict[str, Any]]:
+        await client.ask(key)
+        return [{"copy": copy, "of": key} for copy in range(key % 3)]
+
+    out = ordered_wait(visits, repeat, "copy int, of long", memo=tmp_path, flatten="outer", timeout=PATIENCE)
+    expected = [
+        (n, key, copy, key if key % 3 else None)
+        for n in range(200)
+        for key in [n % KEYS]
+        for copy in (range(key % 3) if key % 3 else [None])
+    ]
+    for _ in range(2):
+        assert sorted(map(tuple, out.collect()), key=str) == sorted(expected, key=str)
+    assert len(service.calls) == KEYS
+
+
+async def weather(key: int) -> float:
+    return key / 2
+
+
+def test_another_schema_or_function_is_refused_when_the_plan_is_built(visits: DataFrame, tmp_path: Path) -> None:
+    unordered_wait(visits, weather, "temp double", memo=tmp_path, timeout=PATIENCE)
+    with pytest.raises(MemoError, match="has answer 'double', and this query has 'float': give the new columns these"):
+        unordered_wait(visits, weather, "temp float", memo=tmp_path, timeout=PATIENCE)
+    with pytest.raises(MemoError, match="has inputs 'struct<key:bigint>', and this query has 'struct<id:bigint>'"):
+        unordered_wait(visits, weather, "temp double", inputs=["id"], memo=tmp_path, timeout=PATIENCE)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (
+            {"event_time": "ts", "max_out_of_orderness": "1 minute"},
+            ValueError,
+            "memo and event_time exclude each other",
+        ),
+        ({"memo": Memo("m", remember_failures_for=60.0)}, ValueError, "remember_failures_for=60.0 needs on_error="),
+        ({"inputs": ["tags"]}, TypeError, "memo needs inputs whose values can be compared, and 'tags' is map<int,int>"),
+        ({"memo": 5}, TypeError, 'memo must be a path such as "/data/weather", or a Memo, got 5'),
+    ],
+    ids=["event_time", "failures", "map", "type"],
+)
+def test_arguments_that_exclude_each_other_are_refused(
+    visits: DataFrame, tmp_path: Path, arguments: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    df = visits.withColumn("ts", F.timestamp_seconds("id")).withColumn("tags", F.expr("map(1, 2)"))
+    with pytest.raises(error, match=message):
+        unordered_wait(df, weather, "temp double", **{"memo": tmp_path / "m", "timeout": PATIENCE, **arguments})
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_key_that_is_not_an_input_is_refused(visits: DataFrame, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"memo needs the key among the inputs, and id is not"):
+        keyed_wait(visits, weather, "temp double", key="id", inputs=["key"], memo=tmp_path, timeout=PATIENCE)
+
+
+@pytest.mark.parametrize("wait", [ordered_wait, keyed_by_key], ids=lambda wait: wait.__name__)
+def test_a_stream_cannot_be_sorted(spark: SparkSession, wait: Any, tmp_path: Path) -> None:
+    stream = spark.readStream.format("rate").load().withColumnRenamed("value", "key")
+    with pytest.raises(ValueError, match=r"_wait with a memo sorts its rows, .* use unordered_wait, or call"):
+        wait(stream, weather, "temp double", inputs=["key"], memo=tmp_path, timeout=PATIENCE)
+
+
+def test_a_stream_calls_each_key_once_over_its_micro_batches_and_restarts(
+    spark: SparkSession, visits: DataFrame, service: Service, tmp_path: Path
+) -> None:
+    """A source of two files, one for each micro-batch. Without its checkpoint, the query reads them again."""
+    source, memo = str(tmp_path / "source"), tmp_path / "memo"
+    visits.coalesce(1).write.parquet(source)
+    visits.withColumn("key", F.col("key") + 10).coalesce(1).write.mode("append").parquet(source)
+    stream = spark.readStream.schema("id long, key long").option("maxFilesPerTrigger", 1).parquet(source)
+    out = unordered_wait(stream, service.client.ask, "answer string", inputs=["key"], memo=memo, timeout=PATIENCE)
+    for run in ("first", "second"):
+        writer = out.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / run / "checkpoint"))
+        query = writer.trigger(availableNow=True).start(str(tmp_path / run / "sink"))
+        assert query.awaitTermination(PATIENCE)
+        assert query.exception() is None
+        rows = spark.read.parquet(str(tmp_path / run / "sink")).collect()
+        assert len(rows) == 400
+        assert all(row.answer == str(row.key) for row in rows)
+        assert Counter(service.calls) == Counter(map(str, range(KEYS + 10)))
+
+
+def test_every_operator_uses_the_memo_in_foreach_batch(
+    spark: SparkSession, visits: DataFrame, service: Service, tmp_path: Path
+) -> None:
+    visits.repartition(2).write.parquet(str(tmp_path / "source"))
+    client = service.client
+    found: list[Any] = []
+
+    def enrich(df: DataFrame, _: int) -> None:
+        out = ordered_wait(df, client.ask, "answer string", inputs=["key"], memo=tmp_path / "memo", timeout=PATIENCE)
+        found.extend(out.collect())
+
+    stream = spark.readStream.schema("id long, key long").option("maxFilesPerTrigger", 1)
+    query = (
+        stream.parquet(str(tmp_path / "source"))
+        .writeStream.foreachBatch(enrich)
+        .trigger(availableNow=True)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .start()
+    )
+    assert query.awaitTermination(PATIENCE)
+    assert query.exception() is None
+    assert sorted((row.id, row.answer) for row in found) == [(n, str(n % KEYS)) for n in range(200)]
+    assert Counter(service.calls) == Counter(map(str, range(KEYS)))

@@ -1,0 +1,109 @@
+"""Files of a memo."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from udfs._memo.errors import MemoError
+from udfs._memo.files import MemoFiles, absolute, holds
+
+
+def table(*buckets: int) -> pa.Table:
+    return pa.table({"bucket": pa.array(buckets, pa.int32()), "n": [10 * bucket for bucket in buckets]})
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> MemoFiles:
+    return MemoFiles(str(tmp_path))
+
+
+def test_the_name_of_a_file_shows_its_buckets(files: MemoFiles) -> None:
+    files.write([table(0, 7), table(255)])
+    [name] = files.names()
+    assert [bucket for bucket in range(256) if holds(name, bucket)] == [0, 7, 255]
+
+
+def test_a_bucket_is_read_without_the_others(files: MemoFiles) -> None:
+    files.write([table(3, 5, 3), table(4)], "compact")
+    [name] = files.names()
+    assert files.read(name, 3).to_pylist() == [{"bucket": 3, "n": 30}, {"bucket": 3, "n": 30}]
+    assert files.read(name).num_rows == 4
+    assert files.read(name, 9).num_rows == 0
+
+
+def test_a_file_that_a_killed_process_left_unfinished_is_not_read(files: MemoFiles, tmp_path: Path) -> None:
+    (tmp_path / "_unfinished-1").write_bytes(b"PAR1")
+    assert files.names() == []
+
+
+def test_unfinished_files_are_removed_after_a_day(files: MemoFiles, tmp_path: Path) -> None:
+    for name, age in (("_unfinished-old", 90_000.0), ("_unfinished-new", 0.0)):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (time.time() - age,) * 2)
+    files.remove([])
+    assert [path.name for path in tmp_path.iterdir()] == ["_unfinished-new"]
+
+
+def test_to_remove_a_file_twice_is_no_error(files: MemoFiles) -> None:
+    files.write([table(1)])
+    files.remove(files.names() * 2)
+    assert files.names() == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"PAR1", b"no parquet at all", b"PAR1" + bytes(99) + b"PAR1"],
+    ids=["empty", "short", "text", "zeros"],
+)
+def test_a_file_that_is_not_parquet_is_refused_by_name(files: MemoFiles, tmp_path: Path, content: bytes) -> None:
+    files.write([table(1)])
+    [name] = files.names()
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(MemoError, match=f"the file {name} of the memo {tmp_path} cannot be read .*: remove it"):
+        files.read(name, 1)
+
+
+def test_a_directory_that_does_not_exist_has_no_files(tmp_path: Path) -> None:
+    files = MemoFiles(str(tmp_path / "none"))
+    assert files.names() == []
+    assert files.read_text("_memo.json") is None
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/data/weather/", "/data/weather"),
+        ("file:/data/weather", "/data/weather"),
+        ("file:///data/weather", "/data/weather"),
+        ("s3a://bucket/weather/", "s3a://bucket/weather"),
+    ],
+)
+def test_a_path_is_absolute_or_has_a_scheme(path: str, expected: str) -> None:
+    assert absolute(path) == expected
+
+
+def test_a_relative_path_belongs_to_the_drivers_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert absolute("weather") == str(tmp_path / "weather")
+
+
+def test_a_scheme_without_a_file_system_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"memo cannot write dbfs-old:// \(.*\): use a local path that all workers"):
+        MemoFiles("dbfs-old://weather")
+
+
+def test_a_path_of_fsspec_works(tmp_path: Path) -> None:
+    pytest.importorskip("fsspec")
+    files: Any = MemoFiles(f"local://{tmp_path}/weather")
+    files.write_text("_memo.json", "{}")
+    files.write([table(1)])
+    assert MemoFiles(str(tmp_path / "weather")).names() == files.names()
+    assert files.read(files.names()[0], 1).num_rows == 1
+    assert files.read_text("_memo.json") == "{}"
+    assert files.read_text("none") is None

@@ -1,0 +1,1 @@
+"""The memo: a directory of answers, so that no call is paid for twice."""

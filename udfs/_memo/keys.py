@@ -1,0 +1,116 @@
+"""Keys: the input values of a call as 16 bytes, the same in every process, release and time zone."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from hashlib import blake2b
+from typing import Any, Final
+
+from pyspark.sql import types as T  # noqa: N812 - the usual name
+
+from .._spark_version import TimeType
+
+__all__ = ["check_key_type", "key_of"]
+
+KEY_BYTES: Final = 16
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_WALL_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - for wall clock times
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+_PLAIN: Final = (
+    T.NumericType,
+    T.StringType,
+    T.CharType,
+    T.VarcharType,
+    T.BinaryType,
+    T.BooleanType,
+    T.DateType,
+    T.TimestampType,
+    T.TimestampNTZType,
+    T.DayTimeIntervalType,
+    TimeType,
+)
+
+
+def check_key_type(name: str, kind: T.DataType) -> None:
+    """Check that a key can be made of values of this type.
+
+    Raises:
+        TypeError: They cannot: there is a map, a variant or another such type in it.
+    """
+    for plain in _leaves(kind):
+        if not isinstance(plain, _PLAIN):
+            raise TypeError(
+                f"memo needs inputs whose values can be compared, and {name!r} is {kind.simpleString()}: "
+                "use its parts, or a string such as to_json(...)"
+            )
+
+
+def key_of(version: str, values: Iterable[Any]) -> bytes:
+    """The key of these input values. Equal values in SQL have equal keys: NaN equals NaN, and -0.0 equals 0.0.
+
+    Args:
+        version: The version of the answers. Each has keys of its own.
+        values: As Arrow converts them to Python. An instant has the same key in each time zone.
+    """
+    encoded = bytearray()
+    _encode(version, encoded)
+    for value in values:
+        _encode(value, encoded)
+    return blake2b(encoded, digest_size=KEY_BYTES).digest()
+
+
+def _leaves(kind: T.DataType) -> list[T.DataType]:
+    if isinstance(kind, T.StructType):
+        return [leaf for each in kind.fields for leaf in _leaves(each.dataType)]
+    return _leaves(kind.elementType) if isinstance(kind, T.ArrayType) else [kind]
+
+
+def _encode(value: Any, encoded: bytearray) -> None:
+    """Append a type tag, the length and the content. So different values never have the same encoding."""
+    if isinstance(value, dict):
+        _encode_all(b"{", value.values(), encoded)
+    elif isinstance(value, list):
+        _encode_all(b"[", value, encoded)
+    else:
+        tag, content = _scalar(value)
+        encoded += tag + b"%d:" % len(content) + content
+
+
+def _encode_all(tag: bytes, values: Any, encoded: bytearray) -> None:
+    encoded += tag + b"%d:" % len(values)
+    for value in values:
+        _encode(value, encoded)
+
+
+def _scalar(value: Any) -> tuple[bytes, bytes]:
+    encode = _SCALARS.get(type(value))
+    if encode is None:
+        raise TypeError(f"memo cannot compare a value of type {type(value).__name__}: cast the input to a string")
+    encoded: tuple[bytes, bytes] = encode(value)
+    return encoded
+
+
+def _datetime(value: datetime) -> tuple[bytes, bytes]:
+    if value.tzinfo is None:
+        return b"w", b"%d" % ((value - _WALL_EPOCH) // _MICROSECOND)
+    return b"z", b"%d" % ((value - _EPOCH) // _MICROSECOND)
+
+
+_SCALARS: Final[dict[type, Any]] = {
+    type(None): lambda _: (b"n", b""),
+    bool: lambda value: (b"t" if value else b"f", b""),
+    int: lambda value: (b"i", b"%d" % value),
+    float: lambda value: (b"d", b"nan" if value != value else struct.pack(">d", value + 0.0)),  # noqa: PLR0124 - NaN
+    Decimal: lambda value: (b"c", format(value, "f").encode()),
+    str: lambda value: (b"s", value.encode("utf-8", "surrogatepass")),
+    bytes: lambda value: (b"b", value),
+    date: lambda value: (b"D", value.isoformat().encode()),
+    datetime: _datetime,
+    time: lambda value: (b"T", value.isoformat().encode()),
+    timedelta: lambda value: (b"I", b"%d" % (value // _MICROSECOND)),
+}
