@@ -108,7 +108,7 @@ class Durations:
     time of computing the bucket of each duration in Python.
 
     Args:
-        times: How many durations each one stands for.
+        times: How many durations each one represents.
 
     Attributes:
         add: Records a duration, in seconds, at least 0. It is the `append` of a list.

@@ -24,7 +24,7 @@ class Samples:
     powers of two: class n has loads of n bits, and class 0 the invocations without a result, whose load is not known.
 
     Args:
-        times: How many records each one stands for.
+        times: How many records each one represents.
         max_load: Upper limit of the load.
 
     Attributes:
