@@ -36,6 +36,7 @@ NAMES = {
     "retries.md": {
         "trio_asyncio_io": ("RetryStrategy FixedDelay ExponentialBackoff DelayList RetryBudget transient retry_after")
     },
+    "gates.md": {"trio_asyncio_io.gates": ""},
     "policies.md": {"trio_asyncio_io.policies": ""},
     "adapters.md": {"trio_asyncio_io.adapters": ""},
     "checkpoints.md": {"trio_asyncio_io.checkpoints": ""},

@@ -239,6 +239,20 @@ TARGETS = (
     ),
     *(
         Target(
+            f"{label}: aiohttp on asyncio, CPU time relative to udfs.http.client",
+            _value(section, "aiohttp on asyncio", "CPU ratio"),
+            bound,
+            form="{:.2f} x",
+        )
+        for label, section, bound in (
+            ("HTTP", "http", 1.8),
+            ("HTTP, 100 kB", "http large", 1.0),
+            ("HTTPS", "https", 1.3),
+            ("HTTPS, 100 kB", "https large", 1.0),
+        )
+    ),
+    *(
+        Target(
             f"Spark: {function}, share of perfect scheduling, smallest over all batch sizes",
             _of_perfect(function),
             bound,

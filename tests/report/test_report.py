@@ -54,7 +54,7 @@ async def test_failures_are_counted_by_type_with_examples(path: Path, autojump_c
     assert page.sections["What went wrong"] == [
         *("ConnectionError", "5 failed calls, 5 records without a result"),
         *("record 0: ", "no <route> for 0", "record 1: ", "no <route> for 1", "record 2: ", "no <route> for 2"),
-        *("timeout", "1 failed call, 1 record without a result", "record 7: ", "no result after 5 s"),
+        *("timeout", "1 failed call, 1 record without a result", "record 7: ", "no result within 5 s"),
     ]
 
 
@@ -227,7 +227,7 @@ async def test_tasks_of_other_processes_write_parts_of_one_page(path: Path, auto
             of_task.write_part()
     page = Page(path)
     assert "in 3 tasks · <span>completed</span>" in text_of(path)
-    assert "So in 3 of 3 runs; this is one of them." in page.sections["What limited it"]
+    assert "So in 3 of 3 tasks; this is one of them." in page.sections["What limited it"]
     assert page.cards["outputs"] == "30"
     assert page.sections["The slowest records"][4].endswith("of task 2")
 
@@ -260,3 +260,17 @@ async def test_parts_of_an_earlier_run_are_not_used(path: Path, autojump_clock: 
     page = await run(path, {}, range(10))
     assert page.sections["What limited it"][0].startswith("10 calls in")
     assert not parts.exists()
+
+
+async def test_calls_in_flight_are_those_of_all_tasks(path: Path, autojump_clock: MockClock) -> None:
+    async def run_task(observer: Any) -> None:
+        async with ordered_wait(range(10), Scripted(default=Step(1e6)), timeout=2e6, observer=observer) as results:
+            async for _ in results:
+                pass
+        observer.write_part()
+
+    with report(path) as observer:
+        async with trio.open_nursery() as nursery:
+            for number in range(2):
+                nursery.start_soon(run_task, observer.of_task(f"task {number}"))
+    assert Page(path).cards["calls in flight, at most"] == "20"

@@ -37,7 +37,8 @@ class RateLimit(Gate):
         TypeError, ValueError: An argument is out of its range.
 
     Example:
-        gate = [RateLimit(50), RateLimit(100_000 / 60, burst=10_000, weight=lambda prompt: len(prompt) / 4)]
+        tokens = RateLimit(100_000 / 60, burst=10_000, weight=lambda prompt: len(prompt) / 4)
+        gate = [RateLimit(50), tokens]
         ordered_wait(prompts, ask, timeout=60.0, gate=gate)
     """
 

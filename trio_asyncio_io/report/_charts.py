@@ -19,6 +19,9 @@ QUANTILES = (("p99", 0.99), ("p95", 0.95), ("p50", 0.5))
 # Bars of the distribution per power of ten
 PER_DECADE = 10
 
+# Without it, rounding would leave gaps between neighbors
+OVERLAP = 0.0003
+
 # With more powers of ten, only these have names
 MAX_DECADES = 4
 
@@ -109,7 +112,7 @@ def _over_time(title: str, values: list[float], width: float, unit: str, limit: 
     plot.add_levels(max([*values, limit or 0]))
     step = 1 / len(values)
     for number, value in enumerate(values):
-        plot.bar(number * step, step, value, f"{amount(value)} {unit} after {duration(number * width)}")
+        plot.bar(number * step, step + OVERLAP, value, f"{amount(value)} {unit} after {duration(number * width)}")
     if limit is not None:
         plot.limit(limit, f"capacity {limit:,}")
     end = len(values) * width

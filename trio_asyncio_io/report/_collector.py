@@ -27,7 +27,6 @@ from ._files import Files, replace
 from ._page import page
 from ._run import MAX_SLOW, Run, SlowRecord, merge
 from ._texts import message_of, options_of, printable
-from ._units import duration
 
 __all__ = ["Report", "report"]
 
@@ -175,8 +174,9 @@ class Report(Observer):
         self._end("timed out", sequence, element, attempts, seconds)
         self._late.add(sequence)
         self._count(self._run.series.failed)
+        timeout = self._run.options["timeout"]
         timeouts = self._run.failures_of("timeout")
-        timeouts.add(self._label(sequence, element), lambda: f"no result after {duration(seconds)}")
+        timeouts.add(self._label(sequence, element), lambda: f"no result within {timeout}")
         timeouts.records += 1
 
     def failed(self, sequence: int, element: Any, attempts: int, seconds: float, error: Exception) -> None:

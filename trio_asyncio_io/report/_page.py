@@ -48,7 +48,7 @@ def _sections(run: Run, tasks: int, note: str) -> Iterator[str]:
     yield f"<h1>{escape(run.name)}</h1>"
     yield _when(run, tasks) if run.began else f"<p>{escape(note)}</p>"
     yield _cards(run)
-    yield from _section("What limited it", _verdicts(run.verdicts))
+    yield from _section("What limited it", _verdicts(run.verdicts, "tasks" if tasks else "runs"))
     yield from _section("Over time", _charts_over_time(run))
     yield from _section("Latency", _latency(run))
     yield from _section("What went wrong", _failures(run))
@@ -78,7 +78,7 @@ def _cards(run: Run) -> str:
     cards = {
         "outputs": amount(numbers.emitted),
         "outputs per second": amount(numbers.emitted / run.seconds) if run.seconds else "0",
-        "calls in flight, at most": amount(numbers.peak_running),
+        "calls in flight, at most": amount(max([numbers.peak_running, *run.series.running()])),
         "median latency": duration(numbers.latency.p50),
         "99th percentile": duration(numbers.latency.p99),
         "failed": _share(numbers.failed, ended),
@@ -93,17 +93,15 @@ def _share(count: int, ended: int) -> str:
     return f"{count / ended:.2%}" if count else "0"
 
 
-def _verdicts(verdicts: list[Verdict]) -> str:
-    """The most frequent verdict, in the words of the first task that has it."""
+def _verdicts(verdicts: list[Verdict], runs: str) -> str:
+    """The most frequent verdict, in the words of the first run that has it."""
     if not verdicts:
         return ""
     [(limit, count), *_] = Counter(verdict.limit for verdict in verdicts).most_common()
     verdict = next(each for each in verdicts if each.limit == limit)
-    note = (
-        f'<p class="soft">So in {count} of {len(verdicts)} runs; this is one of them.</p>' if len(verdicts) > 1 else ""
-    )
+    note = f"So in {count} of {len(verdicts)} {runs}; this is one of them." if len(verdicts) > 1 else ""
     sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in verdict.sentences)
-    return f'<div class="verdict">{sentences}<p><b>{escape(verdict.advice)}</b></p>{note}</div>'
+    return f'<div class="verdict">{sentences}<p><b>{escape(verdict.advice)}</b></p><p class="soft">{note}</p></div>'
 
 
 def _charts_over_time(run: Run) -> str:
