@@ -175,7 +175,6 @@ class AsyncWaitOperator(Generic[T, R]):
     async def __aenter__(self) -> Self:
         nursery = await self._lifetime.begin()
         self._ledger.begin(read_clocks())
-        self.output.open()
         try:
             await self._start(nursery)
         except BaseException as error:

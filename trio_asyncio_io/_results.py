@@ -48,11 +48,6 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
         self._ledger = ledger
         self._has_room = has_room
         self._on_close = on_close
-        self._current_time = trio.current_time
-
-    def open(self) -> None:
-        """For the operator: its block is entered."""
-        self._current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks it up each time
 
     def __aiter__(self) -> Self:
         return self
@@ -73,7 +68,7 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
                 if self._ledger.receive(entry) and self._has_room.is_awaited:
                     self._has_room.wake()
                 if not self._ledger.leaving:
-                    self._ledger.catch_up(self._current_time())
+                    self._ledger.catch_up(trio.current_time())
                 return output  # type: ignore[no-any-return]
         try:
             entry = await self._channel.receive()
@@ -110,7 +105,7 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
         """
         output = self._received(self._channel.receive_nowait())
         if not self._ledger.leaving:
-            self._ledger.catch_up(self._current_time())
+            self._ledger.catch_up(trio.current_time())
         return output
 
     @enable_ki_protection
@@ -157,7 +152,7 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
     def _received_after_wait(self, entry: Entry) -> R:
         output = self._received(entry)
         if self._ledger.leaving:  # further outputs came meanwhile
-            self._ledger.take_over(self._current_time())
+            self._ledger.take_over(trio.current_time())
         return output
 
     def _received(self, entry: Entry) -> R:

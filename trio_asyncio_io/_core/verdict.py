@@ -160,7 +160,7 @@ def judge(evidence: Evidence) -> Verdict:
 def _limit_of(evidence: Evidence) -> Limit:
     if evidence.cpu >= CPU_IS_BUSY:
         return "cpu"
-    if evidence.gated >= GATE_IS_SHUT and evidence.output_wait > 1 - CONSUMER_IS_BUSY:
+    if evidence.gated >= GATE_IS_SHUT and evidence.consumer < CONSUMER_IS_LATE:
         return "gate"
     if _is_blocked(evidence):
         return "blocking"
