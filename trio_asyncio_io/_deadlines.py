@@ -12,10 +12,17 @@ from trio.lowlevel import enable_ki_protection
 
 from ._wakeup import Wakeup
 
-__all__ = ["Deadlines"]
+__all__ = ["Deadlines", "deadline_of_call"]
 
 # The deadlines, and the scope, of each task that makes calls
 _OWNERS: WeakKeyDictionary[trio.lowlevel.Task, tuple[Deadlines, trio.CancelScope]] = WeakKeyDictionary()
+
+
+def deadline_of_call() -> float:
+    """When the present task's call is cancelled: the deadline of its element, or of a cancel scope around it."""
+    deadlines, scope = _OWNERS.get(trio.lowlevel.current_task(), (None, None))
+    deadline = inf if deadlines is None or scope is None else deadlines.by_scope.get(scope, inf)
+    return min(deadline, trio.current_effective_deadline())
 
 
 class Deadlines:

@@ -7,11 +7,13 @@ they return, and asks again earlier when a call has ended.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -24,13 +26,21 @@ from ._deadlines import Deadlines
 from ._gate_in_use import GateInUse, User, use
 from ._outcomes import outcome_of
 
-__all__ = ["Gatekeeper"]
+__all__ = ["Gatekeeper", "gatekeeper_of_call"]
 
 # Instants that differ by less are equal. Otherwise rounding could yield a delay that is below the clock's resolution
 SAME_INSTANT = 1e-9
 
 Call: TypeAlias = Callable[[Entry], Awaitable[Any]]
 Weights: TypeAlias = tuple[float, ...]
+
+# The gatekeeper of each task that makes calls
+_OWNERS: WeakKeyDictionary[trio.lowlevel.Task, Gatekeeper] = WeakKeyDictionary()
+
+
+def gatekeeper_of_call() -> Gatekeeper | None:
+    """What admits the present task's calls. None: its operator has no gates, or the task is not an operator's."""
+    return _OWNERS.get(trio.lowlevel.current_task())
 
 
 class Gatekeeper:
@@ -82,9 +92,9 @@ class Gatekeeper:
         for each in self._in_use:
             each.users.discard(self._user)
 
-    def is_holding(self) -> bool:
-        """Whether a call waits for a gate."""
-        return bool(self._line)
+    def own(self) -> None:
+        """Admit the calls of the present task."""
+        _OWNERS[trio.lowlevel.current_task()] = self
 
     @enable_ki_protection
     async def admit(self, entry: Entry) -> None:
@@ -105,10 +115,7 @@ class Gatekeeper:
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
             self._on_failure(error)
             await trio.sleep_forever()
-        now = trio.current_time()
-        for each, weight in zip(self._in_use, weights, strict=True):
-            each.started(now, weight)
-        self._admissions[entry.sequence] = _Admission(self._in_use, now, weights)
+        self._admissions[entry.sequence] = self._start(weights)
 
     @enable_ki_protection
     async def admit_again(self, entry: Entry) -> None:
@@ -123,6 +130,33 @@ class Gatekeeper:
             seconds = trio.current_time() - since
             entry.since += seconds
             self._deadlines.resume(paused, seconds)
+
+    def admit_extra(self) -> AbstractContextManager[object] | None:
+        """Count another call of the present element as started, and return what it must run in.
+
+        None: the gates do not admit it at once, or a call waits for them.
+        """
+        present = CURRENT_CALL.get()
+        weights = present.weights if self._is_weighted and present is not None else self._unweighted
+        try:
+            if self._line or self._delay(weights):
+                return None
+        except Exception:  # noqa: BLE001 - refused; a gate that is broken raises again for the next record
+            return None
+        return self._extra(self._start(weights))
+
+    @contextmanager
+    def _extra(self, admission: _Admission) -> Iterator[None]:
+        outcomes: Iterable[Outcome] = [CANCELLED] * len(self._gates)
+        CURRENT_CALL.set(admission)
+        try:
+            yield
+            outcomes = [OK] * len(self._gates)
+        except Exception as error:
+            outcomes = self._outcomes_of(error)
+            raise
+        finally:
+            admission.end(outcomes)
 
     def around(self, once: Call) -> Call:
         """A call in which `settle` works. The same call if no gate has a weight."""
@@ -144,10 +178,7 @@ class Gatekeeper:
 
     def failed(self, entry: Entry, error: Exception) -> None:
         """A call has raised."""
-        outcomes = [_outcome_of(error, gate) for gate in self._gates]
-        if any(outcome.kind == "throttled" for outcome in outcomes):
-            self._ledger.throttle()
-        self._end(entry, outcomes)
+        self._end(entry, self._outcomes_of(error))
 
     def ended(self, entry: Entry, error: Exception | None) -> None:
         """An invocation has failed, or its deadline has expired (None)."""
@@ -161,6 +192,18 @@ class Gatekeeper:
         """The operator stops. A call that was admitted has unwound, or is not made."""
         if entry.sequence in self._admissions:
             self._end(entry, [CANCELLED] * len(self._gates))
+
+    def _outcomes_of(self, error: Exception) -> list[Outcome]:
+        outcomes = [_outcome_of(error, gate) for gate in self._gates]
+        if any(outcome.kind == "throttled" for outcome in outcomes):
+            self._ledger.throttle()
+        return outcomes
+
+    def _start(self, weights: Weights) -> _Admission:
+        now = trio.current_time()
+        for each, weight in zip(self._in_use, weights, strict=True):
+            each.started(now, weight)
+        return _Admission(self._in_use, now, weights)
 
     def _end(self, entry: Entry, outcomes: Iterable[Outcome]) -> None:
         """Report the end of a call. It has no admission if the gates were idle when it started."""

@@ -4,7 +4,7 @@ from pyspark.sql import Observation, SparkSession
 from pyspark.sql import functions as F
 
 from trio_asyncio_io import transient
-from trio_asyncio_io.policies import rate_limited
+from trio_asyncio_io.gates import RateLimit
 from udfs import AsyncFunction, ExponentialBackoff, unordered_wait
 from udfs.http import client
 from udfs.http_columns import http_get
@@ -29,11 +29,12 @@ def with_a_function(keys):
     seen = Observation()
     unordered_wait(
         keys,
-        rate_limited(Lookup(), 50.0 / SLOTS),  # 50 calls per second in all
+        Lookup(),
         "found string",
         cluster_capacity=20,  # at most 20 calls at once in all
         timeout=120.0,
         retry=ExponentialBackoff(5, initial=0.5, maximum=30.0, retry_on=transient),
+        gate=RateLimit(50.0 / SLOTS),  # 50 calls per second in all
         on_error="column",  # a row that fails nevertheless has its error beside it
         metrics=seen,
     ).write.format("noop").mode("overwrite").save()

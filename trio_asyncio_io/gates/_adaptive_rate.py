@@ -48,7 +48,8 @@ class AdaptiveRate(Gate):
         TypeError, ValueError: An argument is out of its range.
 
     Example:
-        ordered_wait(urls, fetch, timeout=10.0, gate=AdaptiveRate(), retry=ExponentialBackoff(5, 0.1, 10.0))
+        retry = ExponentialBackoff(5, 0.1, 10.0, retry_on=transient)
+        ordered_wait(urls, fetch, timeout=10.0, gate=AdaptiveRate(), retry=retry)
     """
 
     is_idle = True

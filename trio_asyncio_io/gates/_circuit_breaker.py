@@ -40,9 +40,10 @@ class CircuitBreaker(Gate):
         mode: "pause" (the default) holds back calls. "fail": their elements fail at once, with a `CircuitOpenError`,
             for streams that must go on.
         share: Of calls that are overload, above 0.0 and at most 1.0.
-        calls: At least so many calls, 1 or more.
+        calls: The circuit does not open before this many calls in the window, 1 or more.
         window: Seconds, above 0.
-        open_for, max_open: Seconds until the first probe, and their upper limit; above 0.
+        open_for: Seconds until the first probe, above 0.
+        max_open: Upper limit of the seconds until a later probe, above 0.
         trickle: Upper limit of calls at once after a probe was answered, 1 or more.
         give_up: Seconds after which the operator fails with the service's own exception, if the circuit was never
             closed meanwhile; above 0. `math.inf`: never.

@@ -8,9 +8,10 @@ first, and shares the request if there is one to make. A retry strategy of the o
 
 # The layout:
 #
-#     _cached  _single_flight  _grouped  _rate_limited  _persistent    the policies
+#     _cached  _single_flight  _grouped  _hedged  _rate_limited  _persistent    the policies
 #     _policy                      their base class: opening, closing, pickling, keys, flushing
 #     _shared_call  _exception_copy    a call that several tasks wait for, and copies of its exception
+#     _race  _recent_latencies     several calls for one element, and percentiles of the last successes
 #     _lifetime  _distinct_key     for how long a result is valid, and what it is found by
 #     _users  _run_change          several operators, and several Trio runs, that use one policy
 #     _from_cache                  the context variable that reports a cache hit
@@ -19,10 +20,11 @@ from .._addresses import publish
 from ._cached import cached
 from ._from_cache import from_cache
 from ._grouped import grouped
+from ._hedged import hedged
 from ._persistent import CacheError, persistent
 from ._rate_limited import rate_limited
 from ._single_flight import single_flight
 
-__all__ = ["CacheError", "cached", "from_cache", "grouped", "persistent", "rate_limited", "single_flight"]
+__all__ = ["CacheError", "cached", "from_cache", "grouped", "hedged", "persistent", "rate_limited", "single_flight"]
 
 publish(globals())

@@ -1,0 +1,346 @@
+"""hedged: when a second call is made, and which result counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from math import inf
+from typing import Any, cast
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from tests.support import outputs
+from trio_asyncio_io import FixedDelay, NotAsyncError, unordered_wait
+from trio_asyncio_io.gates import Gate, Outcome, RateLimit, RefusedError, settle
+from trio_asyncio_io.policies import hedged
+from trio_asyncio_io.testing import Recorder, Scripted, Step
+
+NothingLeft = Callable[[], AbstractContextManager[None]]
+
+SLOW_THEN_FAST = [Step(5.0, "first"), Step(1.0, "second")]
+
+
+def scripted(*steps: Step, after: float | str = 2.0, budget: float = 1.0, extra: int = 1) -> tuple[Any, Recorder]:
+    """A hedged function with these steps, and its recorder."""
+    recorder = Recorder(Scripted({"a": list(steps)}))
+    return hedged(recorder, after=after, budget=budget, extra=extra), recorder
+
+
+def starts(recorder: Recorder) -> list[float]:
+    return [call.started for call in recorder.calls]
+
+
+async def test_the_second_call_starts_when_the_first_is_slow_and_its_result_counts(autojump_clock: MockClock) -> None:
+    function, recorder = scripted(*SLOW_THEN_FAST)
+    assert await function("a") == "second"
+    assert trio.current_time() == 3.0
+    assert starts(recorder) == [0.0, 2.0]
+    assert recorder.cancelled == 1
+    assert (function.calls, function.extra_calls, function.won) == (2, 1, 1)
+
+
+async def test_the_first_call_may_still_win(autojump_clock: MockClock) -> None:
+    function, recorder = scripted(Step(5.0, "first"), Step(9.0, "second"))
+    assert await function("a") == "first"
+    assert trio.current_time() == 5.0
+    assert (recorder.cancelled, function.extra_calls, function.won) == (1, 1, 0)
+
+
+async def test_a_fast_call_stays_alone(autojump_clock: MockClock) -> None:
+    function, recorder = scripted(Step(1.0))
+    assert await function("a") == "a"
+    assert (trio.current_time(), starts(recorder)) == (1.0, [0.0])
+
+
+async def test_the_result_counts_when_the_loser_has_unwound(autojump_clock: MockClock) -> None:
+    async def call(value: list[int]) -> str:
+        value.append(1)
+        if len(value) == 2:
+            return "second"
+        try:
+            await trio.sleep(100)
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(7)
+        return "first"
+
+    assert await hedged(call, after=2.0, budget=1.0)([]) == "second"
+    assert trio.current_time() == 9.0
+
+
+async def test_if_the_first_call_fails_the_second_starts_at_once(autojump_clock: MockClock) -> None:
+    function, recorder = scripted(Step(1.0, error=OSError("first")), Step(1.0, "second"))
+    assert await function("a") == "second"
+    assert starts(recorder) == [0.0, 1.0]
+
+
+async def test_if_the_second_call_fails_the_first_one_counts(autojump_clock: MockClock) -> None:
+    function, _ = scripted(Step(5.0, "first"), Step(1.0, error=OSError("second")))
+    assert await function("a") == "first"
+
+
+async def test_if_all_calls_fail_the_exception_of_the_first_is_raised(autojump_clock: MockClock) -> None:
+    function, _ = scripted(Step(5.0, error=OSError("first")), Step(1.0, error=OSError("second")))
+    with pytest.raises(OSError, match="first"):
+        await function("a")
+    assert trio.current_time() == 5.0
+
+
+async def test_more_calls_start_one_after_the_other(autojump_clock: MockClock) -> None:
+    function, recorder = scripted(*[Step(9.0)] * 3, Step(1.0, "fourth"), after=2.0, budget=3.0, extra=3)
+    assert await function("a") == "fourth"
+    assert (starts(recorder), trio.current_time()) == ([0.0, 2.0, 4.0, 6.0], 7.0)
+
+
+async def test_each_further_call_takes_one_from_the_budget(autojump_clock: MockClock) -> None:
+    function = hedged(Scripted(default=Step(5.0)), after=2.0, budget=0.25)
+    for _ in range(12):
+        await function("a")
+    assert function.extra_calls == 3
+
+
+async def test_at_most_ten_further_calls_are_saved(autojump_clock: MockClock) -> None:
+    recorder = Recorder(Scripted({"fast": Step(1.0)}, default=Step(5.0)))
+    function = hedged(recorder, after=2.0, budget=0.1)
+    for _ in range(300):
+        await function("fast")
+    async with trio.open_nursery() as nursery:
+        for _ in range(50):
+            nursery.start_soon(function, "slow")
+    assert function.extra_calls == 10
+
+
+@pytest.mark.parametrize(("seconds", "instants"), [(1.0, [0.0, 1.0]), (0.001, [0.0, 0.01])])
+async def test_after_a_percentile_of_fifty_calls_or_ten_milliseconds(
+    seconds: float, instants: list[float], autojump_clock: MockClock
+) -> None:
+    steps = [Step(seconds)] * 45 + [Step(9.0)] * 5
+    recorder = Recorder(Scripted({"a": [*steps, Step(50.0), Step(seconds)]}))
+    function = hedged(recorder, after="p90", budget=1.0)
+    for _ in range(50):
+        await function("a")
+    assert function.extra_calls == 0
+    began = trio.current_time()
+    await function("a")
+    assert [start - began for start in starts(recorder)[50:]] == pytest.approx(instants)
+
+
+async def test_no_further_call_in_the_last_quarter_of_the_deadline(autojump_clock: MockClock) -> None:
+    for timeout, calls in ((2.5, 1), (2.8, 2)):
+        function, recorder = scripted(*SLOW_THEN_FAST)
+        await outputs(unordered_wait("a", function, timeout=timeout, on_error="skip"))
+        assert len(recorder.calls) == calls
+
+
+async def test_an_attempt_timeout_is_a_deadline_too(autojump_clock: MockClock) -> None:
+    function, recorder = scripted(*SLOW_THEN_FAST)
+    retry = FixedDelay(0, 0.0, attempt_timeout=2.5)
+    await outputs(unordered_wait("a", function, timeout=99.0, retry=retry, on_error="skip"))
+    assert len(recorder.calls) == 1
+
+
+class ThrottledError(Exception):
+    status = 429
+
+
+async def test_no_further_call_within_ten_seconds_of_a_throttle(autojump_clock: MockClock) -> None:
+    function, recorder = scripted(Step(1.0, error=ThrottledError), *[Step(8.5)] * 3)
+    with pytest.raises(ThrottledError):
+        await function("a")
+    await function("a")  # a second call would start at 3
+    await function("a")  # and here it starts at 11.5
+    assert starts(recorder) == [0.0, 1.0, 9.5, 11.5]
+
+
+class Closable(Gate):
+    """Closed from the second call on."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def delay(self, now: float, weight: float) -> float:
+        return inf if self.calls else 0.0
+
+    def started(self, now: float, weight: float) -> None:
+        self.calls += 1
+
+    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
+        self.calls -= 1
+
+
+async def test_no_further_call_unless_the_gates_admit_it_at_once(autojump_clock: MockClock) -> None:
+    function, recorder = scripted(*SLOW_THEN_FAST)
+    assert await outputs(unordered_wait("a", function, timeout=99.0, gate=Closable())) == ["first"]
+    assert len(recorder.calls) == 1
+
+
+async def test_no_further_call_while_another_record_waits_for_a_gate(autojump_clock: MockClock) -> None:
+    function, recorder = scripted(*SLOW_THEN_FAST)
+    weights = {"a": 1.0, "b": 9.0}
+    gate = RateLimit(1.0, burst=3.0, weight=weights.__getitem__)  # "b" waits until 1.0 for a full bucket
+    recorder = Recorder(Scripted(default=Step(5.0)))
+    function = hedged(recorder, after=0.5, budget=1.0)
+    await outputs(unordered_wait("ab", function, timeout=99.0, gate=gate))
+    assert starts(recorder) == [0.0, 1.0]
+
+
+class Log(Gate):
+    """Admits all calls, and records what it hears of them."""
+
+    def __init__(self) -> None:
+        self.lines: list[Any] = []
+        self.weight = lambda value: 4.0
+
+    def delay(self, now: float, weight: float) -> float:
+        return 0.0
+
+    def started(self, now: float, weight: float) -> None:
+        self.lines.append((now, "started", weight))
+
+    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
+        self.lines.append((now, outcome.kind, seconds, weight))
+
+    def correct(self, weight: float, actual: float) -> None:
+        self.lines.append((weight, actual))
+
+
+async def test_gates_hear_of_each_call(autojump_clock: MockClock) -> None:
+    gate = Log()
+    function, _ = scripted(*SLOW_THEN_FAST)
+    await outputs(unordered_wait("a", function, timeout=99.0, gate=gate))
+    assert gate.lines == [(0.0, "started", 4.0), (2.0, "started", 4.0), (3.0, "ok", 1.0, 4.0), (3.0, "ok", 3.0, 4.0)]
+
+
+async def test_gates_hear_of_a_further_call_that_failed_or_lost(autojump_clock: MockClock) -> None:
+    for second, kind in ((Step(1.0, error=ConnectionError), "overload"), (Step(9.0), "cancelled")):
+        gate = Log()
+        function, _ = scripted(Step(5.0), second)
+        async with unordered_wait("a", function, timeout=99.0, gate=gate) as results:
+            assert [result async for result in results] == ["a"]
+        assert [line[1] for line in gate.lines] == ["started", "started", kind, "ok"]
+
+
+async def test_each_call_settles_its_own_weight(autojump_clock: MockClock) -> None:
+    gate = Log()
+    calls: list[int] = []
+
+    async def call(value: str) -> None:
+        calls.append(1)
+        number = len(calls)
+        await trio.sleep(1.0)
+        settle(10.0 * number)
+        await trio.sleep(5.0 if number == 1 else 1.0)
+
+    await outputs(unordered_wait("a", hedged(call, after=0.5, budget=1.0), timeout=99.0, gate=gate))
+    assert [line for line in gate.lines if len(line) == 2] == [(4.0, 10.0), (4.0, 20.0)]
+    assert [line[1:] for line in gate.lines if line[1] == "ok"] == [("ok", 2.0, 20.0), ("ok", 2.5, 10.0)]
+
+
+class Refusing(Closable):
+    """Refuses each call from the second one on."""
+
+    def delay(self, now: float, weight: float) -> float:
+        if self.calls:
+            raise RefusedError
+        return 0.0
+
+
+async def test_a_gate_that_refuses_a_further_call_does_not_fail_the_element(autojump_clock: MockClock) -> None:
+    function, recorder = scripted(*SLOW_THEN_FAST)
+    assert await outputs(unordered_wait("a", function, timeout=99.0, gate=Refusing())) == ["first"]
+    assert len(recorder.calls) == 1
+
+
+async def test_cancellation_ends_all_calls(autojump_clock: MockClock, nothing_left: NothingLeft) -> None:
+    function, recorder = scripted(Step(50.0), Step(50.0))
+    with nothing_left():
+        with trio.move_on_after(3.0) as scope:
+            await function("a")
+    assert scope.cancelled_caught
+    assert (trio.current_time(), recorder.cancelled) == (3.0, 2)
+
+
+@pytest.mark.parametrize("budget", [1.0, 0.001], ids=["hedged", "alone"])
+async def test_a_result_while_being_cancelled_counts(budget: float, autojump_clock: MockClock) -> None:
+    async def stubborn(value: str) -> str:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(5.0)
+        return value
+
+    function = hedged(stubborn, after=2.0, budget=budget)
+    with trio.move_on_after(3.0):
+        assert await function("a") == "a"
+        return
+    pytest.fail("the result was lost")
+
+
+async def test_an_exception_while_being_cancelled_is_raised(autojump_clock: MockClock) -> None:
+    async def call(value: str) -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise OSError("while closing")
+
+    with trio.move_on_after(3.0), pytest.raises(OSError, match="while closing"):
+        await hedged(call, after=2.0, budget=1.0)("a")
+
+
+async def test_a_function_with_a_nursery_can_be_cancelled(autojump_clock: MockClock) -> None:
+    async def call(value: str) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep_forever)
+            nursery.start_soon(trio.sleep_forever)
+
+    with trio.move_on_after(3.0) as scope:
+        await hedged(call, after=2.0, budget=1.0)("a")
+    assert scope.cancelled_caught
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+async def test_an_exit_is_raised_as_itself(error: type[BaseException], autojump_clock: MockClock) -> None:
+    for steps in ([Step(1.0, error=error)], [Step(9.0), Step(1.0, error=error)]):
+        function, _ = scripted(*steps)
+        with pytest.raises(error):
+            await function("a")
+
+
+async def test_a_function_that_is_not_async_is_called_once(autojump_clock: MockClock) -> None:
+    calls: list[str] = []
+    function: Any = hedged(cast(Any, calls.append), after=2.0, budget=1.0)
+    with pytest.raises(NotAsyncError):
+        await function("a")
+    assert calls == ["a"]
+
+
+def test_a_throttle_of_an_earlier_run_is_forgotten() -> None:
+    function, recorder = scripted(Step(1.0, error=ThrottledError), *SLOW_THEN_FAST)
+
+    async def run() -> None:
+        with trio.move_on_after(99.0):
+            assert await function("a") == "second"
+
+    with pytest.raises(ThrottledError):
+        trio.run(run, clock=MockClock(autojump_threshold=0))
+    trio.run(run, clock=MockClock(autojump_threshold=0))
+    assert len(recorder.calls) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"after": 0.0}, "after"),
+        ({"after": inf}, "after"),
+        ({"after": "p0"}, "after"),
+        ({"after": "p100"}, "after"),
+        ({"after": "95"}, "after"),
+        ({"after": "p99.9"}, "after"),
+        ({"budget": 0.0}, "budget"),
+        ({"budget": inf}, "budget"),
+        ({"extra": 0}, "extra"),
+    ],
+)
+def test_an_option_out_of_its_range_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        hedged(trio.sleep, **options)

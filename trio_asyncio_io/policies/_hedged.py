@@ -1,0 +1,148 @@
+"""The policy `hedged`: a second call for an element whose first one is slow."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from math import inf
+from typing import Any, Final, TypeVar
+
+import trio
+
+from .._core.checks import check_int, check_number
+from .._core.describe import describe
+from .._deadlines import deadline_of_call
+from .._gatekeeper import Gatekeeper, gatekeeper_of_call
+from .._outcomes import outcome_of
+from ._policy import Policy, Wrapped
+from ._race import Race
+from ._recent_latencies import RecentLatencies
+from ._run_change import RunChange
+
+__all__ = ["hedged"]
+
+R = TypeVar("R")
+
+MIN_SECONDS: Final = 0.01
+MAX_SAVED: Final = 10.0
+SECONDS_AFTER_THROTTLE: Final = 10.0
+SHARE_OF_DEADLINE: Final = 0.75
+MAX_PERCENT: Final = 99
+ROUNDING: Final = 1e-9  # ten deposits of 0.1 are a little less than 1
+
+
+class hedged(Policy[R]):  # noqa: N801 - used like a function
+    """A function that is called a second time if the first call is slow. The first result counts.
+
+    The function must be idempotent: for one element, it may be called several times at once. (Dean and Barroso, "The
+    Tail at Scale", 2013.)
+
+    The second call starts `after` the first one, or at once if the first one raises. It is not made
+
+    * if the budget is used up;
+    * in the last quarter of the time from the start of the first call to its deadline;
+    * if a gate of the operator does not admit it at once, or holds back another call;
+    * within 10 s after a call was throttled, as `gates` define it.
+
+    When one call has returned, the others are cancelled. The result counts once they have unwound. If all calls raise,
+    the exception of the first one counts. All calls for an element share its slot, so up to `1 + extra` times the
+    operator's `capacity` may run at once.
+
+    A call that several elements share, as in `single_flight(hedged(f))`, knows neither their deadlines nor their gates.
+
+    Args:
+        function: An async callable or an `AsyncFunction`.
+        after: Seconds from the start of one call to that of the next, above 0. Or "p1" to "p99": that percentile of the
+            last 1,000 times from a first call to its element's result, at least 10 ms; with fewer than 50 results,
+            there is no second call. The default is "p95".
+        budget: Second calls per first call, above 0 and finite. Each first call adds `budget` to an account and each
+            second call takes 1 from it. The account is empty at first and holds at most 10.
+        extra: Upper limit of further calls per element, at least 1.
+
+    Attributes:
+        calls: Calls made.
+        extra_calls: Those of them that were second calls, or later ones.
+        won: Results that came from these.
+
+    Raises:
+        TypeError, ValueError: An argument is out of its range.
+
+    Cancellation: all calls for the element are cancelled and unwind. If one returns or raises nevertheless, that
+    counts.
+
+    Example:
+        async with ordered_wait(codes, hedged(fetch), timeout=5.0) as results:
+            ...
+    """
+
+    def __init__(
+        self,
+        function: Wrapped[R],
+        *,
+        after: float | str = "p95",
+        budget: float = 0.1,
+        extra: int = 1,
+    ) -> None:
+        super().__init__(function, after=after, budget=budget, extra=extra)
+        self._seconds, self._percent = _checked_after(after)
+        self._budget = check_number("budget", budget, "above 0 and finite", lambda number: 0 < number < inf)
+        self._extra = check_int("extra", extra, at_least=1)
+        self.calls = 0
+        self.extra_calls = 0
+        self.won = 0
+        self._saved = 0.0
+        self._latencies = RecentLatencies()
+        self._throttled_until = -inf
+        self._run_change = RunChange()
+
+    async def invoke(self, *arguments: Any) -> R:
+        """The result of the first call that returns."""
+        if self._run_change.has_happened():
+            self._throttled_until = -inf
+        self._saved = min(self._saved + self._budget, MAX_SAVED)
+        started = trio.current_time()
+        call = partial(self._watched_call, arguments)
+        seconds = self._latencies.percentile(self._percent) if self._percent else self._seconds
+        if seconds is None:
+            result: R = await call()
+        else:
+            latest = started + SHARE_OF_DEADLINE * (deadline_of_call() - started)
+            admit = partial(self._admit_extra, latest, gatekeeper_of_call())
+            race = Race(call, max(seconds, MIN_SECONDS) if self._percent else seconds, self._extra, admit)
+            result = await race.run()
+            self.won += race.is_won_by_extra
+        # Not of the call that won: without the slow calls, which lose, the percentile would fall further and further
+        self._latencies.add(trio.current_time() - started)
+        return result
+
+    async def _watched_call(self, arguments: tuple[Any, ...]) -> R:
+        self.calls += 1
+        try:
+            result: R = await self._call(*arguments)
+        except Exception as error:
+            if outcome_of(error).kind == "throttled":
+                self._throttled_until = trio.current_time() + SECONDS_AFTER_THROTTLE
+            raise
+        return result
+
+    def _admit_extra(self, latest: float, gates: Gatekeeper | None) -> AbstractContextManager[object] | None:
+        """Count a further call, and return what it runs in. None: it may not be made."""
+        now = trio.current_time()
+        if self._saved < 1 - ROUNDING or now > latest or now < self._throttled_until:
+            return None
+        context = nullcontext() if gates is None else gates.admit_extra()
+        if context is not None:
+            self._saved -= 1
+            self.extra_calls += 1
+        return context
+
+
+def _checked_after(after: float | str) -> tuple[float, int]:
+    """Seconds and 0, or 0.0 and a percentile."""
+    legal = 'seconds above 0, or a percentile from "p1" to "p99"'
+    if not isinstance(after, str):
+        return check_number("after", after, legal, lambda number: 0 < number < inf), 0
+    percent = after.removeprefix("p")
+    if percent == after or not percent.isascii() or not percent.isdigit() or not 0 < int(percent) <= MAX_PERCENT:
+        raise ValueError(f"after must be {legal}, got {describe(after)}")
+    return 0.0, int(percent)
