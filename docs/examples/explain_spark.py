@@ -4,14 +4,14 @@ from pyspark.sql import Observation, SparkSession
 from udfs import explain, ordered_wait
 
 
-async def lookup(id):
+async def lookup(number):
     await trio.sleep(0.1)
-    return 2 * id
+    return 2 * number
 
 
 def main():
     spark = SparkSession.builder.master("local[2]").getOrCreate()
-    rows = spark.range(0, 100, numPartitions=2)
+    rows = spark.range(100, numPartitions=2).toDF("number")
     seen = Observation("lookup")
     ordered_wait(
         rows, lookup, "twice long", timeout=10.0, capacity=2, metrics=seen

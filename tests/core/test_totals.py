@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from itertools import pairwise
 
 import pytest
 
@@ -66,7 +67,7 @@ def test_the_sum_is_the_mean_operator() -> None:
 def test_differences_add_up_to_the_last_totals() -> None:
     """Whatever the order in which totals of one operator are reported."""
     series = [Totals(), IDLE, BUSY, IDLE + BUSY]
-    differences = [later - earlier for earlier, later in zip(series[:-1], series[1:], strict=True)]
+    differences = [later - earlier for earlier, later in pairwise(series)]
     added = sum(differences, Totals())
     assert {each.name: getattr(added, each.name) for each in fields(added)} == pytest.approx(
         {each.name: getattr(series[-1], each.name) for each in fields(added)}

@@ -22,7 +22,8 @@ class Totals:
 
     Args:
         operators: How many operators these are.
-        capacity, buffer: The two limits of an operator.
+        capacity: Upper limit of invocations that run at once in an operator.
+        buffer: Upper limit of records that an operator holds.
         peak: The most invocations that ran at once in an operator.
         longest: The longest duration of an invocation; 0.0 if unknown.
         seconds: The length of the runs so far.
@@ -41,8 +42,10 @@ class Totals:
         repeated: The time of invocations before their last attempts.
         timed_out: The time of invocations that their deadline ended.
         retried: Attempts after the first.
-        low_calls, low_latency: Calls that ran at a low load, at most a quarter of the capacity, and their durations.
-        high_calls, high_latency: The same at a high load, more than half of the capacity.
+        low_calls: Calls at a low load: at most a quarter of the capacity ran at once.
+        low_latency: Their durations.
+        high_calls: Calls at a high load: more than half of the capacity ran at once.
+        high_latency: Their durations.
     """
 
     HIGHEST: ClassVar = ("capacity", "buffer", "peak", "longest")  # not added
@@ -120,7 +123,7 @@ class Totals:
     def _with(self, operation: Callable[[float, float], float], other: Totals) -> Totals:
         values = {each.name: operation(getattr(self, each.name), getattr(other, each.name)) for each in fields(self)}
         highest = {name: max(getattr(self, name), getattr(other, name)) for name in self.HIGHEST}
-        return Totals(**values | highest)  # type: ignore[arg-type]
+        return Totals(**values | highest)
 
 
 def _share(part: float, whole: float) -> float:

@@ -97,7 +97,8 @@ def explain(metrics: Any, name: str | None = None) -> Verdict:
 
     Example:
         seen = Observation()
-        ordered_wait(flights, weather, "temp double", timeout=5.0, metrics=seen).write.parquet("enriched")
+        out = ordered_wait(flights, weather, "temp double", timeout=5.0, metrics=seen)
+        out.write.parquet("enriched")
         print(explain(seen))
     """
     if hasattr(metrics, "recentProgress"):
