@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from operator import add, sub
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from .verdict import Evidence, LoadClass, Verdict, judge
 
@@ -121,7 +121,9 @@ class Totals:
         return tuple(LoadClass(load, calls, latency / calls) for load, calls, latency in classes if calls)
 
     def _with(self, operation: Callable[[float, float], float], other: Totals) -> Totals:
-        values = {each.name: operation(getattr(self, each.name), getattr(other, each.name)) for each in fields(self)}
+        values: dict[str, Any] = {
+            each.name: operation(getattr(self, each.name), getattr(other, each.name)) for each in fields(self)
+        }
         highest = {name: max(getattr(self, name), getattr(other, name)) for name in self.HIGHEST}
         return Totals(**values | highest)
 
