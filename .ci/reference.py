@@ -32,7 +32,7 @@ NAMES = {
             "KeyedStreamElementQueue"
         )
     },
-    "statistics.md": {"trio_asyncio_io": "Statistics Histogram Verdict Snapshot SnapshotElement SnapshotError"},
+    "statistics.md": {"trio_asyncio_io": "Statistics Histogram Verdict Totals Snapshot SnapshotElement SnapshotError"},
     "retries.md": {
         "trio_asyncio_io": ("RetryStrategy FixedDelay ExponentialBackoff DelayList RetryBudget transient retry_after")
     },
@@ -51,7 +51,7 @@ NAMES = {
     "testing.md": {"trio_asyncio_io.testing": "", "trio_asyncio_io.keywords": ""},
     "udfs.md": {
         "udfs": (
-            "async_pandas_udf AsyncPandasUDF ordered_wait unordered_wait keyed_wait CarryOver Memo summary "
+            "async_pandas_udf AsyncPandasUDF ordered_wait unordered_wait keyed_wait CarryOver Memo summary explain "
             "ResultTypeError CarriedTooLongError HangUpError MemoError"
         ),
         "udfs.progress": "",

@@ -36,6 +36,7 @@ from ._core.retry_after import retry_after
 from ._core.retry_budget import RetryBudget
 from ._core.snapshot import Snapshot, SnapshotElement, SnapshotError
 from ._core.statistics import Statistics
+from ._core.totals import Totals
 from ._core.unordered import UnorderedStreamElementQueue
 from ._core.verdict import Verdict
 from ._core.watermarks import assign_watermarks
@@ -73,6 +74,7 @@ __all__ = [
     "SnapshotError",
     "Statistics",
     "StreamRecord",
+    "Totals",
     "UnorderedStreamElementQueue",
     "Verdict",
     "Watermark",

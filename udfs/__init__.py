@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ._loop.hangup import HangUpError
     from ._memo.errors import MemoError
     from ._memo.memo import Memo
-    from ._plan.metrics import summary
+    from ._plan.metrics import explain, summary
     from ._task.converters import ResultTypeError
 
 __all__ = [
@@ -55,6 +55,7 @@ __all__ = [
     "ResultTypeError",
     "RetryBudget",
     "async_pandas_udf",
+    "explain",
     "keyed_wait",
     "ordered_wait",
     "summary",
@@ -75,6 +76,7 @@ _MODULES = {
     "MemoError": "._memo.errors",
     "ResultTypeError": "._task.converters",
     "async_pandas_udf": "._column",
+    "explain": "._plan.metrics",
     "keyed_wait": "._dataframe",
     "ordered_wait": "._dataframe",
     "summary": "._plan.metrics",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from trio_asyncio_io import describe
+from trio_asyncio_io import Totals, describe
 
 from ._text import message_of, type_name
 
@@ -54,6 +54,8 @@ class Row:
         failure: Why the row has no result, or None.
         cached: Whether the result came from a cache. False where no column reports it.
         replaced: Whether the result is that of `on_timeout`.
+        totals: With metrics, in the first row of a chunk: where the time of the task's calls had gone by then. Not set
+            in other rows.
     """
 
     __slots__ = (
@@ -71,7 +73,10 @@ class Row:
         "seconds",
         "since",
         "started",
+        "totals",
     )
+
+    totals: Totals
 
     def __init__(self, inputs: tuple[Any, ...], batch: int, index: int, nbytes: int = 0) -> None:
         self.inputs = inputs

@@ -19,7 +19,7 @@ with needs_extra(__name__, "spark,progress"):
     from pyspark.sql import SparkSession
 
     from ._plan.job_watch import Numbers, watch_on
-    from ._plan.session import active_session
+    from ._plan.session import active_session, described_jobs
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,7 +47,8 @@ def progress(
 
     Args:
         session: The session; None: the active one.
-        description: Text before the numbers.
+        description: Text before the numbers. Spark's UI shows it beside the jobs and stages that this thread starts in
+            the block, unless the thread has a job description already. A remote session has none.
         console: A rich console; None: one on standard error. If Spark's own progress bar is on the same terminal,
             disable it: `spark.ui.showConsoleProgress` = false.
 
@@ -59,7 +60,8 @@ def progress(
         with progress(description="weather"):
             ordered_wait(flights, weather, "temp double", timeout=5.0).write.parquet("enriched")
     """
-    watch = watch_on(session or active_session())
+    session = session or active_session()
+    watch = watch_on(session)
     display = display_on(console)
     started = time.monotonic()
     numbers = Numbers()
@@ -77,7 +79,8 @@ def progress(
     thread = threading.Thread(target=show, name="udfs-progress", daemon=True)
     thread.start()
     try:
-        yield
+        with described_jobs(session, description):
+            yield
     finally:
         ended.set()
         thread.join(CLOSE_SECONDS)

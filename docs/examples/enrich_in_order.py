@@ -47,6 +47,5 @@ async def main():
 
 
 if __name__ == "__main__":
-    trio.run(
-        main, clock=MockClock(autojump_threshold=0)
-    )  # in your program: trio.run(main)
+    # In your program: trio.run(main)
+    trio.run(main, clock=MockClock(autojump_threshold=0))

@@ -44,7 +44,7 @@ def source_of(script: str) -> str:
 
 
 def is_local_spark(script: str) -> bool:
-    return 'master("local' in source_of(script)
+    return re.search(r'master\(f?"local', source_of(script)) is not None
 
 
 def run(python: Path, script: str, folder: Path, *options: str, **more: str) -> subprocess.CompletedProcess[str]:

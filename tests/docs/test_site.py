@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.real.browser._chromium import NEEDS_CHROMIUM, chromium, program
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 # Linked from the index of their folder
@@ -78,3 +80,16 @@ def test_what_the_pages_load_exists(site: Path) -> None:
         if each and not each.startswith("data:") and not (page.parent / re.sub(r"[?#].*", "", each)).exists()
     }
     assert missing == set()
+
+
+@pytest.mark.processes
+@NEEDS_CHROMIUM
+def test_the_colours_follow_the_system_also_later(site: Path, tmp_path: Path) -> None:
+    executable = program()
+    assert executable is not None
+    seen = []
+    with chromium(executable, tmp_path) as page:
+        for scheme in ("dark", "light", "dark"):
+            page.show(site / "index.html", width=1200, scheme=scheme)
+            seen.append(page.evaluate("getComputedStyle(document.body).colorScheme"))
+    assert seen == ["dark", "light", "dark"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from .histogram import Durations, Histogram
 from .queue import StreamElementQueue
 from .samples import FOLD, histograms_of, loads_of, sampling
 from .statistics import Counters
+from .totals import Totals
 from .verdict import Evidence
 
 __all__ = ["Flow"]
@@ -132,62 +134,75 @@ class Flow:
             if not self.starved.is_on:
                 self.starved.begin(now)
         elif self._input_end is not None and self._supply_end is None:
-            self._supply_end = self._supply(now)  # free slots are normal from here on
+            self._supply_end = self._supply(now, self._running(now))  # free slots are normal from here on
 
     def histograms(self) -> dict[str, Histogram]:
         """The histograms, by their names in `Statistics`."""
         return {**histograms_of(self.samples), "gate_wait": self.gate_wait.histogram()}
 
     def evidence(self, read_clocks: Callable[[], tuple[float, float]], *, ready_since: float | None = None) -> Evidence:
-        """The numbers so far.
+        """The numbers so far, with those of the invocations that run.
 
         Args:
             read_clocks: Returns the time and the CPU time of the operator's thread.
             ready_since: Since when outputs wait for the consumer; None: there are none.
         """
+        clocks = self._end or read_clocks()
+        totals = self._totals(clocks, self._supply_end or self._supply(clocks[0], self._running(clocks[0])))
+        late = 0.0 if ready_since is None else clocks[0] - ready_since
+        totals = replace(
+            totals,
+            consumer=totals.consumer + late,
+            longest=histograms_of(self.samples)["latency"].quantile(1.0),
+        )
+        return replace(totals.evidence(), loads=loads_of(self.samples), gates=tuple(self.gate_seconds.items()))
+
+    def totals(self, read_clocks: Callable[[], tuple[float, float]]) -> Totals:
+        """The sums so far, without the invocations that run. Takes the same short time however many there are."""
+        clocks = self._end or read_clocks()
+        return self._totals(clocks, self._supply_end or self._supply(clocks[0], 0.0))
+
+    def _totals(self, clocks: tuple[float, float], supply: tuple[float, float, float, float]) -> Totals:
         counters = self._counters
-        calls = counters.completed + counters.failed + counters.timed_out
-        now, cpu_seconds = self._end or read_clocks()
+        now, cpu_seconds = clocks
         begin, begin_cpu = self._begin
-        late = 0.0 if ready_since is None else now - ready_since
-        supply_end, busy, source_wait, starved = self._supply_end or self._supply(now)
-        supply = supply_end - begin
-        return Evidence(
+        supply_end, busy, source_wait, starved = supply
+        calls = counters.completed + counters.failed + counters.timed_out
+        return Totals(
+            operators=1,
             capacity=self._capacity,
             buffer=self._queue.bound,
+            peak=counters.peak_running,
             seconds=now - begin,
             calls=calls,
-            in_flight=_share(busy, supply),
-            latency=_share(counters.latency_seconds, calls),
-            longest=histograms_of(self.samples)["latency"].quantile(1.0),
-            source_wait=_share(source_wait, supply),
-            starved=_share(starved, supply),
-            consumer=_share(self.consumer_seconds + late, now - begin),
-            cpu=_share(cpu_seconds - begin_cpu, now - begin),
-            loads=loads_of(self.samples),
-            keyed=_share(self.lanes.seconds(supply_end), supply),
+            latency=counters.latency_seconds,
+            supply=supply_end - begin,
+            busy=busy,
+            source=source_wait,
+            starved=starved,
+            consumer=self.consumer_seconds,
+            cpu=cpu_seconds - begin_cpu,
+            keyed=self.lanes.seconds(supply_end),
+            gated=self.gate.seconds(supply_end),
+            gate_waits=counters.gate_wait_seconds,
             repeated=self._repeated(calls),
+            timed_out=self.timed_out_seconds,
             retried=counters.retried,
-            timed_out=_share(self.timed_out_seconds, counters.latency_seconds),
-            peak=counters.peak_running,
-            gated=_share(self.gate.seconds(supply_end), supply),
-            gates=tuple(self.gate_seconds.items()),
         )
 
     def _repeated(self, calls: int) -> float:
-        """The share of the time of all invocations before their last attempts, if all attempts are equally long."""
+        """The time of all invocations before their last attempts, if all attempts are equally long."""
         retried, seconds = self._counters.retried, self._counters.latency_seconds
-        attempts = max(0.0, seconds - self.backoff_seconds) * _share(retried, retried + calls)
-        return min(1.0, _share(self.backoff_seconds + attempts, seconds))
+        attempts = max(0.0, seconds - self.backoff_seconds)
+        return self.backoff_seconds + attempts * (retried / (retried + calls) if retried else 0.0)
 
-    def _supply(self, now: float) -> tuple[float, float, float, float]:
+    def _running(self, now: float) -> float:
+        """The time for which the running invocations have held their slots."""
+        return sum(now - entry.since for entry in self._queue.entries() if entry.attempts and entry.results is None)
+
+    def _supply(self, now: float, running: float) -> tuple[float, float, float, float]:
         """The time, and up to it the busy time of all slots, the wait for the source, and the time without jobs."""
-        busy = self._counters.latency_seconds + self.handlers_seconds
-        busy += sum(now - entry.since for entry in self._queue.entries() if entry.attempts and entry.results is None)
+        busy = self._counters.latency_seconds + self.handlers_seconds + running
         input_end = now if self._input_end is None else self._input_end
         source_wait = input_end - self._begin[0] - self.room.seconds(now)
         return now, busy, source_wait, self.starved.seconds(now)
-
-
-def _share(part: float, whole: float) -> float:
-    return part / whole if whole > 0 else 0.0

@@ -21,6 +21,7 @@ from .inventory import Inventory, by_sequence
 from .queue import Entry, StreamElementQueue
 from .snapshot import Snapshot
 from .statistics import Counters, Statistics
+from .totals import Totals
 from .verdict import Verdict, judge
 
 __all__ = ["Ledger"]
@@ -350,6 +351,10 @@ class Ledger:
         """What limits the operator. `read_clocks` returns the time and the CPU time of its thread."""
         has_outputs = any(entry.results for entry in self.leaving.values())
         return judge(self.flow.evidence(read_clocks, ready_since=self._ready_since if has_outputs else None))
+
+    def totals(self, read_clocks: Callable[[], tuple[float, float]]) -> Totals:
+        """Where the time went, as sums. `read_clocks` is as in `verdict`."""
+        return self.flow.totals(read_clocks)
 
     def statistics(self) -> Statistics:
         """The current numbers."""

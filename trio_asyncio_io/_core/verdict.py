@@ -79,6 +79,8 @@ class Evidence:
         peak: The most invocations that ran at once.
         gated: The share of the same time in which a gate held back at least one call.
         gates: By gate, the sum of the waits for it, in seconds.
+        withheld: The share of the same time in which the input could not be read, because outputs were being written.
+        operators: How many operators these are. All numbers are their sums, or the mean of their shares.
     """
 
     capacity: int
@@ -100,6 +102,8 @@ class Evidence:
     peak: int = 0
     gated: float = 0.0
     gates: tuple[tuple[str, float], ...] = ()
+    withheld: float = 0.0
+    operators: int = 1
 
     @property
     def busy(self) -> float:
@@ -173,7 +177,7 @@ def _limit_of(evidence: Evidence) -> Limit:
 def _limit_of_jobs(evidence: Evidence) -> Limit:
     """What limits an operator whose slots wait for records."""
     if evidence.source_wait >= evidence.starved:
-        return "source"
+        return "consumer" if 2 * evidence.withheld > evidence.source_wait else "source"
     return "key" if 2 * evidence.keyed >= evidence.starved else "buffer"
 
 
@@ -196,8 +200,9 @@ def _limit_of_slots(evidence: Evidence) -> Limit:
 
 
 def _throughput(evidence: Evidence) -> Iterator[str]:
+    runs = f", summed over {evidence.operators:,} operators: each" if evidence.operators > 1 else ":"
     yield (
-        f"{_calls(evidence.calls)} in {_seconds(evidence.seconds)}: {_rate(evidence.calls / evidence.seconds)}, "
+        f"{_calls(evidence.calls)} in {_seconds(evidence.seconds)}{runs} {_rate(evidence.calls / evidence.seconds)}, "
         f"with a mean latency of {_seconds(evidence.latency)}."
     )
     yield (

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -24,8 +25,10 @@ from .budget import Budget
 from .calls import RowCalls
 from .chunks import send_chunks
 from .hangup import HangUpError, until_hangup, worker_socket
+from .loads import Loads
 from .output_buffer import OutputBuffer
 from .runtime import Runtime
+from .stopwatch import Stopwatch
 from .task_files import with_observer_of_task, write_file_of_task
 from .task_log import TaskLog
 
@@ -105,6 +108,7 @@ class _Task:
         self._log = TaskLog(settings.function.name)
         self._connection = worker_socket()
         self._output_buffer = OutputBuffer()
+        self._writing = Stopwatch()
         self._runtime = Runtime.current()
         self._runtime.start(self._run, self._on_death)
 
@@ -141,8 +145,10 @@ class _Task:
                 return
             self._unfinished -= len(item)
             self._nbytes -= sum(row.nbytes for row in item)
+            self._writing.start()
             yield item
             self._output_buffer.flush()  # Spark's thread has resumed this generator, so it has written the chunk
+            self._writing.stop()
 
     def last_chunks(self) -> Iterator[list[Row]]:
         """Cancel the unfinished calls; the chunks of rows that were finished before that."""
@@ -205,7 +211,7 @@ class _Task:
             operator: AsyncWaitOperator[Row, Row] = AsyncWaitOperator(calls, source=source, **calls.options())
             try:
                 async with operator:
-                    await send_chunks(operator.output, self._outbox.put)
+                    await send_chunks(operator.output, self._sender(operator, calls.loads))
             except trio.Cancelled:
                 if rows := _done_rows(operator.snapshot()):
                     self._outbox.put(rows)
@@ -213,6 +219,18 @@ class _Task:
             finally:
                 self._statistics = operator.statistics()
                 self._calls = calls.made
+
+    def _sender(self, operator: AsyncWaitOperator[Row, Row], loads: Loads | None) -> Callable[[list[Row]], None]:
+        """Sends a chunk to Spark's thread; with metrics, together with the totals so far."""
+        if loads is None:
+            return self._outbox.put
+
+        def send(rows: list[Row]) -> None:
+            totals, written = loads.put_into(operator.totals()), self._writing.seconds
+            rows[0].totals = replace(totals, consumer=written, withheld=min(written, totals.source))
+            self._outbox.put(rows)
+
+        return send
 
     @asynccontextmanager
     async def _elements(self) -> AsyncIterator[AsyncIterator[Any]]:

@@ -14,6 +14,7 @@ from trio_asyncio_io.policies import from_cache
 from .._row import Failure, Row
 from .._settings import Settings
 from .gates import gates_of
+from .loads import Loads
 from .row_observer import RowObserver
 
 __all__ = ["RowCalls"]
@@ -29,6 +30,7 @@ class RowCalls(AsyncFunction[Row, Row]):
 
     Attributes:
         made: The number of calls of the user's function so far.
+        loads: Measures the calls, if there are metrics; else None.
     """
 
     def __init__(self, function: Any, on_timeout: Any, settings: Settings) -> None:
@@ -41,6 +43,7 @@ class RowCalls(AsyncFunction[Row, Row]):
         self._measures_time = settings.measures_time
         self._skips = settings.skips
         self.made = 0
+        self.loads = Loads(settings.options.slots) if settings.has_metrics else None
         if callable(flush := getattr(function, "flush", None)):
             self.flush = flush  # the operator calls it if it exists
 
@@ -76,7 +79,10 @@ class RowCalls(AsyncFunction[Row, Row]):
             from_cache.set(False)
             if row.started is None:
                 row.started = trio.current_time()
-        row.result = await self._call(*row.inputs)
+        if self.loads is None:
+            row.result = await self._call(*row.inputs)
+        else:
+            row.result = await self.loads.measured(self._call, row.inputs)
         if self._measures_time:
             row.cached = from_cache.get()
             row.seconds = self._seconds(row)

@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import fields, replace
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from trio_asyncio_io import ElementTimeoutError
+from trio_asyncio_io import ElementTimeoutError, Totals, Verdict
 from trio_asyncio_io.progress import Summary
 
 from .._task.extra_columns import METRICS_COLUMN
 
-__all__ = ["SUMS", "as_mapping", "check_metrics", "observed", "summary"]
+__all__ = ["SUMS", "as_mapping", "check_metrics", "explain", "observed", "summary"]
 
 # Rank error of Spark's quantile sketch: one row in this many
 SKETCH_ACCURACY = 10_000
 
 SUMS = frozenset({"rows", "calls", "retried", "failed", "timed_out", "cached", "seconds", "slowest"})
+PREFIX = "explain_"  # of the sums that only `explain` reads
+
+SCOPE = (
+    "Each task has its own operator and capacity. Only the time from a task's first call to its last is included, of "
+    "tasks whose rows reached the driver."
+)
+# Where the words for Spark differ from those for one operator
+ADVICE = {
+    "consumer": "Spark reads the results too slowly. Make what follows in the same stage faster, or use more tasks.",
+    "cpu": "A higher capacity changes nothing: use more tasks, or move computations out of the event loop.",
+}
 PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
@@ -66,6 +78,59 @@ def summary(metrics: Any) -> Summary:
     return Summary(", ".join([*counts, *(f"{name} {seconds:.3f} s" for name, seconds in times.items())]))
 
 
+def explain(metrics: Any, name: str | None = None) -> Verdict:
+    """What limited the calls of a query, and what to change. For what `metrics=` has observed.
+
+    The numbers of all tasks are added. They are those of the rows that reached the driver, from each task's first call
+    to its last: what Spark does before and after is not included, nor are tasks that Spark retried.
+
+    Args:
+        metrics: The `Observation` that was passed as `metrics=`, after an action; a streaming query, whose recent
+            micro-batches are added; or an observed `Row` or mapping of either.
+        name: For a streaming query with several `metrics=`: the name of those to explain.
+
+    Returns:
+        A `Verdict`. Print it: its sentences have the numbers on which it rests, by Little's law.
+
+    Raises:
+        ValueError: These are not the metrics of an operator, or a streaming query has several and no name is given.
+
+    Example:
+        seen = Observation()
+        out = ordered_wait(flights, weather, "temp double", timeout=5.0, metrics=seen)
+        out.write.parquet("enriched")
+        print(explain(seen))
+    """
+    if hasattr(metrics, "recentProgress"):
+        totals = sum(map(_totals, _micro_batches(metrics, name)), Totals())
+    else:
+        totals = _totals(as_mapping(metrics.get if _is_observation(metrics) else metrics))
+    verdict = totals.explain()
+    sentences = (*verdict.sentences, SCOPE) if verdict.limit != "unknown" else verdict.sentences
+    return replace(verdict, sentences=sentences, advice=ADVICE.get(verdict.limit, verdict.advice))
+
+
+def _micro_batches(query: Any, name: str | None) -> list[Mapping[str, Any]]:
+    """The metrics of a streaming query's recent micro-batches."""
+    observed = [
+        (each, sums)
+        for progress in query.recentProgress
+        for each, sums in progress["observedMetrics"].items()
+        if name in {None, each} and PREFIX + "operators" in as_mapping(sums)
+    ]
+    if len(names := {each for each, _ in observed}) > 1:
+        raise ValueError(f"the query has several metrics, {', '.join(sorted(names))}: pass name= one of them")
+    return [as_mapping(sums) for _, sums in observed]
+
+
+def _totals(sums: Mapping[str, Any]) -> Totals:
+    try:
+        totals = Totals(**{each.name: sums[PREFIX + each.name] for each in fields(Totals)})
+    except KeyError as missing:
+        raise ValueError(f"no {missing} among the metrics: pass what metrics= of an operator has observed") from None
+    return replace(totals, longest=sums["slowest"])
+
+
 def as_mapping(observed: Any) -> Mapping[str, Any]:
     """Observed metrics by name, from a `Row` or a mapping."""
     mapping: Mapping[str, Any] = observed.asDict() if hasattr(observed, "asDict") else observed
@@ -91,7 +156,13 @@ def _sums() -> list[Column]:
         _sum(row["seconds"]).alias("seconds"),
         F.coalesce(F.max(row["seconds"]), F.lit(0.0)).alias("slowest"),
         *(_percentile(row["seconds"], share).alias(name) for name, share in PERCENTILES.items()),
+        *(_merged(row["totals"], each.name).alias(PREFIX + each.name) for each in fields(Totals)),
     ]
+
+
+def _merged(totals: Column, name: str) -> Column:
+    merge = F.max if name in Totals.HIGHEST else F.sum
+    return F.coalesce(merge(totals[name]), F.lit(0))
 
 
 def _percentile(column: Column, share: float) -> Column:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-__all__ = ["active_session", "default_time_zone", "share_of", "task_slots", "time_zone"]
+__all__ = ["active_session", "default_time_zone", "described_jobs", "share_of", "task_slots", "time_zone"]
+
+JOB_DESCRIPTION = "spark.job.description"
 
 # What to do if the number of task slots is unknown
 ALL_CORES = (
@@ -33,6 +37,24 @@ def active_session() -> Any:
         raise RuntimeError(
             "no Spark session is active: create one with SparkSession.builder.getOrCreate() first"
         ) from None
+
+
+@contextmanager
+def described_jobs(session: Any, description: str) -> Iterator[None]:
+    """Spark's UI shows the description beside the jobs and stages that this thread starts in the block.
+
+    It does nothing if the description is empty, if the thread has one already, or in a remote session, which has none.
+    """
+    context = getattr(session, "_sc", None)
+    if not description or context is None or context.getLocalProperty(JOB_DESCRIPTION) is not None:
+        yield
+        return
+    context.setJobDescription(description)
+    try:
+        yield
+    finally:
+        with suppress(Exception):  # the session was stopped in the block
+            context.setLocalProperty(JOB_DESCRIPTION, None)
 
 
 def time_zone(session: Any) -> str:

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.types import BooleanType, DataType, DoubleType, IntegerType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    BooleanType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from trio_asyncio_io import Totals
 
 from .._row import Row
 from .._settings import Settings
@@ -19,6 +30,7 @@ __all__ = [
     "METADATA_TYPE",
     "METRICS_COLUMN",
     "ExtraColumn",
+    "MetricsColumn",
     "error_array",
     "extra_columns",
     "metadata_array",
@@ -40,6 +52,10 @@ METADATA_TYPE = StructType(
         StructField("error", StringType()),
     ]
 )
+TOTALS_TYPE = StructType(
+    [StructField(each.name, LongType() if each.type == "int" else DoubleType()) for each in fields(Totals)]
+)
+METRICS_TYPE = StructType([*METADATA_TYPE.fields, StructField("totals", TOTALS_TYPE)])
 ERROR_COLUMN = "error"
 METRICS_COLUMN = "__udfs_metrics"
 
@@ -67,7 +83,7 @@ def extra_columns(settings: Settings) -> list[ExtraColumn]:
     if settings.metadata is not None:
         extras.append(ExtraColumn(settings.metadata, METADATA_TYPE, metadata_array))
     if settings.has_metrics:
-        extras.append(ExtraColumn(METRICS_COLUMN, METADATA_TYPE, metrics_array))
+        extras.append(ExtraColumn(METRICS_COLUMN, METRICS_TYPE, MetricsColumn().array))
     return extras
 
 
@@ -82,14 +98,31 @@ def metadata_array(rows: Sequence[Row]) -> pa.Array:
     return pa.array([_metadata_of(row) for row in rows], type=arrow_type(METADATA_TYPE))
 
 
-def metrics_array(rows: Sequence[Row]) -> pa.Array:
-    """Metadata to sum up: null for all outputs of a row but the first, so that each row counts once."""
-    previous = [None, *((row.batch, row.index) for row in rows)]
-    metadata = [
-        None if (row.batch, row.index) == before else _metadata_of(row)
-        for before, row in zip(previous, rows, strict=False)
-    ]
-    return pa.array(metadata, type=arrow_type(METADATA_TYPE))
+class MetricsColumn:
+    """The column to sum up: the metadata of each row and, once per chunk, what was added to the totals of the task.
+
+    The totals are those of the whole task, so rows that are left out or reordered change no sum but the last.
+    """
+
+    def __init__(self) -> None:
+        self._reported = Totals()
+        self._latest = Totals()
+
+    def array(self, rows: Sequence[Row]) -> pa.Array:
+        """The values: null for all outputs of a row but the first, so that each row counts once."""
+        previous = [None, *((row.batch, row.index) for row in rows)]
+        metrics = [
+            None if (row.batch, row.index) == before else self._metrics_of(row)
+            for before, row in zip(previous, rows, strict=False)
+        ]
+        return pa.array(metrics, type=arrow_type(METRICS_TYPE))
+
+    def _metrics_of(self, row: Row) -> dict[str, Any]:
+        self._latest = getattr(row, "totals", self._latest)
+        if self._latest is self._reported:
+            return _metadata_of(row)
+        added, self._reported = self._latest - self._reported, self._latest
+        return {**_metadata_of(row), "totals": asdict(added)}
 
 
 def _metadata_of(row: Row) -> dict[str, Any]:

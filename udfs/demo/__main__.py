@@ -97,6 +97,7 @@ def _batch_demo(job: Job, options: argparse.Namespace, console: Console) -> int:
         rows = before.count()
         console.print(f"{rows:,} flights. The service listens on {lookup.url}.")
         page = output.with_name(f"{output.name}-report.html")
+        page.parent.mkdir(parents=True, exist_ok=True)
         with report(page, title="Flights with their weather and aircraft") as observer:
             enriched = job.enrich(before, lookup.url, observer=observer)
             enriching = run(spark, lookup, console, "enriching", lambda: _write(enriched, output))

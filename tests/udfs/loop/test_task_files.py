@@ -61,7 +61,7 @@ def test_the_report_of_a_query_is_made_of_those_of_its_tasks(settings: Any, rows
             assert results_of(made, [rows([1, 2]), rows([3], 1)]) == [2, 4, 6]
     page = (tmp_path / "run.html").read_text("utf-8")
     assert "<h1>doubled</h1>" in page
-    assert ", 2 tasks</p>" in page
+    assert " in 2 tasks" in page
     assert '<b>6</b><span class="soft">outputs</span>' in page
     assert [path.name for path in tmp_path.iterdir()] == ["run.html"]
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from trio_asyncio_io import Totals
 from udfs._row import Failure
 from udfs._task.converters import arrow_type
-from udfs._task.extra_columns import ERROR_TYPE, error_array, metadata_array, metrics_array
+from udfs._task.extra_columns import ERROR_TYPE, MetricsColumn, error_array, metadata_array
 
 
 def test_the_error_column_is_null_for_a_row_that_did_not_fail(rows: Any) -> None:
@@ -22,8 +23,28 @@ def test_the_error_column_is_null_for_a_row_that_did_not_fail(rows: Any) -> None
 def test_metrics_count_a_row_once_however_many_outputs_it_has(rows: Any) -> None:
     first, second = rows("ab")
     first.attempts, second.attempts = 2, 3
-    metadata = metrics_array([first, first, second, second, second]).to_pylist()
+    metadata = MetricsColumn().array([first, first, second, second, second]).to_pylist()
     assert [each and each["attempts"] for each in metadata] == [2, None, 3, None, None]
+
+
+def added(column: MetricsColumn, rows: Any) -> list[int]:
+    metrics = [each for each in column.array(rows).to_pylist() if each and each["totals"]]
+    return [each["totals"]["calls"] for each in metrics]
+
+
+def test_each_chunk_adds_what_its_totals_have_more_than_those_before(rows: Any) -> None:
+    first, second, third, fourth = rows("abcd")
+    first.totals, third.totals = Totals(calls=3), Totals(calls=10)
+    column = MetricsColumn()
+    assert added(column, [first, first, second]) == [3]
+    assert added(column, [third, fourth]) == [7]
+
+
+def test_totals_of_rows_in_another_order_have_the_same_sum(rows: Any) -> None:
+    batch = rows("abc")
+    for calls, row in enumerate(batch, start=1):
+        row.totals = Totals(calls=calls)
+    assert sum(added(MetricsColumn(), [batch[1], batch[0], batch[2]])) == 3
 
 
 class MuteError(Exception):

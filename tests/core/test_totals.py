@@ -1,0 +1,87 @@
+"""Totals: sums of several operators, and the verdict on them."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from itertools import pairwise
+
+import pytest
+
+from trio_asyncio_io import Totals
+from trio_asyncio_io._core.ledger import Ledger
+from trio_asyncio_io._core.ordered import OrderedStreamElementQueue
+
+# 100 calls of 1 s in 10 of 10 slots
+BUSY = Totals(
+    operators=1,
+    capacity=10,
+    buffer=1000,
+    peak=10,
+    longest=1.0,
+    seconds=10.0,
+    calls=100,
+    latency=100.0,
+    supply=10.0,
+    busy=100.0,
+)
+# The same time with one call at once, because the source is slow
+IDLE = replace(BUSY, calls=10, latency=10.0, busy=10.0, source=9.0, peak=2, longest=3.0)
+
+
+@pytest.mark.parametrize(
+    ("totals", "limit"),
+    [
+        (BUSY, "capacity"),
+        (IDLE, "source"),
+        (replace(IDLE, withheld=4.0), "source"),
+        (replace(IDLE, withheld=5.0), "consumer"),
+        (replace(IDLE, gated=5.0, gate_waits=50.0), "gate"),
+        (replace(IDLE, source=0.0, starved=9.0), "buffer"),
+        (replace(IDLE, source=0.0, starved=9.0, keyed=5.0), "key"),
+        (replace(BUSY, low_calls=10, low_latency=4.0, high_calls=80, high_latency=80.0), "service"),
+        (replace(BUSY, low_calls=10, low_latency=10.0, high_calls=80, high_latency=80.0), "capacity"),
+        (replace(BUSY, low_calls=4, low_latency=1.6, high_calls=80, high_latency=80.0), "capacity"),
+        (replace(BUSY, timed_out=50.0), "timeouts"),
+        (replace(BUSY, repeated=50.0), "retries"),
+        (replace(BUSY, cpu=9.5), "cpu"),
+        (replace(BUSY, consumer=9.5), "consumer"),
+        (replace(BUSY, busy=10.0, peak=1), "blocking"),
+        (Totals(), "unknown"),
+    ],
+)
+def test_the_verdict_on_sums(totals: Totals, limit: str) -> None:
+    assert totals.explain().limit == limit
+    assert (totals + totals).explain().limit == limit
+
+
+def test_the_sum_is_the_mean_operator() -> None:
+    both = BUSY + IDLE
+    assert (both.operators, both.capacity, both.peak, both.longest, both.calls) == (2, 10, 10, 3.0, 110)
+    assert both.evidence().busy == pytest.approx(0.55)
+    assert both.evidence().source_wait == pytest.approx(0.45)
+    assert both.explain().sentences[0] == (
+        "110 calls in 20.0 s, summed over 2 operators: each 5.5 a second, with a mean latency of 1 s."
+    )
+
+
+def test_differences_add_up_to_the_last_totals() -> None:
+    """Whatever the order in which totals of one operator are reported."""
+    series = [Totals(), IDLE, BUSY, IDLE + BUSY]
+    differences = [later - earlier for earlier, later in pairwise(series)]
+    added = sum(differences, Totals())
+    assert {each.name: getattr(added, each.name) for each in fields(added)} == pytest.approx(
+        {each.name: getattr(series[-1], each.name) for each in fields(added)}
+    )
+
+
+def test_invocations_that_run_do_not_count_in_totals() -> None:
+    ledger = Ledger(OrderedStreamElementQueue(10), capacity=2)
+    ledger.begin((0.0, 0.0))
+    for element in "ab":
+        ledger.accept(element, 0.0)
+    first = ledger.start(0.0)
+    ledger.start(0.0).attempts = first.attempts = 1
+    ledger.complete(first, ["A"], 3.0)
+    totals = ledger.totals(lambda: (4.0, 1.0))
+    assert (totals.operators, totals.calls, totals.busy, totals.seconds, totals.cpu) == (1, 1, 3.0, 4.0, 1.0)
+    assert (totals.capacity, totals.buffer, totals.source) == (2, 10, 4.0)
