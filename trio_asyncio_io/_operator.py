@@ -105,6 +105,8 @@ class AsyncWaitOperator(Generic[T, R]):
         mode: The output order: "ordered" (the default), "unordered" or "keyed".
         timeout: Seconds from the start of an invocation to its result, at least 0; see `Options`. Required.
         key: value -> hashable. Required for mode "keyed", refused for the others.
+        per_key: Upper limit of invocations of one key that run at once, at least 1 (the default). Only for mode
+            "keyed".
         source: An iterable or an async iterable. The operator reads it and ends the input at its end; nobody else
             may put. None (the default): the caller puts.
 
@@ -127,13 +129,14 @@ class AsyncWaitOperator(Generic[T, R]):
         mode: Mode = "ordered",
         timeout: float,
         key: Callable[[T], Hashable] | None = None,
+        per_key: int = 1,
         source: Source[T] | None = None,
         **options: Unpack[OptionsArguments],
     ) -> None:
         if source is not None and not isinstance(source, AsyncIterable | Iterable):
             raise TypeError(f"the source must be an iterable or an async iterable, got {describe(source)}")
         self._function = as_function(function)
-        self._options = Options(timeout, mode=mode, key=key, **options)
+        self._options = Options(timeout, mode=mode, key=key, per_key=per_key, **options)
         self._source = source
         self._ledger = ledger_for(self._options, None if key is None else interruptible(key))
         # Entries in this channel still count towards `buffer`. It holds a few rounds of results, so the emitter rarely

@@ -200,6 +200,7 @@ def keyed_wait(
     schema: DataType | str,
     *,
     key: str | Sequence[str],
+    per_key: int = 1,
     timeout: float,
     inputs: Sequence[str] | None = None,
     flatten: Flatten = False,
@@ -208,7 +209,7 @@ def keyed_wait(
     carry_over: CarryOver | None = None,
     **arguments: Unpack[DataFrameArguments],
 ) -> DataFrame:
-    """Add the results of an async function as columns. For each key, rows are called one at a time and stay in order.
+    """Add the results of an async function as columns. For each key, rows stay in order, and few are called at once.
 
     Rows of different keys do not wait for each other. A row that waits for its key counts towards `buffer`, not
     towards `capacity`.
@@ -223,6 +224,8 @@ def keyed_wait(
         The same as for `unordered_wait`, and:
         key: The name of the key column, or a list of names. Null is a key like any other. Arrays, maps and structs
             cannot be keys.
+        per_key: Upper limit of rows of one key that are called at once, at least 1, in each task. With the default, 1,
+            a call for a key starts when the last one has ended. With more, only the output order is kept.
 
     Returns:
         The DataFrame with all its columns, and the new ones behind them.
@@ -236,7 +239,7 @@ def keyed_wait(
     """
     delay = _delay(event_time, max_out_of_orderness)
     metrics, memo = arguments.pop("metrics", None), arguments.pop("memo", None)
-    settings = _settings(df, function, timeout, arguments, metrics, mode="keyed", delay=delay)
+    settings = _settings(df, function, timeout, arguments, metrics, mode="keyed", per_key=per_key, delay=delay)
     return _wait(
         df,
         function,
@@ -266,6 +269,7 @@ def _settings(
     metrics: Any,
     *,
     mode: Mode,
+    per_key: int = 1,
     delay: int | None = None,
 ) -> Settings:
     if metrics is not None:
@@ -273,7 +277,15 @@ def _settings(
     cluster_capacity = arguments.pop("cluster_capacity", None)
     if cluster_capacity is not None:
         arguments["capacity"] = share_of(cluster_capacity, df.sparkSession)
-    return make_settings(function, timeout, arguments, mode=mode, delay=delay, has_metrics=metrics is not None)
+    return make_settings(
+        function,
+        timeout,
+        arguments,
+        mode=mode,
+        per_key=per_key,
+        delay=delay,
+        has_metrics=metrics is not None,
+    )
 
 
 def _wait(

@@ -123,6 +123,7 @@ def make_settings(
     arguments: SettingsArguments,
     *,
     mode: Mode = "ordered",
+    per_key: int = 1,
     delay: int | None = None,
     has_metrics: bool = False,
 ) -> Settings:
@@ -130,7 +131,7 @@ def make_settings(
 
     Args:
         function, timeout, arguments: From the user.
-        mode, delay, has_metrics: From the public function that the user called.
+        mode, per_key, delay, has_metrics: From the public function that the user called.
 
     Raises:
         TypeError, ValueError: As in `Options`, `Settings` and `pack`.
@@ -143,7 +144,7 @@ def make_settings(
     handler = rest.pop("on_timeout", None)
     settings = Settings(
         pack(function),
-        Options(timeout, mode=mode, key=attrgetter("key") if mode == "keyed" else None, **options),
+        Options(timeout, mode=mode, key=attrgetter("key") if mode == "keyed" else None, per_key=per_key, **options),
         buffer=options.get("buffer"),
         on_timeout=None if handler is None else pack(handler, "on_timeout"),
         delay=delay,

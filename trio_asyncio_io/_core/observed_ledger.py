@@ -166,6 +166,6 @@ def ledger_for(options: Options, key: Callable[[Any], Hashable] | None) -> Ledge
 
 def _queue_for(options: Options, key: Callable[[Any], Hashable] | None) -> StreamElementQueue:
     if key is not None:
-        return KeyedStreamElementQueue(options.bound, key=key)
+        return KeyedStreamElementQueue(options.bound, key=key, per_key=options.per_key)
     kind = OrderedStreamElementQueue if options.mode == "ordered" else UnorderedStreamElementQueue
     return kind(options.bound)

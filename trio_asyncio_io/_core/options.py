@@ -82,6 +82,8 @@ class Options:
             admit a call. It is asked before the deadline starts. None (the default) costs nothing.
         mode: The output order: "ordered" (the default), "unordered" or "keyed".
         key: value -> hashable. Required for mode "keyed", refused for the others.
+        per_key: Upper limit of invocations of one key that run at once, at least 1 (the default). Only for mode
+            "keyed".
 
     Raises:
         TypeError, ValueError: An argument is invalid. The message names it and its value.
@@ -101,6 +103,7 @@ class Options:
     gate: Gate | Sequence[Gate] | None = None
     mode: Mode = "ordered"
     key: Callable[[Any], Hashable] | None = None
+    per_key: int = 1
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__  # the class is frozen
@@ -157,3 +160,8 @@ class Options:
             raise ValueError(f"mode must be one of {', '.join(MODES)}, got {describe(self.mode)}")
         if (self.mode == "keyed") != callable(self.key):
             raise TypeError(f'mode "keyed" takes key=, a callable, and no other mode does; got {describe(self.key)}')
+        object.__setattr__(self, "per_key", check_int("per_key", self.per_key, at_least=1))
+        if self.per_key > 1 and self.mode != "keyed":
+            raise ValueError(
+                f'per_key is an option of mode "keyed", got {self.per_key} with mode {self.mode!r}: omit it'
+            )

@@ -57,6 +57,7 @@ class RowCalls(AsyncFunction[Row, Row]):
             "gate": gates_of(self._settings),
             "buffer": options.buffer,
             "key": options.key,
+            "per_key": options.per_key,
             "retry": options.retry and _of_rows(options.retry),
             "observer": options.observer and RowObserver(options.observer),
             "on_timeout": self._timed_out if self._on_timeout else None,
