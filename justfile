@@ -111,7 +111,7 @@ cover: setup
     {{ python }} -m coverage run -m pytest -m "not (spark or soak)"
     {{ python }} -m coverage report
 
-# Run exactly what CI runs, in about half an hour
+# Run exactly what CI runs, in about an hour
 [no-exit-message]
 check:
     @.ci/run
