@@ -29,7 +29,7 @@ def simulate(
     capacity: int = 100,
     control: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
-    """Run one task per gate for so many virtual seconds.
+    """Run one task per gate, for this many virtual seconds.
 
     Args:
         seconds: The length of the run.
