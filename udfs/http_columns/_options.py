@@ -105,7 +105,7 @@ class HttpOptions:
         if self.cluster_capacity is not None:
             capacity = 1 if session is None else share_of(self.cluster_capacity, session)
         options = Options(self.timeout, capacity=capacity, buffer=self.buffer, retry=self._retry())
-        settings = Settings(pack(self._call()), options, buffer=self.buffer, on_error="column")
+        settings = Settings(pack(self._call()), options, buffer=self.buffer, on_error="column", skip_nulls=True)
         return settings.with_capacity(int(min(options.slots, self._useful_capacity())))
 
     def _useful_capacity(self) -> float:
