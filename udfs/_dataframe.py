@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Unpack
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from ._memo.memo import Memo, as_memo
 from ._memo.plan import check_memo, enriched_with_memo
 from ._packed_function import parameter_names
 from ._plan.metrics import check_metrics, observed
+from ._plan.rate import gate_of_rate
 from ._plan.row_plan import plan_rows
 from ._plan.schema import microseconds, new_columns
 from ._plan.session import share_of
@@ -86,6 +88,9 @@ def ordered_wait(
             worker process has its own, which keeps what it has learnt from one task to the next. None by default.
         cluster_capacity: Upper limit of invocations that run at once in all tasks together. Each task gets an equal
             share as its `capacity`. At least the number of tasks that can run at once. None (the default): no limit.
+        cluster_rate: Upper limit of calls that start per second in all tasks together, retries included. Each task gets
+            an equal share, rounded down to whole calls, so skewed partitions use only a part of it. At least the number
+            of tasks that can run at once. None (the default): no limit.
         buffer: Upper limit of rows that one task holds; at least `capacity`. None (the default): a hundred times the
             capacity, at least 1,000 and, unless the capacity is larger, at most 100,000.
         retry: A retry strategy, such as `ExponentialBackoff`. None (the default): one call per row.
@@ -277,7 +282,8 @@ def _settings(
     cluster_capacity = arguments.pop("cluster_capacity", None)
     if cluster_capacity is not None:
         arguments["capacity"] = share_of(cluster_capacity, df.sparkSession)
-    return make_settings(
+    cluster_rate = arguments.pop("cluster_rate", None)
+    settings = make_settings(
         function,
         timeout,
         arguments,
@@ -285,6 +291,9 @@ def _settings(
         per_key=per_key,
         delay=delay,
         has_metrics=metrics is not None,
+    )
+    return (
+        settings if cluster_rate is None else replace(settings, rate_gate=gate_of_rate(cluster_rate, df.sparkSession))
     )
 
 
