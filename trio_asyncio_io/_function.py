@@ -11,7 +11,17 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from ._core.describe import describe
 from ._errors import NotAsyncError
 
-__all__ = ["AsyncFunction", "Function", "Wrapper", "Known", "as_function", "awaitable_from", "innermost", "is_async", "known_of"]
+__all__ = [
+    "AsyncFunction",
+    "Function",
+    "Known",
+    "Wrapper",
+    "as_function",
+    "awaitable_from",
+    "innermost",
+    "is_async",
+    "known_of",
+]
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -32,6 +32,10 @@ class Lookup(AsyncFunction[Any, Any]):
         return value.upper()
 
 
+async def wait_for_ever(operator: Any) -> None:
+    await trio.sleep_forever()
+
+
 async def results_of(results: Any) -> list[Any]:
     async with results as channel:
         return [result async for result in channel]
@@ -47,7 +51,10 @@ async def test_a_known_element_makes_no_call_and_keeps_its_place(async_wait: Any
 
 async def test_the_outputs_have_the_timestamp_of_the_element(autojump_clock: MockClock) -> None:
     elements = [StreamRecord(1, 10), StreamRecord("a", 11)]
-    assert await results_of(ordered_wait(elements, Lookup(), timeout=5.0)) == [StreamRecord(-1, 10), StreamRecord("A", 11)]
+    assert await results_of(ordered_wait(elements, Lookup(), timeout=5.0)) == [
+        StreamRecord(-1, 10),
+        StreamRecord("A", 11),
+    ]
 
 
 async def test_a_known_element_takes_no_slot_and_passes_no_gate(autojump_clock: MockClock) -> None:
@@ -83,7 +90,7 @@ async def test_an_exception_of_known_stops_the_operator_and_loses_nothing(raised
             return (10 // value,)
 
     operator = AsyncWaitOperator(Broken(), source=[5, 0, 2], timeout=5.0)
-    assert isinstance(await raised_by(operator, lambda entered: trio.sleep_forever()), ZeroDivisionError)
+    assert isinstance(await raised_by(operator, wait_for_ever), ZeroDivisionError)
     assert [(each.element, each.results) for each in operator.snapshot().elements] == [(5, [2]), (0, None)]
 
 
