@@ -13,6 +13,7 @@
 #     _wakeup  _pace  _context  _boundary         waiting, checkpoints, context variables, Ctrl-C
 #     _clocks              the time, and the CPU time of the loop's thread
 #     _gatekeeper  _line  _admissions  _gate_in_use    where calls wait for gates, and the calls that they admit
+#     _slots               slots that are given back during long backoffs
 #     _function  _errors  _exception_groups  _transient  _outcomes
 #     gates                which calls may start: rates, plain data without await
 #     _core                plain data without await: queues, ledger, options, retry arithmetic, snapshot

@@ -68,6 +68,7 @@ class Admissions:
         self._has_retries = has_retries
         self._in_use: tuple[GateInUse, ...] = ()
         self._by_sequence: dict[int, Admission] = {}
+        self._resting: set[int] = set()  # the sequences of the records between two attempts
         self.unweighted: Weights = (1.0,) * len(gates)
         self.is_weighted = any(gate.weight is not None for gate in gates)
 
@@ -110,9 +111,19 @@ class Admissions:
         """A call has raised."""
         self._end(entry, self._outcomes_of(error))
 
+    def rest(self, entry: Entry) -> None:
+        """A backoff begins."""
+        self._resting.add(entry.sequence)
+
+    def retry(self, entry: Entry) -> None:
+        """The backoff is over, and another call follows."""
+        self._resting.remove(entry.sequence)
+
     def ended(self, entry: Entry, error: Exception | None) -> None:
-        """An invocation has failed, or its deadline has expired (None)."""
-        if error is None:
+        """An invocation has failed, or its deadline has expired (None), which during a backoff says nothing."""
+        if entry.sequence in self._resting:
+            self._resting.remove(entry.sequence)
+        elif error is None:
             expired = Outcome("overload", error=TimeoutError("the deadline of an element expired"))
             self._end(entry, [expired] * len(self._gates))
         elif not self._has_retries and not isinstance(error, RefusedError):

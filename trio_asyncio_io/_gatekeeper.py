@@ -114,6 +114,7 @@ class Gatekeeper:
     @enable_ki_protection
     async def admit_again(self, entry: Entry) -> None:
         """Wait until the gates admit a retry. The deadline of the record is later by the time of the wait."""
+        self.admissions.retry(entry)
         if self.is_idle:
             return
         paused = self._deadlines.pause()

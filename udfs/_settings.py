@@ -20,7 +20,7 @@ ErrorMode: TypeAlias = Literal["raise", "null", "column"]
 Mode: TypeAlias = Literal["ordered", "unordered", "keyed"]
 
 # The arguments of a UDF that are also options of the operator
-OPERATOR_ARGUMENTS = ("capacity", "buffer", "retry", "observer", "gate")
+OPERATOR_ARGUMENTS = ("capacity", "buffer", "retry", "observer", "gate", "yield_slot_after")
 
 
 class SettingsArguments(TypedDict, total=False):
@@ -30,6 +30,7 @@ class SettingsArguments(TypedDict, total=False):
     cluster_capacity: int | None
     cluster_rate: float | None
     gate: Gate | Sequence[Gate] | None
+    yield_slot_after: float | None
     buffer: int | None
     retry: RetryStrategy | None
     on_timeout: Any
