@@ -51,8 +51,8 @@ NAMES = {
     "testing.md": {"trio_asyncio_io.testing": "", "trio_asyncio_io.keywords": ""},
     "udfs.md": {
         "udfs": (
-            "async_pandas_udf AsyncPandasUDF ordered_wait unordered_wait keyed_wait CarryOver Memo summary explain "
-            "ResultTypeError CarriedTooLongError HangUpError MemoError"
+            "async_pandas_udf AsyncPandasUDF ordered_wait unordered_wait keyed_wait CarryOver ClusterRate Memo summary "
+            "explain ResultTypeError CarriedTooLongError HangUpError MemoError"
         ),
         "udfs.progress": "",
     },

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ._memo.errors import MemoError
     from ._memo.memo import Memo
     from ._plan.metrics import explain, summary
+    from ._rate.cluster_rate import ClusterRate
     from ._task.converters import ResultTypeError
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "AsyncPandasUDF",
     "CarriedTooLongError",
     "CarryOver",
+    "ClusterRate",
     "DelayList",
     "ExponentialBackoff",
     "FixedDelay",
@@ -73,6 +75,7 @@ _MODULES = {
     "AsyncPandasUDF": "._column",
     "CarriedTooLongError": "._carry_over.options",
     "CarryOver": "._carry_over.options",
+    "ClusterRate": "._rate.cluster_rate",
     "HangUpError": "._loop.hangup",
     "Memo": "._memo.memo",
     "MemoError": "._memo.errors",
