@@ -7,7 +7,7 @@ they return, and asks again earlier when a call has ended.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
@@ -73,7 +73,7 @@ class Gatekeeper:
         self._has_retries = has_retries
         self._unweighted = (1.0,) * len(gates)
         self._is_weighted = any(gate.weight is not None for gate in gates)
-        self._in_use: tuple[GateInUse, ...] = ()
+        self._in_use: list[GateInUse] = []
         self._user = User(self._refresh, self._ask_again)
         self._line: list[_Place] = []
         self._held_by = gates[0]
@@ -81,16 +81,19 @@ class Gatekeeper:
         self.is_idle = False
 
     def open(self) -> None:
-        """The operator starts."""
-        self._in_use = tuple(use(gate) for gate in self._gates)
-        for each in self._in_use:
-            each.users.add(self._user)
+        """The operator starts.
+
+        Raises:
+            ValueError: A gate has the name of another one, with another configuration.
+        """
+        for gate in self._gates:
+            self._in_use.append(use(gate, self._user))
         self._refresh()
 
     def close(self) -> None:
         """The operator has ended."""
         for each in self._in_use:
-            each.users.discard(self._user)
+            each.leave(self._user)
 
     def own(self) -> None:
         """Admit the calls of the present task."""
@@ -203,12 +206,12 @@ class Gatekeeper:
         now = trio.current_time()
         for each, weight in zip(self._in_use, weights, strict=True):
             each.started(now, weight)
-        return _Admission(self._in_use, now, weights)
+        return _Admission(self._gates, self._in_use, now, weights)
 
     def _end(self, entry: Entry, outcomes: Iterable[Outcome]) -> None:
         """Report the end of a call. It has no admission if the gates were idle when it started."""
         admission = self._admissions.pop(entry.sequence, None)
-        (admission or _Admission(self._in_use, entry.since, self._unweighted)).end(outcomes)
+        (admission or _Admission(self._gates, self._in_use, entry.since, self._unweighted)).end(outcomes)
 
     async def _wait_in_line(self, entry: Entry, weights: Weights) -> None:
         """Wait until this record is the first in the line and the gates admit its call."""
@@ -249,7 +252,7 @@ class Gatekeeper:
         return tuple(1.0 if gate.weight is None else _checked(gate.weight(entry.value)) for gate in self._gates)
 
     def _refresh(self) -> None:
-        self.is_idle = all(gate.is_idle for gate in self._gates)
+        self.is_idle = all(each.gate.is_idle for each in self._in_use)
         if self.is_idle:
             self._ask_again()
 
@@ -278,7 +281,8 @@ class _Place:
 class _Admission:
     """A call that was admitted: its start, and what it weighs in each gate."""
 
-    gates: tuple[GateInUse, ...]
+    given: tuple[Gate, ...]
+    gates: Sequence[GateInUse]
     since: float
     weights: Weights
 
@@ -292,8 +296,8 @@ class _Admission:
     def settle(self, actual: float) -> None:
         """Correct the weight in each gate for which calls have one."""
         weights = []
-        for each, weight in zip(self.gates, self.weights, strict=True):
-            is_weighted = each.gate.weight is not None
+        for gate, each, weight in zip(self.given, self.gates, self.weights, strict=True):
+            is_weighted = gate.weight is not None
             weights.append(actual if is_weighted else weight)
             if is_weighted:
                 each.gate.correct(weight, actual)
