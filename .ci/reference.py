@@ -23,7 +23,7 @@ NAMES = {
     "operator.md": {
         "trio_asyncio_io": (
             "ordered_wait unordered_wait keyed_wait AsyncWaitOperator Options AsyncFunction Results DeadLetters "
-            "DeadLetter LostError NotAsyncError ElementTimeoutError AttemptTimeoutError describe"
+            "DeadLetter LostError NotAsyncError ElementTimeoutError AttemptTimeoutError shared lingering describe"
         )
     },
     "elements.md": {

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         FixedDelay,
         Observer,
         RetryBudget,
+        shared,
         transient,
     )
 
@@ -62,6 +63,7 @@ __all__ = [
     "explain",
     "keyed_wait",
     "ordered_wait",
+    "shared",
     "summary",
     "transient",
     "unordered_wait",
@@ -69,9 +71,9 @@ __all__ = [
 
 # The module of each name. It is imported at the name's first use, because `udfs.http` works without PySpark and without
 # the operator, and the demo's service without PySpark.
-_OPERATOR = ("AsyncFunction", "DelayList", "ExponentialBackoff", "FixedDelay", "Observer", "RetryBudget", "transient")
+_OPERATOR = ("AsyncFunction", "DelayList", "ExponentialBackoff", "FixedDelay", "Observer", "RetryBudget")
 _MODULES = {
-    **dict.fromkeys(_OPERATOR, "trio_asyncio_io"),
+    **dict.fromkeys((*_OPERATOR, "shared", "transient"), "trio_asyncio_io"),
     "AsyncPandasUDF": "._column",
     "CarriedTooLongError": "._carry_over.options",
     "CarryOver": "._carry_over.options",
