@@ -6,11 +6,13 @@
 #     demo                 a job on real flights and weather
 #     http_columns         HTTP as columns and SQL functions
 #     _column  _dataframe  progress                the public functions, on the driver
+#     _enriched            the query behind a DataFrame operator
 #     _memo                answers on disk, so that no call is paid for twice
 #     _carry_over          carries unfinished rows of a stream to the next micro-batch
 #     _plan                on the driver only: schema, session, task slots, metrics, progress
 #     _task                in a worker, the thread that reads and writes Arrow
 #     _loop                in a worker, the thread that runs Trio; `bridge` is the only way into it
+#     _rate                one rate for all tasks of a cluster
 #     _settings  _packed_function  _row            pickled, and sent to the workers
 #     http                 an httpx client for Trio; knows neither Spark nor the operator
 #     _extras  _frames  _spark_version  _text      missing packages, stack frames, versions of Spark, error texts

@@ -52,7 +52,7 @@ async def the_column_udf_as_a_function(df: DataFrame) -> None:
 
 
 async def the_column_udf_as_a_decorator(df: DataFrame) -> None:
-    @async_pandas_udf("string", timeout=5.0, on_error="null", cluster_capacity=400)
+    @async_pandas_udf("string", timeout=5.0, on_error="null", cluster_capacity=400, cluster_rate=500)
     async def decorated(ip: str) -> str:
         return ip
 
@@ -112,6 +112,7 @@ def the_transport() -> None:
 def the_http_columns(df: DataFrame) -> None:
     df.select(http_get("url"), http_get(df.url, {"accept": "text/plain"}, timeout=5.0, cache=60.0))
     df.select(http_request("POST", "url", "headers", df.body, retries=0, retry_statuses=[503], cluster_capacity=50))
+    df.select(http_request("GET", "url", cluster_rate=9.5))
     register_http(df.sparkSession, "geo_", headers={"accept": "text/plain"}, rate=10, follow_redirects=True)
     http_get("url", time_out=5.0)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     register_http(df.sparkSession, rate="fast")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
