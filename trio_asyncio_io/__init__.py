@@ -12,7 +12,7 @@
 #     _lifetime  _invoker  _attempts  _deadlines  _dead_letters
 #     _wakeup  _pace  _context  _boundary         waiting, checkpoints, context variables, Ctrl-C
 #     _clocks              the time, and the CPU time of the loop's thread
-#     _gatekeeper  _gate_in_use                   where calls wait for gates
+#     _gatekeeper  _line  _admissions  _gate_in_use    where calls wait for gates, and the calls that they admit
 #     _function  _errors  _exception_groups  _transient  _outcomes
 #     gates                which calls may start: rates, plain data without await
 #     _core                plain data without await: queues, ledger, options, retry arithmetic, snapshot

@@ -45,7 +45,7 @@ def attempts_of(function: Any, options: Options, ledger: Ledger, notes: Notes, g
     if flush is not None:
         call = _flushing(call, flush, ledger)
     if gates is not None:
-        call = gates.around(call)
+        call = gates.admissions.around(call)
     if retry is None and options.observer is None:
         return call
     call = _interruptible(call)
@@ -171,7 +171,7 @@ class _Repeated:
                 result = await self._once(entry)
             except Exception as error:
                 if self._gates is not None:
-                    self._gates.failed(entry, error)
+                    self._gates.admissions.failed(entry, error)
                 if not self._is_retryable(error, entry):
                     raise
                 if not self._may_retry():
@@ -180,7 +180,7 @@ class _Repeated:
                 wait = self._wait(entry.attempts, self._random.random(), error)
             else:
                 if self._gates is not None:
-                    self._gates.passed(entry)
+                    self._gates.admissions.passed(entry)
                 if entry.attempts > self._max_retries or not self._retries_result(result) or not self._may_retry():
                     return result
                 wait = self._wait(entry.attempts, self._random.random())

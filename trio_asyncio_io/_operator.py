@@ -62,7 +62,7 @@ from ._deadlines import Deadlines
 from ._emitter import Emitter
 from ._exception_groups import reraise
 from ._feeder import ELEMENTS_PER_PASS, Feeder
-from ._function import Function, as_function
+from ._function import Function, as_function, known_of
 from ._gatekeeper import Gatekeeper
 from ._invoker import Invoker
 from ._lifetime import Lifetime
@@ -165,12 +165,14 @@ class AsyncWaitOperator(Generic[T, R]):
             on_failure=self._fail,
             gates=self._gates,
         )
+        known = known_of(self._function)
         self._feeder = Feeder(
             self._ledger,
             self._workers.dispatch,
             self._emitter.emit,
             has_room,
             elements_per_pass=max(ELEMENTS_PER_PASS, 2 * self._options.slots),
+            known=None if known is None else interruptible(known),
         )
         self._lifetime = Lifetime(self._function, self._invoker.notes)
         self._is_entered = False

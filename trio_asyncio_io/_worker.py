@@ -268,7 +268,7 @@ class _GatedWorker(_Worker):
     async def _begin(self, entry: Entry) -> None:
         now = self._current_time()
         if not self._ledger.start_taken(entry, now):
-            self._keeper.cancelled(entry)
+            self._keeper.admissions.cancelled(entry)
             await trio.sleep_forever()
         self._entry = entry
         self._deadlines.set(self._scope, now)
@@ -276,14 +276,14 @@ class _GatedWorker(_Worker):
     @enable_ki_protection
     def _complete_admitted(self, result: Any) -> float | None:
         assert self._entry is not None
-        self._keeper.passed(self._entry)
+        self._keeper.admissions.passed(self._entry)
         return self._complete(result)
 
     def _cancel(self) -> None:
         if self._entry is not None:
-            self._keeper.cancelled(self._entry)
+            self._keeper.admissions.cancelled(self._entry)
         super()._cancel()
 
     async def _rescue(self, entry: Entry, error: Exception | None) -> bool:
-        self._keeper.ended(entry, error)
+        self._keeper.admissions.ended(entry, error)
         return await super()._rescue(entry, error)

@@ -6,6 +6,7 @@
 #     demo                 a job on real flights and weather
 #     http_columns         HTTP as columns and SQL functions
 #     _column  _dataframe  progress                the public functions, on the driver
+#     _enriched            the query behind a DataFrame operator
 #     _memo                answers on disk, so that no call is paid for twice
 #     _carry_over          carries unfinished rows of a stream to the next micro-batch
 #     _plan                on the driver only: schema, session, task slots, metrics, progress

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any, Unpack
 
-import pyarrow as pa
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType
 
 from trio_asyncio_io import Options
 from trio_asyncio_io.keywords import list_keywords
 
 from ._carry_over.options import CarryOver
-from ._carry_over.plan import check_carry_over, enriched_with_carry_over
-from ._memo.memo import Memo, as_memo
-from ._memo.plan import check_memo, enriched_with_memo
-from ._packed_function import parameter_names
-from ._plan.metrics import check_metrics, observed
-from ._plan.rate import gate_of_rate
-from ._plan.row_plan import plan_rows
-from ._plan.schema import microseconds, new_columns
-from ._plan.session import share_of
-from ._plan.worker_python import needs_packages, use_the_drivers_python
-from ._settings import Mode, Settings, SettingsArguments, make_settings
-from ._task.enrichment import Enrichment, Flatten, RowConversion
-from ._task.tracebacks import traceback_as_note
+from ._enriched import DataFrameArguments, enriched
+from ._settings import Settings
+from ._task.enrichment import Flatten
 
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
 
@@ -35,13 +22,6 @@ NOT_ORDERED = (
     "ordered_wait has no carry_over: one straggler would hold back, and carry over, every row behind it. Use "
     "unordered_wait, or keyed_wait if rows of one key must stay in order"
 )
-
-
-class DataFrameArguments(SettingsArguments, total=False):
-    """The keyword arguments that only the DataFrame operators have."""
-
-    metrics: str | Observation | None
-    memo: str | os.PathLike[str] | Memo | None
 
 
 @list_keywords(DataFrameArguments, Settings, Options)
@@ -126,9 +106,7 @@ def ordered_wait(
     """
     if "carry_over" in arguments:
         raise TypeError(NOT_ORDERED)
-    metrics, memo = arguments.pop("metrics", None), arguments.pop("memo", None)
-    settings = _settings(df, function, timeout, arguments, metrics, mode="ordered")
-    return _wait(df, function, schema, inputs, settings, flatten=flatten, metrics=metrics, memo=memo)
+    return enriched(df, function, schema, timeout, arguments, mode="ordered", inputs=inputs, flatten=flatten)
 
 
 @list_keywords(DataFrameArguments, ordered_wait)
@@ -182,19 +160,17 @@ def unordered_wait(
             max_out_of_orderness="10 seconds",
         )
     """
-    delay = _delay(event_time, max_out_of_orderness)
-    metrics, memo = arguments.pop("metrics", None), arguments.pop("memo", None)
-    settings = _settings(df, function, timeout, arguments, metrics, mode="unordered", delay=delay)
-    return _wait(
+    return enriched(
         df,
         function,
         schema,
-        inputs,
-        settings,
+        timeout,
+        arguments,
+        mode="unordered",
+        inputs=inputs,
         flatten=flatten,
         event_time=event_time,
-        metrics=metrics,
-        memo=memo,
+        max_out_of_orderness=max_out_of_orderness,
         carry_over=carry_over,
     )
 
@@ -243,118 +219,18 @@ def keyed_wait(
     Example:
         keyed_wait(df, book, "receipt string", key="account", timeout=5.0)
     """
-    delay = _delay(event_time, max_out_of_orderness)
-    metrics, memo = arguments.pop("metrics", None), arguments.pop("memo", None)
-    settings = _settings(df, function, timeout, arguments, metrics, mode="keyed", per_key=per_key, delay=delay)
-    return _wait(
+    return enriched(
         df,
         function,
         schema,
-        inputs,
-        settings,
-        flatten=flatten,
-        event_time=event_time,
-        keys=_names("key", [key] if isinstance(key, str) else key),
-        metrics=metrics,
-        memo=memo,
-        carry_over=carry_over,
-    )
-
-
-def _delay(event_time: str | None, max_out_of_orderness: str | None) -> int | None:
-    if (event_time is None) != (max_out_of_orderness is None):
-        raise ValueError("event_time and max_out_of_orderness belong together: give both or neither")
-    return None if max_out_of_orderness is None else microseconds(max_out_of_orderness)
-
-
-def _settings(
-    df: DataFrame,
-    function: Any,
-    timeout: float,
-    arguments: SettingsArguments,
-    metrics: Any,
-    *,
-    mode: Mode,
-    per_key: int = 1,
-    delay: int | None = None,
-) -> Settings:
-    if metrics is not None:
-        check_metrics(metrics)
-    cluster_capacity = arguments.pop("cluster_capacity", None)
-    if cluster_capacity is not None:
-        arguments["capacity"] = share_of(cluster_capacity, df.sparkSession)
-    cluster_rate = arguments.pop("cluster_rate", None)
-    settings = make_settings(
-        function,
         timeout,
         arguments,
-        mode=mode,
+        mode="keyed",
+        inputs=inputs,
+        key=key,
         per_key=per_key,
-        delay=delay,
-        has_metrics=metrics is not None,
+        flatten=flatten,
+        event_time=event_time,
+        max_out_of_orderness=max_out_of_orderness,
+        carry_over=carry_over,
     )
-    return (
-        settings if cluster_rate is None else replace(settings, rate_gate=gate_of_rate(cluster_rate, df.sparkSession))
-    )
-
-
-def _wait(
-    df: DataFrame,
-    function: Any,
-    schema: DataType | str,
-    inputs: Sequence[str] | None,
-    settings: Settings,
-    *,
-    flatten: Flatten,
-    event_time: str | None = None,
-    keys: Sequence[str] = (),
-    metrics: Any = None,
-    memo: Any = None,
-    carry_over: CarryOver | None = None,
-) -> DataFrame:
-    if carry_over is not None:
-        check_carry_over(carry_over, df)
-        if event_time is not None:
-            raise ValueError(
-                f"carry_over and event_time={event_time!r} exclude each other: a row that is carried over comes out "
-                "behind rows of later micro-batches, and would cross their watermarks"
-            )
-    _check_flatten(flatten)
-    memo = None if memo is None else as_memo(memo)
-    if memo is not None:
-        mode, on_error = settings.options.mode, settings.on_error
-        check_memo(memo, df, mode, on_error=on_error, event_time=event_time, carry_over=carry_over)
-    use_the_drivers_python(df.sparkSession)
-    names = _names("inputs", parameter_names(function) if inputs is None else inputs)
-    added = new_columns(schema)
-    plan = plan_rows(df, added, settings, inputs=names, event_time=event_time, keys=keys, flatten=flatten)
-    if carry_over is not None:
-        enriched = enriched_with_carry_over(plan, carry_over)
-    elif memo is not None:
-        enriched = enriched_with_memo(plan, memo)
-    else:
-        enriched = plan.source.mapInArrow(_named(plan.enrichment), plan.schema)
-    return enriched if metrics is None else observed(enriched, metrics)
-
-
-def _named(enrichment: Enrichment) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for `mapInArrow`. Spark's plan shows it under the name of the user's function."""
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with traceback_as_note():
-            yield from RowConversion(enrichment).run(batches)
-
-    run.__name__ = run.__qualname__ = enrichment.settings.function.name
-    return needs_packages(run)
-
-
-def _check_flatten(flatten: Any) -> None:
-    if not isinstance(flatten, bool) and flatten != "outer":
-        raise ValueError(f'flatten must be True, False or "outer", got {flatten!r}')
-
-
-def _names(parameter: str, names: Any) -> list[str]:
-    is_list = isinstance(names, Sequence) and not isinstance(names, str)
-    if not is_list or not names or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"{parameter} must be a list of one or more names of columns, got {names!r}")
-    return list(names)

@@ -13,7 +13,7 @@ async def request(tailnums):  # call your service here: one request for all
 
 
 async def fetch_many(tailnums):
-    # The response has another order, and lacks what the service does not know
+    # The service answers in any order and omits unknown keys
     found = {each["tailnum"]: each["model"] for each in await request(tailnums)}
     return [found.get(tailnum) for tailnum in tailnums]
 

@@ -20,7 +20,7 @@ from trio_asyncio_io import (
     ordered_wait,
     unordered_wait,
 )
-from trio_asyncio_io.gates import Gate, Outcome, RateLimit, RefusedError, settle
+from trio_asyncio_io.gates import Gate, Outcome, RateLimit, RefusedError
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 
 
@@ -90,28 +90,6 @@ async def test_a_weight_is_computed_from_the_value(autojump_clock: MockClock) ->
     assert starts_of(recorder) == [("1234", 0.0), ("12", 4.0), ("1", 6.0)]
 
 
-@pytest.mark.parametrize(("retry", "calls"), [(None, 3), (FixedDelay(2, 0.0), 3)], ids=["one attempt", "retries"])
-async def test_settle_corrects_the_weight_during_the_call(retry: Any, calls: int, autojump_clock: MockClock) -> None:
-    async def ask(value: str) -> float:
-        settle(99)
-        await trio.sleep(0.5)
-        settle(2)
-        return trio.current_time()
-
-    gate = RateLimit(1.0, weight=lambda value: 10)
-    ends = await results_of(ordered_wait("abc", ask, timeout=1.0, gate=gate, retry=retry))
-    assert ends == [0.5, 2.5, 4.5]
-
-
-async def test_settle_has_no_effect_without_a_weight(autojump_clock: MockClock) -> None:
-    async def ask(value: str) -> float:
-        settle(99)
-        return trio.current_time()
-
-    settle(1)
-    assert await results_of(ordered_wait("abc", ask, timeout=1.0, gate=RateLimit(1.0))) == [0.0, 1.0, 2.0]
-
-
 async def test_a_weight_that_raises_is_the_failure_of_its_element(autojump_clock: MockClock) -> None:
     async def replace(value: Any, error: Exception) -> str:
         return f"{type(error).__name__}: {error}"
@@ -166,64 +144,6 @@ async def test_deadlines_stay_in_order_while_others_wait(autojump_clock: MockClo
         ("b", 0.0, 2.0),
         ("c", 1.75, 3.75),
     ]
-
-
-class StatusError(Exception):
-    def __init__(self, status: int) -> None:
-        super().__init__(status)
-        self.status = status
-
-
-@pytest.mark.parametrize("retry", [None, FixedDelay(0, 0.0)], ids=["without retries", "with a strategy"])
-async def test_a_gate_hears_of_the_start_and_the_end_of_each_call(retry: Any, autojump_clock: MockClock) -> None:
-    steps = {
-        "ok": Step(1.0),
-        "429": Step(1.0, error=StatusError(429)),
-        "503": Step(1.0, error=StatusError(503)),
-        "404": Step(1.0, error=StatusError(404)),
-        "slow": Step(inf),
-    }
-    gate = Spy()
-    async with ordered_wait(
-        steps, Scripted(steps), capacity=1, timeout=2.0, gate=gate, on_error="skip", retry=retry
-    ) as results:
-        async for _ in results:
-            pass
-    assert gate.heard == [
-        ("started", 0.0, 1.0),
-        ("ok", 1.0, 1.0),
-        ("started", 1.0, 1.0),
-        ("throttled", 2.0, 1.0),
-        ("started", 2.0, 1.0),
-        ("overload", 3.0, 1.0),
-        ("started", 3.0, 1.0),
-        ("error", 4.0, 1.0),
-        ("started", 4.0, 1.0),
-        ("overload", 6.0, 2.0),
-    ]
-    assert results.statistics().throttled == 1
-
-
-async def test_a_gate_hears_of_each_attempt(autojump_clock: MockClock) -> None:
-    gate = Spy()
-    script = Scripted({"a": fails_first(1, TimeoutError, Step(1.0))})
-    await results_of(ordered_wait(["a"], script, timeout=5.0, gate=gate, retry=FixedDelay(1, 0.5)))
-    assert [heard[:2] for heard in gate.heard] == [("started", 0.0), ("overload", 0.0), ("started", 0.5), ("ok", 1.5)]
-
-
-async def test_a_gate_hears_that_a_call_was_cancelled(autojump_clock: MockClock) -> None:
-    gate = Spy()
-    async with ordered_wait("ab", Scripted(default=Step(9.0)), timeout=inf, gate=gate):
-        await trio.sleep(1.0)
-    assert [heard[0] for heard in gate.heard] == ["started", "started", "cancelled", "cancelled"]
-
-
-async def test_a_predicate_replaces_the_classifier(autojump_clock: MockClock) -> None:
-    gate = Spy()
-    gate.classify = lambda error: "throttled" if "slow down" in str(error) else "error"
-    script = Scripted({"a": Step(error=ValueError("slow down")), "b": Step(error=TimeoutError)})
-    await results_of(ordered_wait("ab", script, capacity=1, timeout=5.0, gate=gate, on_error="skip"))
-    assert [heard[0] for heard in gate.heard] == ["started", "throttled", "started", "error"]
 
 
 async def test_a_call_that_ends_lets_the_next_one_ask_again(autojump_clock: MockClock) -> None:

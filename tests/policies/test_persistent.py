@@ -432,7 +432,7 @@ async def test_around_grouped_only_missing_values_are_sent(path: Path) -> None:
 
 
 async def test_a_flush_waits_for_lookups_in_the_file(path: Path) -> None:
-    """They join the group later, and with an infinite age they would wait for ever."""
+    """They join the group later, and with an infinite age they would wait forever."""
     service = Service()
     function = persistent(single_flight(grouped(service.many, age=math.inf)), path, name="n")
     async with opened(function), trio.open_nursery() as nursery:

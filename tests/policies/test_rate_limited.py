@@ -208,7 +208,7 @@ def test_starts_are_those_of_a_token_bucket(gaps: list[float], patience: list[fl
 
 
 async def test_a_flush_waits_for_calls_that_have_not_started(autojump_clock: MockClock) -> None:
-    """They join the group later, and with an infinite age they would wait for ever."""
+    """They join the group later, and with an infinite age they would wait forever."""
     groups: list[list[str]] = []
 
     async def many(values: list[str]) -> list[str]:

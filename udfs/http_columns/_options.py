@@ -112,7 +112,7 @@ class HttpOptions:
         if self.cluster_capacity is not None:
             capacity = 1 if session is None else share_of(self.cluster_capacity, session)
         options = Options(self.timeout, capacity=capacity, buffer=self.buffer, retry=self._retry())
-        settings = Settings(pack(self._call()), options, buffer=self.buffer, on_error="column")
+        settings = Settings(pack(self._call()), options, buffer=self.buffer, on_error="column", skip_nulls=True)
         if session is not None and self.cluster_rate is not None:
             settings = replace(settings, rate_gate=gate_of_rate(self.cluster_rate, session))
         return settings.with_capacity(int(min(options.slots, self._useful_capacity())))

@@ -76,12 +76,28 @@ async def test_a_null_input_is_skipped_and_its_result_is_never_retried(run: Any,
     assert recorder.values == ["a"]
 
 
-async def test_a_row_that_failed_before_its_call_is_never_retried(settings: Any, rows: Any) -> None:
+async def test_a_skipped_row_neither_waits_for_a_gate_nor_counts_in_it(run: Any, autojump_clock: MockClock) -> None:
+    recorder: Recorder[str, str] = Recorder(Scripted())
+    await run(recorder, ["a", None, None, "b"], gate=RateLimit(1.0), skip_nulls=True)
+    assert [(call.value, call.started) for call in recorder.calls] == [("a", 0.0), ("b", 1.0)]
+    assert trio.current_time() == 1.0
+
+
+async def test_a_skipped_row_needs_no_slot(run: Any, autojump_clock: MockClock) -> None:
+    recorder: Recorder[str, str] = Recorder(Scripted(default=Step(9.0)))
+    out = await run(recorder, ["a", None], capacity=1, mode="unordered", skip_nulls=True)
+    assert [row.result for row in out] == [None, "a"]
+
+
+async def test_a_row_that_failed_before_its_call_makes_none(settings: Any, rows: Any) -> None:
+    recorder: Recorder[str, str] = Recorder(Scripted())
     retry = FixedDelay(5, 0.5, retry_on_result=lambda result: result is None)
-    calls = RowCalls(Scripted(), None, settings(Scripted(), retry=retry))
+    calls = RowCalls(recorder, None, settings(recorder, retry=retry))
     [row] = rows(["a"])
     row.failure = Failure(ValueError("no year 10000"), 0, 0.0)
-    assert calls.options()["retry"].retry_on_result(await calls.invoke(row)) is False
+    async with AsyncWaitOperator(calls, source=[row], **calls.options()) as operator:
+        assert [each async for each in operator.output] == [row]
+    assert recorder.values == []
 
 
 async def test_without_skip_nulls_a_function_is_called_with_none(run: Any) -> None:

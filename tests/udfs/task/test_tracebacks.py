@@ -17,7 +17,7 @@ from pyspark.sql.types import DoubleType, StructField, StructType
 from trio_asyncio_io import AsyncFunction
 from trio_asyncio_io.adapters import in_thread
 from trio_asyncio_io.policies import cached, single_flight
-from udfs._dataframe import _named
+from udfs._enriched import _named
 from udfs._settings import make_settings
 from udfs._task.enrichment import Enrichment
 from udfs._task.tracebacks import traceback_as_note

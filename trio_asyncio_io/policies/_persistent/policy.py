@@ -53,7 +53,7 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
             and recorders; for an object, with a digest of its attributes. A name is required if another function could
             have the same default: for a closure, a lambda, a `partial`, a bound method, and an object that has an
             attribute of a type other than those listed under `key`.
-        ttl: Seconds for which a result is valid, above 0, on the wall clock; `math.inf` for ever. Expired results are
+        ttl: Seconds for which a result is valid, above 0, on the wall clock; `math.inf` forever. Expired results are
             deleted when the file is opened.
         key: The arguments -> a key that identifies the call. None: the arguments themselves. A key is None, a bool,
             int, float, str, bytes, Decimal, date, datetime, timedelta or UUID, or a tuple of these. Keys of different

@@ -1,4 +1,4 @@
-"""Arguments of the DataFrame operators. The operators themselves are tested in tests/real/spark."""
+"""Arguments of the DataFrame operators. The queries themselves are tested in tests/real/spark."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from udfs._dataframe import _check_flatten, _names
+from udfs._enriched import _check_flatten, _names
 
 
 @pytest.mark.parametrize("inputs", ["origin", [], [1], ["origin", None], 5], ids=str)

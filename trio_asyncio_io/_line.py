@@ -1,0 +1,66 @@
+"""The line: the calls that wait for gates, in the order in which they may start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+
+import trio
+
+from ._core.queue import Entry
+
+__all__ = ["Line", "Place"]
+
+
+@dataclass(eq=False, slots=True)
+class Place:
+    """A place in the line. `moved` is set when the gates must be asked again."""
+
+    rank: tuple[bool, int, int]
+    moved: trio.Event = field(default_factory=trio.Event)
+
+    def __lt__(self, other: Place) -> bool:
+        return self.rank < other.rank
+
+    def move(self) -> None:
+        """Let the call ask again."""
+        self.moved.set()
+        self.moved = trio.Event()
+
+
+class Line:
+    """The calls of one operator that wait for its gates.
+
+    Retries are before new records, those with few attempts first, so that not one record makes all the probes of a
+    circuit breaker; then comes the oldest record. Only the first in the line asks the gates.
+    """
+
+    def __init__(self) -> None:
+        self._places: list[Place] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._places)
+
+    def join(self, entry: Entry) -> Place:
+        """A place for the next call of this record."""
+        place = Place((not entry.attempts, entry.attempts, entry.sequence))
+        heappush(self._places, place)
+        return place
+
+    def leave(self, place: Place) -> None:
+        """The call starts, or does not wait any more."""
+        if self.is_first(place):
+            heappop(self._places)
+            self.move_first()
+        else:
+            self._places.remove(place)
+            heapify(self._places)
+
+    def is_first(self, place: Place) -> bool:
+        """Whether the call may ask the gates."""
+        return self._places[0] is place
+
+    def move_first(self) -> None:
+        """Let the first call ask again."""
+        if self._places:
+            self._places[0].move()
