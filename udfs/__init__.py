@@ -12,6 +12,7 @@
 #     _plan                on the driver only: schema, session, task slots, metrics, progress
 #     _task                in a worker, the thread that reads and writes Arrow
 #     _loop                in a worker, the thread that runs Trio; `bridge` is the only way into it
+#     _rate                one rate for all tasks of a cluster
 #     _settings  _packed_function  _row            pickled, and sent to the workers
 #     http                 an httpx client for Trio; knows neither Spark nor the operator
 #     _extras  _frames  _spark_version  _text      missing packages, stack frames, versions of Spark, error texts

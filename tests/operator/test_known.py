@@ -32,10 +32,6 @@ class Lookup(AsyncFunction[Any, Any]):
         return value.upper()
 
 
-async def wait_for_ever(operator: Any) -> None:
-    await trio.sleep_forever()
-
-
 async def results_of(results: Any) -> list[Any]:
     async with results as channel:
         return [result async for result in channel]
@@ -51,10 +47,8 @@ async def test_a_known_element_makes_no_call_and_keeps_its_place(async_wait: Any
 
 async def test_the_outputs_have_the_timestamp_of_the_element(autojump_clock: MockClock) -> None:
     elements = [StreamRecord(1, 10), StreamRecord("a", 11)]
-    assert await results_of(ordered_wait(elements, Lookup(), timeout=5.0)) == [
-        StreamRecord(-1, 10),
-        StreamRecord("A", 11),
-    ]
+    outputs = await results_of(ordered_wait(elements, Lookup(), timeout=5.0))
+    assert outputs == [StreamRecord(-1, 10), StreamRecord("A", 11)]
 
 
 async def test_a_known_element_takes_no_slot_and_passes_no_gate(autojump_clock: MockClock) -> None:
@@ -89,8 +83,11 @@ async def test_an_exception_of_known_stops_the_operator_and_loses_nothing(raised
         def known(self, value: Any) -> Sequence[Any] | None:
             return (10 // value,)
 
+    async def wait(entered: Any) -> None:
+        await trio.sleep_forever()
+
     operator = AsyncWaitOperator(Broken(), source=[5, 0, 2], timeout=5.0)
-    assert isinstance(await raised_by(operator, wait_for_ever), ZeroDivisionError)
+    assert isinstance(await raised_by(operator, wait), ZeroDivisionError)
     assert [(each.element, each.results) for each in operator.snapshot().elements] == [(5, [2]), (0, None)]
 
 

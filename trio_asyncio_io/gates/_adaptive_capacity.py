@@ -30,6 +30,9 @@ class AdaptiveCapacity(Gate):
     8 windows. Then it tries one step less, which it keeps if the throughput stays, and then one more. Calls that are
     throttled or overload cut the limit to 0.7 x, at most once a second. It rises only if at least half of it is used.
 
+    If no call succeeds between two cuts, the service is down, and not overloaded by this operator. When calls succeed
+    again, each raises the limit by 1, up to where it was before the first of these cuts: the slow start of TCP.
+
     A window takes 1 s, 4 x the mean latency, and 20 + 2 x the limit calls, whichever is longest. The throughput
     decides, and not the latency, because a batch of records does not care about 50 ms: unlike with Gradient2 and AIMD,
     the limit rises to the top in front of a service that is only far away.
@@ -60,6 +63,10 @@ class AdaptiveCapacity(Gate):
         self._held = 0
         self._next_probe = -1
         self._cut_at = -inf
+        self._before_cuts = self._limit
+        self._goal = 0.0  # of the slow start
+        self._has_succeeded = True  # since the last cut
+        self._ended_at = 0.0
         self._peak = 0
         self._begin_window(0.0)
 
@@ -74,17 +81,21 @@ class AdaptiveCapacity(Gate):
 
     def started(self, now: float, weight: float) -> None:  # noqa: ARG002
         """Count a running call."""
-        if not self._running and not self._calls:
-            self._begin_window(now)
+        if not self._running and (not self._calls or now >= self._ended_at + MIN_SECONDS):
+            self._begin_window(now)  # a pause is not a low throughput
         self._running += 1
         self._peak = max(self._peak, self._running)
 
     def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:  # noqa: ARG002
         """Measure, and move the limit."""
         self._running = max(0, self._running - 1)
+        self._ended_at = now
         if outcome.kind in {"throttled", "overload"}:
             self._back_off(now, now - seconds)
         elif outcome.kind != "cancelled":
+            self._has_succeeded = True
+            if self._limit < self._goal:
+                self._limit = min(self._goal, self._limit + 1)
             self._calls += 1
             self._latencies += seconds
             if self._is_window_over(now):
@@ -124,11 +135,16 @@ class AdaptiveCapacity(Gate):
         self._step, self._limit, self._held = 0, limit, HELD_WINDOWS
 
     def _back_off(self, now: float, started: float) -> None:
-        if started >= self._cut_at and now >= self._cut_at + SECONDS_PER_CUT:
-            self._cut_at = now
-            self._factor = FACTOR
-            self._hold(max(1.0, self._limit * CUT))
-            self._begin_window(now)
+        if started < self._cut_at or now < self._cut_at + SECONDS_PER_CUT:
+            return
+        if self._has_succeeded:
+            self._before_cuts, self._goal = self._limit, 0.0
+        else:
+            self._goal = self._before_cuts
+        self._cut_at, self._has_succeeded = now, False
+        self._factor = FACTOR
+        self._hold(max(1.0, self._limit * CUT))
+        self._begin_window(now)
 
     def _begin_window(self, now: float) -> None:
         self._since = now

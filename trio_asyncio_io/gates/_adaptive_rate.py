@@ -71,6 +71,7 @@ class AdaptiveRate(Gate):
         self._measured = MeasuredRate()
         self._reached: float | None = None  # w; None: the rate still doubles
         self._cut_at = -inf
+        self._grows_from = -inf  # later than the cut if the service asked for a pause
         self._next_start = -inf
         self._paused_until = -inf
 
@@ -78,7 +79,7 @@ class AdaptiveRate(Gate):
         """Calls per second at this instant; `math.inf` while the gate is idle."""
         if self.is_idle:
             return inf
-        seconds = max(0.0, now - self._cut_at)
+        seconds = max(0.0, now - self._grows_from)
         if self._reached is None:
             return self.start * float(2.0 ** min(seconds, 30.0))
         to_reach = cbrt((1 - self.cut) * self._reached / self.growth)
@@ -113,12 +114,12 @@ class AdaptiveRate(Gate):
         else:
             rate = self.rate(now)
             self._reached = max(SLOWEST, min(rate, self._measured.rate or rate))
-        self._cut_at = now
+        self._cut_at = self._grows_from = now
 
     def _pause(self, now: float, retry_after: float) -> None:
         until = now + min(retry_after, self.max_pause) * (1 + JITTER * random())
         self._paused_until = max(self._paused_until, until)
-        self._cut_at = max(self._cut_at, self._paused_until)  # the rate does not grow during a pause
+        self._grows_from = max(self._grows_from, self._paused_until)
 
     def __reduce__(self) -> tuple[Callable[..., AdaptiveRate], tuple[()]]:
         options = {"cut": self.cut, "growth": self.growth, "max_pause": self.max_pause, "classify": self.classify}

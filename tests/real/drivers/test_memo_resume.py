@@ -16,7 +16,7 @@ from tests.support import PATIENCE, wait_until
 from tests.wheel import ROOT, environment_of_a_user
 from udfs._memo.files import MemoFiles
 
-pytestmark = [pytest.mark.spark, pytest.mark.processes]
+pytestmark = [pytest.mark.spark, pytest.mark.processes, pytest.mark.thorough]
 
 DRIVER = Path(__file__).with_name("memo_driver.py")
 NUMBERS = 200
