@@ -112,6 +112,13 @@ class Admissions:
         """A call has raised."""
         self._end(entry, self._outcomes_of(error))
 
+    def lost(self, entry: Entry, error: Exception | None) -> None:
+        """A call has raised, or was cancelled (None), and another one has given the element its result."""
+        if error is None:
+            self.cancelled(entry)
+        else:
+            self.failed(entry, error)
+
     def rest(self, entry: Entry) -> None:
         """A backoff begins."""
         self._resting.add(entry.sequence)
@@ -131,7 +138,7 @@ class Admissions:
             self.failed(entry, error)
 
     def cancelled(self, entry: Entry) -> None:
-        """The operator stops. A call that was admitted has unwound, or is not made."""
+        """A call that was admitted was cancelled and has unwound, or is not made."""
         if entry.sequence in self._by_sequence:
             self._end(entry, [CANCELLED] * len(self._gates))
 

@@ -257,7 +257,7 @@ class _GatedWorker(_Worker):
 
     @disable_ki_protection
     async def _run_jobs(self) -> bool:
-        self._keeper.own()
+        self._keeper.own(lambda: self._entry)
         while await super()._run_jobs() and await self._run_gated_jobs():
             pass
         return False

@@ -191,6 +191,7 @@ class Flow:
             repeated=self._repeated(calls),
             timed_out=self.timed_out_seconds,
             retried=counters.retried,
+            throttled=counters.throttled,
         )
 
     def _repeated(self, calls: int) -> float:

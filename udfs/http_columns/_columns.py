@@ -64,8 +64,8 @@ def http_request(
             such limit.
         cluster_rate: Upper limit of attempts that start per second in all tasks that can run at once. Each task gets an
             equal share, rounded down to whole calls, at least one; a `udfs.ClusterRate` can lease them to tasks that
-            have rows. Rows whose response is cached count, too. The wait is no part of the timeout. None (the default):
-            no limit.
+            have rows. Rows whose response is cached count, too. The wait does not count towards the timeout. None (the
+            default): no limit.
         buffer: Upper limit of rows, with their bodies, that a task holds; at least the capacity. None (the default): a
             hundred times the capacity, at least 1,000.
         retries: Attempts after the first, at least 0; 3 by default.
