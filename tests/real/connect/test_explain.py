@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import trio
@@ -17,7 +16,7 @@ async def down(id: int) -> int:  # noqa: A002 - the name of the column
     raise ConnectionError("down")
 
 
-def test_a_query_and_a_stream_are_explained(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_query_is_explained(spark: SparkSession) -> None:
     options: dict[str, Any] = {
         "timeout": PATIENCE,
         "capacity": 2,
@@ -28,15 +27,3 @@ def test_a_query_and_a_stream_are_explained(spark: SparkSession, tmp_path: Path)
     rows = spark.range(0, 12, 1, 1)
     assert unordered_wait(rows, down, "same long", metrics=seen, **options).where("same is null").count() == 12
     assert explain(seen).limit == "retries", explain(seen)
-
-    rows.write.json(str(tmp_path / "in"))
-    stream = spark.readStream.schema("id long").json(str(tmp_path / "in"))
-    query = (
-        unordered_wait(stream, down, "same long", metrics="failing", **options)
-        .writeStream.format("noop")
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
-    assert explain(query).limit == "retries", explain(query)

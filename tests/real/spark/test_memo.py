@@ -189,8 +189,10 @@ def test_two_queries_at_once_leave_one_answer_for_each_key(
     partitions = spark.conf.get("spark.sql.shuffle.partitions")
     spark.conf.set("spark.sql.shuffle.partitions", "1")
     memo = Memo(str(tmp_path))
-    out = unordered_wait(visits, service.client.ask, "answer string", inputs=["key"], memo=memo, timeout=PATIENCE)
-
+    ask = service.client.ask
+    queries = [
+        unordered_wait(visits, ask, "answer string", inputs=["key"], memo=memo, timeout=PATIENCE) for _ in range(2)
+    ]
     spark.conf.set("spark.sql.shuffle.partitions", partitions)
 
     async def when_both_ask(question: str) -> str:
