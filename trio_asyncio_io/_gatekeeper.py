@@ -90,7 +90,7 @@ class Gatekeeper:
         self._ledger = ledger
         self._deadlines = deadlines
         self._on_failure = on_failure
-        self._in_use: tuple[GateInUse, ...] = ()
+        self._in_use: list[GateInUse] = []
         self._line = Line()
         self._user = User(self._refresh, self._line.move_first)
         self._held_by = gates[0]
@@ -98,17 +98,20 @@ class Gatekeeper:
         self.is_idle = False
 
     def open(self) -> None:
-        """The operator starts."""
-        self._in_use = tuple(use(gate) for gate in self._gates)
-        for each in self._in_use:
-            each.users.add(self._user)
+        """The operator starts.
+
+        Raises:
+            ValueError: A gate has the name of another one, with another configuration.
+        """
+        for gate in self._gates:
+            self._in_use.append(use(gate, self._user))
         self.admissions.open(self._in_use)
         self._refresh()
 
     def close(self) -> None:
         """The operator has ended."""
         for each in self._in_use:
-            each.users.discard(self._user)
+            each.leave(self._user)
 
     def own(self, present: Callable[[], Entry | None]) -> None:
         """Admit the calls of the present task, which are for the record that `present` returns."""
@@ -193,7 +196,7 @@ class Gatekeeper:
         return tuple(1.0 if gate.weight is None else _checked(gate.weight(entry.value)) for gate in self._gates)
 
     def _refresh(self) -> None:
-        self.is_idle = all(gate.is_idle for gate in self._gates)
+        self.is_idle = all(each.gate.is_idle for each in self._in_use)
         if self.is_idle:
             self._line.move_first()
 

@@ -13,10 +13,11 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType
 from trio_asyncio_io import AsyncFunction, Options
 from trio_asyncio_io.keywords import list_keywords
 
-from ._plan.rate import check_rate, gate_of_rate
+from ._plan.rate import gate_of_rate
 from ._plan.schema import parse_type
 from ._plan.session import active_session, default_time_zone, share_of, time_zone
 from ._plan.worker_python import needs_packages, use_the_drivers_python
+from ._rate.cluster_rate import ClusterRate, as_cluster_rate
 from ._settings import Settings, SettingsArguments, make_settings
 from ._spark_version import column_udf
 from ._task.arrow_in_pandas import for_column_udf
@@ -63,7 +64,7 @@ class AsyncPandasUDF(Generic[F_co]):
     declared: DataType | str
     cluster_capacity: int | None = None
     deterministic: bool = False
-    cluster_rate: float | None = None
+    cluster_rate: ClusterRate | None = None
     function: F_co = field(default=cast(Any, None), repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -203,8 +204,9 @@ def async_pandas_udf(
         cluster_capacity: Upper limit of invocations that run at once in all tasks together. Each task gets an equal
             share as its `capacity`. At least the number of tasks that can run at once. None (the default): no limit.
         cluster_rate: Upper limit of calls that start per second in all tasks together, retries included. Each task gets
-            an equal share, rounded down to whole calls, so skewed partitions use only a part of it. At least the number
-            of tasks that can run at once. None (the default): no limit.
+            an equal share, rounded down to whole calls, so skewed partitions use only a part of it; a `ClusterRate` can
+            lease it to those that have rows. At least the number of tasks that can run at once. None (the default): no
+            limit.
         buffer: Upper limit of rows that one task holds; at least `capacity`. None (the default): a hundred times the
             capacity, at least 1,000 and, unless the capacity is larger, at most 100,000.
         retry: A retry strategy, such as `ExponentialBackoff`. None (the default): one call per row.
@@ -254,10 +256,9 @@ def _make(
     if cluster_capacity is not None:
         arguments["capacity"] = 1  # `func` replaces it by the task's share, which only a session can compute
     cluster_rate = arguments.pop("cluster_rate", None)
-    if cluster_rate is not None:
-        check_rate(cluster_rate)
     settings = make_settings(function, timeout, arguments)
-    return AsyncPandasUDF(settings, kind, cluster_capacity, deterministic, cluster_rate, function)
+    rate = None if cluster_rate is None else as_cluster_rate(cluster_rate)
+    return AsyncPandasUDF(settings, kind, cluster_capacity, deterministic, rate, function)
 
 
 def _identity(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:

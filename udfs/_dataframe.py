@@ -72,8 +72,9 @@ def ordered_wait(
         cluster_capacity: Upper limit of invocations that run at once in all tasks together. Each task gets an equal
             share as its `capacity`. At least the number of tasks that can run at once. None (the default): no limit.
         cluster_rate: Upper limit of calls that start per second in all tasks together, retries included. Each task gets
-            an equal share, rounded down to whole calls, so skewed partitions use only a part of it. At least the number
-            of tasks that can run at once. None (the default): no limit.
+            an equal share, rounded down to whole calls, so skewed partitions use only a part of it; a `ClusterRate` can
+            lease it to those that have rows. At least the number of tasks that can run at once. None (the default): no
+            limit.
         buffer: Upper limit of rows that one task holds; at least `capacity`. None (the default): a hundred times the
             capacity, at least 1,000 and, unless the capacity is larger, at most 100,000.
         retry: A retry strategy, such as `ExponentialBackoff`. None (the default): one call per row.

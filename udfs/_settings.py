@@ -12,6 +12,7 @@ from trio_asyncio_io.gates import Gate
 from trio_asyncio_io.trace import TraceRecorder
 
 from ._packed_function import PackedFunction, dumped, pack
+from ._rate.cluster_rate import ClusterRate
 from ._row import Row, SecretRow
 
 __all__ = ["ErrorMode", "Mode", "Settings", "SettingsArguments", "make_settings"]
@@ -28,7 +29,7 @@ class SettingsArguments(TypedDict, total=False):
 
     capacity: int | tuple[int, int] | Literal["auto"]
     cluster_capacity: int | None
-    cluster_rate: float | None
+    cluster_rate: float | ClusterRate | None
     gate: Gate | Sequence[Gate] | None
     yield_slot_after: float | None
     buffer: int | None

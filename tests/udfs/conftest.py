@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -98,9 +99,12 @@ def rows() -> Callable[..., list[Row]]:
     return make
 
 
+OF_A_TASK = re.compile(r".*udfs\._loop\.bridge|trio_asyncio_io (?!shared )")
+
+
 @pytest.fixture
 def tasks_of_the_loop() -> Callable[[], list[str]]:
-    """Lists the Trio tasks in the loop that belong to a Spark task."""
+    """Lists the Trio tasks in the loop that belong to a Spark task. Shared resources stay open for a while."""
 
     def listed() -> list[str]:
         names: list[str] = []
@@ -112,7 +116,7 @@ def tasks_of_the_loop() -> Callable[[], list[str]]:
 
         Runtime.current().soon(walk)
         assert looked.wait(PATIENCE), "the loop does not respond"
-        return [name for name in names if "udfs._loop.bridge" in name or name.startswith("trio_asyncio_io")]
+        return [name for name in names if OF_A_TASK.match(name)]
 
     return listed
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from math import inf
+from typing import Any
 
-from .._core.checks import check_int
+from .._core.checks import check_int, check_optional_name
 from .._core.gate import Classify, Gate, Outcome
 
 __all__ = ["AdaptiveCapacity"]
@@ -37,12 +38,14 @@ class AdaptiveCapacity(Gate):
     decides, and not the latency, because a batch of records does not care about 50 ms: unlike with Gradient2 and AIMD,
     the limit rises to the top in front of a service that is only far away.
 
-    Give it to one operator only: it sees all of that operator's calls. `capacity=(8, 200)` is a short form of it.
+    Operators that share it share the limit: it counts the calls of all of them. `capacity=(8, 200)` is a short form of
+    it, for one operator.
 
     Args:
         start: The first limit, 1 or more.
         maximum: The upper limit, at least `start`. The operator's `capacity` must be at least as high.
         classify: exception -> `Outcome` or its kind. None (the default): see "overload" in the documentation.
+        name: Gates of one name share their state in one process; see `Gate`. None (the default): it is not shared.
 
     Raises:
         TypeError, ValueError: An argument is out of its range.
@@ -51,10 +54,13 @@ class AdaptiveCapacity(Gate):
         ordered_wait(urls, fetch, timeout=10.0, capacity=200, gate=AdaptiveCapacity(8, 200))
     """
 
-    def __init__(self, start: int = 8, maximum: int = 200, *, classify: Classify | None = None) -> None:
+    def __init__(
+        self, start: int = 8, maximum: int = 200, *, classify: Classify | None = None, name: str | None = None
+    ) -> None:
         self.start = check_int("start", start, at_least=1)
         self.maximum = check_int("maximum", maximum, at_least=self.start, limit_name="start")
         self.classify = classify
+        self.name = check_optional_name(name)
         self._limit = float(self.start)
         self._running = 0
         self._factor = FIRST_FACTOR
@@ -152,5 +158,9 @@ class AdaptiveCapacity(Gate):
         self._latencies = 0.0
         self._peak = self._running
 
+    def configuration(self) -> dict[str, Any]:
+        """Both limits, as given."""
+        return {"start": self.start, "maximum": self.maximum}
+
     def __reduce__(self) -> tuple[Callable[..., AdaptiveCapacity], tuple[()]]:
-        return partial(AdaptiveCapacity, self.start, self.maximum, classify=self.classify), ()
+        return partial(AdaptiveCapacity, **self.configuration(), classify=self.classify, name=self.name), ()

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from functools import partial
 from math import inf
 from random import random
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
-from .._core.checks import check_int, check_number, check_seconds
+from .._core.checks import check_int, check_number, check_optional_name, check_seconds
 from .._core.describe import describe
 from .._core.gate import Classify, Gate, Outcome, RefusedError
 
@@ -49,6 +49,7 @@ class CircuitBreaker(Gate):
         give_up: Seconds after which the operator fails with the service's own exception, if the circuit was never
             closed meanwhile; above 0. `math.inf`: never.
         classify: exception -> `Outcome` or its kind. None (the default): see "overload" in the documentation.
+        name: Gates of one name share their state in one process; see `Gate`. None (the default): it is not shared.
 
     Raises:
         TypeError, ValueError: An argument is out of its range.
@@ -72,6 +73,7 @@ class CircuitBreaker(Gate):
         trickle: int = 10,
         give_up: float = 300.0,
         classify: Classify | None = None,
+        name: str | None = None,
     ) -> None:
         if mode not in get_args(Mode):
             raise ValueError(f'mode must be "pause" or "fail", got {describe(mode)}')
@@ -84,6 +86,7 @@ class CircuitBreaker(Gate):
         self.trickle = check_int("trickle", trickle, at_least=1)
         self.give_up = check_seconds("give_up", give_up, positive=True)
         self.classify = classify
+        self.name = check_optional_name(name)
         self._ends: deque[tuple[float, bool]] = deque()  # of the window: the instant, and whether it was overload
         self._overloads = 0
         self._in_a_row = 0
@@ -184,6 +187,10 @@ class CircuitBreaker(Gate):
         self._forget()
         self.is_idle = True
 
+    def configuration(self) -> dict[str, Any]:
+        """The mode and the numbers, as given."""
+        names = ("mode", "share", "calls", "window", "open_for", "max_open", "trickle", "give_up")
+        return {name: getattr(self, name) for name in names}
+
     def __reduce__(self) -> tuple[Callable[..., CircuitBreaker], tuple[()]]:
-        names = ("share", "calls", "window", "open_for", "max_open", "trickle", "give_up", "classify")
-        return partial(CircuitBreaker, self.mode, **{name: getattr(self, name) for name in names}), ()
+        return partial(CircuitBreaker, **self.configuration(), classify=self.classify, name=self.name), ()

@@ -62,8 +62,8 @@ def summary(metrics: Any) -> Summary:
         >>> summary(counts | dict(seconds=0.9, slowest=0.5)).split(", ")[3:6]
         ['1 failed', '0 timed out', '1 from a cache']
 
-    Metrics that Spark has observed also have `p50`, `p95` and `p99`, which the line then ends with. With gates, the line
-    has the sum of the waits for them, and how often the service asked for fewer calls.
+    Metrics that Spark has observed also have `p50`, `p95` and `p99`, which the line then ends with. With gates, the
+    line has the sum of the waits for them, and how often the service asked for fewer calls.
     """
     sums = as_mapping(metrics.get if _is_observation(metrics) else metrics)
     counts = [

@@ -10,8 +10,9 @@ from typing import Any, Final, TypedDict
 from trio_asyncio_io import ExponentialBackoff, Options, RetryStrategy
 
 from .._packed_function import pack
-from .._plan.rate import check_rate, gate_of_rate
+from .._plan.rate import gate_of_rate
 from .._plan.session import share_of
+from .._rate.cluster_rate import ClusterRate, as_cluster_rate
 from .._settings import Settings
 from ._call import HttpCall
 from ._request import check_header
@@ -31,7 +32,7 @@ class HttpArguments(TypedDict, total=False):
     timeout: float
     capacity: int
     cluster_capacity: int | None
-    cluster_rate: float | None
+    cluster_rate: float | ClusterRate | None
     buffer: int | None
     retries: int
     retry_statuses: Iterable[int]
@@ -59,7 +60,7 @@ class HttpOptions:
     timeout: float = 30.0
     capacity: int = 100
     cluster_capacity: int | None = None
-    cluster_rate: float | None = None
+    cluster_rate: float | ClusterRate | None = None
     buffer: int | None = None
     retries: int = 3
     retry_statuses: Iterable[int] = (429, 500, 502, 503, 504)
@@ -79,7 +80,7 @@ class HttpOptions:
         if not isinstance(self.follow_redirects, bool):
             raise TypeError(f"follow_redirects must be True or False, got {self.follow_redirects!r}")
         if self.cluster_rate is not None:
-            check_rate(self.cluster_rate)
+            as_cluster_rate(self.cluster_rate)
         self.settings()  # checks the other options
         if self.rate is not None and self.rate * self.timeout < 2:  # noqa: PLR2004 - half of the timeout
             raise ValueError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from pyspark.sql import Observation, SparkSession
@@ -10,7 +11,8 @@ from pyspark.sql import Observation, SparkSession
 from tests.entry_points import COLUMN_AND_ROWS, with_answer
 from tests.service import Service
 from tests.support import PATIENCE
-from udfs import ordered_wait
+from udfs import ClusterRate, ordered_wait
+from udfs._plan.rate import _servers
 
 # A call that is delayed on its way arrives together with those behind it, and the machine may be busy
 LATE = 1.25
@@ -51,6 +53,44 @@ def test_the_wait_for_the_rate_is_reported(spark: SparkSession, service: Service
     options = {"timeout": PATIENCE, "cluster_rate": 20, "metrics": seen}
     ordered_wait(spark.range(0, 20, 1, 2), service.client.ask, "answer string", inputs=["id"], **options).collect()
     assert seen.get["explain_gate_waits"] > 0
+
+
+def test_tasks_lease_a_rate_from_the_driver(spark: SparkSession, service: Service) -> None:
+    arrivals = Arrivals(service)
+    rate = ClusterRate(40, by="lease")
+    df = with_answer(spark.range(0, 120, 1, 3), "unordered", service.client.ask, cluster_rate=rate)
+    assert df.where("answer = id").count() == 120
+    assert arrivals.most_in_a_second <= 40 * LATE
+
+
+def test_two_queries_at_once_share_a_lease_by_its_name(spark: SparkSession, service: Service) -> None:
+    arrivals = Arrivals(service)
+
+    def run(entry_point: str) -> int:
+        rate = ClusterRate(30, by="lease", name="shared")
+        df = with_answer(spark.range(0, 60, 1, 1), entry_point, service.client.ask, cluster_rate=rate)
+        return df.where("answer = id").count()
+
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(run, ["column", "unordered"])) == [60, 60]
+    assert arrivals.most_in_a_second <= 30 * LATE
+    with pytest.raises(ValueError, match="named 'shared' is 30 calls per second in this session, got 60"):
+        with_answer(
+            spark.range(3), "ordered", service.client.ask, cluster_rate=ClusterRate(60, by="lease", name="shared")
+        )
+
+
+def test_when_the_source_is_killed_tasks_go_on_with_their_shares(spark: SparkSession, service: Service) -> None:
+    arrivals = Arrivals(service)
+    rate = ClusterRate(40, by="lease")
+    df = with_answer(spark.range(0, 160, 1, 2), "unordered", service.client.ask, cluster_rate=rate)
+    server = _servers[spark.sparkContext.applicationId]
+    with ThreadPoolExecutor(1) as threads:
+        counted = threads.submit(df.where("answer = id").count)
+        service.wait_until(lambda: len(service.calls) > 40)
+        server.close()
+        assert counted.result() == 160
+    assert arrivals.most_in_a_second <= 40 * LATE
 
 
 @pytest.mark.parametrize("entry_point", ["column", "ordered", "unordered", "keyed"])

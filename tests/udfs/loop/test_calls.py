@@ -255,6 +255,22 @@ async def test_a_gate_keeps_its_state_from_one_task_to_the_next(
     assert trio.current_time() == 3 * 8.0  # the first call of the second task has waited, too
 
 
+async def test_named_gates_of_two_functions_are_one_gate_with_the_weight_of_each(
+    settings: Any, rows: Any, autojump_clock: MockClock
+) -> None:
+    recorder = Recorder(Scripted())
+
+    async def task(gate: RateLimit, *values: int) -> None:
+        function = Scripted() if gate.weight else recorder
+        calls = RowCalls(function, None, settings(function, gate=gate))
+        async with AsyncWaitOperator(calls, source=rows(list(values)), **calls.options()) as operator:
+            assert [row.result async for row in operator.output] == list(values)
+
+    await task(RateLimit(0.5, weight=lambda value: value, name="api"), 3)
+    await task(RateLimit(0.5, name="api"), 1, 2)
+    assert [call.started for call in recorder.calls] == [6.0, 8.0]
+
+
 async def test_a_capacity_that_adapts_keeps_its_limit(settings: Any, autojump_clock: MockClock) -> None:
     calls = RowCalls(Scripted(), None, settings(Scripted(), capacity=(3, 9)))
     options = calls.options()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import pickle
-from typing import Any
 
 import pytest
 
-from udfs._plan.rate import check_rate, gate_of_rate
+from udfs._plan.rate import gate_of_rate
+from udfs._rate.cluster_rate import ClusterRate
 from udfs._rate.share import ClusterShare
 
 
@@ -43,13 +42,15 @@ def test_an_unknown_number_of_tasks_is_reported_with_the_settings_to_change() ->
         gate_of_rate(100, Session("yarn"))
 
 
-@pytest.mark.parametrize("rate", [True, "500", None])
-def test_a_rate_must_be_a_number(rate: Any) -> None:
-    with pytest.raises(TypeError, match="cluster_rate must be calls per second as a number, got"):
-        check_rate(rate)
+def test_a_lease_needs_a_driver_that_workers_can_reach() -> None:
+    with pytest.raises(
+        ValueError, match=r"needs a thread on the driver, .* use cluster_rate=500, or the URL of a Redis"
+    ):
+        gate_of_rate(ClusterRate(500, by="lease"), Session("local[4]"))
 
 
-@pytest.mark.parametrize("rate", [0, -1.0, math.inf, math.nan])
-def test_a_rate_must_be_above_0_and_finite(rate: float) -> None:
-    with pytest.raises(ValueError, match="cluster_rate must be calls per second above 0 and finite, got"):
-        check_rate(rate)
+def test_a_remote_session_may_lease_from_a_redis() -> None:
+    given = ClusterRate(500, by="redis://:hidden@192.0.2.1/0", name="weather")
+    make = gate_of_rate(given, Session("local[4]"))
+    assert "hidden" not in repr(make)
+    assert pickle.loads(pickle.dumps(make))() is make()
