@@ -44,10 +44,11 @@ test *ARGS: _java setup
 quick *ARGS: setup
     {{ python }} -m pytest {{ parallel }} -m "not (spark or processes or thorough or soak)" "$@"
 
-# Run the longer variations and the tests of Spark Connect, which `just test` leaves out; accepts pytest's arguments
+# Run what `just test` leaves out: longer variations, Spark Connect, most examples; more examples of each property
 [no-exit-message]
 thorough *ARGS: _java setup
-    {{ python }} -m pytest {{ parallel }} -m "(connect or thorough) and not soak" "$@"
+    {{ python }} -m pytest {{ parallel }} -m "(connect or thorough or hypothesis) and not soak" \
+        --hypothesis-profile=thorough "$@"
 
 # Check style, formatting and the import contracts
 lint: setup

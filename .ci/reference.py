@@ -23,7 +23,7 @@ NAMES = {
     "operator.md": {
         "trio_asyncio_io": (
             "ordered_wait unordered_wait keyed_wait AsyncWaitOperator Options AsyncFunction Results DeadLetters "
-            "DeadLetter LostError NotAsyncError ElementTimeoutError AttemptTimeoutError describe"
+            "DeadLetter LostError NotAsyncError ElementTimeoutError AttemptTimeoutError shared lingering describe"
         )
     },
     "elements.md": {
@@ -51,8 +51,8 @@ NAMES = {
     "testing.md": {"trio_asyncio_io.testing": "", "trio_asyncio_io.keywords": ""},
     "udfs.md": {
         "udfs": (
-            "async_pandas_udf AsyncPandasUDF ordered_wait unordered_wait keyed_wait CarryOver Memo summary explain "
-            "ResultTypeError CarriedTooLongError HangUpError MemoError"
+            "async_pandas_udf AsyncPandasUDF ordered_wait unordered_wait keyed_wait CarryOver ClusterRate Memo summary "
+            "explain ResultTypeError CarriedTooLongError HangUpError MemoError"
         ),
         "udfs.progress": "",
     },

@@ -58,7 +58,7 @@ def _counted(tree: Path, cases: Sequence[str]) -> list[float]:
     environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": str(tree)}
     command = [sys.executable, str(CHILD), *runs]
     found = subprocess.run(
-        ["valgrind", *"--tool=cachegrind --cache-sim=no --cachegrind-out-file=/dev/null".split(), *command],
+        ["valgrind", *["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"], *command],
         cwd=tree,
         env=environment,
         check=True,

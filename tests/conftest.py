@@ -1,6 +1,6 @@
 """Hypothesis profiles, and fixtures for the three modes of the operator.
 
-With `--hypothesis-profile=soak` Hypothesis runs a hundred times as many examples.
+With `--hypothesis-profile=thorough` or `soak` Hypothesis runs more examples of each property.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from hypothesis import HealthCheck, settings
 from trio_asyncio_io import AsyncWaitOperator, keyed_wait, ordered_wait, unordered_wait
 
 # No deadline: the real duration of an example in virtual time depends on the machine
-settings.register_profile("quick", deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("thorough", settings.get_profile("quick"), max_examples=200)
 settings.register_profile("soak", settings.get_profile("quick"), max_examples=10_000)
 settings.load_profile("quick")
 

@@ -13,7 +13,9 @@
 #     _wakeup  _pace  _context  _boundary         waiting, checkpoints, context variables, Ctrl-C
 #     _clocks              the time, and the CPU time of the loop's thread
 #     _gatekeeper  _line  _admissions  _gate_in_use    where calls wait for gates, and the calls that they admit
-#     _function  _errors  _exception_groups  _transient  _outcomes
+#     _slots               slots that are given back during long backoffs
+#     _sharing             resources that several operators share by name
+#     _function  _errors  _exception_copy  _exception_groups  _transient  _outcomes
 #     gates                which calls may start: rates, plain data without await
 #     _core                plain data without await: queues, ledger, options, retry arithmetic, snapshot
 #     _sqlite              an SQLite file of ours, for the persistent cache and durable checkpoints
@@ -46,6 +48,8 @@ from ._function import AsyncFunction
 from ._notebook import add_displays
 from ._operator import AsyncWaitOperator
 from ._results import Results
+from ._sharing.resource import lingering
+from ._sharing.shared import shared
 from ._stream import keyed_wait, ordered_wait, unordered_wait
 from ._transient import transient
 
@@ -81,8 +85,10 @@ __all__ = [
     "assign_watermarks",
     "describe",
     "keyed_wait",
+    "lingering",
     "ordered_wait",
     "retry_after",
+    "shared",
     "transient",
     "unordered_wait",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -26,7 +26,8 @@ Weights: TypeAlias = tuple[float, ...]
 class Admission:
     """A call that was admitted: its start, and what it weighs in each gate."""
 
-    gates: tuple[GateInUse, ...]
+    given: Sequence[Gate]
+    gates: Sequence[GateInUse]
     since: float
     weights: Weights
 
@@ -40,8 +41,8 @@ class Admission:
     def settle(self, actual: float) -> None:
         """Correct the weight in each gate for which calls have one."""
         weights = []
-        for each, weight in zip(self.gates, self.weights, strict=True):
-            is_weighted = each.gate.weight is not None
+        for gate, each, weight in zip(self.given, self.gates, self.weights, strict=True):
+            is_weighted = gate.weight is not None
             weights.append(actual if is_weighted else weight)
             if is_weighted:
                 each.gate.correct(weight, actual)
@@ -66,12 +67,13 @@ class Admissions:
         self._gates = gates
         self._ledger = ledger
         self._has_retries = has_retries
-        self._in_use: tuple[GateInUse, ...] = ()
+        self._in_use: Sequence[GateInUse] = ()
         self._by_sequence: dict[int, Admission] = {}
+        self._resting: set[int] = set()  # the sequences of the records between two attempts
         self.unweighted: Weights = (1.0,) * len(gates)
         self.is_weighted = any(gate.weight is not None for gate in gates)
 
-    def open(self, in_use: tuple[GateInUse, ...]) -> None:
+    def open(self, in_use: Sequence[GateInUse]) -> None:
         """The operator starts, and uses these gates."""
         self._in_use = in_use
 
@@ -110,16 +112,33 @@ class Admissions:
         """A call has raised."""
         self._end(entry, self._outcomes_of(error))
 
-    def ended(self, entry: Entry, error: Exception | None) -> None:
-        """An invocation has failed, or its deadline has expired (None)."""
+    def lost(self, entry: Entry, error: Exception | None) -> None:
+        """A call has raised, or was cancelled (None), and another one has given the element its result."""
         if error is None:
+            self.cancelled(entry)
+        else:
+            self.failed(entry, error)
+
+    def rest(self, entry: Entry) -> None:
+        """A backoff begins."""
+        self._resting.add(entry.sequence)
+
+    def retry(self, entry: Entry) -> None:
+        """The backoff is over, and another call follows."""
+        self._resting.remove(entry.sequence)
+
+    def ended(self, entry: Entry, error: Exception | None) -> None:
+        """An invocation has failed, or its deadline has expired (None), which during a backoff says nothing."""
+        if entry.sequence in self._resting:
+            self._resting.remove(entry.sequence)
+        elif error is None:
             expired = Outcome("overload", error=TimeoutError("the deadline of an element expired"))
             self._end(entry, [expired] * len(self._gates))
         elif not self._has_retries and not isinstance(error, RefusedError):
             self.failed(entry, error)
 
     def cancelled(self, entry: Entry) -> None:
-        """The operator stops. A call that was admitted has unwound, or is not made."""
+        """A call that was admitted was cancelled and has unwound, or is not made."""
         if entry.sequence in self._by_sequence:
             self._end(entry, [CANCELLED] * len(self._gates))
 
@@ -140,12 +159,12 @@ class Admissions:
         now = trio.current_time()
         for each, weight in zip(self._in_use, weights, strict=True):
             each.started(now, weight)
-        return Admission(self._in_use, now, weights)
+        return Admission(self._gates, self._in_use, now, weights)
 
     def _end(self, entry: Entry, outcomes: Iterable[Outcome]) -> None:
         """Report the end of a call. It has no admission if the gates were idle when it started."""
         admission = self._by_sequence.pop(entry.sequence, None)
-        (admission or Admission(self._in_use, entry.since, self.unweighted)).end(outcomes)
+        (admission or Admission(self._gates, self._in_use, entry.since, self.unweighted)).end(outcomes)
 
     def _outcomes_of(self, error: Exception) -> list[Outcome]:
         outcomes = [_outcome_of(error, gate) for gate in self._gates]

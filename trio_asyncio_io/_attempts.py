@@ -26,6 +26,7 @@ from ._core.queue import Entry
 from ._core.retry_budget import BudgetAccount
 from ._errors import AttemptTimeoutError, NotAsyncError
 from ._gatekeeper import Gatekeeper
+from ._slots import Slots
 
 __all__ = ["Call", "attempts_of", "flusher_of"]
 
@@ -37,7 +38,15 @@ Timeouts: TypeAlias = dict[int, AttemptTimeoutError]
 _log = logging.getLogger("trio_asyncio_io")
 
 
-def attempts_of(function: Any, options: Options, ledger: Ledger, notes: Notes, gates: Gatekeeper | None = None) -> Call:
+def attempts_of(
+    function: Any,
+    options: Options,
+    ledger: Ledger,
+    notes: Notes,
+    *,
+    gates: Gatekeeper | None = None,
+    slots: Slots | None = None,
+) -> Call:
     """All calls for one element: entry -> awaitable of the function's result. The caller is open to interrupts."""
     retry = options.retry
     call = _once(function.invoke)
@@ -54,7 +63,10 @@ def attempts_of(function: Any, options: Options, ledger: Ledger, notes: Notes, g
         call = _timed(call, retry.attempt_timeout, options.timeout, timeouts)
     if options.observer is not None:
         call = _observed(call, ledger)
-    return call if retry is None else _Repeated(call, options, ledger, timeouts=timeouts, notes=notes, gates=gates)
+    if retry is None:
+        return call
+    call = _Repeated(call, options, ledger, timeouts=timeouts, notes=notes, gates=gates, slots=slots)
+    return call if slots is None else slots.around(call)
 
 
 def flusher_of(function: Any, ledger: Ledger) -> Callable[[], None] | None:
@@ -147,6 +159,7 @@ class _Repeated:
         timeouts: Timeouts,
         notes: Notes,
         gates: Gatekeeper | None,
+        slots: Slots | None,
     ) -> None:
         strategy = options.retry
         assert strategy is not None
@@ -162,6 +175,7 @@ class _Repeated:
         self._random = Random()
         self._timeout = options.timeout
         self._gates = gates
+        self._slots = slots
 
     @enable_ki_protection
     async def __call__(self, entry: Entry) -> Any:
@@ -184,12 +198,20 @@ class _Repeated:
                 if entry.attempts > self._max_retries or not self._retries_result(result) or not self._may_retry():
                     return result
                 wait = self._wait(entry.attempts, self._random.random())
-            self._ledger.back_off(entry, wait)
-            await trio.sleep(wait)
-            await _yield_to_deadline(entry, self._timeout)
-            if self._gates is not None:
-                await self._gates.admit_again(entry)
-            self._ledger.retry(entry)
+            await self._back_off(entry, wait)
+
+    async def _back_off(self, entry: Entry, seconds: float) -> None:
+        self._ledger.back_off(entry, seconds)
+        if self._gates is not None:
+            self._gates.admissions.rest(entry)
+        if self._slots is None:
+            await trio.sleep(seconds)
+        else:
+            await self._slots.sleep(entry, seconds)
+        await _yield_to_deadline(entry, self._timeout)
+        if self._gates is not None:
+            await self._gates.admit_again(entry)
+        self._ledger.retry(entry)
 
     def _is_retryable(self, error: Exception, entry: Entry) -> bool:
         is_own_timeout = self._timeouts.pop(id(error), None) is not None

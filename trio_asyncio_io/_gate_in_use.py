@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import trio
+from trio.lowlevel import RunVar
 
 from ._core.gate import Gate, Outcome
 
@@ -26,35 +27,49 @@ class User:
     ask_again: Callable[[], None]
 
 
+class _Clock:
+    """A clock that continues from one Trio run to the next, as if no time had passed. Each run has its own clock."""
+
+    __slots__ = ("_latest", "_offset", "_run")
+
+    def __init__(self) -> None:
+        self._run: trio.lowlevel.TrioToken | None = None
+        self._latest = 0.0
+        self._offset = 0.0
+
+    def enter_run(self) -> None:
+        """Continue in the present Trio run."""
+        token = trio.lowlevel.current_trio_token()
+        if self._run is not token:
+            self._run = token
+            self._offset = self._latest - trio.current_time()
+
+    def at(self, now: float) -> float:
+        """The time of this clock at an instant of Trio's."""
+        self._latest = now + self._offset
+        return self._latest
+
+
 class GateInUse:
-    """A gate, on a clock that continues from one Trio run to the next. Each run has its own clock.
+    """A gate in the present Trio run. All instants are Trio's.
 
     Args:
-        gate: As given.
+        gate: The first of its name that was used, or the only one.
+        clock: The gate's.
 
     Attributes:
         gate: As given.
         users: The operators that use the gate now.
     """
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: Gate, clock: _Clock) -> None:
         self.gate = gate
         self.users: set[User] = set()
+        self._at = clock.at
         self._was_idle = gate.is_idle
-        self._run: trio.lowlevel.TrioToken | None = None
-        self._latest = 0.0
-        self._offset = 0.0
-
-    def enter_run(self) -> None:
-        """Continue in the present Trio run, as if no time had passed since the last one."""
-        token = trio.lowlevel.current_trio_token()
-        if self._run is not token:
-            self._run = token
-            self._offset = self._latest - trio.current_time()
-            self.users.clear()
 
     def delay(self, now: float, weight: float) -> float:
-        """See `Gate.delay`. All instants are Trio's."""
+        """See `Gate.delay`."""
         return self.gate.delay(self._at(now), weight)
 
     def started(self, now: float, weight: float) -> None:
@@ -75,18 +90,48 @@ class GateInUse:
         for user in self.users:
             user.ask_again()
 
-    def _at(self, now: float) -> float:
-        self._latest = now + self._offset
-        return self._latest
+    def leave(self, user: User) -> None:
+        """Remove a user. A gate without a name and without users is forgotten; what it has learnt is in the gate."""
+        self.users.discard(user)
+        if not self.users and self.gate.name is None:
+            _gates_of_run().pop(_key(self.gate), None)
 
 
-_IN_USE: WeakKeyDictionary[Gate, GateInUse] = WeakKeyDictionary()
+# Those that the present Trio run uses, and those with a name that it has used
+_IN_USE: RunVar[dict[Hashable, GateInUse]] = RunVar("trio_asyncio_io gates")
+_CLOCKS: WeakKeyDictionary[Gate, _Clock] = WeakKeyDictionary()
 
 
-def use(gate: Gate) -> GateInUse:
-    """The one object for this gate, in the present Trio run."""
-    in_use = _IN_USE.get(gate)
+def use(gate: Gate, user: User) -> GateInUse:
+    """The one object for this gate, or for the gates of its class and name, in the present Trio run.
+
+    Raises:
+        ValueError: Another operator uses a gate of this name with another configuration.
+    """
+    gates, key = _gates_of_run(), _key(gate)
+    in_use = gates.get(key)
+    if in_use is not None and in_use.gate.configuration() != gate.configuration():
+        if in_use.users:
+            raise ValueError(
+                f"two different gates have the name {gate.name!r}: {in_use.gate} is in use, and {gate} was given. Give "
+                "both the same arguments, or different names"
+            )
+        in_use = None
     if in_use is None:
-        in_use = _IN_USE[gate] = GateInUse(gate)
-    in_use.enter_run()
+        clock = _CLOCKS.setdefault(gate, _Clock())
+        clock.enter_run()
+        in_use = gates[key] = GateInUse(gate, clock)
+    in_use.users.add(user)
     return in_use
+
+
+def _key(gate: Gate) -> Hashable:
+    return gate if gate.name is None else (type(gate), gate.name)
+
+
+def _gates_of_run() -> dict[Hashable, GateInUse]:
+    try:
+        return _IN_USE.get()
+    except LookupError:
+        _IN_USE.set({})
+        return _IN_USE.get()

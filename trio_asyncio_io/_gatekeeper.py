@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from math import inf
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -24,18 +25,41 @@ from ._deadlines import Deadlines
 from ._gate_in_use import GateInUse, User, use
 from ._line import Line
 
-__all__ = ["Gatekeeper", "gatekeeper_of_call"]
+__all__ = ["Gatekeeper", "GatesOfCall", "gates_of_call"]
 
 # Instants that differ by less are equal. Otherwise rounding could yield a delay that is below the clock's resolution
 SAME_INSTANT = 1e-9
 
-# The gatekeeper of each task that makes calls
-_OWNERS: WeakKeyDictionary[trio.lowlevel.Task, Gatekeeper] = WeakKeyDictionary()
+# The gates of each task that makes calls
+_OWNERS: WeakKeyDictionary[trio.lowlevel.Task, GatesOfCall] = WeakKeyDictionary()
 
 
-def gatekeeper_of_call() -> Gatekeeper | None:
+def gates_of_call() -> GatesOfCall | None:
     """What admits the present task's calls. None: its operator has no gates, or the task is not an operator's."""
     return _OWNERS.get(trio.lowlevel.current_task())
+
+
+@dataclass(frozen=True, slots=True)
+class GatesOfCall:
+    """The gates of a task's present call, for policies that make further calls for its element.
+
+    Args:
+        keeper: Of the operator.
+        present: Returns the record of the call.
+    """
+
+    keeper: Gatekeeper
+    present: Callable[[], Entry | None]
+
+    def admit_extra(self) -> AbstractContextManager[object] | None:
+        """See `Gatekeeper.admit_extra`."""
+        return self.keeper.admit_extra()
+
+    def lose(self, error: Exception | None) -> None:
+        """Report that the call has raised, or was cancelled (None), and that the result is that of a further call."""
+        entry = self.present()
+        if entry is not None:
+            self.keeper.admissions.lost(entry, error)
 
 
 class Gatekeeper:
@@ -66,7 +90,7 @@ class Gatekeeper:
         self._ledger = ledger
         self._deadlines = deadlines
         self._on_failure = on_failure
-        self._in_use: tuple[GateInUse, ...] = ()
+        self._in_use: list[GateInUse] = []
         self._line = Line()
         self._user = User(self._refresh, self._line.move_first)
         self._held_by = gates[0]
@@ -74,21 +98,24 @@ class Gatekeeper:
         self.is_idle = False
 
     def open(self) -> None:
-        """The operator starts."""
-        self._in_use = tuple(use(gate) for gate in self._gates)
-        for each in self._in_use:
-            each.users.add(self._user)
+        """The operator starts.
+
+        Raises:
+            ValueError: A gate has the name of another one, with another configuration.
+        """
+        for gate in self._gates:
+            self._in_use.append(use(gate, self._user))
         self.admissions.open(self._in_use)
         self._refresh()
 
     def close(self) -> None:
         """The operator has ended."""
         for each in self._in_use:
-            each.users.discard(self._user)
+            each.leave(self._user)
 
-    def own(self) -> None:
-        """Admit the calls of the present task."""
-        _OWNERS[trio.lowlevel.current_task()] = self
+    def own(self, present: Callable[[], Entry | None]) -> None:
+        """Admit the calls of the present task, which are for the record that `present` returns."""
+        _OWNERS[trio.lowlevel.current_task()] = GatesOfCall(self, present)
 
     @enable_ki_protection
     async def admit(self, entry: Entry) -> None:
@@ -114,6 +141,7 @@ class Gatekeeper:
     @enable_ki_protection
     async def admit_again(self, entry: Entry) -> None:
         """Wait until the gates admit a retry. The deadline of the record is later by the time of the wait."""
+        self.admissions.retry(entry)
         if self.is_idle:
             return
         paused = self._deadlines.pause()
@@ -168,7 +196,7 @@ class Gatekeeper:
         return tuple(1.0 if gate.weight is None else _checked(gate.weight(entry.value)) for gate in self._gates)
 
     def _refresh(self) -> None:
-        self.is_idle = all(gate.is_idle for gate in self._gates)
+        self.is_idle = all(each.gate.is_idle for each in self._in_use)
         if self.is_idle:
             self._line.move_first()
 

@@ -20,6 +20,7 @@ from ._core.options import OnTimeout, Options
 from ._core.queue import Entry
 from ._errors import ElementTimeoutError, NotAsyncError
 from ._gatekeeper import Gatekeeper
+from ._slots import Slots
 
 __all__ = ["Invoker"]
 
@@ -32,6 +33,7 @@ class Invoker:
         options: The operator's options.
         ledger: Counts retries, timeouts and failures.
         gates: Admits retries, and is notified of the end of each call; or None.
+        slots: Takes the slot back during a long backoff, or None.
 
     Attributes:
         call: entry -> awaitable of the function's result, retries included.
@@ -40,12 +42,19 @@ class Invoker:
         flush: Calls the function's `flush`, if it has one and no other invocation will start for a while.
     """
 
-    def __init__(self, function: Any, options: Options, ledger: Ledger, gates: Gatekeeper | None = None) -> None:
+    def __init__(
+        self,
+        function: Any,
+        options: Options,
+        ledger: Ledger,
+        gates: Gatekeeper | None = None,
+        slots: Slots | None = None,
+    ) -> None:
         self._options = options
         self._ledger = ledger
         self._on_timeout: OnTimeout | None = options.on_timeout or _timeout_method(function)
         self.notes = Notes()
-        self.call: Call = attempts_of(function, options, ledger, self.notes, gates)
+        self.call: Call = attempts_of(function, options, ledger, self.notes, gates=gates, slots=slots)
         self.flush: Callable[[], None] = flusher_of(function, ledger) or _do_nothing
         self.flatten: Callable[[Any], Sequence[Any]] | None = interruptible(_flattened) if options.flatten else None
 

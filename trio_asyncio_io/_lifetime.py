@@ -11,6 +11,7 @@ from ._boundary import awaited
 from ._core.describe import describe
 from ._core.notes import Notes
 from ._exception_groups import combine, flatten, is_cancelled, is_caused_by, split
+from ._sharing.scope import Scope
 
 __all__ = ["Lifetime"]
 
@@ -20,6 +21,8 @@ CLOSE_SECONDS = 30.0
 
 class Lifetime:
     """Opens and closes the function, owns the nursery, and decides which exception leaves the block.
+
+    What the function uses by name stays in use until it is closed.
 
     Args:
         function: An object that may have an async `open` and an async `close`.
@@ -31,6 +34,7 @@ class Lifetime:
         self._notes = notes
         self._failure: Exception | None = None
         self._manager: AbstractAsyncContextManager[trio.Nursery] | None = None
+        self._scope = Scope()
 
     async def begin(self) -> trio.Nursery:
         """Open the function, and then the nursery."""
@@ -42,8 +46,13 @@ class Lifetime:
                 "`trio.run(main)`; in a notebook, run `%autoawait trio` first"
             )
         self._manager = trio.open_nursery()
-        await self._call("open")
+        try:
+            await self._call("open")
+        except BaseException:
+            await self._scope.end()
+            raise
         self._nursery = await self._manager.__aenter__()
+        self._scope.cover(self._nursery)
         return self._nursery
 
     def fail(self, error: Exception) -> None:
@@ -67,13 +76,15 @@ class Lifetime:
         self._nursery.cancel_scope.cancel()
         outcome = await self._unwind(error)
         on_unwound()
-        try:
-            await self._close_function()
-        except Exception as close_error:  # noqa: BLE001 - the function may raise anything
-            _, raised = split(outcome, is_cancelled)
-            if raised is None:
-                return close_error
-            self._notes.add(raised, f"the function's close() raised too: {describe(close_error, 200)}")
+        for close, name in ((self._close_function, "the function's close()"), (self._scope.end, "a shared resource")):
+            try:
+                await close()
+            except Exception as close_error:  # noqa: BLE001 - the function may raise anything
+                _, raised = split(outcome, is_cancelled)
+                if raised is None:
+                    outcome = close_error
+                else:
+                    self._notes.add(raised, f"{name} raised too: {describe(close_error, 200)}")
         return outcome
 
     async def _unwind(self, error: BaseException | None) -> BaseException | None:
@@ -99,4 +110,5 @@ class Lifetime:
     async def _call(self, name: str) -> None:
         method = getattr(self._function, name, None)
         if method is not None:
-            await awaited(method)
+            with self._scope.entered():
+                await awaited(method)

@@ -62,11 +62,12 @@ from ._deadlines import Deadlines
 from ._emitter import Emitter
 from ._exception_groups import reraise
 from ._feeder import ELEMENTS_PER_PASS, Feeder
-from ._function import Function, as_function
+from ._function import Function, as_function, known_of
 from ._gatekeeper import Gatekeeper
 from ._invoker import Invoker
 from ._lifetime import Lifetime
 from ._results import Results
+from ._slots import Slots
 from ._wakeup import Wakeup
 from ._worker import WorkerPool
 from .gates import AdaptiveCapacity
@@ -154,7 +155,9 @@ class AsyncWaitOperator(Generic[T, R]):
         self._gates = (
             Gatekeeper(gates, self._ledger, self._deadlines, self._fail, has_retries=has_retries) if gates else None
         )
-        self._invoker = Invoker(self._function, self._options, self._ledger, self._gates)
+        after = self._options.yield_slot_after
+        slots = None if after is None else Slots(self._ledger, self._deadlines, after)
+        self._invoker = Invoker(self._function, self._options, self._ledger, self._gates, slots)
         self._workers = WorkerPool(
             self._ledger,
             self._invoker,
@@ -164,13 +167,16 @@ class AsyncWaitOperator(Generic[T, R]):
             has_room=has_room,
             on_failure=self._fail,
             gates=self._gates,
+            slots=slots,
         )
+        known = known_of(self._function)
         self._feeder = Feeder(
             self._ledger,
             self._workers.dispatch,
             self._emitter.emit,
             has_room,
             elements_per_pass=max(ELEMENTS_PER_PASS, 2 * self._options.slots),
+            known=None if known is None else interruptible(known),
         )
         self._lifetime = Lifetime(self._function, self._invoker.notes)
         self._is_entered = False

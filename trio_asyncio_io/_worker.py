@@ -22,6 +22,7 @@ from ._emitter import Emitter
 from ._gatekeeper import Gatekeeper
 from ._invoker import Invoker
 from ._pace import SECONDS_PER_PASS, Pace
+from ._slots import HandsOver, Slots
 from ._wakeup import Wakeup
 
 __all__ = ["WorkerPool"]
@@ -43,6 +44,7 @@ class WorkerPool:
         has_room: Woken when a worker waits for a job and the buffer has room.
         on_failure: Called with the exception that stops the operator.
         gates: Admits the first call of each record, or None.
+        slots: Takes slots back from records during their backoffs, or None.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class WorkerPool:
         has_room: Wakeup,
         on_failure: Callable[[Exception], None],
         gates: Gatekeeper | None = None,
+        slots: Slots | None = None,
     ) -> None:
         self.ledger = ledger
         self.invoker = invoker
@@ -63,6 +66,7 @@ class WorkerPool:
         self.emitter = emitter
         self.on_failure = on_failure
         self.gates = gates
+        self.slots = slots
         self._has_room = has_room
         self.has_job = Wakeup()
         self._capacity = capacity
@@ -73,6 +77,8 @@ class WorkerPool:
         self._nursery = nursery
         if self.gates is not None:
             self.gates.open()
+        if self.slots is not None:
+            self.slots.open(self)
         self.context = BlockContext()
 
     def dispatch(self) -> None:
@@ -87,14 +93,35 @@ class WorkerPool:
             self._workers += 1
             self.context.run(self._start_worker)
 
+    def shrink(self) -> None:
+        """A worker gives its slot back. A new one starts if there is a job."""
+        self._workers -= 1
+        if self.ledger.jobs:
+            self.dispatch()
+        else:
+            self.ledger.flow.idle(trio.current_time())
+            self._wake_feeder()
+
+    def try_grow(self) -> bool:
+        """Let a worker without a slot have one. False: all of them have workers."""
+        may_grow = self._workers < self._capacity
+        self._workers += may_grow
+        return may_grow
+
     async def wait_for_job(self) -> None:
         """Wait until there may be a job. A feeder that waits for more room continues now."""
-        if self.ledger.has_room():
-            self._has_room.wake()
+        self._wake_feeder()
         await self.has_job.wait()
 
+    def _wake_feeder(self) -> None:
+        if self.ledger.has_room():
+            self._has_room.wake()
+
     def _start_worker(self) -> None:
-        worker = _Worker(self) if self.gates is None else _GatedWorker(self, self.gates)
+        if self.gates is None:
+            worker = _Worker(self) if self.slots is None else _YieldingWorker(self)
+        else:
+            worker = (_GatedWorker if self.slots is None else _YieldingGatedWorker)(self, self.gates)
         self._nursery.start_soon(worker.run, name="trio_asyncio_io worker")
 
 
@@ -108,6 +135,8 @@ class _Worker:
         self._pool = pool
         self._ledger = pool.ledger
         self._invoker = pool.invoker
+        if pool.slots is not None:
+            self._slots = pool.slots
         self._flatten = pool.invoker.flatten
         self._deadlines = pool.deadlines
         self._emitter = pool.emitter
@@ -231,7 +260,7 @@ class _GatedWorker(_Worker):
 
     @disable_ki_protection
     async def _run_jobs(self) -> None:
-        self._keeper.own()
+        self._keeper.own(lambda: self._entry)
         while not self._scope.cancel_called:  # by an expired deadline
             await (super()._run_jobs() if self._keeper.is_idle else self._run_gated_jobs())
 
@@ -259,7 +288,12 @@ class _GatedWorker(_Worker):
                 await pace.checkpoint()
                 now = self._current_time()
             else:
-                now = self._complete_admitted(await call(await self._admitted(ledger.take(now))))
+                now = self._complete_admitted(await call(await self._admitted(self._take(now))))
+
+    @enable_ki_protection
+    def _take(self, now: float) -> Entry:
+        """Take the next job to the gates."""
+        return self._ledger.take(now)
 
     @enable_ki_protection
     async def _admitted(self, entry: Entry) -> Entry:
@@ -297,3 +331,11 @@ class _GatedWorker(_Worker):
     async def _rescue(self, entry: Entry, error: Exception | None) -> bool:
         self._keeper.admissions.ended(entry, error)
         return await super()._rescue(entry, error)
+
+
+class _YieldingWorker(HandsOver, _Worker):
+    """A worker of an operator whose records give their slots back."""
+
+
+class _YieldingGatedWorker(HandsOver, _GatedWorker):
+    """The same, with gates."""

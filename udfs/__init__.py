@@ -12,6 +12,7 @@
 #     _plan                on the driver only: schema, session, task slots, metrics, progress
 #     _task                in a worker, the thread that reads and writes Arrow
 #     _loop                in a worker, the thread that runs Trio; `bridge` is the only way into it
+#     _rate                one rate for all tasks of a cluster
 #     _settings  _packed_function  _row            pickled, and sent to the workers
 #     http                 an httpx client for Trio; knows neither Spark nor the operator
 #     _extras  _frames  _spark_version  _text      missing packages, stack frames, versions of Spark, error texts
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         FixedDelay,
         Observer,
         RetryBudget,
+        shared,
         transient,
     )
 
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from ._memo.errors import MemoError
     from ._memo.memo import Memo
     from ._plan.metrics import explain, summary
+    from ._rate.cluster_rate import ClusterRate
     from ._task.converters import ResultTypeError
 
 __all__ = [
@@ -46,6 +49,7 @@ __all__ = [
     "AsyncPandasUDF",
     "CarriedTooLongError",
     "CarryOver",
+    "ClusterRate",
     "DelayList",
     "ExponentialBackoff",
     "FixedDelay",
@@ -59,6 +63,7 @@ __all__ = [
     "explain",
     "keyed_wait",
     "ordered_wait",
+    "shared",
     "summary",
     "transient",
     "unordered_wait",
@@ -66,12 +71,13 @@ __all__ = [
 
 # The module of each name. It is imported at the name's first use, because `udfs.http` works without PySpark and without
 # the operator, and the demo's service without PySpark.
-_OPERATOR = ("AsyncFunction", "DelayList", "ExponentialBackoff", "FixedDelay", "Observer", "RetryBudget", "transient")
+_OPERATOR = ("AsyncFunction", "DelayList", "ExponentialBackoff", "FixedDelay", "Observer", "RetryBudget")
 _MODULES = {
-    **dict.fromkeys(_OPERATOR, "trio_asyncio_io"),
+    **dict.fromkeys((*_OPERATOR, "shared", "transient"), "trio_asyncio_io"),
     "AsyncPandasUDF": "._column",
     "CarriedTooLongError": "._carry_over.options",
     "CarryOver": "._carry_over.options",
+    "ClusterRate": "._rate.cluster_rate",
     "HangUpError": "._loop.hangup",
     "Memo": "._memo.memo",
     "MemoError": "._memo.errors",

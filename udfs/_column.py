@@ -13,9 +13,11 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType
 from trio_asyncio_io import AsyncFunction, Options
 from trio_asyncio_io.keywords import list_keywords
 
+from ._plan.rate import gate_of_rate
 from ._plan.schema import parse_type
 from ._plan.session import active_session, default_time_zone, share_of, time_zone
 from ._plan.worker_python import needs_packages, use_the_drivers_python
+from ._rate.cluster_rate import ClusterRate, as_cluster_rate
 from ._settings import Settings, SettingsArguments, make_settings
 from ._spark_version import column_udf
 from ._task.arrow_in_pandas import for_column_udf
@@ -51,6 +53,7 @@ class AsyncPandasUDF(Generic[F_co]):
         settings: How its tasks work.
         declared: The type of a result, as the user declared it.
         cluster_capacity: The limit of all tasks together, or None.
+        cluster_rate: The rate of all tasks together, or None.
         deterministic: Whether Spark may call the function again for the same row.
         function: The async callable or `AsyncFunction` itself. Await it to test it without Spark.
     """
@@ -61,6 +64,7 @@ class AsyncPandasUDF(Generic[F_co]):
     declared: DataType | str
     cluster_capacity: int | None = None
     deterministic: bool = False
+    cluster_rate: ClusterRate | None = None
     function: F_co = field(default=cast(Any, None), repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -115,6 +119,8 @@ class AsyncPandasUDF(Generic[F_co]):
         settings = self.settings
         if self.cluster_capacity is not None:
             settings = settings.with_capacity(share_of(self.cluster_capacity, session))
+        if self.cluster_rate is not None:
+            settings = replace(settings, rate_gate=gate_of_rate(self.cluster_rate, session))
         zone = Zone(time_zone(session), default_time_zone(session))
         kind = parse_type(self.declared)
 
@@ -192,8 +198,15 @@ def async_pandas_udf(
             (8, 200) adapts it between 1 and 200, starting at 8; "auto" is (8, 200).
         gate: A gate of `trio_asyncio_io.gates`, or a list of them, that holds back the start of calls. Each Python
             worker process has its own, which keeps what it has learnt from one task to the next. None by default.
+        yield_slot_after: Seconds, at least 0. During a backoff at least this long, another row of the task can run.
+            Before its next attempt the row waits for a slot again, which does not count towards `timeout`. None by
+            default: a row keeps its slot.
         cluster_capacity: Upper limit of invocations that run at once in all tasks together. Each task gets an equal
             share as its `capacity`. At least the number of tasks that can run at once. None (the default): no limit.
+        cluster_rate: Upper limit of calls that start per second in all tasks together, retries included. Each task gets
+            an equal share, rounded down to whole calls, so skewed partitions use only a part of it; a `ClusterRate` can
+            lease it to those that have rows. At least the number of tasks that can run at once. None (the default): no
+            limit.
         buffer: Upper limit of rows that one task holds; at least `capacity`. None (the default): a hundred times the
             capacity, at least 1,000 and, unless the capacity is larger, at most 100,000.
         retry: A retry strategy, such as `ExponentialBackoff`. None (the default): one call per row.
@@ -242,8 +255,10 @@ def _make(
     cluster_capacity = arguments.pop("cluster_capacity", None)
     if cluster_capacity is not None:
         arguments["capacity"] = 1  # `func` replaces it by the task's share, which only a session can compute
+    cluster_rate = arguments.pop("cluster_rate", None)
     settings = make_settings(function, timeout, arguments)
-    return AsyncPandasUDF(settings, kind, cluster_capacity, deterministic, function)
+    rate = None if cluster_rate is None else as_cluster_rate(cluster_rate)
+    return AsyncPandasUDF(settings, kind, cluster_capacity, deterministic, rate, function)
 
 
 def _identity(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:

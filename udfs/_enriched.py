@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from ._memo.memo import Memo, as_memo
 from ._memo.plan import check_memo, enriched_with_memo
 from ._packed_function import parameter_names
 from ._plan.metrics import check_metrics, observed
+from ._plan.rate import gate_of_rate
 from ._plan.row_plan import plan_rows
 from ._plan.schema import microseconds, new_columns
 from ._plan.session import share_of
@@ -108,7 +110,13 @@ def _settings(
     cluster_capacity = arguments.pop("cluster_capacity", None)
     if cluster_capacity is not None:
         arguments["capacity"] = share_of(cluster_capacity, df.sparkSession)
-    return make_settings(function, timeout, arguments, mode=mode, per_key=per_key, delay=delay, has_metrics=has_metrics)
+    cluster_rate = arguments.pop("cluster_rate", None)
+    settings = make_settings(
+        function, timeout, arguments, mode=mode, per_key=per_key, delay=delay, has_metrics=has_metrics
+    )
+    return (
+        settings if cluster_rate is None else replace(settings, rate_gate=gate_of_rate(cluster_rate, df.sparkSession))
+    )
 
 
 def _check_carry_over(carry_over: CarryOver, df: DataFrame, event_time: str | None) -> None:

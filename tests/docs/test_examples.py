@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.real.connect._server import running
-from tests.support import PATIENCE, wait_until
+from tests.support import PATIENCE, thorough_except, wait_until
 from tests.wheel import ROOT, environment_of_a_user
 
 pytestmark = pytest.mark.processes
@@ -67,6 +67,13 @@ def check(script: str, done: subprocess.CompletedProcess[str]) -> None:
     assert re.sub(pattern, replacement, done.stdout) == expected, done.stderr
 
 
+# Those that neither start Spark nor need another server than the service
+PLAIN = [name for name in SCRIPTS if not is_local_spark(name) and name not in {*WITH_POSTGRES, "spark_connect.py"}]
+# How the names begin that `just test` runs, too: those that a newcomer sees first
+FIRST = ("readme", "index", "start", "stop")
+SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGKILL]
+
+
 @pytest.fixture(autouse=True)
 def _needs(request: pytest.FixtureRequest) -> None:
     """Start the service for a script that contains its URL."""
@@ -82,10 +89,7 @@ def test_the_packages_come_from_the_wheel(python: Path, package: str, tmp_path: 
     assert Path(found.strip()).is_relative_to(python.parents[1])
 
 
-@pytest.mark.parametrize(
-    "script",
-    [name for name in SCRIPTS if not is_local_spark(name) and name not in {*WITH_POSTGRES, "spark_connect.py"}],
-)
+@pytest.mark.parametrize("script", thorough_except([name for name in PLAIN if name.startswith(FIRST)], PLAIN))
 def test_an_example_prints_the_output_of_its_page(python: Path, script: str, tmp_path: Path) -> None:
     check(script, run(python, script, tmp_path))
 
@@ -119,7 +123,7 @@ def test_an_example_with_a_database_uses_a_real_one(python: Path, postgres: str,
     check(script, run(python, script, tmp_path, DATABASE_URL=url))
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name)
+@pytest.mark.parametrize("number", thorough_except([signal.SIGKILL], SIGNALS), ids=lambda number: number.name)
 def test_an_example_that_is_stopped_resumes_without_loss(python: Path, number: signal.Signals, tmp_path: Path) -> None:
     hangs = source_of("stop_and_resume.py").replace("sleep(0.1)", "sleep(0.1 if int(line[5:]) < 200 else 3600)")
     (tmp_path / "stop_and_resume.py").write_text(hangs, encoding="utf-8")

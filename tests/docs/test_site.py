@@ -59,10 +59,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "site"
 
 
+@pytest.mark.thorough
 def test_each_page_is_built(site: Path) -> None:
     assert {page for page in listed() if not (site / page).with_suffix(".html").exists()} == set()
 
 
+@pytest.mark.thorough
 def test_the_site_loads_everything_from_itself(site: Path) -> None:
     for page in site.rglob("*.html"):
         outside = [each for each in Loaded(page).addresses if re.match(r"(?:\w+:)?//", each)]
@@ -71,6 +73,7 @@ def test_the_site_loads_everything_from_itself(site: Path) -> None:
         assert re.findall(r"(?:url|@import)\(?['\" ]*(?:https?:)?//", style.read_text(encoding="utf-8")) == []
 
 
+@pytest.mark.thorough
 def test_what_the_pages_load_exists(site: Path) -> None:
     missing = {
         (page.name, each)
@@ -83,6 +86,7 @@ def test_what_the_pages_load_exists(site: Path) -> None:
 
 
 @pytest.mark.processes
+@pytest.mark.thorough
 @NEEDS_CHROMIUM
 def test_the_colours_follow_the_system_also_later(site: Path, tmp_path: Path) -> None:
     executable = program()

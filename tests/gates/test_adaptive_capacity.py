@@ -68,6 +68,34 @@ def test_the_limit_never_falls_below_one() -> None:
     assert gate.limit == 1
 
 
+def test_after_an_outage_the_limit_is_soon_what_it_was() -> None:
+    gate = AdaptiveCapacity(100, 200)
+    for second in range(60):
+        gate.ended(2.0 * second, 0.0, Outcome("overload"), 1.0)
+    assert gate.limit == 1
+    for _ in range(99):
+        gate.ended(120.0, 0.1, OK, 1.0)
+    assert gate.limit == 100
+
+
+def test_an_overload_beside_answers_does_not_let_the_limit_rise_at_once() -> None:
+    gate = AdaptiveCapacity(100, 200)
+    for second in range(1, 4):
+        gate.ended(2.0 * second, 0.0, Outcome("overload"), 1.0)
+        gate.ended(2.0 * second, 0.0, OK, 1.0)
+    assert gate.limit == 34  # 100 * 0.7 * 0.7 * 0.7
+
+
+def test_a_pause_is_not_a_low_throughput() -> None:
+    gate = AdaptiveCapacity(8, 200)
+    now = window(gate, 0.0, 0.2)
+    assert gate.limit == 16
+    gate.started(now, 1.0)
+    gate.ended(now + 0.2, 0.2, OK, 1.0)
+    window(gate, now + 60.0, 0.2)
+    assert gate.limit == 32
+
+
 def test_the_limit_does_not_grow_if_it_is_not_used() -> None:
     gate = AdaptiveCapacity(10, 100)
     for step in range(2_000):

@@ -91,6 +91,16 @@ def test_a_pause_is_not_taken_for_a_slow_service() -> None:
     assert gate.rate(35.0) >= 0.7 * 100 * 0.9
 
 
+def test_the_rate_is_cut_although_each_refusal_comes_soon_after_a_pause() -> None:
+    gate = AdaptiveRate(10)
+    now = 0.0
+    for _ in range(12):
+        gate.ended(now, 0.0, Outcome("throttled", 1.0), 1.0)
+        now += gate.delay(now, 1.0) + 0.01
+        gate.started(now, 1.0)
+    assert gate.rate(now) < 1.0
+
+
 def test_it_pickles_with_its_options_and_without_what_it_has_learnt() -> None:
     gate = throttled(AdaptiveRate(5, cut=0.5, growth=1.0, max_pause=3.0, classify=repr), 0.0)
     copy = pickle.loads(pickle.dumps(gate))

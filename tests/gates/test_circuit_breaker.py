@@ -50,6 +50,56 @@ def test_it_opens_at_a_share_of_enough_calls(ok: int, overload: int, opens: bool
     assert gate.is_closed == (not opens)
 
 
+def test_it_opens_after_enough_calls_in_a_row_however_slow_they_are() -> None:
+    gate = CircuitBreaker(calls=5)
+    for now in range(4):
+        gate.ended(30.0 * now, 30.0, OVERLOAD, 1.0)
+    assert gate.is_closed
+    gate.ended(120.0, 30.0, OVERLOAD, 1.0)
+    assert not gate.is_closed
+
+
+def test_it_opens_after_enough_calls_in_a_row_whatever_there_was_before() -> None:
+    gate = CircuitBreaker()
+    gate.ended(0.0, 0.0, OVERLOAD, 1.0)
+    for _ in range(1_000):
+        gate.ended(0.0, 0.0, OK, 1.0)
+    for _ in range(20):
+        assert gate.is_closed
+        gate.ended(1.0, 0.0, OVERLOAD, 1.0)
+    assert not gate.is_closed
+
+
+def test_one_failure_in_the_trickle_does_not_open_it_again() -> None:
+    """Otherwise a service that always fails one call in a hundred would never be back."""
+    gate = opened(open_for=10.0, max_open=100.0)
+    now = gate.delay(0.0, 1.0)
+    probe(gate, now, OK)
+    for number in range(100):
+        probe(gate, now + 1.0, OVERLOAD if number == 50 else OK)
+    probe(gate, now + 10.0, OK)
+    assert gate.is_closed
+
+
+def test_failures_in_the_trickle_open_it_for_twice_as_long() -> None:
+    gate = opened(open_for=10.0, max_open=100.0)
+    now = gate.delay(0.0, 1.0)
+    probe(gate, now, OK)
+    probe(gate, now + 1.0, OK)
+    probe(gate, now + 2.0, OVERLOAD)
+    assert 16.0 <= gate.delay(now + 2.0, 1.0) <= 24.0
+
+
+def test_a_circuit_that_opened_in_the_trickle_needs_a_probe_again() -> None:
+    gate = opened(open_for=10.0, max_open=2.0)
+    now = gate.delay(0.0, 1.0)
+    probe(gate, now, OK)
+    probe(gate, now + 1.0, OVERLOAD)
+    now += 1.0 + gate.delay(now + 1.0, 1.0)
+    gate.started(now, 1.0)
+    assert gate.delay(now, 1.0) > 100.0
+
+
 def test_an_open_circuit_admits_one_probe_after_a_while() -> None:
     gate = opened(open_for=10.0)
     delay = gate.delay(0.0, 1.0)
@@ -107,6 +157,7 @@ def test_it_gives_up_with_the_exception_of_the_service() -> None:
     with pytest.raises(ConnectionRefusedError) as raised:
         gate.delay(5.0, 1.0)
     assert raised.value is DOWN
+    assert DOWN.__notes__ == ["the circuit was not closed for 5.0 s (give_up), so the operator stops"]
 
 
 def test_in_the_mode_fail_it_refuses_calls() -> None:

@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from trio_asyncio_io import FixedDelay, ordered_wait
+from trio_asyncio_io import AsyncWaitOperator, FixedDelay, ordered_wait
 from trio_asyncio_io.gates import Gate, Outcome, RateLimit, settle
 from trio_asyncio_io.testing import Scripted, Step, fails_first
 
@@ -91,6 +91,13 @@ async def test_a_gate_hears_of_the_start_and_the_end_of_each_call(retry: Any, au
         ("overload", 6.0, 2.0),
     ]
     assert results.statistics().throttled == 1
+
+
+async def test_totals_count_throttled_calls(autojump_clock: MockClock) -> None:
+    script = Scripted({"a": Step(1.0, error=StatusError(429))}, default=Step(1.0))
+    async with AsyncWaitOperator(script, source="ab", timeout=2.0, gate=Listener(), on_error="skip") as operator:
+        assert [result async for result in operator.output] == ["b"]
+    assert (operator.totals() + operator.totals()).throttled == 2
 
 
 async def test_a_gate_hears_of_each_attempt(autojump_clock: MockClock) -> None:

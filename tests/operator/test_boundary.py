@@ -19,7 +19,7 @@ from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
 
 ELEMENTS = list(range(10))
-INJECTIONS = 40
+INJECTIONS = 15
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "plain": {},

@@ -13,7 +13,7 @@ from trio.testing import MockClock
 
 from tests.support import outputs
 from trio_asyncio_io import FixedDelay, NotAsyncError, unordered_wait
-from trio_asyncio_io.gates import Gate, Outcome, RateLimit, RefusedError, settle
+from trio_asyncio_io.gates import CircuitBreaker, Gate, Outcome, RateLimit, RefusedError, settle
 from trio_asyncio_io.policies import hedged
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
@@ -210,7 +210,25 @@ async def test_gates_hear_of_each_call(autojump_clock: MockClock) -> None:
     gate = Log()
     function, _ = scripted(*SLOW_THEN_FAST)
     await outputs(unordered_wait("a", function, timeout=99.0, gate=gate))
-    assert gate.lines == [(0.0, "started", 4.0), (2.0, "started", 4.0), (3.0, "ok", 1.0, 4.0), (3.0, "ok", 3.0, 4.0)]
+    started = [(0.0, "started", 4.0), (2.0, "started", 4.0)]
+    assert gate.lines == [*started, (3.0, "ok", 1.0, 4.0), (3.0, "cancelled", 3.0, 4.0)]
+
+
+async def test_gates_hear_of_a_first_call_whose_failure_is_hidden(autojump_clock: MockClock) -> None:
+    for retry in (None, FixedDelay(1, 1.0)):
+        gate = Log()
+        function, _ = scripted(Step(3.0, error=ThrottledError()), Step(2.0, "second"))
+        async with unordered_wait("a", function, timeout=99.0, gate=gate, retry=retry) as results:
+            assert [result async for result in results] == ["second"]
+        assert [line[1] for line in gate.lines] == ["started", "started", "ok", "throttled"]
+        assert results.statistics().throttled == 1
+
+
+async def test_a_hidden_failure_wakes_an_idle_gate(autojump_clock: MockClock) -> None:
+    gate = CircuitBreaker(calls=1)
+    function, _ = scripted(Step(3.0, error=ConnectionError()), Step(2.0, "second"))
+    assert await outputs(unordered_wait("a", function, timeout=99.0, gate=gate)) == ["second"]
+    assert not gate.is_closed
 
 
 async def test_gates_hear_of_a_further_call_that_failed_or_lost(autojump_clock: MockClock) -> None:
@@ -235,7 +253,7 @@ async def test_each_call_settles_its_own_weight(autojump_clock: MockClock) -> No
 
     await outputs(unordered_wait("a", hedged(call, after=0.5, budget=1.0), timeout=99.0, gate=gate))
     assert [line for line in gate.lines if len(line) == 2] == [(4.0, 10.0), (4.0, 20.0)]
-    assert [line[1:] for line in gate.lines if line[1] == "ok"] == [("ok", 2.0, 20.0), ("ok", 2.5, 10.0)]
+    assert [line[1:] for line in gate.lines if len(line) == 4] == [("ok", 2.0, 20.0), ("cancelled", 2.5, 10.0)]
 
 
 class Refusing(Closable):

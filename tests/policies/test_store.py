@@ -13,11 +13,11 @@ from typing import Any, Self
 
 import pytest
 
-from tests.support import PATIENCE
+from tests.support import PATIENCE, thorough_except
 from trio_asyncio_io.policies import CacheError
 from trio_asyncio_io.policies._persistent.store import FORMAT, Insert, Lookup, Store
 
-FLIPS = 300
+FLIPS = pytest.mark.parametrize("flips", thorough_except([75], [75, 1_000]))
 ROUNDS = 80
 
 
@@ -181,9 +181,10 @@ def delete_files(path: Path) -> None:
         each.unlink()
 
 
-def test_flipped_bytes_never_yield_a_wrong_value(path: Path) -> None:
+@FLIPS
+def test_flipped_bytes_never_yield_a_wrong_value(path: Path, flips: int) -> None:
     intact, rng, outcomes = fill(path), random.Random(7), set()
-    for _ in range(FLIPS):
+    for _ in range(flips):
         damaged = bytearray(intact)
         for _ in range(rng.choice([1, 1, 3, 30])):
             damaged[rng.randrange(len(intact))] ^= rng.randrange(1, 256)
@@ -193,10 +194,11 @@ def test_flipped_bytes_never_yield_a_wrong_value(path: Path) -> None:
     assert outcomes == {"right", "missing", "refused"}
 
 
-def test_flipped_bytes_of_the_schema_never_yield_a_wrong_value(path: Path) -> None:
+@FLIPS
+def test_flipped_bytes_of_the_schema_never_yield_a_wrong_value(path: Path, flips: int) -> None:
     """The first page has the header and the definitions of the tables."""
     intact, rng, outcomes = fill(path), random.Random(8), set()
-    for _ in range(FLIPS):
+    for _ in range(flips):
         damaged = bytearray(intact)
         offset = rng.randrange(100) if rng.random() < 0.5 else rng.randrange(3000, 4096)
         damaged[offset] ^= rng.randrange(1, 256)

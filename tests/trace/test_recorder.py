@@ -51,6 +51,34 @@ def waits_of(trace: Any) -> list[tuple[str, int, float, float]]:
     ]
 
 
+async def test_a_backoff_without_a_slot_is_beside_the_slots(autojump_clock: MockClock) -> None:
+    script = Scripted({"a": [Step(1.0, error=OSError), Step(1.0)]}, default=Step(4.0))
+    recorder = TraceRecorder()
+    options: Any = {"retry": FixedDelay(1, 3.0), "yield_slot_after": 1.0, "capacity": 1}
+    trace = await recorded("abc", script, recorder, **options)
+    slots = [(span["name"], span["tid"], span["ts"] / 1e6, span["dur"] / 1e6) for span in spans_of(trace, "record")]
+    assert slots == [
+        ("record 0", 1, 0.0, 1.0),
+        ("record 1", 1, 1.0, 4.0),
+        ("record 0", 1, 5.0, 1.0),
+        ("record 2", 1, 6.0, 4.0),
+    ]
+    assert ("backoff without a slot", 0, 1.0, 5.0) in waits_of(trace)
+    assert [name for name, *_ in parts_of(trace, 0)] == ["record 0", "attempt 1 failed", "record 0", "attempt 2"]
+    assert "backoff" in timeline(trace)
+
+
+async def test_a_record_that_is_cancelled_without_a_slot_ends_in_the_trace(autojump_clock: MockClock) -> None:
+    script = Scripted({"a": [Step(1.0, error=OSError), Step(1.0)]}, default=Step(4.0))
+    recorder = TraceRecorder()
+    options: Any = {"retry": FixedDelay(1, 60.0), "yield_slot_after": 1.0, "capacity": 1, "timeout": math.inf}
+    async with ordered_wait("ab", script, observer=recorder, **options):
+        await trio.sleep(3.0)
+    check_format(recorder.trace())
+    assert [span["dur"] / 1e6 for span in spans_of(recorder.trace(), "record")] == [1.0, 2.0]
+    assert ("backoff without a slot", 0, 1.0, 3.0) in waits_of(recorder.trace())
+
+
 async def test_each_slot_has_a_track_with_its_invocations(autojump_clock: MockClock) -> None:
     trace = await recorded("abc", Scripted({"a": Step(1.0)}, default=Step(3.0)), capacity=2)
     tracks = [event["args"]["name"] for event in trace["traceEvents"] if event["name"] == "thread_name"]

@@ -63,8 +63,14 @@ def check_names(events: list[dict[str, Any]]) -> None:
             named.add(name)
 
 
+def is_part(span: dict[str, Any], record: dict[str, Any]) -> bool:
+    """Whether the span belongs to this stay of its record in a slot."""
+    is_inside = record["ts"] <= span["ts"] <= end_of(span) <= end_of(record)
+    return is_inside and span["args"]["sequence"] == record["args"]["sequence"]
+
+
 def check_nesting(events: list[dict[str, Any]]) -> None:
-    """Invocations of a slot follow one another, and their parts follow one another inside them."""
+    """Stays in a slot follow one another, and their parts follow one another inside them."""
     tracks: defaultdict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
     for event in events:
         if event["ph"] == "X":
@@ -73,14 +79,11 @@ def check_nesting(events: list[dict[str, Any]]) -> None:
         assert slot >= 1
         outer = [span for span in spans if span["cat"] == "record"]
         assert all(end_of(before) <= after["ts"] for before, after in pairwise(outer))
+        for span in spans:
+            assert span["cat"] == "record" or any(is_part(span, record) for record in outer)
         for record in outer:
-            parts = [
-                span
-                for span in spans
-                if span["cat"] != "record" and span["args"]["sequence"] == record["args"]["sequence"]
-            ]
-            assert spans.index(record) < min(spans.index(part) for part in parts)
-            assert all(record["ts"] <= part["ts"] <= end_of(part) <= end_of(record) for part in parts)
+            parts = [span for span in spans if span["cat"] != "record" and is_part(span, record)]
+            assert all(spans.index(record) < spans.index(part) for part in parts)
             assert all(end_of(before) <= after["ts"] for before, after in pairwise(parts))
         assert {span["args"]["sequence"] for span in spans} == {span["args"]["sequence"] for span in outer}
 

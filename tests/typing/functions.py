@@ -1,9 +1,11 @@
 """Functions: callables and objects, with adapters and policies around them."""
 
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any, assert_type
 
-from trio_asyncio_io import AsyncFunction, AsyncWaitOperator, Results, ordered_wait
+from trio_asyncio_io import AsyncFunction, AsyncWaitOperator, Results, ordered_wait, shared
 from trio_asyncio_io.adapters import in_thread, is_async
 from trio_asyncio_io.policies import cached, single_flight
 from trio_asyncio_io.testing import Call, Recorder, Scripted, Step, fails_first
@@ -96,3 +98,29 @@ async def helpers_for_tests() -> None:
         assert_type(recorder.peak_running, int)
     assert_type(recorder.calls, list[Call[str]])
     assert_type(recorder.calls[0].ended, float | None)
+
+
+@asynccontextmanager
+async def connected() -> AsyncIterator[Length]:
+    yield Length(1)
+
+
+@contextmanager
+def locked() -> Iterator[bytes]:
+    yield b""
+
+
+async def made() -> Length:
+    return Length(1)
+
+
+async def shared_resources() -> None:
+    async with shared("connected", connected, open_timeout=5.0) as connection:
+        assert_type(connection, Length)
+    async with shared("locked", locked) as lock:
+        assert_type(lock, bytes)
+    async with shared("made", made) as result:
+        assert_type(result, Length)
+    async with shared("policy", lambda: cached(Length(2))) as lookup:
+        assert_type(await lookup("a"), int)
+    shared("no callable", 3)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType, reportCallIssue]

@@ -22,6 +22,7 @@ from trio_asyncio_io import (
     ordered_wait,
     unordered_wait,
 )
+from trio_asyncio_io.gates import AdaptiveRate, CircuitBreaker, RateLimit
 
 
 async def length(text: str) -> int:
@@ -81,6 +82,23 @@ async def error_policies() -> None:
         assert_type(results, Results[int])
     ordered_wait(["a"], length, timeout=5.0, on_error="ignore")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     ordered_wait(["a"], length)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+async def gates() -> None:
+    tokens = RateLimit(100.0, burst=10, weight=len)
+    for gate in (tokens, [tokens, AdaptiveRate()], (CircuitBreaker("fail"),), None):
+        async with ordered_wait(["a"], length, timeout=5.0, gate=gate) as results:
+            assert_type(results, Results[int])
+    assert_type(tokens.delay(0.0, 1.0), float)
+    CircuitBreaker("stop")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    ordered_wait(["a"], length, timeout=5.0, gate=5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    ordered_wait(["a"], length, timeout=5.0, capacity="all")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+async def slots_given_back() -> None:
+    async with keyed_wait(["a"], length, key=str.upper, timeout=5.0, yield_slot_after=5) as results:
+        assert_type(results, Results[int])
+    ordered_wait(["a"], length, timeout=5.0, yield_slot_after="5")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 async def retries() -> None:

@@ -5,10 +5,12 @@ from typing import Any, assert_type
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import StringType, StructType
 
+from trio_asyncio_io.gates import AdaptiveRate, RateLimit
 from udfs import (
     AsyncFunction,
     AsyncPandasUDF,
     CarryOver,
+    ClusterRate,
     ExponentialBackoff,
     async_pandas_udf,
     keyed_wait,
@@ -52,7 +54,7 @@ async def the_column_udf_as_a_function(df: DataFrame) -> None:
 
 
 async def the_column_udf_as_a_decorator(df: DataFrame) -> None:
-    @async_pandas_udf("string", timeout=5.0, on_error="null", cluster_capacity=400)
+    @async_pandas_udf("string", timeout=5.0, on_error="null", cluster_capacity=400, cluster_rate=500)
     async def decorated(ip: str) -> str:
         return ip
 
@@ -98,6 +100,9 @@ def the_operators(df: DataFrame) -> None:
     assert_type(more, DataFrame)
     assert_type(df.transform(ordered_wait, country, "country string", timeout=5.0), DataFrame)
     ordered_wait(df, country, "country string", timeout=5.0, event_time="ts")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    ordered_wait(df, country, "country string", timeout=5.0, gate=[RateLimit(9.5), AdaptiveRate()], skip_nulls=True)
+    keyed_wait(df, country, "country string", key="ip", per_key=2, timeout=5.0, gate=RateLimit(5), yield_slot_after=9.5)
+    ordered_wait(df, country, "country string", timeout=5.0, gate="fast")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     carried = unordered_wait(df, country, "country string", timeout=5.0, carry_over=CarryOver(budget=1, max_rows=10))
     assert_type(carried, DataFrame)
     keyed_wait(df, country, "country string", key="ip", timeout=5.0, carry_over=CarryOver(max_age=60.0))
@@ -112,6 +117,8 @@ def the_transport() -> None:
 def the_http_columns(df: DataFrame) -> None:
     df.select(http_get("url"), http_get(df.url, {"accept": "text/plain"}, timeout=5.0, cache=60.0))
     df.select(http_request("POST", "url", "headers", df.body, retries=0, retry_statuses=[503], cluster_capacity=50))
+    df.select(http_request("GET", "url", cluster_rate=9.5))
+    df.select(http_request("GET", "url", cluster_rate=ClusterRate(9.5, by="lease", name="shared")))
     register_http(df.sparkSession, "geo_", headers={"accept": "text/plain"}, rate=10, follow_redirects=True)
     http_get("url", time_out=5.0)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     register_http(df.sparkSession, rate="fast")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -63,7 +64,7 @@ def settings() -> Callable[..., Settings]:
         packed: Any = function if isinstance(function, Live) else _live(function)
         handler: Any = None if on_timeout is None else _live(on_timeout)
         buffer = more.pop("buffer", None)
-        names = {"mode", "per_key", "capacity", "retry", "observer", "gate"} & more.keys()
+        names = {"mode", "per_key", "capacity", "retry", "observer", "gate", "yield_slot_after"} & more.keys()
         options = {name: more.pop(name) for name in names}
         key = attrgetter("key") if options.get("mode") == "keyed" else None
         return Settings(
@@ -98,9 +99,12 @@ def rows() -> Callable[..., list[Row]]:
     return make
 
 
+OF_A_TASK = re.compile(r".*udfs\._loop\.bridge|trio_asyncio_io (?!shared )")
+
+
 @pytest.fixture
 def tasks_of_the_loop() -> Callable[[], list[str]]:
-    """Lists the Trio tasks in the loop that belong to a Spark task."""
+    """Lists the Trio tasks in the loop that belong to a Spark task. Shared resources stay open for a while."""
 
     def listed() -> list[str]:
         names: list[str] = []
@@ -112,7 +116,7 @@ def tasks_of_the_loop() -> Callable[[], list[str]]:
 
         Runtime.current().soon(walk)
         assert looked.wait(PATIENCE), "the loop does not respond"
-        return [name for name in names if "udfs._loop.bridge" in name or name.startswith("trio_asyncio_io")]
+        return [name for name in names if OF_A_TASK.match(name)]
 
     return listed
 

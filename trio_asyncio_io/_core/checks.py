@@ -17,6 +17,7 @@ __all__ = [
     "check_int",
     "check_name",
     "check_number",
+    "check_optional_name",
     "check_path",
     "check_seconds",
 ]
@@ -110,3 +111,8 @@ def check_name(name: str, value: object) -> str:
     except UnicodeEncodeError as error:
         raise ValueError(f"{name} must be text that UTF-8 can encode, got {value!r}") from error
     return value
+
+
+def check_optional_name(value: object) -> str | None:
+    """Return the `name` by which objects share something, or None."""
+    return None if value is None else check_name("name", value)

@@ -11,6 +11,7 @@ from .queue import StreamElementQueue
 from .samples import FOLD, Sampling, histograms_of, loads_of
 from .statistics import Counters
 from .totals import Totals
+from .yields import Yields
 
 __all__ = ["Flow"]
 
@@ -68,6 +69,7 @@ class Flow:
         lanes: The waits of records for an earlier one with the same key.
         backoff_seconds: The time between attempts of one invocation.
         timed_out_seconds: The time of invocations that their deadline ended.
+        yields: The times of invocations without a slot.
         handlers_seconds: The time that records held their slot after their last call: `on_timeout` and `on_error`.
     """
 
@@ -81,6 +83,7 @@ class Flow:
         self.gate_seconds: dict[str, float] = {}
         self.lanes = Wait()
         self.backoff_seconds = 0.0
+        self.yields = Yields()
         self.timed_out_seconds = 0.0
         self.handlers_seconds = 0.0
         self._capacity = capacity
@@ -180,7 +183,7 @@ class Flow:
             peak=counters.peak_running,
             seconds=now - begin,
             calls=calls,
-            latency=counters.latency_seconds,
+            latency=counters.latency_seconds - self.yields.ended,
             supply=supply_end - begin,
             busy=busy,
             source=source_wait,
@@ -193,21 +196,25 @@ class Flow:
             repeated=self._repeated(calls),
             timed_out=self.timed_out_seconds,
             retried=counters.retried,
+            throttled=counters.throttled,
         )
 
     def _repeated(self, calls: int) -> float:
         """The time of all invocations before their last attempts, if all attempts are equally long."""
-        retried, seconds = self._counters.retried, self._counters.latency_seconds
-        attempts = max(0.0, seconds - self.backoff_seconds)
-        return self.backoff_seconds + attempts * (retried / (retried + calls) if retried else 0.0)
+        retried, without = self._counters.retried, self.yields.ended
+        backoff = max(0.0, self.backoff_seconds - without)
+        attempts = max(0.0, self._counters.latency_seconds - without - backoff)
+        return backoff + attempts * (retried / (retried + calls) if retried else 0.0)
 
     def _running(self, now: float) -> float:
         """The time for which the running invocations have held their slots."""
-        return sum(now - entry.since for entry in self._queue.entries() if entry.attempts and entry.results is None)
+        entries = self._queue.entries()
+        seconds = sum(now - entry.since for entry in entries if entry.attempts and entry.results is None)
+        return seconds - self.yields.running(now)
 
     def _supply(self, now: float, running: float) -> tuple[float, float, float, float]:
         """The time, and up to it the busy time of all slots, the wait for the source, and the time without jobs."""
-        busy = self._counters.latency_seconds + self.handlers_seconds + running
+        busy = self._counters.latency_seconds - self.yields.ended + self.handlers_seconds + running
         input_end = now if self._input_end is None else self._input_end
         source_wait = input_end - self._begin[0] - self.room.seconds(now)
         return now, busy, source_wait, self.starved.seconds(now)

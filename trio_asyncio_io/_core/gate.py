@@ -77,18 +77,22 @@ class Gate(ABC):
     for retries as well, and does the waiting. Instants are seconds on a clock that never goes back, not even from one
     Trio run to the next.
 
-    One gate can serve several operators of one thread. What it has learnt stays with the object.
+    One gate can serve several operators of one thread. What it has learnt stays with the object. In one Trio run, and
+    so in one Python worker of Spark, gates of one class and one name are one gate.
 
     Attributes:
         is_idle: While it is True, the gate holds back no call and needs no report of one that returned. The operator
             then neither calls `delay` and `started`, nor `ended` for calls that returned.
         classify: exception -> `Outcome`, or the name of its kind. None: `outcome_of`.
         weight: The arguments of a call -> what it weighs, such as its tokens. None: each call weighs 1.0.
+        name: What it shares its state by, or None. `classify` and `weight` are not shared: those of the gate that an
+            operator was given apply to its calls.
     """
 
     is_idle: bool = False
     classify: Classify | None = None
     weight: Callable[..., float] | None = None
+    name: str | None = None
 
     @abstractmethod
     def delay(self, now: float, weight: float) -> float:
@@ -105,8 +109,14 @@ class Gate(ABC):
     def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:  # noqa: B027
         """A call has ended, `seconds` after its start."""
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
-
     def correct(self, weight: float, actual: float) -> None:  # noqa: B027
         """A call that started with this weight actually weighs `actual`; see `settle`."""
+
+    def configuration(self) -> dict[str, Any]:
+        """The arguments in which gates of one name must be equal. `repr` shows them."""
+        return {}
+
+    def __repr__(self) -> str:
+        name = {} if self.name is None else {"name": self.name}
+        shown = {**self.configuration(), **name}
+        return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in shown.items())})"

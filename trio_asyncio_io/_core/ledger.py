@@ -116,9 +116,10 @@ class Ledger:
         """Keep an element that was taken from the source but not accepted."""
         self.backlog.append((element, None))
 
-    def accept_held(self, now: float) -> Entry | None:
-        """Accept the oldest element of the backlog. Returns None if the buffer is full."""
-        entry = self.accept(self.backlog[0][0], now, self.backlog[0][1])
+    def accept_held(self, now: float, accept: Callable[..., Entry | None]) -> Entry | None:
+        """Accept the oldest element of the backlog, with a function like `accept`. None if the buffer is full."""
+        element, results = self.backlog[0]
+        entry = accept(element, now, results)
         if entry is not None:
             self.backlog.popleft()
         return entry
@@ -204,6 +205,32 @@ class Ledger:
     def throttle(self) -> None:
         """Count a call after which the service asked for fewer calls."""
         self.counters.throttled += 1
+
+    def yield_slot(self, entry: Entry, now: float) -> None:
+        """Record that a running record gives its slot back."""
+        self.counters.running -= 1
+        self.flow.yields.begin(entry.sequence, now)
+
+    def request_slot(self, entry: Entry) -> None:
+        """Make a job of a record that needs a slot again, before the jobs that arrived after it."""
+        if self._may_start:
+            self._insert_job(entry)
+
+    def regain_slot(self, entry: Entry, waited: float, since: float) -> None:
+        """Record that a record has a slot again, for which it has waited from `since` on."""
+        counters = self.counters
+        counters.running += 1
+        counters.peak_running = max(counters.peak_running, counters.running)
+        counters.slot_wait_seconds += waited
+        if entry.samples is not None:
+            entry.samples.slot_wait.add(waited)
+        entry.since += waited
+        self.flow.yields.end(entry.sequence, since + waited)
+
+    def cancel_without_slot(self, entry: Entry, now: float) -> None:
+        """Record that a record without a slot is about to be cancelled, which frees one."""
+        self.counters.running += 1
+        self.flow.yields.end(entry.sequence, now)
 
     def attempt_failed(self, entry: Entry, error: Exception) -> None:
         """Record that a call raised. Only an observer needs this."""
@@ -380,7 +407,10 @@ class Ledger:
         if successor is None or not self._may_start:
             return
         self.flow.lanes.end(now)
-        if not self.jobs or self.jobs[-1].sequence < successor.sequence:
-            self.jobs.append(successor)
+        self._insert_job(successor)
+
+    def _insert_job(self, entry: Entry) -> None:
+        if not self.jobs or self.jobs[-1].sequence < entry.sequence:
+            self.jobs.append(entry)
         else:
-            insort(self.jobs, successor, key=by_sequence)
+            insort(self.jobs, entry, key=by_sequence)

@@ -84,6 +84,14 @@ class ObservedLedger(Ledger):
     def back_off(self, entry: Entry, seconds: float) -> None:
         self._report("backing_off", entry, entry.attempts, seconds)
 
+    def yield_slot(self, entry: Entry, now: float) -> None:
+        super().yield_slot(entry, now)
+        self._report("slot_yielded", entry)
+
+    def regain_slot(self, entry: Entry, waited: float, since: float) -> None:
+        super().regain_slot(entry, waited, since)
+        self._report("slot_regained", entry)
+
     def retry(self, entry: Entry) -> None:
         super().retry(entry)
         self._report("retried", entry, entry.attempts + 1)

@@ -17,7 +17,8 @@ __all__ = ["Observer"]
 class Observer:
     """Hooks for each step of a record; subclass it and override those that you need.
 
-        accepted ─▶ held_back? ─▶ started ─▶ (attempt_failed? ─▶ backing_off ─▶ held_back? ─▶ retried)*
+        accepted ─▶ held_back? ─▶ started ─▶ (attempt_failed? ─▶ backing_off
+                            ─▶ (slot_yielded ─▶ slot_regained)? ─▶ held_back? ─▶ retried)*
                             ─▶ completed | attempt_failed? ─▶ failed | timed_out ─▶ failed? | cancelled
                             ─▶ slot_freed ─▶ dequeued ─▶ emitted*
 
@@ -67,6 +68,12 @@ class Observer:
 
     def backing_off(self, sequence: int, element: Any, attempt: int, seconds: float) -> None:
         """The call raised, or its result is retried; the next one follows after these seconds."""
+
+    def slot_yielded(self, sequence: int, element: Any) -> None:
+        """The backoff is so long that the record gives its slot back; see `yield_slot_after`."""
+
+    def slot_regained(self, sequence: int, element: Any) -> None:
+        """The record has a slot again. It retries, unless its deadline has expired."""
 
     def retried(self, sequence: int, element: Any, attempt: int) -> None:
         """The backoff is over; the call with this number follows."""

@@ -37,6 +37,7 @@ class OptionsArguments(TypedDict, total=False):
     restore: Snapshot | None
     observer: Observer | None
     gate: Gate | Sequence[Gate] | None
+    yield_slot_after: float | None
 
 
 def _checked_capacity(value: Any) -> int | tuple[int, int]:
@@ -80,6 +81,10 @@ class Options:
         observer: An `Observer`, whose hooks are called at each step of a record. None (the default) costs nothing.
         gate: A `Gate` that holds back the start of calls, such as `gates.RateLimit`, or a list of gates that must all
             admit a call. It is asked before the deadline starts. None (the default) costs nothing.
+        yield_slot_after: Seconds, at least 0. During a backoff at least this long, the record gives its slot back, and
+            another record can run. Before its next attempt it waits for a slot again, ahead of all records that arrived
+            after it. The backoff counts towards `timeout`, the wait does not. None (the default): records keep their
+            slots.
         mode: The output order: "ordered" (the default), "unordered" or "keyed".
         key: value -> hashable. Required for mode "keyed", refused for the others.
         per_key: Upper limit of invocations of one key that run at once, at least 1 (the default). Only for mode
@@ -101,6 +106,7 @@ class Options:
     restore: Snapshot | None = None
     observer: Observer | None = None
     gate: Gate | Sequence[Gate] | None = None
+    yield_slot_after: float | None = None
     mode: Mode = "ordered"
     key: Callable[[Any], Hashable] | None = None
     per_key: int = 1
@@ -114,6 +120,8 @@ class Options:
         else:
             buffer = check_int("buffer", self.buffer, at_least=self.slots, limit_name="the capacity")
             set_field(self, "buffer", buffer)
+        if self.yield_slot_after is not None:
+            set_field(self, "yield_slot_after", check_seconds("yield_slot_after", self.yield_slot_after))
         self._check_callables()
         self._check_mode()
         if self.restore is not None and (problem := problem_of(self.restore)):

@@ -19,7 +19,7 @@ class Statistics:
     clock.
 
     Attributes:
-        running: Invocations that run now.
+        running: Invocations that have a slot now.
         buffered: Records accepted and not yet received by the consumer, now.
         peak_running: The highest `running` so far; never above the capacity.
         peak_buffered: The highest `buffered` so far; never above the buffer.
@@ -30,8 +30,8 @@ class Statistics:
         failed: Invocations whose last attempt raised, whatever `on_error` did next.
         skipped: Elements dropped by `on_error="skip"`; each one also counts as failed or timed_out.
         cancelled: Invocations cancelled because the operator stopped.
-        slot_wait_seconds: The sum of the waits between acceptance and the start of the invocation, without
-            `gate_wait_seconds`.
+        slot_wait_seconds: The sum of the waits for a slot: between acceptance and the start of the invocation, without
+            `gate_wait_seconds`, and of records that gave theirs back.
         head_wait_seconds: The sum of the waits of completed records for earlier ones in the output order.
         retries_denied: Retries that the retry budget refused.
         dead_lettered: Elements that became dead letters; each one also counts as failed or timed_out.
@@ -39,8 +39,8 @@ class Statistics:
             gates.
         gate_wait_seconds: The sum of the waits of calls, retries included, that a gate held back.
         latency_seconds: The sum of the durations of invocations, attempts and backoffs included, until the function
-            returned, its last attempt raised or the deadline expired, without waits for a gate. Those that were
-            cancelled do not count.
+            returned, its last attempt raised or the deadline expired, without waits for a gate or for another slot.
+            Those that were cancelled do not count.
         latency: The durations whose sum is `latency_seconds`.
         slot_wait: The waits whose sum is `slot_wait_seconds`, of records whose invocation has started.
         head_wait: The waits whose sum is `head_wait_seconds`, of records that have left the queue.

@@ -43,6 +43,7 @@ class Totals:
         repeated: The time of invocations before their last attempts.
         timed_out: The time of invocations that their deadline ended.
         retried: Attempts after the first.
+        throttled: Calls after which the service asked for fewer calls, counted if there are gates.
         low_calls: Calls at a low load: at most a quarter of the capacity ran at once.
         low_latency: Their durations.
         high_calls: Calls at a high load: more than half of the capacity ran at once.
@@ -72,6 +73,7 @@ class Totals:
     repeated: float = 0.0
     timed_out: float = 0.0
     retried: int = 0
+    throttled: int = 0
     low_calls: int = 0
     low_latency: float = 0.0
     high_calls: int = 0

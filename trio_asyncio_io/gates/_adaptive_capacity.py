@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from math import inf
+from typing import Any
 
-from .._core.checks import check_int
+from .._core.checks import check_int, check_optional_name
 from .._core.gate import Classify, Gate, Outcome
 
 __all__ = ["AdaptiveCapacity"]
@@ -30,16 +31,21 @@ class AdaptiveCapacity(Gate):
     8 windows. Then it tries one step less, which it keeps if the throughput stays, and then one more. Calls that are
     throttled or overload cut the limit to 0.7 x, at most once a second. It rises only if at least half of it is used.
 
+    If no call succeeds between two cuts, the service is down, and not overloaded by this operator. When calls succeed
+    again, each raises the limit by 1, up to where it was before the first of these cuts: the slow start of TCP.
+
     A window takes 1 s, 4 x the mean latency, and 20 + 2 x the limit calls, whichever is longest. The throughput
     decides, and not the latency, because a batch of records does not care about 50 ms: unlike with Gradient2 and AIMD,
     the limit rises to the top in front of a service that is only far away.
 
-    Give it to one operator only: it sees all of that operator's calls. `capacity=(8, 200)` is a short form of it.
+    Operators that share it share the limit: it counts the calls of all of them. `capacity=(8, 200)` is a short form of
+    it, for one operator.
 
     Args:
         start: The first limit, 1 or more.
         maximum: The upper limit, at least `start`. The operator's `capacity` must be at least as high.
         classify: exception -> `Outcome` or its kind. None (the default): see "overload" in the documentation.
+        name: Gates of one name share their state in one process; see `Gate`. None (the default): it is not shared.
 
     Raises:
         TypeError, ValueError: An argument is out of its range.
@@ -48,10 +54,13 @@ class AdaptiveCapacity(Gate):
         ordered_wait(urls, fetch, timeout=10.0, capacity=200, gate=AdaptiveCapacity(8, 200))
     """
 
-    def __init__(self, start: int = 8, maximum: int = 200, *, classify: Classify | None = None) -> None:
+    def __init__(
+        self, start: int = 8, maximum: int = 200, *, classify: Classify | None = None, name: str | None = None
+    ) -> None:
         self.start = check_int("start", start, at_least=1)
         self.maximum = check_int("maximum", maximum, at_least=self.start, limit_name="start")
         self.classify = classify
+        self.name = check_optional_name(name)
         self._limit = float(self.start)
         self._running = 0
         self._factor = FIRST_FACTOR
@@ -60,6 +69,10 @@ class AdaptiveCapacity(Gate):
         self._held = 0
         self._next_probe = -1
         self._cut_at = -inf
+        self._before_cuts = self._limit
+        self._goal = 0.0  # of the slow start
+        self._has_succeeded = True  # since the last cut
+        self._ended_at = 0.0
         self._peak = 0
         self._begin_window(0.0)
 
@@ -74,17 +87,21 @@ class AdaptiveCapacity(Gate):
 
     def started(self, now: float, weight: float) -> None:  # noqa: ARG002
         """Count a running call."""
-        if not self._running and not self._calls:
-            self._begin_window(now)
+        if not self._running and (not self._calls or now >= self._ended_at + MIN_SECONDS):
+            self._begin_window(now)  # a pause is not a low throughput
         self._running += 1
         self._peak = max(self._peak, self._running)
 
     def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:  # noqa: ARG002
         """Measure, and move the limit."""
         self._running = max(0, self._running - 1)
+        self._ended_at = now
         if outcome.kind in {"throttled", "overload"}:
             self._back_off(now, now - seconds)
         elif outcome.kind != "cancelled":
+            self._has_succeeded = True
+            if self._limit < self._goal:
+                self._limit = min(self._goal, self._limit + 1)
             self._calls += 1
             self._latencies += seconds
             if self._is_window_over(now):
@@ -124,11 +141,16 @@ class AdaptiveCapacity(Gate):
         self._step, self._limit, self._held = 0, limit, HELD_WINDOWS
 
     def _back_off(self, now: float, started: float) -> None:
-        if started >= self._cut_at and now >= self._cut_at + SECONDS_PER_CUT:
-            self._cut_at = now
-            self._factor = FACTOR
-            self._hold(max(1.0, self._limit * CUT))
-            self._begin_window(now)
+        if started < self._cut_at or now < self._cut_at + SECONDS_PER_CUT:
+            return
+        if self._has_succeeded:
+            self._before_cuts, self._goal = self._limit, 0.0
+        else:
+            self._goal = self._before_cuts
+        self._cut_at, self._has_succeeded = now, False
+        self._factor = FACTOR
+        self._hold(max(1.0, self._limit * CUT))
+        self._begin_window(now)
 
     def _begin_window(self, now: float) -> None:
         self._since = now
@@ -136,5 +158,9 @@ class AdaptiveCapacity(Gate):
         self._latencies = 0.0
         self._peak = self._running
 
+    def configuration(self) -> dict[str, Any]:
+        """Both limits, as given."""
+        return {"start": self.start, "maximum": self.maximum}
+
     def __reduce__(self) -> tuple[Callable[..., AdaptiveCapacity], tuple[()]]:
-        return partial(AdaptiveCapacity, self.start, self.maximum, classify=self.classify), ()
+        return partial(AdaptiveCapacity, **self.configuration(), classify=self.classify, name=self.name), ()

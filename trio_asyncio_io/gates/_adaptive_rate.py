@@ -6,8 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from math import cbrt, inf
 from random import random
+from typing import Any
 
-from .._core.checks import check_number, check_seconds
+from .._core.checks import check_number, check_optional_name, check_seconds
 from .._core.gate import Classify, Gate, Outcome
 from ._measured_rate import MeasuredRate
 
@@ -43,6 +44,7 @@ class AdaptiveRate(Gate):
             higher limit sooner.
         max_pause: Upper limit of the seconds of a pause, at least 0.
         classify: exception -> `Outcome` or its kind. None (the default): see "throttled" in the documentation.
+        name: Gates of one name share their state in one process; see `Gate`. None (the default): it is not shared.
 
     Raises:
         TypeError, ValueError: An argument is out of its range.
@@ -62,15 +64,18 @@ class AdaptiveRate(Gate):
         growth: float = 0.4,
         max_pause: float = 60.0,
         classify: Classify | None = None,
+        name: str | None = None,
     ) -> None:
         self.start = check_number("start", start, "calls per second above 0, finite", lambda rate: 0 < rate < inf)
         self.cut = check_number("cut", cut, "above 0 and below 1", lambda share: 0 < share < 1)
         self.growth = check_number("growth", growth, "above 0 and finite", lambda number: 0 < number < inf)
         self.max_pause = check_seconds("max_pause", max_pause, finite=True)
         self.classify = classify
+        self.name = check_optional_name(name)
         self._measured = MeasuredRate()
         self._reached: float | None = None  # w; None: the rate still doubles
         self._cut_at = -inf
+        self._grows_from = -inf  # later than the cut if the service asked for a pause
         self._next_start = -inf
         self._paused_until = -inf
 
@@ -78,7 +83,7 @@ class AdaptiveRate(Gate):
         """Calls per second at this instant; `math.inf` while the gate is idle."""
         if self.is_idle:
             return inf
-        seconds = max(0.0, now - self._cut_at)
+        seconds = max(0.0, now - self._grows_from)
         if self._reached is None:
             return self.start * float(2.0 ** min(seconds, 30.0))
         to_reach = cbrt((1 - self.cut) * self._reached / self.growth)
@@ -113,13 +118,16 @@ class AdaptiveRate(Gate):
         else:
             rate = self.rate(now)
             self._reached = max(SLOWEST, min(rate, self._measured.rate or rate))
-        self._cut_at = now
+        self._cut_at = self._grows_from = now
 
     def _pause(self, now: float, retry_after: float) -> None:
         until = now + min(retry_after, self.max_pause) * (1 + JITTER * random())
         self._paused_until = max(self._paused_until, until)
-        self._cut_at = max(self._cut_at, self._paused_until)  # the rate does not grow during a pause
+        self._grows_from = max(self._grows_from, self._paused_until)
+
+    def configuration(self) -> dict[str, Any]:
+        """The numbers, as given."""
+        return {"start": self.start, "cut": self.cut, "growth": self.growth, "max_pause": self.max_pause}
 
     def __reduce__(self) -> tuple[Callable[..., AdaptiveRate], tuple[()]]:
-        options = {"cut": self.cut, "growth": self.growth, "max_pause": self.max_pause, "classify": self.classify}
-        return partial(AdaptiveRate, self.start, **options), ()  # type: ignore[arg-type]
+        return partial(AdaptiveRate, **self.configuration(), classify=self.classify, name=self.name), ()

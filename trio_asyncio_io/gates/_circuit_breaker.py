@@ -7,11 +7,12 @@ from collections.abc import Callable
 from functools import partial
 from math import inf
 from random import random
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
-from .._core.checks import check_int, check_number, check_seconds
+from .._core.checks import check_int, check_number, check_optional_name, check_seconds
 from .._core.describe import describe
 from .._core.gate import Classify, Gate, Outcome, RefusedError
+from .._core.notes import Notes
 
 __all__ = ["CircuitBreaker", "CircuitOpenError"]
 
@@ -29,10 +30,11 @@ class CircuitBreaker(Gate):
     """Makes no calls while a service is down, and finds out with few calls when it is back.
 
     It opens when at least `share` of at least `calls` calls in `window` seconds were overload: timeouts, connection
-    errors, statuses 5xx. An open circuit holds back all calls: records keep their place, and no deadline runs. After
-    `open_for` seconds, +- 20 %, one call probes the service. If it is answered, `trickle` calls at once are allowed for
-    `open_for` seconds, and then all; if not, the circuit is open for twice as long, up to `max_open`. So at full speed
-    the operator is back about 8 s after the service, for one call per 5 s. Idle as long as no call was overload.
+    errors, statuses 5xx. So it does when `calls` calls in a row were, however long they took. An open circuit holds
+    back all calls: records keep their place, and no deadline runs. After `open_for` seconds, +- 20 %, one call probes
+    the service. If it is answered, `trickle` calls at once are allowed for `open_for` seconds, and then all. If not, or
+    if at least `share` of that trickle is overload, the circuit is open for twice as long, up to `max_open`. So at full
+    speed the operator is back about 8 s after the service, for one call per 5 s. Idle as long as no call was overload.
 
     Calls that fail when the circuit opens have used up an attempt, so give the operator a retry strategy.
 
@@ -40,7 +42,7 @@ class CircuitBreaker(Gate):
         mode: "pause" (the default) holds back calls. "fail": their elements fail at once, with a `CircuitOpenError`,
             for streams that must go on.
         share: Of calls that are overload, above 0.0 and at most 1.0.
-        calls: The circuit does not open before this many calls in the window, 1 or more.
+        calls: The circuit does not open before this many calls in the window, or in a row, 1 or more.
         window: Seconds, above 0.
         open_for: Seconds until the first probe, above 0.
         max_open: Upper limit of the seconds until a later probe, above 0.
@@ -48,6 +50,7 @@ class CircuitBreaker(Gate):
         give_up: Seconds after which the operator fails with the service's own exception, if the circuit was never
             closed meanwhile; above 0. `math.inf`: never.
         classify: exception -> `Outcome` or its kind. None (the default): see "overload" in the documentation.
+        name: Gates of one name share their state in one process; see `Gate`. None (the default): it is not shared.
 
     Raises:
         TypeError, ValueError: An argument is out of its range.
@@ -71,6 +74,7 @@ class CircuitBreaker(Gate):
         trickle: int = 10,
         give_up: float = 300.0,
         classify: Classify | None = None,
+        name: str | None = None,
     ) -> None:
         if mode not in get_args(Mode):
             raise ValueError(f'mode must be "pause" or "fail", got {describe(mode)}')
@@ -83,14 +87,17 @@ class CircuitBreaker(Gate):
         self.trickle = check_int("trickle", trickle, at_least=1)
         self.give_up = check_seconds("give_up", give_up, positive=True)
         self.classify = classify
+        self.name = check_optional_name(name)
         self._ends: deque[tuple[float, bool]] = deque()  # of the window: the instant, and whether it was overload
         self._overloads = 0
+        self._in_a_row = 0
         self._failing_since = inf  # the first opening since the circuit was closed
         self._seconds_open = 0.0
         self._open_until = -inf
         self._trickle_until = -inf
         self._running = 0  # since the first probe
         self._error: Exception | None = None
+        self._notes = Notes()
 
     @property
     def is_closed(self) -> bool:
@@ -103,6 +110,9 @@ class CircuitBreaker(Gate):
             return 0.0
         give_up_at = self._failing_since + self.give_up
         if now >= give_up_at and self._error is not None:
+            self._notes.add(
+                self._error, f"the circuit was not closed for {self.give_up} s (give_up), so the operator stops"
+            )
             raise self._error
         delay = self._delay(now)
         if delay and self.mode == "fail":
@@ -125,46 +135,67 @@ class CircuitBreaker(Gate):
     def _delay(self, now: float) -> float:
         if now < self._open_until:
             return self._open_until - now
-        limit = self.trickle if self._trickle_until > self._open_until else 1
+        limit = 1 if self._trickle_until == -inf else self.trickle
         return inf if self._running >= limit else 0.0
 
     def _record(self, now: float, outcome: Outcome) -> None:
-        is_overload = outcome.kind == "overload"
-        if is_overload:
-            self._error = outcome.error or self._error
-        if outcome.kind != "cancelled" and (is_overload or self._ends):
-            self._ends.append((now, is_overload))
-            self._overloads += is_overload
+        if outcome.kind == "overload" or (outcome.kind != "cancelled" and self._ends):
+            self._count(now, outcome)
         while self._ends and self._ends[0][0] <= now - self.window:
             self._overloads -= self._ends.popleft()[1]
         if not self._overloads:
             self._ends.clear()
         self.is_idle = not self._ends
-        if len(self._ends) >= self.calls and self._overloads >= self.share * len(self._ends):
+        if self._is_down(self.calls):
             self._failing_since = now
             self._open(now, self.open_for)
 
     def _probed(self, now: float, outcome: Outcome) -> None:
+        if outcome.kind == "cancelled":
+            return
+        is_probe = self._trickle_until == -inf
+        self._count(now, outcome)
         if outcome.kind == "overload":
+            if self._is_down(1):
+                self._open(now, min(2 * self._seconds_open, self.max_open))
+        elif is_probe:
+            self._trickle_until = now + self.open_for
+            self._forget()
+        elif now >= self._trickle_until:
+            self._close()
+
+    def _count(self, now: float, outcome: Outcome) -> None:
+        is_overload = outcome.kind == "overload"
+        self._ends.append((now, is_overload))
+        self._overloads += is_overload
+        self._in_a_row = self._in_a_row + 1 if is_overload else 0
+        if is_overload:
             self._error = outcome.error or self._error
-            self._open(now, min(2 * self._seconds_open, self.max_open))
-        elif outcome.kind != "cancelled":
-            if self._trickle_until <= self._open_until:
-                self._trickle_until = now + self.open_for
-            elif now >= self._trickle_until:
-                self._close()
+
+    def _is_down(self, calls: int) -> bool:
+        is_share_reached = len(self._ends) >= calls and self._overloads >= self.share * len(self._ends)
+        return is_share_reached or self._in_a_row >= self.calls
 
     def _open(self, now: float, seconds: float) -> None:
         self._seconds_open = seconds
         self._open_until = now + seconds * (1 - JITTER + 2 * JITTER * random())
+        self._trickle_until = -inf
         self._running = 0
+        self._forget()
+
+    def _forget(self) -> None:
         self._ends.clear()
-        self._overloads = 0
+        self._overloads = self._in_a_row = 0
 
     def _close(self) -> None:
         self._failing_since = inf
+        self._forget()
         self.is_idle = True
 
+    def configuration(self) -> dict[str, Any]:
+        """The mode and the numbers, as given."""
+        names = ("mode", "share", "calls", "window", "open_for", "max_open", "trickle", "give_up")
+        return {name: getattr(self, name) for name in names}
+
     def __reduce__(self) -> tuple[Callable[..., CircuitBreaker], tuple[()]]:
-        names = ("share", "calls", "window", "open_for", "max_open", "trickle", "give_up", "classify")
-        return partial(CircuitBreaker, self.mode, **{name: getattr(self, name) for name in names}), ()
+        return partial(CircuitBreaker, **self.configuration(), classify=self.classify, name=self.name), ()

@@ -11,7 +11,7 @@ WEIGHT_OF_LATEST = 0.8
 class MeasuredRate:
     """The weights per second, in windows of half a second, smoothed exponentially as in botocore.
 
-    After a second without calls, a new window begins, and the rate stays: a pause is not a slow service.
+    A window of a second and longer had a pause, which is not a slow service, or few calls: the rate only rises.
 
     Attributes:
         rate: Weight per second; 0.0 until the first window has ended.
@@ -26,6 +26,7 @@ class MeasuredRate:
         """Count a call that succeeded, or one that did not, with the weight 0.0."""
         seconds = now - self._since
         if seconds >= 2 * SECONDS:
+            self.rate = max(self.rate, self._sum / seconds)
             self._since, self._sum = now, 0.0
         elif seconds >= SECONDS:
             latest = self._sum / seconds

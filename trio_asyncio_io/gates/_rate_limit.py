@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from math import inf
+from typing import Any
 
-from .._core.checks import check_callable, check_number
+from .._core.checks import check_callable, check_number, check_optional_name
 from .._core.gate import Gate
 
 __all__ = ["RateLimit"]
@@ -24,7 +25,7 @@ class RateLimit(Gate):
     when the bucket is full, and the next ones wait until its weight has been paid back.
 
     For several limits, such as requests and tokens per minute, give the operator several gates. A process has one limit
-    for all calls that use this object; in Spark, that is each Python worker.
+    for all calls that use this object, or this name; in Spark, that is each Python worker.
 
     Args:
         rate: Weight per second, above 0 and finite. Without `weight`: calls per second.
@@ -32,6 +33,7 @@ class RateLimit(Gate):
             weight start evenly spaced.
         weight: The arguments of a call -> what it weighs, such as an estimate of its tokens, at least 0 and finite.
             `settle` corrects it during the call. None (the default): each call weighs 1.
+        name: Gates of one name share their state in one process; see `Gate`. None (the default): it is not shared.
 
     Raises:
         TypeError, ValueError: An argument is out of its range.
@@ -42,10 +44,18 @@ class RateLimit(Gate):
         ordered_wait(prompts, ask, timeout=60.0, gate=gate)
     """
 
-    def __init__(self, rate: float, *, burst: float = 1.0, weight: Callable[..., float] | None = None) -> None:
+    def __init__(
+        self,
+        rate: float,
+        *,
+        burst: float = 1.0,
+        weight: Callable[..., float] | None = None,
+        name: str | None = None,
+    ) -> None:
         self.rate = _check("rate", rate, "per second, above 0 and finite")
         self.burst = _check("burst", burst, "above 0 and finite")
         self.weight = None if weight is None else check_callable("weight", weight)
+        self.name = check_optional_name(name)
         self._theoretical_arrival = -inf
 
     def delay(self, now: float, weight: float) -> float:
@@ -60,8 +70,12 @@ class RateLimit(Gate):
         """Take the difference from the bucket, or put it back."""
         self._theoretical_arrival += (actual - weight) / self.rate
 
+    def configuration(self) -> dict[str, Any]:
+        """The rate and the burst."""
+        return {"rate": self.rate, "burst": self.burst}
+
     def __reduce__(self) -> tuple[Callable[..., RateLimit], tuple[()]]:
-        return partial(RateLimit, self.rate, burst=self.burst, weight=self.weight), ()
+        return partial(RateLimit, **self.configuration(), weight=self.weight, name=self.name), ()
 
 
 def _check(name: str, value: float, legal: str) -> float:

@@ -10,7 +10,7 @@ first, and shares the request if there is one to make. A retry strategy of the o
 #
 #     _cached  _single_flight  _grouped  _hedged  _rate_limited  _persistent    the policies
 #     _policy                      their base class: opening, closing, pickling, keys, flushing
-#     _shared_call  _exception_copy    a call that several tasks wait for, and copies of its exception
+#     _shared_call    a call that several tasks wait for
 #     _race  _recent_latencies     several calls for one element, and percentiles of the last successes
 #     _lifetime  _distinct_key     for how long a result is valid, and what it is found by
 #     _users  _run_change          several operators, and several Trio runs, that use one policy

@@ -12,7 +12,7 @@ import trio
 from .._core.checks import check_int, check_number
 from .._core.describe import describe
 from .._deadlines import deadline_of_call
-from .._gatekeeper import Gatekeeper, gatekeeper_of_call
+from .._gatekeeper import GatesOfCall, gates_of_call
 from .._outcomes import outcome_of
 from ._policy import Policy, Wrapped
 from ._race import Race
@@ -107,10 +107,14 @@ class hedged(Policy[R]):  # noqa: N801 - used like a function
             result: R = await call()
         else:
             latest = started + SHARE_OF_DEADLINE * (deadline_of_call() - started)
-            admit = partial(self._admit_extra, latest, gatekeeper_of_call())
+            gates = gates_of_call()
+            admit = partial(self._admit_extra, latest, gates)
             race = Race(call, max(seconds, MIN_SECONDS) if self._percent else seconds, self._extra, admit)
             result = await race.run()
-            self.won += race.is_won_by_extra
+            if race.is_won_by_extra:
+                self.won += 1
+                if gates is not None:
+                    gates.lose(race.take_error())
         # Not of the call that won: without the slow calls, which lose, the percentile would fall further and further
         self._latencies.add(trio.current_time() - started)
         return result
@@ -125,7 +129,7 @@ class hedged(Policy[R]):  # noqa: N801 - used like a function
             raise
         return result
 
-    def _admit_extra(self, latest: float, gates: Gatekeeper | None) -> AbstractContextManager[object] | None:
+    def _admit_extra(self, latest: float, gates: GatesOfCall | None) -> AbstractContextManager[object] | None:
         """Count a further call, and return what it runs in. None: it may not be made."""
         now = trio.current_time()
         if self._saved < 1 - ROUNDING or now > latest or now < self._throttled_until:

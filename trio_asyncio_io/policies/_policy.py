@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import trio
 
 from .._core.describe import describe
-from .._function import AsyncFunction, Wrapper, as_function, awaitable_from
+from .._function import AsyncFunction, Wrapper, as_function, awaitable_from, known_of
 from ._distinct_key import distinct_key
 from ._users import Users
 
@@ -47,7 +47,9 @@ class Policy(Wrapper, AsyncFunction[Any, R]):
         self._options = options if key is None else {"key": key, **options}
 
     def _expose_optional_methods(self) -> None:
-        """Add `timeout` and `flush` if the inner function has them. The operator looks for these two methods."""
+        """Add those optional methods that the inner function has. The operator looks for them."""
+        if (known := known_of(self._inner)) is not None:
+            self.known = known
         if callable(timeout := getattr(self._inner, "timeout", None)):
             self.timeout = timeout
         if callable(flush := getattr(self._inner, "flush", None)):

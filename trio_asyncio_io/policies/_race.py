@@ -41,6 +41,7 @@ class Race:
         self._has_failed = trio.Event()
         self._result: tuple[Any] | None = None
         self._error: Exception | None = None
+        self._has_first_failed = False
         self._nursery: trio.Nursery
         self.is_won_by_extra = False
 
@@ -69,6 +70,11 @@ class Race:
         finally:
             del error, stopped, self._error  # no cycle of the exception and this frame
 
+    def take_error(self) -> Exception | None:
+        """The exception of the first call, after a further one has won. None: it was cancelled. Call it once."""
+        error, self._error = self._error, None  # no cycle of the exception and this object
+        return error if self._has_first_failed else None
+
     async def _start_further_calls(self) -> None:
         for _ in range(self._extra):
             with trio.move_on_after(self._after):
@@ -83,7 +89,7 @@ class Race:
         try:
             self._end(await self._call())
         except Exception as error:  # noqa: BLE001 - `run` raises it
-            self._error = error
+            self._error, self._has_first_failed = error, True
             self._fail(error)
 
     async def _run_extra(self, context: AbstractContextManager[object]) -> None:
@@ -94,7 +100,7 @@ class Race:
             self._error = self._error or error
             self._fail(error)
         else:
-            self.is_won_by_extra = self._result is None
+            self.is_won_by_extra |= self._result is None
             self._end(result)
 
     def _end(self, result: Any) -> None:

@@ -9,7 +9,8 @@ from typing import Generic, TypeVar
 
 import trio
 
-from ._exception_copy import copied
+from .._exception_copy import copied
+from .._sharing.scope import follow_creator
 
 __all__ = ["SharedCall"]
 
@@ -53,6 +54,7 @@ class SharedCall(Generic[R]):
 
     def start(self, name: str) -> None:
         """Start the call's task."""
+        follow_creator(self._context)
         trio.lowlevel.spawn_system_task(self._run, name=name, context=self._context)
 
     async def wait(self) -> R:

@@ -86,6 +86,7 @@ class Report(Observer):
         self._is_running = False
         self._was_pickled = False
         self._zero = 0.0
+        self._without_slot: set[int] = set()
         self._late: set[int] = set()  # records that have timed out and still have their slot
 
     def __repr__(self) -> str:
@@ -152,8 +153,19 @@ class Report(Observer):
     def started(self, sequence: int, element: Any) -> None:
         self._count(self._run.series.started)
 
-    def slot_freed(self, sequence: int, element: Any) -> None:
+    def slot_yielded(self, sequence: int, element: Any) -> None:
         self._count(self._run.series.ended)
+        self._without_slot.add(sequence)
+
+    def slot_regained(self, sequence: int, element: Any) -> None:
+        self._count(self._run.series.started)
+        self._without_slot.remove(sequence)
+
+    def slot_freed(self, sequence: int, element: Any) -> None:
+        if sequence in self._without_slot:  # it was cancelled
+            self._without_slot.remove(sequence)
+        else:
+            self._count(self._run.series.ended)
         self._late.discard(sequence)
 
     def emitted(self, sequence: int, element: Any) -> None:

@@ -10,22 +10,24 @@ from names, so spans of different kinds have different names.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from ._file import FORMAT, WRITER, Trace
 from ._sample import Sample
 from ._steps import RecordSteps, Span, WatermarkSteps
 
-__all__ = ["FOR_CONSUMER", "FOR_GATE", "FOR_ORDER", "FOR_SLOT", "WATERMARK", "Event", "Run", "trace_of"]
+__all__ = ["AWAY", "FOR_CONSUMER", "FOR_GATE", "FOR_ORDER", "FOR_SLOT", "WATERMARK", "Event", "Run", "trace_of"]
 
 Event: TypeAlias = dict[str, Any]
 
 FOR_SLOT = "wait for a slot"
 FOR_GATE = "wait for a gate"
+AWAY: Final = "backoff without a slot"
 FOR_ORDER = "wait for the output order"
 FOR_CONSUMER = "wait for the consumer"
 WATERMARK = "watermark"
@@ -36,6 +38,7 @@ COLORS = {
     "timed out": "bad",
     "cancelled": "grey",
     "backoff": "yellow",
+    AWAY: "yellow",
     "handler": "olive",
     FOR_GATE: "thread_state_uninterruptible",
     "record": "generic_work",
@@ -68,7 +71,8 @@ def trace_of(run: Run) -> Trace:
     """The run as a trace. The same steps always have the same trace."""
     make = _Events(run)
     slots = _slots_of(run)
-    events = [event for steps, slot in slots for event in make.of_record(steps, slot)]
+    records = sorted(run.records.items(), key=_start_and_end)
+    events = [event for steps in records for event in make.of_record(steps, slots.get(steps.sequence, []))]
     events += [event for steps in run.watermarks.items() for event in make.of_watermark(steps)]
     events.sort(key=lambda event: event["ts"])  # stable: an invocation stays before its first attempt
     about: dict[str, Any] = {
@@ -81,28 +85,26 @@ def trace_of(run: Run) -> Trace:
     }
     if run.began is not None:
         about["began"] = run.began
-    names = _names(run.name, max((slot for _, slot in slots), default=0))
+    names = _names(run.name, max((slot for stays in slots.values() for slot in stays), default=0))
     return {"traceEvents": [*names, *events], "displayTimeUnit": "ms", "otherData": about}
 
 
-def _slots_of(run: Run) -> list[tuple[RecordSteps, int]]:
-    """The records in the order in which they started, each with the lowest slot that was free; 0 without a start.
+def _slots_of(run: Run) -> dict[int, list[int]]:
+    """By sequence, the slot of each stay: the lowest one that was free.
 
     Computed from the instants, because Trio does not define which of two workers that wake at one instant comes first.
     """
     busy: list[tuple[float, int]] = []
     free: list[int] = []
-    placed: list[tuple[RecordSteps, int]] = []
-    for steps in sorted(run.records.items(), key=_start_and_end):
-        if steps.started is None:
-            placed.append((steps, 0))
-            continue
-        while busy and busy[0][0] <= steps.started:
+    slots: dict[int, list[int]] = {}
+    stays = ((*stay, steps.sequence) for steps in run.records.items() for stay in steps.stays)
+    for start, end, sequence in sorted((start, inf if end is None else end, number) for start, end, number in stays):
+        while busy and busy[0][0] <= start:
             heappush(free, heappop(busy)[1])
         slot = heappop(free) if free else len(busy) + 1
-        heappush(busy, (inf if steps.freed is None else steps.freed, slot))
-        placed.append((steps, slot))
-    return placed
+        heappush(busy, (end, slot))
+        slots.setdefault(sequence, []).append(slot)
+    return slots
 
 
 def _start_and_end(steps: RecordSteps) -> tuple[float, float, int]:
@@ -129,14 +131,19 @@ class _Events:
         self._zero = run.zero
         self._last = run.last
 
-    def of_record(self, steps: RecordSteps, slot: int) -> Iterator[Event]:
+    def of_record(self, steps: RecordSteps, slots: list[int]) -> Iterator[Event]:
         label = f"record {steps.sequence}" if steps.value is None else steps.value
         if steps.started is not None:
-            yield self._invocation(steps, label, slot, steps.started)
+            for slot, (start, end) in zip(slots, steps.stays, strict=True):
+                yield self._invocation(steps, label, slot, start, end)
             for span in steps.spans:
-                yield from self._part(span, steps.sequence, slot)
+                if span.kind == AWAY:
+                    yield from self._wait(AWAY, label, steps.sequence, span.start, span.end)
+                else:
+                    slot = slots[bisect_right(steps.regained, span.start)]
+                    yield from self._part(span, steps.sequence, slot)
             if steps.outcome == "cancelled":
-                yield self._instant("cancelled", slot, steps.freed, "t", {"sequence": steps.sequence})
+                yield self._instant("cancelled", slots[-1], steps.freed, "t", {"sequence": steps.sequence})
         for kind, start, end in self._waits(steps):
             is_only = steps.started is None and kind != FOR_CONSUMER  # of a record without an invocation
             if start != end or is_only:
@@ -148,14 +155,14 @@ class _Events:
         if steps.received is not None:
             yield self._instant(label, 0, steps.received, "p", {"sequence": steps.sequence})
 
-    def _invocation(self, steps: RecordSteps, label: str, slot: int, start: float) -> Event:
+    def _invocation(self, steps: RecordSteps, label: str, slot: int, start: float, end: float | None) -> Event:
         arguments = {
             "sequence": steps.sequence,
             "outcome": steps.outcome or "unfinished",
             "attempts": steps.attempts,
             "outputs": steps.outputs,
         }
-        return self._complete("record", label, slot, start=start, end=steps.freed, color="record", arguments=arguments)
+        return self._complete("record", label, slot, start=start, end=end, color="record", arguments=arguments)
 
     def _part(self, span: Span, sequence: int, slot: int) -> Iterator[Event]:
         if span.kind == "handler" and span.end == span.start:

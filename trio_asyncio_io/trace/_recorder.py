@@ -155,6 +155,17 @@ class TraceRecorder(Observer):
             record.end(now, "gave a result that is retried")
             record.begin("backoff", "backoff", now)
 
+    def slot_yielded(self, sequence: int, element: Any) -> None:
+        record = self._step(sequence)
+        if record is not None:
+            record.give_slot_back(self._run.last)
+
+    def slot_regained(self, sequence: int, element: Any) -> None:
+        record = self._step(sequence)
+        if record is not None:
+            record.regained.append(self._run.last)
+            record.end(self._run.last)
+
     def retried(self, sequence: int, element: Any, attempt: int) -> None:
         record = self._step(sequence)
         if record is not None:

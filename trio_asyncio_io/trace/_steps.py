@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 __all__ = ["Kind", "RecordSteps", "Span", "WatermarkSteps"]
 
-Kind: TypeAlias = Literal["attempt", "backoff", "wait for a gate", "handler"]
+Kind: TypeAlias = Literal["attempt", "backoff", "wait for a gate", "handler", "backoff without a slot"]
 
 # The limit of spans per record: a record with a thousand retries must not fill the memory
 MAX_SPANS = 40
@@ -16,6 +16,8 @@ MAX_SPANS = 40
 @dataclass(slots=True)
 class Span:
     """A part of an invocation: an attempt, a backoff, a retry's wait for a gate, or a handler.
+
+    A backoff without a slot lasts until the record has one again.
 
     Attributes:
         end: None while it lasts.
@@ -39,6 +41,7 @@ class RecordSteps:
         value: A description of the value, or None if values are not recorded.
         attempts: The number of calls.
         held_back: When a gate began to hold back the first call.
+        yielded, regained: When it gave its slot back, and had one again.
         outcome: How the invocation ended.
         received: The instant at which the consumer received the latest output.
         outputs: The number of outputs received.
@@ -51,6 +54,8 @@ class RecordSteps:
     held_back: float | None = None
     started: float | None = None
     attempts: int = 0
+    yielded: list[float] = field(default_factory=list)
+    regained: list[float] = field(default_factory=list)
     outcome: str = ""
     freed: float | None = None
     dequeued: float | None = None
@@ -62,6 +67,19 @@ class RecordSteps:
         """Start a span."""
         if len(self.spans) < MAX_SPANS:
             self.spans.append(Span(kind, name, now))
+
+    @property
+    def stays(self) -> list[tuple[float, float | None]]:
+        """When the record got a slot, and when it left it."""
+        if self.started is None:
+            return []
+        return list(zip([self.started, *self.regained], [*self.yielded, self.freed], strict=False))
+
+    def give_slot_back(self, now: float) -> None:
+        """The present backoff continues without a slot."""
+        self.yielded.append(now)
+        if self.spans and self.spans[-1].end is None:
+            self.spans[-1].kind = "backoff without a slot"
 
     def end(self, now: float, outcome: str = "", error: str = "") -> None:
         """End the present span, if there is one."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import trio
 
-from trio_asyncio_io import AsyncWaitOperator, Snapshot, Statistics, assign_watermarks
+from trio_asyncio_io import AsyncWaitOperator, Snapshot, Statistics, assign_watermarks, lingering
 
 from .._frames import starting_in_user_code
 from .._row import Row
@@ -27,7 +27,7 @@ from .chunks import send_chunks
 from .hangup import HangUpError, until_hangup, worker_socket
 from .loads import Loads
 from .output_buffer import OutputBuffer
-from .runtime import Runtime
+from .runtime import IDLE_SECONDS, Runtime
 from .stopwatch import Stopwatch
 from .task_files import with_observer_of_task, write_file_of_task
 from .task_log import TaskLog
@@ -211,6 +211,8 @@ class _Task:
             operator: AsyncWaitOperator[Row, Row] = AsyncWaitOperator(calls, source=source, **calls.options())
             try:
                 async with operator:
+                    # Not before: a context variable of the operator's block would cost each row time
+                    stack.enter_context(lingering(IDLE_SECONDS))
                     await send_chunks(operator.output, self._sender(operator, calls.loads))
             except trio.Cancelled:
                 if rows := _done_rows(operator.snapshot()):

@@ -55,6 +55,7 @@ class RowCalls(AsyncFunction[Row, Row]):
             "timeout": options.timeout,
             "capacity": options.slots,
             "gate": gates_of(self._settings),
+            "yield_slot_after": options.yield_slot_after,
             "buffer": options.buffer,
             "key": options.key,
             "per_key": options.per_key,
@@ -69,10 +70,14 @@ class RowCalls(AsyncFunction[Row, Row]):
         if self._measures_time:
             from_cache.set(False)
 
+    def known(self, row: Row) -> tuple[Row] | None:
+        """The row itself if no call is made for it, else None."""
+        if row.failure is not None or self._skips(row):  # or an input value cannot be represented in Python
+            return (row,)
+        return None
+
     async def invoke(self, row: Row) -> Row:
         """Call the user's function for one row."""
-        if row.failure is not None or self._skips(row):  # or an input value cannot be represented in Python
-            return row
         self.made += 1
         row.attempts += 1
         if self._measures_time:
@@ -106,8 +111,8 @@ class RowCalls(AsyncFunction[Row, Row]):
 
 
 def _of_rows(strategy: RetryStrategy) -> RetryStrategy:
-    """The strategy with `retry_on_result` applied to the row's result, if a call returned it."""
+    """The strategy with `retry_on_result` applied to the row's result."""
     predicate = strategy.retry_on_result
     if predicate is None:
         return strategy
-    return replace(strategy, retry_on_result=lambda row: row.attempts > 0 and predicate(row.result))
+    return replace(strategy, retry_on_result=lambda row: predicate(row.result))

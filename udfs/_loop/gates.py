@@ -26,12 +26,16 @@ _of_process: dict[Key, Gate] = {}
 
 
 def gates_of(settings: Settings) -> list[Gate]:
-    """The gates of this function in this process. Their weights are computed from rows."""
+    """The gates of a task: those of its function in this process, and that of a cluster's rate.
+
+    Weights are computed from rows.
+    """
     options = settings.options
     gates = list(options.gates)
     if isinstance(options.capacity, tuple):
         gates.append(AdaptiveCapacity(*options.capacity))
-    return [_instance(settings.function.digest, position, gate) for position, gate in enumerate(gates)]
+    kept = [_instance(settings.function.digest, position, gate) for position, gate in enumerate(gates)]
+    return kept if settings.rate_gate is None else [*kept, settings.rate_gate()]
 
 
 def _instance(function: str, position: int, configured: Gate) -> Gate:

@@ -36,6 +36,12 @@ class RowObserver(Observer):
     def backing_off(self, sequence: int, element: Any, attempt: int, seconds: float) -> None:
         self._observer.backing_off(sequence, _inputs(element), attempt, seconds)
 
+    def slot_yielded(self, sequence: int, element: Any) -> None:
+        self._observer.slot_yielded(sequence, _inputs(element))
+
+    def slot_regained(self, sequence: int, element: Any) -> None:
+        self._observer.slot_regained(sequence, _inputs(element))
+
     def retried(self, sequence: int, element: Any, attempt: int) -> None:
         self._observer.retried(sequence, _inputs(element), attempt)
 

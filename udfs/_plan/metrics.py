@@ -62,7 +62,8 @@ def summary(metrics: Any) -> Summary:
         >>> summary(counts | dict(seconds=0.9, slowest=0.5)).split(", ")[3:6]
         ['1 failed', '0 timed out', '1 from a cache']
 
-    Metrics that Spark has observed also have `p50`, `p95` and `p99`, which the line then ends with.
+    Metrics that Spark has observed also have `p50`, `p95` and `p99`, which the line then ends with. With gates, the line
+    has the sum of the waits for them, and how often the service asked for fewer calls.
     """
     sums = as_mapping(metrics.get if _is_observation(metrics) else metrics)
     counts = [
@@ -73,6 +74,10 @@ def summary(metrics: Any) -> Summary:
         f"{sums['timed_out']:,} timed out",
         f"{sums['cached']:,} from a cache",
     ]
+    if gated := sums.get(PREFIX + "gate_waits"):
+        counts.append(f"gated {gated:,.1f} s")
+    if throttled := sums.get(PREFIX + "throttled"):
+        counts.append(f"{throttled:,} throttled")
     mean = sums["seconds"] / sums["rows"] if sums["rows"] else 0.0
     times = {"mean": mean, "slowest": sums["slowest"], **{name: sums[name] for name in PERCENTILES if name in sums}}
     return Summary(", ".join([*counts, *(f"{name} {seconds:.3f} s" for name, seconds in times.items())]))

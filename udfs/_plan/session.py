@@ -70,8 +70,13 @@ def default_time_zone(session: Any) -> str | None:
     return str(context._jvm.java.util.TimeZone.getDefault().getID())  # noqa: SLF001 - as Spark does
 
 
-def task_slots(session: Any) -> int:
+def task_slots(session: Any, user: str = "cluster_capacity", instead: str = "capacity= per task") -> int:
     """The number of tasks that can run at once in this session, according to its configuration.
+
+    Args:
+        session: A classic or a remote session.
+        user: The parameter that needs it, for the error.
+        instead: What to use if it is unknown, for the error.
 
     Raises:
         ValueError: The configuration does not limit them.
@@ -80,14 +85,11 @@ def task_slots(session: Any) -> int:
     per_task = int(session.conf.get("spark.task.cpus", "1"))
     local = re.fullmatch(r"local(?:\[\s*(\d+|\*)\s*(?:,.*)?\])?", master)
     if local:
-        return max(1, _local_cores(session, local[1]) // per_task)
+        return max(1, _local_cores(session, local[1], user, instead) // per_task)
     slots = _slots_of_cluster(session, master, per_task)
     if slots is None:
         remedy = ALL_CORES if _is_standalone(master) else NO_BOUND
-        raise ValueError(
-            f"cluster_capacity needs a limit of the tasks that can run at once: {remedy}, or use capacity= per task "
-            "instead"
-        )
+        raise ValueError(f"{user} needs a limit of the tasks that can run at once: {remedy}, or use {instead} instead")
     return max(1, slots)
 
 
@@ -109,16 +111,16 @@ def share_of(cluster_capacity: object, session: Any) -> int:
     return cluster_capacity // slots
 
 
-def _local_cores(session: Any, threads: str | None) -> int:
+def _local_cores(session: Any, threads: str | None, user: str, instead: str) -> int:
     """The N of local[N]. `defaultParallelism` would not do, because users can set it."""
     if threads != "*":
         return int(threads or 1)
     context = getattr(session, "_sc", None)
     if context is None:
         raise ValueError(
-            "cluster_capacity needs a limit of the tasks that can run at once, and a Spark Connect session does not "
-            "report the processors of its server, whose master is local[*]: start the server with local[N], or use "
-            "capacity= per task instead"
+            f"{user} needs a limit of the tasks that can run at once, and a Spark Connect session does not report the "
+            f"processors of its server, whose master is local[*]: start the server with local[N], or use {instead} "
+            "instead"
         )
     return int(context._jvm.java.lang.Runtime.getRuntime().availableProcessors())  # noqa: SLF001 - as Spark does
 

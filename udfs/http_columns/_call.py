@@ -40,8 +40,8 @@ _TRANSIENT: Final = (httpx.NetworkError, httpx.RemoteProtocolError)
 
 
 @dataclass(eq=False, kw_only=True)
-class HttpCall(AsyncFunction[Request, Response | None]):
-    """A function from a request to its response, whatever the status; None for a request without a URL.
+class HttpCall(AsyncFunction[Request, Response]):
+    """A function from a request to its response, whatever the status.
 
     An outcome that should be retried is raised as a `RetryableError` and stored in the request, where it is the result
     when retries or time are used up. A response whose `Retry-After` ends after the deadline is returned immediately.
@@ -90,7 +90,7 @@ class HttpCall(AsyncFunction[Request, Response | None]):
         """Close the connections."""
         await self._transport.aclose()
 
-    async def invoke(self, request: Request) -> Response | None:
+    async def invoke(self, request: Request) -> Response:
         """Return the response to one attempt.
 
         Raises:
@@ -98,8 +98,6 @@ class HttpCall(AsyncFunction[Request, Response | None]):
             httpx.HTTPError, httpx.InvalidURL, BodyTooLargeError, ValueError: The attempt failed for good.
         """
         request.last = None
-        if request.is_null:
-            return None
         request.prepare(self._common, trio.current_time() + self.timeout)
         try:
             response: Response = await (self._send_get if request.is_plain_get else self._send)(request)

@@ -62,6 +62,10 @@ def http_request(
         capacity: Upper limit of requests that run at once in each running task, at least 1; 100 by default.
         cluster_capacity: The same for all tasks that can run at once, instead of `capacity`. None (the default): no
             such limit.
+        cluster_rate: Upper limit of attempts that start per second in all tasks that can run at once. Each task gets an
+            equal share, rounded down to whole calls, at least one; a `udfs.ClusterRate` can lease them to tasks that
+            have rows. Rows whose response is cached count, too. The wait does not count towards the timeout. None (the
+            default): no limit.
         buffer: Upper limit of rows, with their bodies, that a task holds; at least the capacity. None (the default): a
             hundred times the capacity, at least 1,000.
         retries: Attempts after the first, at least 0; 3 by default.

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Any, Final, TypedDict
 
 from trio_asyncio_io import ExponentialBackoff, Options, RetryStrategy
 
 from .._packed_function import pack
+from .._plan.rate import gate_of_rate
 from .._plan.session import share_of
+from .._rate.cluster_rate import ClusterRate, as_cluster_rate
 from .._settings import Settings
 from ._call import HttpCall
 from ._request import check_header
@@ -30,6 +32,7 @@ class HttpArguments(TypedDict, total=False):
     timeout: float
     capacity: int
     cluster_capacity: int | None
+    cluster_rate: float | ClusterRate | None
     buffer: int | None
     retries: int
     retry_statuses: Iterable[int]
@@ -57,6 +60,7 @@ class HttpOptions:
     timeout: float = 30.0
     capacity: int = 100
     cluster_capacity: int | None = None
+    cluster_rate: float | ClusterRate | None = None
     buffer: int | None = None
     retries: int = 3
     retry_statuses: Iterable[int] = (429, 500, 502, 503, 504)
@@ -75,6 +79,8 @@ class HttpOptions:
         _check_positive("cache", "seconds", self.cache, allow_infinity=True)
         if not isinstance(self.follow_redirects, bool):
             raise TypeError(f"follow_redirects must be True or False, got {self.follow_redirects!r}")
+        if self.cluster_rate is not None:
+            as_cluster_rate(self.cluster_rate)
         self.settings()  # checks the other options
         if self.rate is not None and self.rate * self.timeout < 2:  # noqa: PLR2004 - half of the timeout
             raise ValueError(
@@ -99,13 +105,16 @@ class HttpOptions:
         """Return the settings of the tasks.
 
         Args:
-            session: The session whose tasks share the `cluster_capacity`. None: the capacity is 1 if it is shared.
+            session: The session whose tasks share the `cluster_capacity` and the `cluster_rate`. None: the capacity is
+                1 if it is shared, and there is no such rate.
         """
         capacity = self.capacity
         if self.cluster_capacity is not None:
             capacity = 1 if session is None else share_of(self.cluster_capacity, session)
         options = Options(self.timeout, capacity=capacity, buffer=self.buffer, retry=self._retry())
-        settings = Settings(pack(self._call()), options, buffer=self.buffer, on_error="column")
+        settings = Settings(pack(self._call()), options, buffer=self.buffer, on_error="column", skip_nulls=True)
+        if session is not None and self.cluster_rate is not None:
+            settings = replace(settings, rate_gate=gate_of_rate(self.cluster_rate, session))
         return settings.with_capacity(int(min(options.slots, self._useful_capacity())))
 
     def _useful_capacity(self) -> float:

@@ -29,7 +29,7 @@ class Request:
     Its repr, which appears in errors and logs, shows neither URL nor headers, because both may contain secrets.
 
     Args:
-        method: A method such as "GET", in upper or lower case. None, as for the URL: no request is sent.
+        method: A method such as "GET", in upper or lower case.
         url: A URL with http:// or https://.
         headers: The row's own headers. One whose value is None is not sent.
         body: Bytes, or text, which is sent as UTF-8.
@@ -43,8 +43,8 @@ class Request:
 
     __slots__ = ("_body", "_headers", "deadline", "last", "method", "prepared", "url", "was_redirected")
 
-    def __init__(self, method: str | None, url: str | None, headers: Headers = (), body: Any = None) -> None:
-        self.method = None if method is None else method.upper()
+    def __init__(self, method: str, url: str, headers: Headers = (), body: Any = None) -> None:
+        self.method = method.upper()
         self.url = url
         self._headers = tuple((name, value) for name, value in headers if value is not None)
         self._body: str | bytes | None = body
@@ -55,11 +55,6 @@ class Request:
 
     def __repr__(self) -> str:
         return f"<{self.method} request>"
-
-    @property
-    def is_null(self) -> bool:
-        """Whether no request is sent."""
-        return self.method is None or self.url is None
 
     @property
     def is_plain_get(self) -> bool:
@@ -90,8 +85,6 @@ class Request:
         if self.prepared is not None:
             return
         self.deadline = deadline
-        assert self.method is not None
-        assert self.url is not None
         if not _TOKEN.fullmatch(self.method):
             raise ValueError("the method must be a word such as GET")
         body = self._body.encode() if isinstance(self._body, str) else self._body

@@ -82,9 +82,14 @@ class HttpConversion(Conversion[Any, pa.Array]):
         headers, bodies = values.get("headers", [None] * size), values.get("body", [None] * size)
         parts = zip(methods, values["url"], headers, bodies, strict=True)
         return [
-            Row((Request(method, url, pairs or (), body),), number, index)
+            Row((_request(method, url, pairs, body),), number, index)
             for index, (method, url, pairs, body) in enumerate(parts)
         ]
+
+
+def _request(method: str | None, url: str | None, headers: Any, body: Any) -> Request | None:
+    """The request of a row. None, so that the row is skipped, if it has no method or no URL."""
+    return None if method is None or url is None else Request(method, url, headers or (), body)
 
 
 def _values(kind: str, name: str, column: pa.Array) -> list[Any]:
@@ -131,9 +136,9 @@ def _parts(chunk: list[Row]) -> Iterator[list[Row]]:
 
 
 def _as_struct(row: Row, timeout: float) -> dict[str, Any] | None:
-    request: Request = row.inputs[0]
     if row.failure is None:
         return None if row.result is None else _response_struct(row.result)
+    request: Request = row.inputs[0]
     # When retries or time are used up, the outcome of the last attempt is the result
     if request.last is None:
         return _failure_struct(row.failure, row.failure.exception, timeout)

@@ -11,6 +11,7 @@ from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 
 from tests.docs.notebooks import NOTEBOOKS, execute, text_of
+from tests.support import thorough_except
 
 pytestmark = pytest.mark.processes
 
@@ -124,7 +125,7 @@ async def main():
 """
 
 
-@pytest.mark.parametrize("run", ["trio.run(main)", "await main()"])
+@pytest.mark.parametrize("run", thorough_except(["trio.run(main)"], ["trio.run(main)", "await main()"]))
 def test_an_interrupt_cancels_the_calls_and_leaves_the_kernel_usable(run: str) -> None:
     kernel = Kernel("%autoawait trio", INTERRUPTED, run, "print(sorted(unwound))")
     kernel.allow_errors = True

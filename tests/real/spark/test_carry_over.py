@@ -114,6 +114,7 @@ def ids(rows: list[Any]) -> list[int]:
     return sorted(row.id for row in rows)
 
 
+@pytest.mark.thorough
 def test_stragglers_do_not_delay_the_micro_batch_and_come_out_once_without_new_data(
     stream: Stream, service: Service
 ) -> None:

@@ -42,6 +42,7 @@ def test_two_tasks_that_lack_slots_are_limited_by_their_capacity(spark: SparkSes
     assert "capacity=4" in verdict.advice
 
 
+@pytest.mark.thorough
 def test_a_query_whose_rows_arrive_slowly_is_limited_by_its_source(spark: SparkSession) -> None:
     """The rows are large, because Spark passes on small ones only when its buffer of 64 KiB is full."""
     seen = Observation()

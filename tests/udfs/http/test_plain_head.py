@@ -6,7 +6,7 @@ from dataclasses import astuple
 
 import httpx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from udfs.http._plain_head import plain_head
@@ -87,7 +87,6 @@ def check(data: bytes) -> None:
 
 
 @given(st.one_of(start, st.just(OK[:-2])), st.lists(line, max_size=4), st.booleans())
-@settings(deadline=None, max_examples=1_000)
 def test_a_plain_head_is_what_llhttp_finds(start: bytes, lines: list[bytes], has_length: bool) -> None:
     lines = [*lines, LENGTH[:-2]] if has_length else lines
     check(b"\r\n".join([start, *lines, b"", b""]))

@@ -47,16 +47,19 @@ def bomb(mebibytes: int) -> bytes:
     return b"".join([compressor.compress(bytes(1024 * 1024)) for _ in range(mebibytes)]) + compressor.flush()
 
 
+BOMBS = {
+    "gzip": lambda: bomb(128),
+    "gzip, gzip": lambda: gzip.compress(bomb(128)),
+    "zstd": lambda: zstandard.compress(bytes(128 * 1024 * 1024)),
+}
+
+
 @pytest.mark.parametrize(
-    ("coding", "body", "error"),
-    [
-        ("gzip", bomb(128), "BodyTooLargeError"),
-        ("gzip, gzip", gzip.compress(bomb(128)), "DecodingError"),
-        ("zstd", zstandard.compress(bytes(128 * 1024 * 1024)), "BodyTooLargeError"),
-    ],
-    ids=["gzip", "gzip twice", "zstandard"],
+    ("coding", "error"),
+    [("gzip", "BodyTooLargeError"), ("gzip, gzip", "DecodingError"), ("zstd", "BodyTooLargeError")],
 )
-async def test_a_bomb_is_decoded_no_further_than_the_limit(coding: str, body: bytes, error: str) -> None:
+async def test_a_bomb_is_decoded_no_further_than_the_limit(coding: str, error: str) -> None:
+    body = BOMBS[coding]()
     async with responding((404, {"content-encoding": coding}, body)) as server:
         tracemalloc.start()
         try:

@@ -76,12 +76,28 @@ async def test_a_null_input_is_skipped_and_its_result_is_never_retried(run: Any,
     assert recorder.values == ["a"]
 
 
-async def test_a_row_that_failed_before_its_call_is_never_retried(settings: Any, rows: Any) -> None:
+async def test_a_skipped_row_neither_waits_for_a_gate_nor_counts_in_it(run: Any, autojump_clock: MockClock) -> None:
+    recorder: Recorder[str, str] = Recorder(Scripted())
+    await run(recorder, ["a", None, None, "b"], gate=RateLimit(1.0), skip_nulls=True)
+    assert [(call.value, call.started) for call in recorder.calls] == [("a", 0.0), ("b", 1.0)]
+    assert trio.current_time() == 1.0
+
+
+async def test_a_skipped_row_needs_no_slot(run: Any, autojump_clock: MockClock) -> None:
+    recorder: Recorder[str, str] = Recorder(Scripted(default=Step(9.0)))
+    out = await run(recorder, ["a", None], capacity=1, mode="unordered", skip_nulls=True)
+    assert [row.result for row in out] == [None, "a"]
+
+
+async def test_a_row_that_failed_before_its_call_makes_none(settings: Any, rows: Any) -> None:
+    recorder: Recorder[str, str] = Recorder(Scripted())
     retry = FixedDelay(5, 0.5, retry_on_result=lambda result: result is None)
-    calls = RowCalls(Scripted(), None, settings(Scripted(), retry=retry))
+    calls = RowCalls(recorder, None, settings(recorder, retry=retry))
     [row] = rows(["a"])
     row.failure = Failure(ValueError("no year 10000"), 0, 0.0)
-    assert calls.options()["retry"].retry_on_result(await calls.invoke(row)) is False
+    async with AsyncWaitOperator(calls, source=[row], **calls.options()) as operator:
+        assert [each async for each in operator.output] == [row]
+    assert recorder.values == []
 
 
 async def test_without_skip_nulls_a_function_is_called_with_none(run: Any) -> None:
@@ -95,6 +111,14 @@ async def test_a_miss_is_retried_until_there_are_outputs(run: Any, autojump_cloc
     function = Scripted({"a": [Step(result=[]), Step(result=[]), Step(result=["found"])]})
     [row] = await run(function, "a", retry=FixedDelay(5, 0.5, retry_on_result=lambda found: not found))
     assert (row.result, row.attempts) == (["found"], 3)
+
+
+async def test_a_row_that_misses_for_minutes_gives_its_slot_back(run: Any, autojump_clock: MockClock) -> None:
+    recorder: Recorder[str, Any] = Recorder(Scripted({"a": [Step(result=None), Step(result="found")]}))
+    retry = FixedDelay(5, 60.0, retry_on_result=lambda found: found is None)
+    out = await run(recorder, "ab", retry=retry, capacity=1, timeout=90.0, yield_slot_after=5.0)
+    assert [row.result for row in out] == ["found", "b"]
+    assert [(call.value, call.started) for call in recorder.calls] == [("a", 0.0), ("b", 0.0), ("a", 60.0)]
 
 
 async def test_after_the_last_retry_the_last_result_is_used(run: Any, autojump_clock: MockClock) -> None:
@@ -229,6 +253,22 @@ async def test_a_gate_keeps_its_state_from_one_task_to_the_next(
         async with AsyncWaitOperator(calls, source=rows([1, 2]), **calls.options()) as operator:
             assert [row.result async for row in operator.output] == [1, 2]
     assert trio.current_time() == 3 * 8.0  # the first call of the second task has waited, too
+
+
+async def test_named_gates_of_two_functions_are_one_gate_with_the_weight_of_each(
+    settings: Any, rows: Any, autojump_clock: MockClock
+) -> None:
+    recorder = Recorder(Scripted())
+
+    async def task(gate: RateLimit, *values: int) -> None:
+        function = Scripted() if gate.weight else recorder
+        calls = RowCalls(function, None, settings(function, gate=gate))
+        async with AsyncWaitOperator(calls, source=rows(list(values)), **calls.options()) as operator:
+            assert [row.result async for row in operator.output] == list(values)
+
+    await task(RateLimit(0.5, weight=lambda value: value, name="api"), 3)
+    await task(RateLimit(0.5, name="api"), 1, 2)
+    assert [call.started for call in recorder.calls] == [6.0, 8.0]
 
 
 async def test_a_capacity_that_adapts_keeps_its_limit(settings: Any, autojump_clock: MockClock) -> None:

@@ -7,8 +7,8 @@ from typing import Generic, TypeVar
 
 import trio
 
+from ..._exception_copy import copied
 from ..._sqlite import FileThread
-from .._exception_copy import copied
 from .._shared_call import SharedCall
 
 __all__ = ["GroupCommit"]

@@ -1,0 +1,99 @@
+"""A rate for the whole cluster, as a service sees it."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from pyspark.sql import Observation, SparkSession
+
+from tests.entry_points import COLUMN_AND_ROWS, with_answer
+from tests.service import Service
+from tests.support import PATIENCE
+from udfs import ClusterRate, ordered_wait
+from udfs._plan.rate import _servers
+
+# A call that is delayed on its way arrives together with those behind it, and the machine may be busy
+LATE = 1.25
+
+
+class Arrivals:
+    """The instants at which calls arrive at a service."""
+
+    def __init__(self, service: Service) -> None:
+        self.instants: list[float] = []
+        service.answer = self._answer
+
+    async def _answer(self, question: str) -> str:
+        self.instants.append(time.monotonic())
+        return question
+
+    @property
+    def most_in_a_second(self) -> int:
+        starts = self.instants
+        return max(sum(first <= each < first + 1.0 for each in starts) for first in starts)
+
+    @property
+    def rate(self) -> float:
+        return (len(self.instants) - 1) / (self.instants[-1] - self.instants[0])
+
+
+@COLUMN_AND_ROWS
+def test_tasks_share_a_rate(spark: SparkSession, service: Service, entry_point: str) -> None:
+    arrivals = Arrivals(service)
+    df = with_answer(spark.range(0, 60, 1, 4), entry_point, service.client.ask, cluster_rate=20)
+    assert df.where("answer = id").count() == 60
+    assert arrivals.most_in_a_second <= 20 * LATE
+    assert arrivals.rate <= 20
+
+
+def test_the_wait_for_the_rate_is_reported(spark: SparkSession, service: Service) -> None:
+    seen = Observation()
+    options = {"timeout": PATIENCE, "cluster_rate": 20, "metrics": seen}
+    ordered_wait(spark.range(0, 20, 1, 2), service.client.ask, "answer string", inputs=["id"], **options).collect()
+    assert seen.get["explain_gate_waits"] > 0
+
+
+def test_tasks_lease_a_rate_from_the_driver(spark: SparkSession, service: Service) -> None:
+    arrivals = Arrivals(service)
+    rate = ClusterRate(40, by="lease")
+    df = with_answer(spark.range(0, 120, 1, 3), "unordered", service.client.ask, cluster_rate=rate)
+    assert df.where("answer = id").count() == 120
+    assert arrivals.most_in_a_second <= 40 * LATE
+
+
+def test_two_queries_at_once_share_a_lease_by_its_name(spark: SparkSession, service: Service) -> None:
+    arrivals = Arrivals(service)
+
+    def run(entry_point: str) -> int:
+        rate = ClusterRate(30, by="lease", name="shared")
+        df = with_answer(spark.range(0, 60, 1, 1), entry_point, service.client.ask, cluster_rate=rate)
+        return df.where("answer = id").count()
+
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(run, ["column", "unordered"])) == [60, 60]
+    assert arrivals.most_in_a_second <= 30 * LATE
+    with pytest.raises(ValueError, match="named 'shared' is 30 calls per second in this session, got 60"):
+        with_answer(
+            spark.range(3), "ordered", service.client.ask, cluster_rate=ClusterRate(60, by="lease", name="shared")
+        )
+
+
+def test_when_the_source_is_killed_tasks_go_on_with_their_shares(spark: SparkSession, service: Service) -> None:
+    arrivals = Arrivals(service)
+    rate = ClusterRate(40, by="lease")
+    df = with_answer(spark.range(0, 160, 1, 2), "unordered", service.client.ask, cluster_rate=rate)
+    server = _servers[spark.sparkContext.applicationId]
+    with ThreadPoolExecutor(1) as threads:
+        counted = threads.submit(df.where("answer = id").count)
+        service.wait_until(lambda: len(service.calls) > 40)
+        server.close()
+        assert counted.result() == 160
+    assert arrivals.most_in_a_second <= 40 * LATE
+
+
+@pytest.mark.parametrize("entry_point", ["column", "ordered", "unordered", "keyed"])
+def test_a_rate_below_the_number_of_tasks_is_refused(spark: SparkSession, service: Service, entry_point: str) -> None:
+    with pytest.raises(ValueError, match="cluster_rate must be at least the number of tasks that can run at once, 2"):
+        with_answer(spark.range(3), entry_point, service.client.ask, cluster_rate=1.5).collect()

@@ -1,0 +1,134 @@
+"""Processes that lease tokens from one source, as events on a simulated time: plain data, without a loop."""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from itertools import count
+
+from udfs._rate.lease import TIMEOUT, Answer, Lease, Request
+from udfs._rate.tokens import TokenSource, settling_of
+
+__all__ = ["Outage", "Simulation", "most_in_a_second"]
+
+
+@dataclass
+class Outage:
+    """The source is away.
+
+    Args:
+        start, seconds: When, and for how long.
+        forgets: Whether it restarts without memory.
+        hangs: Whether it does not answer at all, in contrast to refusing connections.
+    """
+
+    start: float
+    seconds: float
+    forgets: bool = False
+    hangs: bool = True
+
+    @property
+    def end(self) -> float:
+        return self.start + self.seconds
+
+
+@dataclass
+class Simulation:
+    """Each process always has a call that waits.
+
+    Args:
+        rate, slots: Of the leases.
+        processes: How many there are.
+        seed: Of the delays.
+        latency: The longest way of a message, in seconds. Some messages take longer than the source's time limit.
+        late: The longest time by which a process looks too late.
+        outages: Of the source.
+        slow: The share of the messages that take up to half a second.
+
+    Attributes:
+        starts: The instants of all calls.
+    """
+
+    rate: float
+    slots: int
+    processes: int
+    seed: int = 1
+    latency: float = 0.002
+    late: float = 0.0
+    outages: list[Outage] = field(default_factory=list)
+    slow: float = 0.0
+    starts: list[tuple[float, int]] = field(default_factory=list)
+
+    def run(self, seconds: float) -> list[float]:
+        """The instants of the calls that start within this time."""
+        self._random = random.Random(self.seed)
+        random.seed(self.seed)
+        self._events: list[tuple[float, int, Callable[[float], None]]] = []
+        self._number = count()
+        self._settling = settling_of(self.rate, self.slots)
+        self._source = TokenSource(self.rate, self._settling)
+        self._skew = self._random.uniform(-1e3, 1e3)  # of the source's clock
+        for number in range(self.processes):
+            lease = Lease(self.rate, self.slots)
+            self._at(
+                self._random.random() * 0.1, lambda now, lease=lease, number=number: self._look(now, lease, number)
+            )
+        for outage in self.outages:
+            if outage.forgets:
+                self._at(outage.end, self._restart)
+        while self._events and self._events[0][0] < seconds:
+            now, _, event = heapq.heappop(self._events)
+            event(now)
+        return sorted(start for start, _ in self.starts)
+
+    def _at(self, instant: float, event: Callable[[float], None]) -> None:
+        heapq.heappush(self._events, (instant, next(self._number), event))
+
+    def _restart(self, now: float) -> None:
+        self._source = TokenSource(self.rate, self._settling, opens=now + self._skew + self._settling)
+
+    def _look(self, now: float, lease: Lease, number: int) -> None:
+        request = lease.request(now)
+        if request is not None:
+            self._ask(now, lease, request)
+        while not (delay := lease.delay(now)):
+            lease.started(now)
+            self.starts.append((now, number))
+            if (request := lease.request(now)) is not None:
+                self._ask(now, lease, request)
+        late = self._random.random() * self.late
+        self._at(now + delay + late, lambda then: self._look(then, lease, number))
+
+    def _ask(self, sent: float, lease: Lease, request: Request) -> None:
+        arrival = sent + self._way()
+        outage = next((each for each in self.outages if each.start <= arrival < each.end), None)
+        if outage is not None:
+            failed = sent + TIMEOUT if outage.hangs else min(arrival, sent + TIMEOUT)
+            self._at(failed, lease.failed)
+        else:
+            self._at(arrival, lambda now: self._answer(now, sent, lease, request))
+
+    def _answer(self, now: float, sent: float, lease: Lease, request: Request) -> None:
+        grant = self._source.grant(now + self._skew, **asdict(request))
+        received = now + self._way()
+        if received > sent + TIMEOUT:
+            self._at(max(now, sent + TIMEOUT), lease.failed)
+        else:
+            self._at(received, lambda then: lease.granted(Answer(grant, sent, then)))
+
+    def _way(self) -> float:
+        if self._random.random() < self.slow:
+            return self._random.random() * 0.5
+        return self._random.random() * self.latency
+
+
+def most_in_a_second(starts: list[float]) -> int:
+    """The most calls in any second, wherever it begins."""
+    most, first = 0, 0
+    for last, start in enumerate(starts):
+        while starts[first] <= start - 1.0:
+            first += 1
+        most = max(most, last - first + 1)
+    return most

@@ -1,0 +1,1 @@
+"""Sharing by name: one resource for all operators of a Trio run that use its name."""

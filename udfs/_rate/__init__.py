@@ -1,0 +1,1 @@
+"""One rate for all tasks of a cluster."""
