@@ -1,11 +1,13 @@
 """Measures the cost of the operator and the UDFs, compared with alternatives.
 
-`python -m benchmarks [--quick] [--json PATH] [--page PATH] [part ...]`, from the top of the repository.
+`python -m benchmarks [--quick] [--json PATH] [--page PATH] [part ...]`, from the top of the repository. Gates in front
+of simulated services: `python -m benchmarks resilience`, with the same options.
 """
 
 # The layout. Imports point down only.
 #
 #     __main__                              the command line
+#     resilience/                           gates and other algorithms in front of simulated services
 #     _page  _figures  _picture  _targets   the report as a page of the docs, with its figures and targets
 #     _prose                                numbers of the report in the other pages
 #     _overhead  _processes                 cost per element, in this process and in others

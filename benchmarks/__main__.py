@@ -20,6 +20,7 @@ from ._prose import filled
 from ._report import Report, Section
 from ._scale import scale
 from ._throughput import throughput
+from .resilience._command import main as resilience
 
 WIDTH = 150  # columns, if there is no terminal
 
@@ -28,6 +29,8 @@ Step = Callable[[], object]
 
 def main() -> int:
     """Measure the parts, print the tables and write the files."""
+    if sys.argv[1:2] == ["resilience"]:
+        return resilience(sys.argv[2:])
     options = _options()
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     report = _report(options)
@@ -124,7 +127,9 @@ PARTS: dict[str, Callable[[argparse.Namespace, Step], list[Section]]] = {
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description=(benchmarks.__doc__ or "").splitlines()[0]
+        prog="python -m benchmarks",
+        description=(benchmarks.__doc__ or "").splitlines()[0],
+        epilog="`python -m benchmarks resilience --help`: gates in front of simulated services",
     )
     parser.add_argument("parts", nargs="*", metavar="part", help=f"{', '.join(PARTS)} (default: all)")
     parser.add_argument(

@@ -9,7 +9,7 @@ from ._figures import FIGURES, draw
 from ._report import Report, Section
 from ._targets import TARGETS
 
-__all__ = ["text_of", "write_page"]
+__all__ = ["table", "text_of", "write_page"]
 
 HEAD = """\
 # Benchmarks
@@ -76,7 +76,7 @@ def _lines(report: Report, drawn: dict[str, str]) -> Iterator[str]:
     if report.is_quick:
         yield QUICK.rstrip()
     yield from ("", _machine(report), "", "## Targets", "")
-    yield from _table([["", "target", "measured", ""], *(target.cells(report) for target in TARGETS)])
+    yield from table([["", "target", "measured", ""], *(target.cells(report) for target in TARGETS)])
     for section in report.sections:
         yield from ("", f"## {section.title}", "")
         if section.name in drawn:
@@ -94,11 +94,12 @@ def _machine(report: Report) -> str:
 
 
 def _section(section: Section) -> Iterator[str]:
-    yield from _table(section.cells())
+    yield from table(section.cells())
     yield from ("", f"{section.notes[:1].upper()}{section.notes[1:]}.")
 
 
-def _table(rows: Iterable[list[str]]) -> Iterator[str]:
+def table(rows: Iterable[list[str]]) -> Iterator[str]:
+    """The lines of a Markdown table; the first row is its header."""
     header, *lines = rows
     yield _row(header)
     yield "|" + "|".join("---" if not number else "---:" for number in range(len(header))) + "|"

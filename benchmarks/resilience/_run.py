@@ -1,13 +1,15 @@
-"""Runs tasks with endless records against a simulated service, on a virtual clock."""
+"""Runs tasks against a simulated service, on a virtual clock."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
 import trio
+from trio._core import _run as trio_run
 from trio.testing import MockClock
 
 from trio_asyncio_io import ExponentialBackoff, unordered_wait
@@ -15,21 +17,41 @@ from trio_asyncio_io.gates import Gate
 
 from ._services import StatusError
 
-__all__ = ["simulate"]
+__all__ = ["Function", "reproducible", "simulate"]
+
+Function = Callable[[Any], Awaitable[Any]]
 
 # Retries never end, so that each record is answered and only the pace of the calls differs
 RETRY = ExponentialBackoff(100_000, 0.1, 10.0, retry_on=StatusError)
 
 
+@contextmanager
+def reproducible(seed: int = 1) -> Iterator[None]:
+    """Equal random numbers, and an equal order of Trio's tasks, in each run of the block.
+
+    Trio has no public option for this. Hypothesis and pytest-trio set the same names.
+    """
+    before = vars(trio_run)["_ALLOW_DETERMINISTIC_SCHEDULING"]
+    vars(trio_run)["_ALLOW_DETERMINISTIC_SCHEDULING"] = True
+    random.seed(seed)
+    trio_run._r.seed(seed)
+    try:
+        yield
+    finally:
+        vars(trio_run)["_ALLOW_DETERMINISTIC_SCHEDULING"] = before
+
+
 def simulate(
     seconds: float,
-    service: Callable[[Any], Awaitable[Any]],
+    service: Function,
     gates: list[Gate | None],
     *,
     capacity: int = 100,
     control: Callable[[], Awaitable[None]] | None = None,
-) -> None:
-    """Run one task per gate, for this many virtual seconds.
+    rows: Sequence[int] | None = None,
+    around: Callable[[Function], Function] = lambda function: function,
+) -> float:
+    """Run one task per gate, for this many virtual seconds or until all records are answered. Returns the seconds.
 
     Args:
         seconds: The length of the run.
@@ -37,21 +59,31 @@ def simulate(
         gates: One for each task; None: no gate.
         capacity: That of each task.
         control: Runs beside the tasks, for example to change the service.
+        rows: The number of records of each task. None: endless.
+        around: service -> what a task calls. Called once for each task.
     """
-    random.seed(1)
-    trio.run(_run, seconds, service, gates, capacity, control, clock=MockClock(autojump_threshold=0))
+    sources = [count() for _ in gates] if rows is None else [range(number) for number in rows]
+    tasks = [(source, around(service), gate, capacity) for source, gate in zip(sources, gates, strict=True)]
+    with reproducible():
+        return trio.run(_run, seconds, tasks, control, clock=MockClock(autojump_threshold=0))
 
 
-async def _run(seconds: float, service: Any, gates: list[Gate | None], capacity: int, control: Any) -> None:
+async def _run(seconds: float, tasks: list[Any], control: Callable[[], Awaitable[None]] | None) -> float:
+    began = trio.current_time()
     with trio.move_on_after(seconds):
-        async with trio.open_nursery() as nursery:
+        async with trio.open_nursery() as beside:
             if control is not None:
-                nursery.start_soon(control)
-            for gate in gates:
-                nursery.start_soon(_run_task, service, gate, capacity)
+                beside.start_soon(control)
+            async with trio.open_nursery() as nursery:
+                for task in tasks:
+                    nursery.start_soon(_run_task, *task)
+            beside.cancel_scope.cancel()
+    return trio.current_time() - began
 
 
-async def _run_task(service: Any, gate: Gate | None, capacity: int) -> None:
-    async with unordered_wait(count(), service, capacity=capacity, timeout=1e6, retry=RETRY, gate=gate) as results:
+async def _run_task(source: Any, function: Function, gate: Gate | None, capacity: int) -> None:
+    # The default buffer would be filled first, which takes most of the time of a short run
+    options: Any = {"capacity": capacity, "buffer": 2 * capacity, "timeout": 1e6, "retry": RETRY, "gate": gate}
+    async with unordered_wait(source, function, **options) as results:
         async for _ in results:
             pass

@@ -26,14 +26,16 @@ class RateCappedService:
     Args:
         rate: Calls per second. May be changed.
         latency: Seconds of an admitted call. A refused one takes a tenth.
+        retry_after: The `Retry-After` of a refusal in seconds, or None.
 
     Attributes:
         admitted, refused: The instants of the calls.
     """
 
-    def __init__(self, rate: float, latency: float = 0.05) -> None:
+    def __init__(self, rate: float, latency: float = 0.05, retry_after: float | None = None) -> None:
         self.rate = rate
         self.latency = latency
+        self.retry_after = retry_after
         self.admitted: list[float] = []
         self.refused: list[float] = []
         self._tokens = rate * 0.1
@@ -47,7 +49,7 @@ class RateCappedService:
         if self._tokens < 1:
             self.refused.append(now)
             await trio.sleep(self.latency / 10)
-            raise StatusError(429)
+            raise StatusError(429, self.retry_after)
         self._tokens -= 1
         self.admitted.append(now)
         await trio.sleep(self.latency)

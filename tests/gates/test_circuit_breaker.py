@@ -157,6 +157,7 @@ def test_it_gives_up_with_the_exception_of_the_service() -> None:
     with pytest.raises(ConnectionRefusedError) as raised:
         gate.delay(5.0, 1.0)
     assert raised.value is DOWN
+    assert DOWN.__notes__ == ["the circuit was not closed for 5.0 s (give_up), so the operator stops"]
 
 
 def test_in_the_mode_fail_it_refuses_calls() -> None:

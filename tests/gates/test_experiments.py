@@ -15,7 +15,7 @@ from trio.testing import MockClock
 from benchmarks.resilience._run import simulate
 from benchmarks.resilience._services import KneeService, RateCappedService, StatusError
 from trio_asyncio_io import ExponentialBackoff, unordered_wait
-from trio_asyncio_io.gates import AdaptiveCapacity, AdaptiveRate, CircuitBreaker
+from trio_asyncio_io.gates import AdaptiveCapacity, AdaptiveRate, CircuitBreaker, Gate, RateLimit
 from trio_asyncio_io.testing import Recorder
 
 
@@ -39,6 +39,20 @@ def test_many_tasks_share_the_rate_of_a_service() -> None:
     simulate(180, service, [AdaptiveRate() for _ in range(64)])
     assert between(service.refused, 10, inf) <= 0.10 * between(service.admitted, 10, inf)
     assert len(service.refused) <= 0.15 * len(service.admitted)
+
+
+@pytest.mark.parametrize(
+    ("large", "small", "seconds"), [(1, 3, 40), pytest.param(4, 12, 60, marks=pytest.mark.thorough)]
+)
+def test_few_tasks_with_most_of_the_rows_take_over_the_rate_of_the_others(large: int, small: int, seconds: int) -> None:
+    rate, tasks = 30 * (large + small), large + small
+    rows = [3 * rate * seconds // (4 * large)] * large + [rate * seconds // (4 * small)] * small
+
+    def share_of_perfect(gates: list[Gate | None]) -> float:
+        return seconds / simulate(10 * seconds, RateCappedService(rate), gates, rows=rows)
+
+    assert share_of_perfect([AdaptiveRate(growth=1.0) for _ in range(tasks)]) >= 0.88
+    assert share_of_perfect([RateLimit(rate / tasks) for _ in range(tasks)]) == pytest.approx(0.33, abs=0.02)
 
 
 @pytest.mark.parametrize(

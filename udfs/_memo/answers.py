@@ -12,8 +12,8 @@ from .files import MemoFiles, holds
 
 __all__ = ["Answer", "Freshness", "answers_of", "latest"]
 
-# How often a bucket is read again because a file was removed after it was listed.
-_ATTEMPTS: Final = 5
+# How often the files are listed again because one of them was removed meanwhile.
+_ATTEMPTS: Final = 10
 
 
 class Answer(NamedTuple):
@@ -54,12 +54,18 @@ def answers_of(files: MemoFiles, bucket: int, freshness: Freshness) -> dict[byte
     Raises:
         MemoError: A file cannot be read.
     """
+    tables: dict[str, pa.Table] = {}
+    missing: set[str] = set()
     for _ in range(_ATTEMPTS):
-        try:
-            tables = [files.read(name, bucket) for name in files.names() if holds(name, bucket)]
-        except FileNotFoundError:  # another process has just compacted the memo
-            continue
-        return _by_key(pa.concat_tables(tables), freshness) if tables else {}
+        found = len(missing)
+        for name in files.names():
+            if holds(name, bucket) and name not in tables and name not in missing:
+                try:
+                    tables[name] = files.read(name, bucket)
+                except FileNotFoundError:  # another process has just moved its answers to another file
+                    missing.add(name)
+        if len(missing) == found:
+            return _by_key(pa.concat_tables(tables.values()), freshness) if tables else {}
     raise MemoError(f"the files of the memo {files.path} are removed while they are read: compact it less often")
 
 

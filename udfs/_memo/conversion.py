@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -19,6 +20,7 @@ from .._task.slices import slices
 from .._task.writing import ResultWriter
 from .answer_log import AnswerLog
 from .answers import Answer, answers_of
+from .compaction import tidy
 from .files import MemoFiles
 from .keys import key_of
 from .layout import Layout
@@ -71,7 +73,7 @@ class MemoConversion(RowConversion):
         self._freshness = task.memo.freshness(now)
         kind = task.layout.answer
         self._answers = ResultWriter(kind, enrichment.zone, enrichment.settings)
-        self._nothing = pa.nulls(1, arrow_type(kind))
+        self._nothing = pa.array([None], arrow_type(kind))  # imports pandas, for which no answer should have to wait
         self._known: dict[int, dict[bytes, Answer]] = {}
         self._calls: dict[bytes, _Call] = {}
         self._call_of: dict[tuple[int, int], _Call] = {}
@@ -87,7 +89,8 @@ class MemoConversion(RowConversion):
             OSError: It cannot be written.
         """
         self._task.layout.check(self._files)
-        with AnswerLog(self._files.write, self._task.memo.write_every) as log:
+        files, every = self._files, self._task.memo.write_every
+        with AnswerLog(files.write, every, files.open_journal, partial(tidy, files)) as log:
             for finished in enrich(map(self.read, batches), self.settings, held=lambda: self._waiting):
                 if finished:
                     self._take(finished, log)
@@ -239,8 +242,7 @@ class MemoConversion(RowConversion):
 
 
 def _columns_of(batch: pa.RecordBatch, positions: Sequence[int]) -> pa.RecordBatch:
-    names = batch.schema.names
-    return pa.RecordBatch.from_arrays([batch.column(n) for n in positions], names=[names[n] for n in positions])
+    return batch.select(list(positions))
 
 
 def _remembered(error: dict[str, Any]) -> Exception:

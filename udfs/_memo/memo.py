@@ -13,7 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from .answers import Freshness
 from .compaction import compact
-from .files import MemoFiles, absolute
+from .files import MemoFiles
+from .location import absolute
 
 __all__ = ["Memo", "as_memo"]
 
@@ -24,8 +25,9 @@ class Memo:
 
     The key of a row is its input columns. A key that the memo has is answered without a call. Any other is called once
     in the query, however many rows and tasks have it, and its answer is written to the directory while the query runs.
-    A query that is killed and started again pays for what is missing: the calls that were in flight, and answers of the
-    last `write_every` seconds. A failure is not remembered, nor is a result of `on_timeout`.
+    A query that is killed and started again pays for what is missing: the calls that were in flight and, on an object
+    store, answers of the last `write_every` seconds. A failure is not remembered, nor is a result of `on_timeout`.
+    Tasks merge small files when there are more than 100.
 
     One function has one memo; all of its queries may use it at the same time. Two that miss the same key at once both
     call.
@@ -39,8 +41,8 @@ class Memo:
             fail with the same error. Needs `on_error="null"` or `"column"`.
         version: The version of the function's answers. Answers of another version do not count. "1" by default.
         name: The name of the function, if it has been renamed since the memo was made. None (the default): its name.
-        write_every: Seconds until an answer is written, at least 0 and finite; 1 by default. A task writes one file in
-            this time.
+        write_every: Seconds until an answer is in a Parquet file, at least 0 and finite; 1 by default. A task writes
+            one file in this time. On a file system, answers are in a journal until then.
 
     Raises:
         TypeError, ValueError: An argument is out of range; the message names it and its value.
@@ -78,8 +80,9 @@ class Memo:
     def compact(self) -> int:
         """Merge the files into few, and drop answers that are older than `max_age` or have a newer one.
 
-        Runs where: in the calling process, which reads one bucket (1/256 of the memo) at a time, and all files that no
-        compaction has read. Queries may use the memo meanwhile. If the process is killed, no answer is lost.
+        Runs where: in the calling process, which reads one bucket (1/256 of the memo) at a time, and the files that no
+        task has merged. Queries may use the memo meanwhile. If the process is killed, no answer is lost. Old files are
+        removed by a later query or compaction, after ten minutes at least.
 
         Returns:
             The number of answers.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from .._carry_over.buckets import bucket_ids
 from .._plan.row_plan import RowPlan
 from .._plan.session import task_slots
 from .._plan.worker_python import needs_packages
+from .._settings import Settings
 from .._task.enrichment import Enrichment
 from .._task.tracebacks import traceback_as_note
 from .conversion import MemoConversion, MemoTask
@@ -71,6 +73,7 @@ def enriched_with_memo(plan: RowPlan, memo: Memo) -> DataFrame:
     layout.claim(MemoFiles(memo.path))
     spread = [F.col(df.columns[n]) for n in enrichment.key or enrichment.inputs]
     has_places = enrichment.settings.options.mode != "unordered"
+    enrichment = replace(enrichment, settings=_unordered(enrichment.settings))
     task = MemoTask(memo, layout, len(plan.columns), in_buckets=not df.isStreaming, has_places=has_places)
     schema = plan.schema
     df = df.withColumn(BUCKET, F.pmod(F.hash(*spread), F.lit(BUCKETS)))
@@ -83,6 +86,12 @@ def enriched_with_memo(plan: RowPlan, memo: Memo) -> DataFrame:
         df = df.sortWithinPartitions(BUCKET, *([PLACE] if has_places else []))
     enriched = df.mapInArrow(_named(enrichment, task), schema)
     return _in_place(enriched) if has_places else enriched
+
+
+def _unordered(settings: Settings) -> Settings:
+    """Settings without the order of the rows, which are sorted later: no answer has to wait for an earlier row."""
+    options = settings.options
+    return settings if options.mode == "keyed" else replace(settings, options=replace(options, mode="unordered"))
 
 
 def _layout(plan: RowPlan, memo: Memo) -> Layout:

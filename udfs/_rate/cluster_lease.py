@@ -16,6 +16,9 @@ from .lease import TIMEOUT, Answer, Lease, Request
 __all__ = ["ClusterLease", "Tokens", "lease_of_process"]
 
 
+# A query that builds its rate for each micro-batch leaves one lease behind each time
+MAX_LEASES = 16
+
 logger = logging.getLogger("udfs")
 
 
@@ -53,7 +56,7 @@ class ClusterLease(Gate):
 
     async def _ask(self, request: Request) -> None:
         answer: Answer | None = None
-        failure: Exception | None = None
+        failure: Exception = TimeoutError()
         try:
             with trio.move_on_after(TIMEOUT):
                 answer = await self._tokens.ask(request)
@@ -66,7 +69,7 @@ class ClusterLease(Gate):
                 self._lease.granted(answer)
         self._report(failure)
 
-    def _report(self, failure: Exception | None) -> None:
+    def _report(self, failure: Exception) -> None:
         """Log when an outage begins and when it has ended."""
         if self._lease.has_outage == self._had_outage:
             return
@@ -82,9 +85,10 @@ _of_process: dict[tuple[int, Tokens], ClusterLease] = {}
 
 
 def lease_of_process(rate: float, slots: int, tokens: Tokens) -> ClusterLease:
-    """The lease that all tasks of this process share which use equal tokens."""
+    """The lease that all tasks of this process share which use equal tokens. The latest ones are kept."""
     key = os.getpid(), tokens
-    lease = _of_process.get(key)
-    if lease is None:
-        lease = _of_process[key] = ClusterLease(Lease(rate, slots), tokens)
+    lease = _of_process.pop(key, None) or ClusterLease(Lease(rate, slots), tokens)
+    _of_process[key] = lease
+    if len(_of_process) > MAX_LEASES:
+        del _of_process[next(iter(_of_process))]  # with its connection
     return lease

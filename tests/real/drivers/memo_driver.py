@@ -1,6 +1,9 @@
 """A driver for test_memo_resume.py to kill: a job with a memo calls a service for each number and writes files.
 
-python memo_driver.py FOLDER PORT
+python memo_driver.py FOLDER PORT NUMBERS COPIES
+
+Without copies, a task holds at most `HELD` rows that are called or whose answers are on their way to the memo. It
+sends a batch to its loop when fewer rows than the buffer are unfinished.
 """
 
 from __future__ import annotations
@@ -13,32 +16,35 @@ from pyspark.sql import SparkSession
 
 import tests.service
 from tests.service import Client
-from udfs import Memo, unordered_wait
+from udfs import unordered_wait
 
 CONF = {
-    "spark.master": "local[2]",
+    "spark.master": "local[2, 10]",  # two tasks, each of which is tried ten times
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": "2",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "5",
 }
 CAPACITY = 5
+HELD = CAPACITY - 1 + 5
 
 
-def main(folder: Path, port: int, numbers: int) -> None:
+def main(folder: Path, port: int, numbers: int, copies: int) -> None:
     cloudpickle.register_pickle_by_value(tests.service)  # so that the workers need not import what the tests need
     spark = SparkSession.builder.config(map=CONF).getOrCreate()
     enriched = unordered_wait(
-        spark.range(0, 2 * numbers, 1, 4).selectExpr(f"id % {numbers} as id"),
+        spark.range(0, copies * numbers, 1, 4).selectExpr(f"id % {numbers} as id"),
         Client(port).ask,
         "answer string",
         inputs=["id"],
-        memo=Memo(str(folder / "memo"), write_every=0.1),
+        memo=folder / "memo",
         capacity=CAPACITY,
+        buffer=CAPACITY if copies == 1 else None,
         timeout=600.0,
     )
     enriched.write.mode("overwrite").parquet(str(folder / "sink"))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,7 @@ def test_values_that_are_equal_in_sql_are_called_once(spark: SparkSession, servi
     assert len(service.calls) == 3
 
 
-def test_the_memo_can_be_read_as_a_table(
+def test_sql_can_read_the_memo_as_a_table(
     spark: SparkSession, visits: DataFrame, service: Service, tmp_path: Path
 ) -> None:
     memo = Memo(str(tmp_path))
@@ -117,6 +118,8 @@ def test_the_memo_can_be_read_as_a_table(
     for _ in range(2):
         rows = memo.read(spark).select("inputs.key", "answer", "error", "function", "version").collect()
         assert sorted(map(tuple, rows)) == [(n, str(n), None, "ask", "1") for n in range(KEYS)]
+        sql = f"select distinct inputs.key, answer from parquet.`{tmp_path}` where error is null"
+        assert sorted(map(tuple, spark.sql(sql).collect())) == [(n, str(n)) for n in range(KEYS)]
         assert memo.compact() == KEYS
 
 
@@ -177,6 +180,56 @@ def test_arguments_that_exclude_each_other_are_refused(
 def test_a_key_that_is_not_an_input_is_refused(visits: DataFrame, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"memo needs the key among the inputs, and id is not"):
         keyed_wait(visits, weather, "temp double", key="id", inputs=["key"], memo=tmp_path, timeout=PATIENCE)
+
+
+def test_two_queries_at_once_leave_one_answer_for_each_key(
+    spark: SparkSession, visits: DataFrame, service: Service, tmp_path: Path
+) -> None:
+    """Each has one task. The service answers when both have called the same keys."""
+    partitions = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", "1")
+    memo = Memo(str(tmp_path))
+    out = unordered_wait(visits, service.client.ask, "answer string", inputs=["key"], memo=memo, timeout=PATIENCE)
+
+    spark.conf.set("spark.sql.shuffle.partitions", partitions)
+
+    async def when_both_ask(question: str) -> str:
+        await service.until(lambda: len(service.calls) == 2 * KEYS)
+        return question
+
+    service.answer = when_both_ask
+    with ThreadPoolExecutor(2) as threads:
+        both = [threads.submit(out.collect) for _ in range(2)]
+        for each in both:
+            assert sorted(map(tuple, each.result(PATIENCE))) == [(n, n % KEYS, str(n % KEYS)) for n in range(200)]
+    assert out.count() == 200
+    assert Counter(service.calls) == dict.fromkeys(map(str, range(KEYS)), 2)
+    assert memo.read(spark).count() == KEYS
+
+
+def test_answers_expire_and_failures_are_remembered_for_a_while(
+    visits: DataFrame, service: Service, tmp_path: Path
+) -> None:
+    client = service.client
+
+    async def ask(key: int) -> str:
+        answer = await client.ask(key)
+        if key % 2:
+            raise ConnectionError("no answer")
+        return answer
+
+    expected = [
+        (Memo(str(tmp_path)), KEYS),
+        (Memo(str(tmp_path)), KEYS // 2),  # failures are not remembered
+        (Memo(str(tmp_path), remember_failures_for=3600.0), KEYS // 2),
+        (Memo(str(tmp_path), remember_failures_for=3600.0), 0),
+        (Memo(str(tmp_path), remember_failures_for=3600.0, max_age=1e-6), KEYS // 2),
+    ]
+    for memo, calls in expected:
+        before = len(service.calls)
+        out = unordered_wait(visits, ask, "answer string", memo=memo, on_error="column", timeout=PATIENCE).collect()
+        assert len(service.calls) - before == calls
+        assert all((row.answer is None) == (row.error is not None) == bool(row.key % 2) for row in out)
 
 
 @pytest.mark.parametrize("wait", [ordered_wait, keyed_by_key], ids=lambda wait: wait.__name__)

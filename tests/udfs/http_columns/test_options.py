@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from trio_asyncio_io import retry_after
+from udfs._rate.share import ClusterShare
 from udfs.http_columns import http_get, http_request, register_http
 from udfs.http_columns._options import HttpOptions
 from udfs.http_columns._response import Response, RetryableError
@@ -29,6 +30,21 @@ def test_the_rate_limits_the_capacity_so_that_every_attempt_can_start_in_time() 
     assert HttpOptions(rate=10.0, timeout=25.0, retries=0).settings().options.capacity == 100
     assert HttpOptions(rate=0.1, timeout=25.0).settings().options.capacity == 1
     assert HttpOptions(rate=0.001, timeout=math.inf).settings().options.capacity == 100
+
+
+class Session:
+    """A session with two slots."""
+
+    conf: ClassVar = {"spark.master": "local[2]"}
+
+
+def test_each_task_has_its_share_of_a_rate_for_the_cluster() -> None:
+    make = HttpOptions(cluster_rate=21).settings(Session()).rate_gate
+    assert make is not None
+    gate = make()
+    assert isinstance(gate, ClusterShare)
+    assert gate.calls == 10
+    assert HttpOptions().settings(Session()).rate_gate is None
 
 
 def test_a_backoff_is_at_least_the_retry_after() -> None:

@@ -65,6 +65,49 @@ def test_answers_are_written_although_the_block_raises() -> None:
     assert written == [[1]]
 
 
+class Journal:
+    """A journal that records its answers."""
+
+    def __init__(self, first: pa.Table, written: Written) -> None:
+        self.answers = first.column("n").to_pylist()
+        self.written = written
+        self.is_removed = False
+
+    def append(self, answers: pa.Table) -> None:
+        self.answers += answers.column("n").to_pylist()
+
+    def remove(self) -> None:
+        assert self.written[-1] == self.answers
+        self.is_removed = True
+
+
+def test_answers_are_in_a_journal_until_they_are_in_a_file() -> None:
+    written = Written()
+    journals: list[Any] = []
+
+    def open_journal(first: pa.Table) -> Any:
+        journals.append(Journal(first, written))
+        return journals[-1]
+
+    with AnswerLog(written, PATIENCE, open_journal) as log:
+        log.add(answers(1))
+        log.add(answers(2, 3))
+        assert [each.answers for each in journals] == [[1, 2, 3]]
+        assert not journals[0].is_removed
+    assert journals[0].is_removed
+
+
+def test_the_memo_is_tidied_after_many_files_and_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer_log, "TIDY_EVERY", 2)
+    written, tidied = Written(), []
+    with AnswerLog(written, 0.0, tidy=lambda: tidied.append(len(written))) as log:
+        for number in range(3):
+            written.event.clear()
+            log.add(answers(number))
+            assert written.event.wait(PATIENCE)
+    assert tidied == [2, 3]
+
+
 def _full(_: Any) -> None:
     raise OSError("the disk is full")
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from udfs._memo.errors import MemoError
-from udfs._memo.files import MemoFiles, absolute, holds
+from udfs._memo.files import MemoFiles, holds
+from udfs._memo.location import absolute
 
 
 def table(*buckets: int) -> pa.Table:
@@ -42,18 +43,58 @@ def test_a_file_that_a_killed_process_left_unfinished_is_not_read(files: MemoFil
     assert files.names() == []
 
 
+def age(path: Path, seconds: float) -> None:
+    os.utime(path, (time.time() - seconds,) * 2)
+
+
 def test_unfinished_files_are_removed_after_a_day(files: MemoFiles, tmp_path: Path) -> None:
-    for name, age in (("_unfinished-old", 90_000.0), ("_unfinished-new", 0.0)):
+    for name, seconds in (("_unfinished-old", 90_000.0), ("_unfinished-new", 0.0)):
         (tmp_path / name).touch()
-        os.utime(tmp_path / name, (time.time() - age,) * 2)
-    files.remove([])
+        age(tmp_path / name, seconds)
+    files.remove_replaced()
     assert [path.name for path in tmp_path.iterdir()] == ["_unfinished-new"]
 
 
-def test_to_remove_a_file_twice_is_no_error(files: MemoFiles) -> None:
-    files.write([table(1)])
-    files.remove(files.names() * 2)
-    assert files.names() == []
+def test_a_file_that_is_replaced_is_not_read_and_remains_for_ten_minutes(files: MemoFiles, tmp_path: Path) -> None:
+    old = [files.write([table(1)]), files.write([table(2)])]
+    new = files.write([table(1, 2)], "compact")
+    files.replace(old, [new])
+    assert files.names() == [new]
+    files.remove_replaced()
+    assert all((tmp_path / name).exists() for name in old)
+    [replaced] = tmp_path.glob("_replaced-*")
+    age(replaced, 700.0)
+    for _ in range(2):
+        files.remove_replaced()
+        assert [path.name for path in tmp_path.iterdir()] == [new]
+
+
+def test_a_listing_without_the_new_file_keeps_those_that_it_replaces(files: MemoFiles) -> None:
+    """A listing that is made while files appear may have any of them."""
+    old = files.write([table(1)])
+    files.replace([old], ["compact-not-listed"])
+    assert files.names() == [old]
+
+
+def test_only_one_compaction_has_the_claim(files: MemoFiles, tmp_path: Path) -> None:
+    assert files.claim()
+    assert not MemoFiles(str(tmp_path)).claim()
+    files.release()
+    assert files.claim()
+    age(tmp_path / "_compacting", 700.0)  # its process was killed
+    assert files.claim()
+
+
+def test_a_journal_counts_as_settled_when_nobody_has_written_it_for_an_hour(files: MemoFiles, tmp_path: Path) -> None:
+    journal = files.open_journal(table(1, 2))
+    assert journal is not None
+    [name] = files.names()
+    assert files.settled() == []
+    assert files.small() == {}
+    age(tmp_path / name, 4_000.0)
+    assert files.settled() == [name]
+    assert list(files.small()) == [name]
+    assert files.read(name, 2).to_pylist() == [{"bucket": 2, "n": 20}]
 
 
 @pytest.mark.parametrize(

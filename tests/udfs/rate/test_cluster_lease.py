@@ -11,7 +11,7 @@ from trio.testing import MockClock
 from benchmarks.resilience._leases import SimulatedSource
 from tests.udfs.rate.leasing import most_in_a_second
 from trio_asyncio_io import unordered_wait
-from udfs._rate.cluster_lease import ClusterLease, lease_of_process
+from udfs._rate.cluster_lease import MAX_LEASES, ClusterLease, lease_of_process
 from udfs._rate.driver_tokens import DriverTokens
 from udfs._rate.lease import Lease
 
@@ -77,3 +77,10 @@ def test_tasks_of_a_process_that_use_equal_tokens_share_a_lease() -> None:
     first, second, other = (DriverTokens("127.0.0.1", 1, "secret", name) for name in ("a", "a", "b"))
     assert lease_of_process(10, 2, first) is lease_of_process(10, 2, second)
     assert lease_of_process(10, 2, first) is not lease_of_process(10, 2, other)
+
+
+def test_a_process_keeps_the_leases_that_were_used_last() -> None:
+    numbered = [DriverTokens("127.0.0.1", 2, "secret", str(number)) for number in range(MAX_LEASES + 1)]
+    kept = [lease_of_process(10, 2, tokens) for tokens in numbered]
+    assert lease_of_process(10, 2, numbered[-1]) is kept[-1]
+    assert lease_of_process(10, 2, numbered[0]) is not kept[0]

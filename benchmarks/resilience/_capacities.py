@@ -1,0 +1,123 @@
+"""Experiments with a service that gets slower, or no faster, with more calls at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from math import inf
+from statistics import fmean
+
+import trio
+
+from trio_asyncio_io.gates import AdaptiveCapacity, Gate
+
+from ._counting import between, per_second, sampler
+from ._experiment import Criterion, Experiment, Points, Result
+from ._run import simulate
+from ._services import KneeService
+from .rivals import FailsafeLimit, Gradient2Limit
+
+__all__ = ["EXPERIMENTS"]
+
+OURS = "AdaptiveCapacity"
+IN_FLIGHT = "in flight in the second half"
+REFUSED = "503s per record"
+FAR = "answers per second"
+
+
+def _contenders(run: Callable[..., Result], fixed: int, maximum: int) -> dict[str, partial[Result]]:
+    """What `run` needs for each: a gate for each task, and its capacity."""
+    gates: dict[str, Callable[[], Gate | None]] = {
+        OURS: lambda: AdaptiveCapacity(8, maximum),
+        "Gradient2": lambda: Gradient2Limit(min(20, maximum), maximum),
+        "failsafe-go": lambda: FailsafeLimit(min(20, maximum), maximum),
+    }
+    contenders = {name: partial(run, gate, maximum) for name, gate in gates.items()}
+    return {**contenders, f"a fixed {fixed}": partial(run, lambda: None, fixed)}
+
+
+def _knee(gate: Callable[[], Gate | None], capacity: int, quick: bool) -> Result:
+    seconds = 4.0 if quick else 15.0
+    service = KneeService(50, 0.02, queue=100)
+    in_flight: Points = []
+    control = sampler(in_flight, lambda: float(service.running), 0.25)
+    simulate(seconds, service, [gate() for _ in range(8)], capacity=capacity, control=control)
+    values = {
+        "throughput": len(service.answered) / (50 / 0.02 * seconds),
+        IN_FLIGHT: fmean(value for at, value in in_flight if at >= seconds / 2),
+        REFUSED: service.refused / len(service.answered),
+    }
+    return Result(values, in_flight)
+
+
+def _far_away(gate: Callable[[], Gate | None], capacity: int, quick: bool) -> Result:
+    seconds = 22.0 if quick else 30.0
+    service = KneeService(1_000, 0.205)
+    simulate(seconds, service, [gate()], capacity=capacity)
+    possible = 100 / 0.205
+    values = {
+        "after 20 s": between(service.answered, 20, inf) / (possible * (seconds - 20)),
+        "over all": len(service.answered) / (possible * seconds),
+    }
+    return Result(values, per_second(service.answered, seconds, 2.05))  # ten latencies
+
+
+def _slower(gate: Callable[[], Gate | None], capacity: int, quick: bool) -> Result:
+    seconds = 12.0 if quick else 30.0
+    service = KneeService(1_000, 0.1)
+
+    async def control() -> None:
+        for latency in (0.3, 0.1):
+            await trio.sleep(seconds)
+            service.seconds = latency
+
+    simulate(3 * seconds, service, [gate()], capacity=capacity, control=control)
+    phases = [("at 100 ms", 0.1), ("at 300 ms", 0.3), ("at 100 ms again", 0.1)]
+    values = {
+        name: between(service.answered, number * seconds + 10, (number + 1) * seconds) / ((seconds - 10) * 16 / latency)
+        for number, (name, latency) in enumerate(phases)
+    }
+    return Result(values, per_second(service.answered, 3 * seconds))
+
+
+PERCENT = "{:.1%}"
+
+EXPERIMENTS = [
+    Experiment(
+        "knee",
+        "A service with a knee",
+        "8 tasks with up to 100 slots each, for 15 s. The service has 50 servers of 20 ms, and answers 503 if 100 "
+        "calls wait",
+        "Calls in the service, of all tasks. More than 50 at once only wait there. What follows the latency cannot "
+        "see this knee, because with several tasks the latency was never lower.",
+        "calls in flight",
+        {"throughput": PERCENT, IN_FLIGHT: "{:.0f}", REFUSED: "{:.3f}"},
+        [Criterion("throughput", minimum=0.97), Criterion(IN_FLIGHT, maximum=75.0), Criterion(REFUSED, maximum=0.02)],
+        _contenders(_knee, 100, 100),
+        log=True,
+    ),
+    Experiment(
+        "far",
+        "A service that is only far away",
+        "One task with up to 100 slots, for 30 s. Each call takes 205 ms, however many there are",
+        "Calls that were answered. Here all 100 slots are right. What grows by a few calls per second wastes most of "
+        "the time.",
+        FAR,
+        {"after 20 s": PERCENT, "over all": PERCENT},
+        [Criterion("after 20 s", minimum=0.95)],
+        _contenders(_far_away, 100, 100),
+    ),
+    Experiment(
+        "slower",
+        "The service becomes slower, and is not overloaded",
+        "One task with up to 16 slots. A call takes 100 ms, from second 30 to 60 it takes 300 ms. The numbers leave "
+        "out the first 10 s of each phase",
+        "Calls that were answered. The throughput decides about the capacity, so a higher latency alone changes "
+        "nothing.",
+        FAR,
+        {"at 100 ms": PERCENT, "at 300 ms": PERCENT, "at 100 ms again": PERCENT},
+        [Criterion(name, minimum=0.97) for name in ("at 100 ms", "at 300 ms", "at 100 ms again")],
+        _contenders(_slower, 16, 16),
+        span=(30.0, 60.0, "300 ms"),
+    ),
+]

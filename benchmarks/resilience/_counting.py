@@ -1,0 +1,36 @@
+"""Counts of instants."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Awaitable, Callable
+
+import trio
+
+__all__ = ["between", "per_second", "sampler"]
+
+Points = list[tuple[float, float]]
+
+
+def between(instants: list[float], start: float, end: float) -> int:
+    """The number of sorted instants from `start` until before `end`."""
+    return bisect_left(instants, end) - bisect_left(instants, start)
+
+
+def per_second(instants: list[float], end: float, width: float = 1.0) -> Points:
+    """(middle, instants per second) of each interval of this width, until `end`."""
+    return [
+        (round((number + 0.5) * width, 3), round(between(instants, number * width, (number + 1) * width) / width, 3))
+        for number in range(int(end / width))
+    ]
+
+
+def sampler(points: Points, value: Callable[[], float], seconds: float) -> Callable[[], Awaitable[None]]:
+    """What appends (instant, value) to `points` at intervals."""
+
+    async def sample() -> None:
+        while True:
+            await trio.sleep(seconds)
+            points.append((round(trio.current_time(), 3), value()))
+
+    return sample

@@ -1,0 +1,14 @@
+"""All experiments, in the order of the page."""
+
+from __future__ import annotations
+
+from . import _capacities, _hedging, _outages, _rates
+from ._experiment import Experiment
+
+__all__ = ["EXPERIMENTS"]
+
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.name: experiment
+    for module in (_rates, _capacities, _outages, _hedging)
+    for experiment in module.EXPERIMENTS
+}

@@ -1,0 +1,113 @@
+"""The experiments with gates: their page and pictures, and the algorithms beside them."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks._report import Report
+from benchmarks.resilience._command import main
+from benchmarks.resilience._experiments import EXPERIMENTS
+from benchmarks.resilience._page import text_of
+from benchmarks.resilience.rivals import AimdRate, ClientThrottling, FailsafeLimit, Gradient2Limit
+from trio_asyncio_io.gates import Outcome
+
+DOCS = Path(__file__).parents[2] / "docs"
+OK, THROTTLED = Outcome("ok"), Outcome("throttled")
+
+
+def test_two_runs_write_the_same_page_and_pictures(tmp_path: Path) -> None:
+    written = []
+    for folder in ("one", "two"):
+        page = tmp_path / folder / "page.md"
+        page.parent.mkdir()
+        assert main(["healthy", "--quick", "--json", str(page.with_suffix(".json")), "--page", str(page)]) == 0
+        written.append({each.name: each.read_bytes() for each in page.parent.iterdir()})
+    assert sorted(written[0]) == ["page-healthy.svg", "page.json", "page.md"]
+    assert written[0] == written[1]
+    text = written[0]["page.md"].decode()
+    assert "This was a quick run" in text
+    assert "![No backend is slow: results per second](page-healthy.svg)" in text
+
+
+def test_a_page_can_be_written_from_the_file_alone(tmp_path: Path) -> None:
+    page = tmp_path / "resilience.md"
+    assert main(["--read", str(DOCS / "resilience.json"), "--page", str(page)]) == 0
+    assert page.read_text(encoding="utf-8") == (DOCS / "resilience.md").read_text(encoding="utf-8")
+
+
+def test_an_experiment_that_does_not_exist_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["nothing"])
+    assert "no such experiment: nothing (experiments: rate, skew," in capsys.readouterr().err
+
+
+def test_the_page_has_every_experiment_and_only_numbers_of_the_file() -> None:
+    report = Report.read(DOCS / "resilience.json")
+    assert [section.name for section in report.sections] == list(EXPERIMENTS)
+    assert text_of(report, "resilience") == (DOCS / "resilience.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_each_picture_names_all_contenders_and_has_colours_for_dark_pages(name: str) -> None:
+    picture = (DOCS / f"resilience-{name}.svg").read_text(encoding="utf-8")
+    assert all(f">{contender}</text>" in picture for contender in EXPERIMENTS[name].contenders)
+    assert "prefers-color-scheme: dark" in picture
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_this_project_meets_each_criterion(name: str) -> None:
+    section = Report.read(DOCS / "resilience.json").section(name)
+    assert section is not None
+    assert all(criterion.is_met(section.lines[0]) for criterion in EXPERIMENTS[name].criteria), section.lines[0]
+
+
+def test_aimd_cuts_the_rate_and_adds_one_call_per_second_each_second() -> None:
+    rate = AimdRate(10)
+    rate.ended(0.0, 0.0, THROTTLED, 1.0)
+    assert [rate.rate(float(second)) for second in range(4)] == [10, 20, 40, 80]
+    rate.ended(3.0, 0.0, THROTTLED, 1.0)
+    assert rate.rate(3.0) == pytest.approx(56)
+    assert rate.rate(5.0) == pytest.approx(58)
+
+
+async def test_client_throttling_refuses_more_as_fewer_calls_are_accepted(autojump_clock: Any) -> None:
+    async def refuse(value: object) -> object:
+        nonlocal calls
+        calls += 1
+        raise ConnectionError
+
+    calls = 0
+    random.seed(1)
+    throttling = ClientThrottling(refuse)
+    for _ in range(1_000):
+        with pytest.raises(Exception):  # noqa: B017, PT011 - the service's or its own
+            await throttling(None)
+    assert 1 <= calls <= 20  # the n-th with the probability 1 / n
+
+
+@pytest.mark.parametrize("limit_of", [Gradient2Limit, FailsafeLimit])
+def test_a_limit_rises_while_the_latency_stays_and_falls_when_it_rises(limit_of: Any) -> None:
+    limit = limit_of(20, 200)
+    now = 0.0
+
+    def run(seconds: int, latency: float) -> float:
+        nonlocal now
+        for _ in range(seconds):
+            running = int(limit.limit)
+            for _ in range(running):
+                limit.started(now, 1.0)
+            now += 1.0
+            for _ in range(running):
+                limit.ended(now, latency, OK, 1.0)
+            for _ in range(60):
+                limit.started(now, 1.0)
+                limit.ended(now, latency, OK, 1.0)
+        return float(limit.limit)
+
+    risen = run(40, 0.1)
+    assert risen > 25
+    assert run(10, 1.0) < risen

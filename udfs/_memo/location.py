@@ -1,0 +1,51 @@
+"""Location: where a memo is, as a path or a URI, and the file system for it."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from pyarrow import fs
+
+__all__ = ["absolute", "file_system"]
+
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+
+
+def absolute(path: str) -> str:
+    """The path with its scheme, or an absolute local path, because workers have another working directory."""
+    if path.startswith("file:"):
+        path = "/" + path.removeprefix("file:").lstrip("/")
+    return path.rstrip("/") if _SCHEME.match(path) else str(Path(path).absolute())
+
+
+def file_system(path: str) -> tuple[Any, str]:
+    """The file system of an absolute path, and the path in it.
+
+    Raises:
+        ValueError: None is installed for its scheme.
+    """
+    scheme = _SCHEME.match(path)
+    if scheme is None:
+        return fs.LocalFileSystem(), path
+    if scheme[1] in {"s3a", "s3n"}:  # Hadoop's names
+        path = "s3" + path.removeprefix(scheme[1])
+    try:
+        found: tuple[Any, str] = fs.FileSystem.from_uri(path)
+    except pa.ArrowInvalid:
+        return _fsspec(path, scheme[1])
+    return found
+
+
+def _fsspec(path: str, scheme: str) -> tuple[Any, str]:
+    try:
+        found, root = import_module("fsspec.core").url_to_fs(path)
+    except (ImportError, ValueError) as error:
+        raise ValueError(
+            f"memo cannot write {scheme}:// ({error}): use a local path that all workers share, s3://, gs://, hdfs://, "
+            "or install an fsspec package for this scheme"
+        ) from error
+    return fs.PyFileSystem(fs.FSSpecHandler(found)), root
