@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -21,7 +22,12 @@ __all__ = ["SUMS", "as_mapping", "check_metrics", "explain", "observed", "summar
 SKETCH_ACCURACY = 10_000
 
 SUMS = frozenset({"rows", "calls", "retried", "failed", "timed_out", "cached", "seconds", "slowest"})
-PREFIX = "explain_"  # of the sums that only `explain` reads
+
+# A sum that only `explain` reads: the totals as JSON. Spark cuts off the text of a plan at more than 25 metrics, or
+# arguments of one function, and warns of it.
+TOTALS = "explain"
+ARGUMENTS = 24
+KINDS: dict[Any, Callable[[Any], Any]] = {"int": int, "float": float}
 
 SCOPE = (
     "Each task has its own operator and capacity. Only the time from a task's first call to its last is included, of "
@@ -62,8 +68,8 @@ def summary(metrics: Any) -> Summary:
         >>> summary(counts | dict(seconds=0.9, slowest=0.5)).split(", ")[3:6]
         ['1 failed', '0 timed out', '1 from a cache']
 
-    Metrics that Spark has observed also have `p50`, `p95` and `p99`, which the line then ends with. With gates, the line
-    has the sum of the waits for them, and how often the service asked for fewer calls.
+    Metrics that Spark has observed also have `p50`, `p95` and `p99`, which the line then ends with. With gates, the
+    line has the sum of the waits for them, and how often the service asked for fewer calls.
     """
     sums = as_mapping(metrics.get if _is_observation(metrics) else metrics)
     counts = [
@@ -74,10 +80,11 @@ def summary(metrics: Any) -> Summary:
         f"{sums['timed_out']:,} timed out",
         f"{sums['cached']:,} from a cache",
     ]
-    if gated := sums.get(PREFIX + "gate_waits"):
+    totals = json.loads(sums.get(TOTALS, "{}"))
+    if gated := totals.get("gate_waits"):
         counts.append(f"gated {gated:,.1f} s")
-    if throttled := sums.get(PREFIX + "throttled"):
-        counts.append(f"{throttled:,} throttled")
+    if throttled := totals.get("throttled"):
+        counts.append(f"{throttled:,.0f} throttled")
     mean = sums["seconds"] / sums["rows"] if sums["rows"] else 0.0
     times = {"mean": mean, "slowest": sums["slowest"], **{name: sums[name] for name in PERCENTILES if name in sums}}
     return Summary(", ".join([*counts, *(f"{name} {seconds:.3f} s" for name, seconds in times.items())]))
@@ -121,7 +128,7 @@ def _micro_batches(query: Any, name: str | None) -> list[Mapping[str, Any]]:
         (each, sums)
         for progress in query.recentProgress
         for each, sums in progress["observedMetrics"].items()
-        if name in {None, each} and PREFIX + "operators" in as_mapping(sums)
+        if name in {None, each} and TOTALS in as_mapping(sums)
     ]
     if len(names := {each for each, _ in observed}) > 1:
         raise ValueError(f"the query has several metrics, {', '.join(sorted(names))}: pass name= one of them")
@@ -130,9 +137,10 @@ def _micro_batches(query: Any, name: str | None) -> list[Mapping[str, Any]]:
 
 def _totals(sums: Mapping[str, Any]) -> Totals:
     try:
-        totals = Totals(**{each.name: sums[PREFIX + each.name] for each in fields(Totals)})
-    except KeyError as missing:
-        raise ValueError(f"no {missing} among the metrics: pass what metrics= of an operator has observed") from None
+        values = json.loads(sums[TOTALS])
+        totals = Totals(**{each.name: KINDS[each.type](values[each.name]) for each in fields(Totals)})
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(f"no {TOTALS!r} among the metrics: pass what metrics= of an operator has observed") from None
     return replace(totals, longest=sums["slowest"])
 
 
@@ -161,13 +169,20 @@ def _sums() -> list[Column]:
         _sum(row["seconds"]).alias("seconds"),
         F.coalesce(F.max(row["seconds"]), F.lit(0.0)).alias("slowest"),
         *(_percentile(row["seconds"], share).alias(name) for name, share in PERCENTILES.items()),
-        *(_merged(row["totals"], each.name).alias(PREFIX + each.name) for each in fields(Totals)),
+        F.to_json(_merged(row["totals"])).alias(TOTALS),
     ]
 
 
-def _merged(totals: Column, name: str) -> Column:
+def _merged(totals: Column) -> Column:
+    """The totals of all tasks: a map from the name of each to its value."""
+    pairs = [part for each in fields(Totals) for part in (F.lit(each.name), _merge(each.name)(totals[each.name]))]
+    parts = [pairs[start : start + ARGUMENTS] for start in range(0, len(pairs), ARGUMENTS)]
+    return F.map_concat(*(F.create_map(*part) for part in parts))
+
+
+def _merge(name: str) -> Callable[[Column], Column]:
     merge = F.max if name in Totals.HIGHEST else F.sum
-    return F.coalesce(merge(totals[name]), F.lit(0))
+    return lambda column: F.coalesce(merge(column).cast("double"), F.lit(0.0))
 
 
 def _percentile(column: Column, share: float) -> Column:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 import trio
 from pyspark.sql import Observation, SparkSession
@@ -11,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from tests.support import PATIENCE
 from trio_asyncio_io.gates import RateLimit
-from udfs import explain, ordered_wait, unordered_wait
+from udfs import AsyncFunction, FixedDelay, explain, ordered_wait, unordered_wait
 
 
 async def slow(id: int) -> int:  # noqa: A002 - the name of the column
@@ -35,7 +40,8 @@ def test_two_tasks_that_lack_slots_are_limited_by_their_capacity(spark: SparkSes
     out = unordered_wait(spark.range(0, 14, 1, 2), slow, "same long", timeout=PATIENCE, capacity=2, metrics=seen)
     assert out.count() == 14
     verdict = explain(seen)
-    assert (verdict.limit, seen.get["explain_operators"], seen.get["explain_peak"]) == ("capacity", 2, 2), verdict
+    totals = json.loads(seen.get["explain"])
+    assert (verdict.limit, totals["operators"], totals["peak"]) == ("capacity", 2, 2), verdict
     assert verdict.sentences[0].startswith("14 calls in ")
     assert ", summed over 2 operators: each " in verdict.sentences[0]
     assert verdict.sentences[-1].startswith("Each task has its own operator and capacity.")
@@ -50,6 +56,72 @@ def test_a_query_whose_rows_arrive_slowly_is_limited_by_its_source(spark: SparkS
     arriving = ordered_wait(rows, slow, "arrived long", timeout=PATIENCE, capacity=1)
     assert ordered_wait(arriving, fast, "same long", timeout=PATIENCE, metrics=seen).count() == 21
     assert explain(seen).limit == "source", explain(seen)
+
+
+class Saturated(AsyncFunction[int, int]):
+    """A service that needs 0.1 s for each call that runs."""
+
+    async def open(self) -> None:
+        self.running = 0
+
+    async def invoke(self, id: int) -> int:  # type: ignore[override]  # noqa: A002 - the name of the column
+        self.running += 1
+        await trio.sleep(0.1 * self.running)
+        self.running -= 1
+        return id
+
+
+def test_calls_that_slow_each_other_down_are_limited_by_the_service(spark: SparkSession) -> None:
+    """Ten and more tasks have one call each, and the last one has six times its capacity."""
+    rows = spark.range(0, 12, 1, 12).union(spark.range(12, 60, 1, 1))
+    seen = Observation()
+    unordered_wait(rows, Saturated(), "same long", timeout=PATIENCE, capacity=8, metrics=seen).count()
+    verdict = explain(seen)
+    assert verdict.limit == "service", verdict
+    assert "The latency rose with the load" in verdict.sentences[-2]
+
+
+async def fails_twice(id: int) -> int:  # noqa: A002 - the name of the column
+    await trio.sleep(0.2)
+    raise ConnectionError("down")
+
+
+TROUBLE: dict[str, tuple[Any, dict[str, Any]]] = {
+    "retries": (fails_twice, {"timeout": PATIENCE, "retry": FixedDelay(3, 0.1, retry_on=ConnectionError)}),
+    "timeouts": (slow, {"timeout": 0.3}),
+}
+
+
+@pytest.mark.parametrize("limit", TROUBLE)
+def test_calls_that_fail_are_limited_by_their_trouble(spark: SparkSession, limit: str) -> None:
+    function, options = TROUBLE[limit]
+    seen = Observation()
+    rows = spark.range(0, 12, 1, 1)
+    out = unordered_wait(rows, function, "same long", capacity=2, on_error="null", metrics=seen, **options)
+    assert out.where("same is null").count() == 12
+    assert explain(seen).limit == limit, explain(seen)
+
+
+def slowly(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        time.sleep(0.3 * batch.num_rows)
+        yield batch.select(["id"])
+
+
+def test_a_query_whose_results_are_read_slowly_is_limited_by_its_consumer(spark: SparkSession) -> None:
+    """The rows are larger than the buffers of the connections between the workers and Spark."""
+    seen = Observation()
+    rows = spark.range(0, 28, 1, 1).withColumn("pad", F.repeat(F.lit("x"), 2_000_000))
+    out = ordered_wait(rows, fast, "same long", inputs=["id"], timeout=PATIENCE, buffer=100, metrics=seen)
+    assert out.mapInArrow(slowly, "id long").count() == 28
+    assert explain(seen).limit == "consumer", explain(seen)
+
+
+def test_metrics_do_not_cut_off_the_text_of_the_plan(spark: SparkSession) -> None:
+    out = ordered_wait(spark.range(3), fast, "same long", timeout=PATIENCE, metrics="all")
+    text = out._jdf.queryExecution().toString()
+    assert "CollectMetrics all" in text
+    assert "more fields" not in text
 
 
 def test_a_stream_is_explained_by_its_micro_batches(spark: SparkSession, tmp_path: Path) -> None:
@@ -75,5 +147,5 @@ def test_a_stream_is_explained_by_its_micro_batches(spark: SparkSession, tmp_pat
 def test_metrics_of_something_else_are_refused(spark: SparkSession) -> None:
     seen = Observation()
     assert spark.range(3).observe(seen, F.count("id").alias("rows")).count() == 3
-    with pytest.raises(ValueError, match="no 'explain_operators' among the metrics: pass what metrics= of an operator"):
+    with pytest.raises(ValueError, match="no 'explain' among the metrics: pass what metrics= of an operator"):
         explain(seen)

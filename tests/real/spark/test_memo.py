@@ -189,8 +189,10 @@ def test_two_queries_at_once_leave_one_answer_for_each_key(
     partitions = spark.conf.get("spark.sql.shuffle.partitions")
     spark.conf.set("spark.sql.shuffle.partitions", "1")
     memo = Memo(str(tmp_path))
-    out = unordered_wait(visits, service.client.ask, "answer string", inputs=["key"], memo=memo, timeout=PATIENCE)
-
+    ask = service.client.ask
+    queries = [
+        unordered_wait(visits, ask, "answer string", inputs=["key"], memo=memo, timeout=PATIENCE) for _ in range(2)
+    ]
     spark.conf.set("spark.sql.shuffle.partitions", partitions)
 
     async def when_both_ask(question: str) -> str:
@@ -199,10 +201,10 @@ def test_two_queries_at_once_leave_one_answer_for_each_key(
 
     service.answer = when_both_ask
     with ThreadPoolExecutor(2) as threads:
-        both = [threads.submit(out.collect) for _ in range(2)]
+        both = [threads.submit(query.collect) for query in queries]
         for each in both:
             assert sorted(map(tuple, each.result(PATIENCE))) == [(n, n % KEYS, str(n % KEYS)) for n in range(200)]
-    assert out.count() == 200
+    assert queries[0].count() == 200
     assert Counter(service.calls) == dict.fromkeys(map(str, range(KEYS)), 2)
     assert memo.read(spark).count() == KEYS
 

@@ -24,8 +24,8 @@ SUMS = {
     ("gates", "parts"),
     [
         ({}, []),
-        ({"explain_gate_waits": 0.0, "explain_throttled": 0}, []),
-        ({"explain_gate_waits": 1041.25, "explain_throttled": 1212}, ["gated 1,041.2 s", "1,212 throttled"]),
+        ({"explain": '{"gate_waits": 0.0, "throttled": 0.0}'}, []),
+        ({"explain": '{"gate_waits": 1041.25, "throttled": 1212.0}'}, ["gated 1,041.2 s", "1,212 throttled"]),
     ],
     ids=["no gates", "gates without waits", "gates"],
 )
