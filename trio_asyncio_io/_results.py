@@ -55,7 +55,8 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
     @enable_ki_protection
     async def __anext__(self) -> R:
         # The base class would call `receive`, and so run a second coroutine for each output
-        if self._ledger.leaving:  # otherwise the channel is empty
+        ledger = self._ledger
+        if ledger.leaving:  # otherwise the channel is empty
             await checkpoint_if_cancelled()
             try:
                 entry = self._channel.receive_nowait()
@@ -65,10 +66,10 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
                 raise StopAsyncIteration from None
             else:
                 output = entry.next_output()  # `_received` without its call
-                if self._ledger.receive(entry) and self._has_room.is_awaited:
+                if ledger.receive(entry) and self._has_room.is_awaited:
                     self._has_room.wake()
-                if not self._ledger.leaving:
-                    self._ledger.catch_up(trio.current_time())
+                if not ledger.leaving:
+                    ledger.catch_up(trio.current_time())
                 return output  # type: ignore[no-any-return]
         try:
             entry = await self._channel.receive()

@@ -159,8 +159,8 @@ class Ledger:
         slot_wait = now - entry.since
         counters.slot_wait_seconds += slot_wait
         sampling = self._sampling
-        sampling.countdown -= 1
-        if not sampling.countdown:
+        sampling.countdown = countdown = sampling.countdown - 1
+        if not countdown:
             self._sample(entry, slot_wait)
             entry.load = running
         entry.since = now
@@ -314,9 +314,10 @@ class Ledger:
             if entry.samples is not None:
                 entry.samples.leave(head_wait)
         if entry.results:
-            if not self.leaving:
+            leaving = self.leaving
+            if not leaving:
                 self._ready_since = now
-            self.leaving[entry.sequence] = entry
+            leaving[entry.sequence] = entry
             return entry
         is_dead_letter = entry.sequence in self._dead_letters
         if is_dead_letter:
