@@ -10,6 +10,7 @@ of simulated services: `python -m benchmarks resilience`, with the same options.
 #     resilience/                           gates and other algorithms in front of simulated services
 #     _page  _figures  _picture  _targets   the report as a page of the docs, with its figures and targets
 #     _prose                                numbers of the report in the other pages
+#     instructions                          a script of its own: instructions of an element, compared with a commit
 #     _overhead  _processes                 cost per element, in this process and in others
 #     _throughput  _window  _scale          share of Little's law, and growth with length, capacity and buffer
 #     _http  _http_clients  _http_server    cost of an HTTP request

@@ -21,6 +21,8 @@ benchmark itself (`benchmarks/`) writes this page. All numbers of a table come f
     .ci/just bench --json docs/benchmarks.json --page docs/benchmarks.md \\
         --fill README.md $(grep -rl --include='*.md' figure: docs)
     .ci/just bench --quick                               # about five minutes, for rough figures
+    .venv/bin/python -m benchmarks.instructions cda5cf4  # instructions of an element, compared with a commit (valgrind)
+    .venv/bin/python -m benchmarks.instructions          # the same with idle gates, compared with none
 
 A peer that is not installed has a line without numbers. Contenders are measured one after another, round after
 round, and ratios are taken within a round, so that a disturbance affects all of them: the ratios hold on other

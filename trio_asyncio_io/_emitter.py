@@ -52,16 +52,16 @@ class Emitter:
         self._unsent: Entry | None = None  # polled by `emit`, left to the task
         self.has_work = Wakeup()
 
-    def emit(self) -> None:
+    def emit(self, now: float | None = None) -> None:
         """Emit the next entry, if there is one and the consumer keeps up. Wakes the task for the rest, and at the end.
 
-        While the task itself emits, this has no effect, so the order remains.
+        While the task itself emits, this has no effect, so the order remains. None: read the clock, if necessary.
         """
         if self.has_work.is_awaited:
             queue = self._ledger.queue
             has_more = queue.has_completed()
             if has_more and len(self._ledger.leaving) < LEAVING_AT_ONCE:
-                self._emit_at_once(self._ledger.poll(trio.current_time()))
+                self._emit_at_once(self._ledger.poll(trio.current_time() if now is None else now))
                 has_more = self._unsent is not None or queue.has_completed()
             if has_more or self._is_finished():
                 self.has_work.wake()

@@ -83,6 +83,8 @@ class WorkerPool:
 
     def dispatch(self) -> None:
         """Wake or start a worker for a new job, unless all workers are busy."""
+        if not self.has_job.is_awaited and self._workers == self._capacity:  # all are busy, or were woken
+            return
         counters = self.ledger.counters
         free = self._workers - counters.running - counters.at_gate
         if len(self.ledger.jobs) <= free:
@@ -133,7 +135,6 @@ class _Worker:
         self._pool = pool
         self._ledger = pool.ledger
         self._invoker = pool.invoker
-        self._gates = pool.gates
         if pool.slots is not None:
             self._slots = pool.slots
         self._flatten = pool.invoker.flatten
@@ -142,6 +143,7 @@ class _Worker:
         self._has_work = pool.emitter.has_work
         self._entry: Entry | None = None  # the running record
         self._current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks it up each time
+        self._now: Callable[[], float | None] = self._current_time
 
     @enable_ki_protection
     async def run(self) -> None:
@@ -168,15 +170,15 @@ class _Worker:
                 may_continue = await self._rescue(entry, error)
 
     @disable_ki_protection
-    async def _run_jobs(self) -> bool:
-        """Run jobs until a deadline expires, or until gates are not idle. Returns whether no deadline has expired."""
+    async def _run_jobs(self) -> None:
+        """Run jobs until a deadline expires, or until `_now` or `_complete` returns None."""
         jobs, block = self._ledger.jobs, self._pool.context
-        start, call, complete, current_time = self._start, self._invoker.call, self._complete, self._current_time
-        idle, gates = self._ledger.flow.idle, self._gates
+        start, call, complete, current_time = self._start, self._invoker.call, self._complete, self._now
+        idle = self._ledger.flow.idle
         task, size = trio.lowlevel.current_task(), block.size
         now: float | None = current_time()
         due, jobs_left = 0.0, 0
-        while now is not None and (gates is None or gates.is_idle):
+        while now is not None:
             if task.custom_sleep_data is not _NOT_SUSPENDED:  # Trio clears it whenever the task has been suspended
                 task.custom_sleep_data = _NOT_SUSPENDED
                 due, jobs_left = now + SECONDS_PER_PASS, JOBS_PER_PASS
@@ -193,7 +195,6 @@ class _Worker:
             else:
                 jobs_left -= 1
                 now = complete(await call(start(now)))  # one expression, so no interrupt can lose the result
-        return now is not None
 
     @enable_ki_protection
     def _start(self, now: float) -> Entry:
@@ -215,7 +216,7 @@ class _Worker:
         self._entry = None
         self._ledger.complete(entry, outputs, now)
         if self._has_work.is_awaited:
-            self._emitter.emit()
+            self._emitter.emit(now)
         return None if self._deadlines.by_scope.pop(self._scope, None) is None else now  # `clear` without its call
 
     def _cancel(self) -> None:
@@ -253,17 +254,27 @@ class _GatedWorker(_Worker):
 
     def __init__(self, pool: WorkerPool, gates: Gatekeeper) -> None:
         super().__init__(pool)
-        self._keeper = self._gates = gates
+        self._keeper = gates
+        self._now = self._now_while_idle
+        self._complete_job = super()._complete  # `super()` in each call would double the cost
 
     @disable_ki_protection
-    async def _run_jobs(self) -> bool:
+    async def _run_jobs(self) -> None:
         self._keeper.own(lambda: self._entry)
-        while await super()._run_jobs() and await self._run_gated_jobs():
-            pass
-        return False
+        while not self._scope.cancel_called:  # by an expired deadline
+            await (super()._run_jobs() if self._keeper.is_idle else self._run_gated_jobs())
 
-    async def _run_gated_jobs(self) -> bool:
-        """Run jobs until the gates are idle, or a deadline expires. Returns whether no deadline has expired."""
+    def _now_while_idle(self) -> float | None:
+        return self._current_time() if self._keeper.is_idle else None
+
+    @enable_ki_protection
+    def _complete(self, result: Any) -> float | None:
+        """Finish the running job. Returns the current time, or None also if the gates are not idle any more."""
+        now = self._complete_job(result)
+        return now if self._keeper.is_idle else None
+
+    async def _run_gated_jobs(self) -> None:
+        """Run jobs until the gates are idle, or a deadline expires."""
         ledger, call, renew = self._ledger, self._invoker.call, self._pool.context.renew
         task, pace = trio.lowlevel.current_task(), Pace(JOBS_PER_PASS)
         now: float | None = self._current_time()
@@ -278,7 +289,6 @@ class _GatedWorker(_Worker):
                 now = self._current_time()
             else:
                 now = self._complete_admitted(await call(await self._admitted(self._take(now))))
-        return now is not None
 
     @enable_ki_protection
     def _take(self, now: float) -> Entry:
@@ -311,7 +321,7 @@ class _GatedWorker(_Worker):
     def _complete_admitted(self, result: Any) -> float | None:
         assert self._entry is not None
         self._keeper.admissions.passed(self._entry)
-        return self._complete(result)
+        return self._complete_job(result)
 
     def _cancel(self) -> None:
         if self._entry is not None:

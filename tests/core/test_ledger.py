@@ -279,7 +279,7 @@ def consumer_share(ledger: Ledger, now: float) -> str:
 
 
 def test_outputs_that_wait_for_the_consumer_make_it_the_limit() -> None:
-    ledger = ordered()
+    ledger = Ledger(OrderedStreamElementQueue(3), capacity=1)  # so that two calls are enough to judge
     accept(ledger, "a", "b")
     for _ in range(2):
         ledger.complete(ledger.start(0.0), ["x"], 0.5)
@@ -293,7 +293,7 @@ def test_outputs_that_wait_for_the_consumer_make_it_the_limit() -> None:
 
 
 def test_outputs_do_not_wait_for_a_consumer_that_waits_for_them() -> None:
-    ledger = ordered()
+    ledger = Ledger(OrderedStreamElementQueue(3), capacity=1)  # so that two calls are enough to judge
     accept(ledger, "a", "b")
     for _ in range(2):
         ledger.complete(ledger.start(0.0), ["x"], 0.5)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from trio_asyncio_io import Histogram
+from trio_asyncio_io._core.evidence import LoadClass
 from trio_asyncio_io._core.ledger import Ledger
 from trio_asyncio_io._core.ordered import OrderedStreamElementQueue
-from trio_asyncio_io._core.samples import EXACT_RECORDS, FOLD, STRIDE, histograms_of, loads_of, sampling
-from trio_asyncio_io._core.verdict import LoadClass
+from trio_asyncio_io._core.samples import EXACT_RECORDS, FOLD, STRIDE, Sampling, histograms_of, loads_of
 
 
 def call_one(ledger: Ledger, seconds: float) -> None:
@@ -26,7 +26,7 @@ def test_a_latency_counts_at_the_load_that_the_calls_shared() -> None:
     a, b, c = [ledger.start(0.0) for _ in range(3)]
     for entry in (c, a, b):
         ledger.complete(entry, ["x"], 2.0)
-    assert loads_of(ledger.flow.samples) == (LoadClass(3, 3, Histogram.of([2.0]).p50),)
+    assert loads_of(ledger.flow.sampling) == (LoadClass(3, 3, Histogram.of([2.0]).p50),)
 
 
 def test_the_latency_of_a_failure_has_no_load() -> None:
@@ -37,7 +37,7 @@ def test_the_latency_of_a_failure_has_no_load() -> None:
     ledger.fail(a, ValueError(), 5.0)
     ledger.finish(a, [], 5.0)
     ledger.complete(b, ["x"], 1.0)
-    assert loads_of(ledger.flow.samples) == (LoadClass(3, 1, Histogram.of([1.0]).p50),)
+    assert loads_of(ledger.flow.sampling) == (LoadClass(3, 1, Histogram.of([1.0]).p50),)
     assert ledger.statistics().latency == Histogram.of([5.0, 1.0])
     assert ledger.statistics().latency_seconds == 6.0
 
@@ -71,13 +71,19 @@ def test_the_lists_of_durations_stay_short() -> None:
     lengths = set()
     for _ in range(12_000):
         call_one(ledger, 1.0)
-        samples = ledger.flow.samples
-        lengths.add(max(len(part.unfolded) for each in samples for part in (each.slot_wait, *each.latency)))
+        sampling = ledger.flow.sampling
+        lengths.add(
+            max(
+                len(part.unfolded)
+                for each in (sampling.exact, sampling.later)
+                for part in (each.slot_wait, *each.latency)
+            )
+        )
     assert max(lengths) < FOLD
 
 
 def test_both_samples_count_in_the_histograms() -> None:
-    (exact, later), _ = sampling(4)
-    exact.slot_wait.add(1.0)
-    later.slot_wait.add(2.0)
-    assert histograms_of((exact, later))["slot_wait"] == Histogram.of([1.0, *[2.0] * STRIDE])
+    sampling = Sampling(4)
+    sampling.exact.slot_wait.add(1.0)
+    sampling.later.slot_wait.add(2.0)
+    assert histograms_of(sampling)["slot_wait"] == Histogram.of([1.0, *[2.0] * STRIDE])

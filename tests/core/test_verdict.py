@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from trio_asyncio_io._core.verdict import Evidence, LoadClass, judge
+from trio_asyncio_io._core.evidence import Evidence, LoadClass
+from trio_asyncio_io._core.verdict import judge
 
 # 100 calls a second of 0.1 s each, in 10 of 10 slots
 BUSY = Evidence(
@@ -47,7 +48,16 @@ def loads(low: float, high: float, calls: int = 100) -> tuple[LoadClass, ...]:
         (replace(BUSY, in_flight=9.5, source_wait=1.0), "capacity"),
         (replace(BUSY, in_flight=1.0, peak=1), "blocking"),
         (replace(BUSY, in_flight=1.0, peak=1, capacity=1), "capacity"),
-        (replace(BUSY, in_flight=1.0, peak=1, calls=9), "capacity"),
+        (replace(BUSY, in_flight=1.0, peak=1, calls=9), "unknown"),
+        (replace(BUSY, calls=9, running=1), "unknown"),
+        (replace(BUSY, calls=9, gated=0.6), "gate"),
+        (replace(BUSY, calls=10, running=1), "capacity"),
+        (replace(BUSY, calls=10), "source"),
+        (replace(BUSY, calls=5, running=5, operators=2), "unknown"),
+        (replace(BUSY, calls=20, operators=2), "source"),
+        (replace(BUSY, calls=2, capacity=1, in_flight=1.0), "capacity"),
+        (replace(BUSY, calls=1, running=1, capacity=1, in_flight=1.0), "unknown"),
+        (replace(BUSY, capacity=100, in_flight=100.0, calls=50, running=100), "unknown"),
         (replace(BUSY, timed_out=0.5), "timeouts"),
         (replace(BUSY, timed_out=0.4, repeated=0.5), "retries"),
         (replace(BUSY, timed_out=0.4, repeated=0.4), "capacity"),
@@ -66,10 +76,17 @@ def test_a_verdict_prints_its_sentences_and_its_advice() -> None:
     assert str(judge(replace(BUSY, loads=loads(0.1, 0.1)))) == (
         "10,000 calls in 100.0 s: 100 a second, with a mean latency of 0.1 s.\n"
         "The capacity of 10 allows 100 a second at this latency; on average 10.0 slots were busy (100%).\n"
-        "All slots were busy 100% of the time. The latency did not rise with the load: 0.1 s with about 1 calls at "
+        "All slots were busy 100% of the time. The latency did not rise with the load: 0.1 s with about 1 call at "
         "once, 0.1 s with about 10.\n"
         "Set capacity=20: it gives 2 x the throughput if the latency still does not rise."
     )
+
+
+def test_failures_are_counted_and_come_before_more_capacity() -> None:
+    verdict = judge(replace(BUSY, failed=5_000))
+    assert verdict.sentences[0].startswith("10,000 calls (5,000 failed or timed out) in 100.0 s")
+    assert verdict.advice.startswith("Find out why the calls fail.")
+    assert judge(replace(BUSY, failed=4_999)).advice.startswith("Try capacity=20")
 
 
 def test_the_advised_buffer_holds_all_results_behind_the_longest_call() -> None:

@@ -132,6 +132,10 @@ SITUATIONS = {
         "capacity", lambda: flood(200), lambda: fails, options={"on_error": slow_handler, "timeout": 20.0}
     ),
     "all slots are busy until the source ends, which has few elements": Situation("capacity", lambda: flood(25)),
+    "there are fewer elements than slots": Situation("source", lambda: flood(25), options={"capacity": 40}),
+    "there are as many elements as slots": Situation("source", lambda: flood(10)),
+    "one slot, and few elements": Situation("capacity", lambda: flood(4), options={"capacity": 1}),
+    "all calls fail": Situation("capacity", lambda: flood(200), lambda: fails, options={"on_error": replaced}),
     "the source is slow": Situation("source", lambda: trickle(200, 0.5)),
     "the source is a little slower than the slots": Situation("source", lambda: trickle(500, 0.12)),
     "the consumer is slow": Situation("consumer", lambda: flood(200), consumer_seconds=0.5),
@@ -212,6 +216,51 @@ async def test_before_the_first_call_has_ended_nothing_is_known(autojump_clock: 
         assert results.explain().limit == "unknown"
 
 
+@pytest.mark.parametrize(
+    ("count", "sentence"),
+    [
+        (0, "No call was made."),
+        (1, "Too few to judge: of 1 started, 1 ended, with a capacity of 10."),
+        (9, "Too few to judge: of 9 started, 9 ended, with a capacity of 10."),
+    ],
+)
+@pytest.mark.parametrize("source", [flood, partial(trickle, seconds=5.0)], ids=["at once", "slowly"])
+async def test_few_elements_are_too_few_to_judge(
+    count: int, sentence: str, source: Callable[[int], Any], autojump_clock: MockClock
+) -> None:
+    verdict = await explained(Situation("unknown", lambda: source(count)))
+    assert (verdict.limit, verdict.sentences[-1]) == ("unknown", sentence)
+
+
+async def test_the_number_of_calls_that_run_is_stated(autojump_clock: MockClock) -> None:
+    async with ordered_wait(range(7), one_second, timeout=5.0) as results:
+        await trio.sleep(0.5)
+        assert results.explain().sentences == ("No call has ended yet. Calls that run: 7.",)
+
+
+async def test_slots_whose_first_calls_still_run_are_not_judged(autojump_clock: MockClock) -> None:
+    """The mean latency of the calls that have ended is that of the fast ones."""
+
+    async def uneven(value: int) -> int:
+        await trio.sleep(0.1 if value < 15 else 1.0)
+        return value
+
+    async with ordered_wait(range(1000), uneven, timeout=5.0, capacity=100) as results:
+        await trio.sleep(0.5)
+        assert results.explain().limit == "unknown"
+        assert "of 115 started, 15 ended" in str(results.explain())
+        assert len([result async for result in results]) == 1000
+    assert results.explain().limit == "capacity"
+
+
+async def test_calls_that_take_no_time_are_not_judged(autojump_clock: MockClock) -> None:
+    async def at_once(value: int) -> int:
+        return value
+
+    verdict = await explained(Situation("unknown", lambda: flood(40), lambda: at_once))
+    assert (verdict.limit, verdict.sentences) == ("unknown", ("No call took any time. Calls that have ended: 40.",))
+
+
 async def test_the_verdict_does_not_change_after_the_block(autojump_clock: MockClock) -> None:
     async with ordered_wait(range(30), one_second, timeout=5.0, capacity=10) as results:
         assert len([result async for result in results]) == 30
@@ -234,6 +283,8 @@ ADVICE = {
     "all slots are busy, and latency did not rise": "Set capacity=20: ",
     "the service is saturated": "for this one, capacity=5 is enough",
     "the source is slow": "capacity=3 is enough",
+    "there are fewer elements than slots": "More capacity changes nothing",
+    "all calls fail": "Find out why the calls fail",
     "one key is hot, and the buffer is full": "Use a finer key",
     "most calls time out": "shorter timeout",
     "attempts are repeated": "retry budget",

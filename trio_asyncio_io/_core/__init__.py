@@ -6,5 +6,5 @@
 #     ledger (inventory  flow  yields  totals  samples)    every counter, both limits and the snapshot of one operator
 #     ordered  unordered  keyed (queue)    the order of the output
 #     options  retry  retry_after  retry_budget  gate
-#     snapshot  statistics (histogram)  verdict  dead_letter (portable)  observer  notes
+#     snapshot  statistics (histogram)  verdict (explanation  evidence)  dead_letter (portable)  observer  notes
 #     elements  watermarks  checks  probe  describe

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from .evidence import Evidence
 from .histogram import Durations, Histogram
 from .queue import StreamElementQueue
-from .samples import FOLD, histograms_of, loads_of, sampling
+from .samples import FOLD, Sampling, histograms_of, loads_of
 from .statistics import Counters
 from .totals import Totals
-from .verdict import Evidence
 from .yields import Yields
 
 __all__ = ["Flow"]
@@ -59,8 +59,7 @@ class Flow:
         counters: The operator's counts and sums.
 
     Attributes:
-        samples: The durations of some records.
-        samples_of: For each record in starting order, those that count it, or None.
+        sampling: The durations of some records.
         room: The feeder's waits for room in the buffer.
         starved: The parts of these waits in which a slot was free.
         consumer_seconds: The time in which outputs waited for the consumer.
@@ -75,7 +74,7 @@ class Flow:
     """
 
     def __init__(self, capacity: int, queue: StreamElementQueue, counters: Counters) -> None:
-        self.samples, self.samples_of = sampling(capacity)
+        self.sampling = Sampling(capacity)
         self.room = Wait()
         self.starved = Wait()
         self.consumer_seconds = 0.0
@@ -141,7 +140,7 @@ class Flow:
 
     def histograms(self) -> dict[str, Histogram]:
         """The histograms, by their names in `Statistics`."""
-        return {**histograms_of(self.samples), "gate_wait": self.gate_wait.histogram()}
+        return {**histograms_of(self.sampling), "gate_wait": self.gate_wait.histogram()}
 
     def evidence(self, read_clocks: Callable[[], tuple[float, float]], *, ready_since: float | None = None) -> Evidence:
         """The numbers so far, with those of the invocations that run.
@@ -156,9 +155,15 @@ class Flow:
         totals = replace(
             totals,
             consumer=totals.consumer + late,
-            longest=histograms_of(self.samples)["latency"].quantile(1.0),
+            longest=histograms_of(self.sampling)["latency"].quantile(1.0),
         )
-        return replace(totals.evidence(), loads=loads_of(self.samples), gates=tuple(self.gate_seconds.items()))
+        return replace(
+            totals.evidence(),
+            loads=loads_of(self.sampling),
+            gates=tuple(self.gate_seconds.items()),
+            running=self._counters.running,
+            failed=self._counters.failed + self._counters.timed_out,
+        )
 
     def totals(self, read_clocks: Callable[[], tuple[float, float]]) -> Totals:
         """The sums so far, without the invocations that run. Takes the same short time however many there are."""

@@ -69,7 +69,7 @@ class Ledger:
         self.backlog = self._inventory.backlog
         self.leaving = self._inventory.leaving
         self._dead_letters = self._inventory.dead_letters
-        self._next_samples = self.flow.samples_of.__next__
+        self._sampling = self.flow.sampling
         self._ready_since = 0.0  # since then, outputs have waited for the consumer, if there are any
         self._watermarks = 0
         self._may_start = True
@@ -158,10 +158,11 @@ class Ledger:
             counters.peak_running = running
         slot_wait = now - entry.since
         counters.slot_wait_seconds += slot_wait
-        samples = self._next_samples()
-        if samples is not None:
-            entry.samples, entry.load = samples, running
-            samples.slot_wait.add(slot_wait)
+        sampling = self._sampling
+        sampling.countdown -= 1
+        if not sampling.countdown:
+            self._sample(entry, slot_wait)
+            entry.load = running
         entry.since = now
         return entry
 
@@ -170,9 +171,9 @@ class Ledger:
         entry = self.jobs.popleft()
         slot_wait = now - entry.since
         self.counters.slot_wait_seconds += slot_wait
-        entry.samples = self._next_samples()
-        if entry.samples is not None:
-            entry.samples.slot_wait.add(slot_wait)
+        self._sampling.countdown -= 1
+        if not self._sampling.countdown:
+            self._sample(entry, slot_wait)
         entry.since = now
         self.counters.at_gate += 1
         return entry
@@ -386,6 +387,11 @@ class Ledger:
     def statistics(self) -> Statistics:
         """The current numbers."""
         return self.counters.freeze(self.flow.histograms())
+
+    def _sample(self, entry: Entry, slot_wait: float) -> None:
+        """Count the durations of a record that starts."""
+        entry.samples = self._sampling.choose()
+        entry.samples.slot_wait.add(slot_wait)
 
     def _end_last_call(self, entry: Entry, now: float) -> None:
         """Record the latency of a record without a result. It still holds its slot, until `finish`."""

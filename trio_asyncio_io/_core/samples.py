@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, cycle, repeat
+from collections.abc import Iterable
 
+from .evidence import LoadClass
 from .histogram import Durations, Histogram
-from .verdict import LoadClass
 
-__all__ = ["Samples", "histograms_of", "loads_of", "sampling"]
+__all__ = ["Samples", "Sampling", "histograms_of", "loads_of"]
 
 # All records are counted at first, and then one in eleven, because that takes a twentieth of an element's time
 EXACT_RECORDS = 500
@@ -50,15 +49,38 @@ class Samples:
                 durations.fold()
 
 
-def sampling(max_load: int) -> tuple[tuple[Samples, ...], Iterator[Samples | None]]:
-    """The samples of an operator; and, for each record in starting order, those that count it, or None."""
-    exact, later = Samples(1, max_load), Samples(STRIDE, max_load)
-    skipped = [None] * (STRIDE // 2)
-    return (exact, later), chain(repeat(exact, EXACT_RECORDS), cycle((*skipped, later, *skipped)))
+class Sampling:
+    """Chooses the records whose durations count.
+
+    Args:
+        max_load: Upper limit of the load.
+
+    Attributes:
+        exact, later: The samples of the first records, and of those after them.
+        countdown: Counted down at the start of each record: 0 at one that counts.
+    """
+
+    __slots__ = ("_exact_left", "countdown", "exact", "later")
+
+    def __init__(self, max_load: int) -> None:
+        self.exact = Samples(1, max_load)
+        self.later = Samples(STRIDE, max_load)
+        self._exact_left = EXACT_RECORDS
+        self.countdown = 1
+
+    def choose(self) -> Samples:
+        """The samples that count the present record. Chooses the next one."""
+        if not self._exact_left:
+            self.countdown = STRIDE
+            return self.later
+        self._exact_left -= 1
+        self.countdown = 1 if self._exact_left else STRIDE // 2 + 1
+        return self.exact
 
 
-def histograms_of(samples: Sequence[Samples]) -> dict[str, Histogram]:
+def histograms_of(sampling: Sampling) -> dict[str, Histogram]:
     """The histograms, by their names in `Statistics`."""
+    samples = (sampling.exact, sampling.later)
     return {
         "latency": _sum(durations for each in samples for durations in each.latency),
         "slot_wait": _sum(each.slot_wait for each in samples),
@@ -66,9 +88,10 @@ def histograms_of(samples: Sequence[Samples]) -> dict[str, Histogram]:
     }
 
 
-def loads_of(samples: Sequence[Samples]) -> tuple[LoadClass, ...]:
+def loads_of(sampling: Sampling) -> tuple[LoadClass, ...]:
     """The latency of each class of load that has invocations."""
-    max_load = samples[0].max_load
+    samples = (sampling.exact, sampling.later)
+    max_load = sampling.exact.max_load
     classes = [_sum(each.latency[bits] for each in samples) for bits in range(max_load.bit_length() + 1)]
     return tuple(
         LoadClass(max_load if bits == max_load.bit_length() else 3 << bits >> 2, each.count, each.p50)

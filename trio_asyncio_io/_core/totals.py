@@ -7,7 +7,8 @@ from dataclasses import dataclass, fields
 from operator import add, sub
 from typing import Any, ClassVar
 
-from .verdict import Evidence, LoadClass, Verdict, judge
+from .evidence import Evidence, LoadClass
+from .verdict import Verdict, judge
 
 __all__ = ["Totals"]
 

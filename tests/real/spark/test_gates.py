@@ -28,7 +28,7 @@ BREAKER = CircuitBreaker(calls=5, open_for=OPEN_FOR, max_open=2 * OPEN_FOR)
 CAPACITY = 4
 # Requests of a process until its breaker is open: the calls that end meanwhile, and those that the client sends again
 # because it had used their connections before
-TRIP = BREAKER.calls + CAPACITY - 1 + CAPACITY
+UNTIL_OPEN = BREAKER.calls + CAPACITY - 1 + CAPACITY
 
 
 class Fetch(AsyncFunction[int, str]):
@@ -91,13 +91,13 @@ def test_a_job_pauses_while_its_service_is_down_and_loses_no_row(
     spark: SparkSession, server: Server, entry_point: str
 ) -> None:
     """With an open circuit, a process makes single probes, at intervals."""
-    outage = Outage(20, lambda outage: outage.calls >= 2 * TRIP + 6)
+    outage = Outage(20, lambda outage: outage.calls >= 2 * UNTIL_OPEN + 6)
     server.respond = outage.respond
     found = answers(spark, server, entry_point, 200, capacity=CAPACITY, gate=BREAKER)
     assert sorted(found, key=int) == [str(n) for n in range(200)]
-    assert outage.calls == 2 * TRIP + 6
+    assert outage.calls == 2 * UNTIL_OPEN + 6
     for calls in outage.refused.values():
-        assert all(later - earlier >= 0.8 * OPEN_FOR for earlier, later in pairwise(calls[TRIP:]))
+        assert all(later - earlier >= 0.8 * OPEN_FOR for earlier, later in pairwise(calls[UNTIL_OPEN:]))
 
 
 @ENTRY_POINTS
