@@ -99,9 +99,8 @@ class Slots:
         Raises:
             HandedOverError: The worker has no slot any more.
         """
-        entry = self._ledger.jobs[0]
-        if entry.attempts:
-            self._ledger.jobs.popleft()
+        entry = self._ledger.take_request_for_slot()
+        if entry is not None:
             self._waiting.pop(entry.sequence).set()
             raise HandedOverError
 

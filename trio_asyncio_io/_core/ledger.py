@@ -216,6 +216,10 @@ class Ledger:
         if self._may_start:
             self._insert_job(entry)
 
+    def take_request_for_slot(self) -> Entry | None:
+        """Take the next job if it is a record that needs a slot again."""
+        return self.jobs.popleft() if self.jobs[0].attempts else None
+
     def regain_slot(self, entry: Entry, waited: float, since: float) -> None:
         """Record that a record has a slot again, for which it has waited from `since` on."""
         counters = self.counters
