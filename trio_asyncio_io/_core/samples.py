@@ -9,9 +9,9 @@ from .histogram import Durations, Histogram
 
 __all__ = ["Samples", "Sampling", "histograms_of", "loads_of"]
 
-# All records are counted at first, and then one in eleven, because that takes a twentieth of an element's time
+# All records are counted at first, and then one in nineteen, because that takes a twentieth of an element's time
 EXACT_RECORDS = 500
-STRIDE = 11  # a prime, because services and batches repeat after round numbers
+STRIDE = 19  # a prime, because services and batches repeat after round numbers
 FOLD = 500  # durations in a list, at most
 
 

@@ -47,7 +47,7 @@ class Statistics:
         gate_wait: The waits whose sum is `gate_wait_seconds`, of the calls that a gate held back.
 
     The sums are exact. `gate_wait` has each wait. The other histograms have the first 500 records, and then one in
-    eleven, which counts eleven times.
+    nineteen, which counts nineteen times.
     """
 
     running: int = 0

@@ -134,8 +134,11 @@ class _Events:
     def of_record(self, steps: RecordSteps, slots: list[int]) -> Iterator[Event]:
         label = f"record {steps.sequence}" if steps.value is None else steps.value
         if steps.started is not None:
-            for slot, (start, end) in zip(slots, steps.stays, strict=True):
-                yield self._invocation(steps, label, slot, start, end)
+            outcomes = [*["gave its slot back"] * (len(slots) - 1), steps.outcome or "unfinished"]
+            numbers = {"attempts": steps.attempts, "outputs": steps.outputs}
+            for slot, (start, end), outcome in zip(slots, steps.stays, outcomes, strict=True):
+                arguments = {"sequence": steps.sequence, "outcome": outcome, **numbers}
+                yield self._complete("record", label, slot, start=start, end=end, color="record", arguments=arguments)
             for span in steps.spans:
                 if span.kind == AWAY:
                     yield from self._wait(AWAY, label, steps.sequence, span.start, span.end)
@@ -154,15 +157,6 @@ class _Events:
         yield from self._wait(WATERMARK, label, steps.sequence, steps.accepted, steps.received)
         if steps.received is not None:
             yield self._instant(label, 0, steps.received, "p", {"sequence": steps.sequence})
-
-    def _invocation(self, steps: RecordSteps, label: str, slot: int, start: float, end: float | None) -> Event:
-        arguments = {
-            "sequence": steps.sequence,
-            "outcome": steps.outcome or "unfinished",
-            "attempts": steps.attempts,
-            "outputs": steps.outputs,
-        }
-        return self._complete("record", label, slot, start=start, end=end, color="record", arguments=arguments)
 
     def _part(self, span: Span, sequence: int, slot: int) -> Iterator[Event]:
         if span.kind == "handler" and span.end == span.start:
