@@ -19,6 +19,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 OK, THROTTLED = Outcome("ok"), Outcome("throttled")
 
 
+@pytest.mark.thorough
 def test_two_runs_write_the_same_page_and_pictures(tmp_path: Path) -> None:
     written = []
     for folder in ("one", "two"):

@@ -54,6 +54,25 @@ def test_the_verdict_on_sums(totals: Totals, limit: str) -> None:
     assert (totals + totals).explain().limit == limit
 
 
+def test_a_sum_of_few_records_may_have_one_operator_with_many() -> None:
+    few = Totals(
+        operators=1,
+        capacity=10,
+        buffer=1000,
+        peak=2,
+        longest=1.0,
+        seconds=1.0,
+        calls=2,
+        latency=2.0,
+        supply=1.0,
+        busy=2.0,
+    )
+    many = sum([few] * 20, BUSY)
+    assert many.calls <= many.operators * many.capacity
+    assert many.explain().limit == "capacity"
+    assert sum([few] * 20, Totals()).explain().limit == "source"
+
+
 def test_the_sum_is_the_mean_operator() -> None:
     both = BUSY + IDLE
     assert (both.operators, both.capacity, both.peak, both.longest, both.calls) == (2, 10, 10, 3.0, 110)

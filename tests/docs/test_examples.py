@@ -140,6 +140,7 @@ def test_an_example_that_is_stopped_resumes_without_loss(python: Path, number: s
     assert output.read_text(encoding="utf-8").splitlines() == [f"LINE {n}" for n in range(300)]
 
 
+@pytest.mark.thorough
 def test_the_example_with_types_has_no_errors(tmp_path: Path) -> None:
     shutil.copy(EXAMPLES / "type_check_it.py", tmp_path)
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path), "type_check_it.py"]

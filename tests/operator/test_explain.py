@@ -195,6 +195,7 @@ async def test_each_situation_has_its_verdict(situation: Situation, autojump_clo
     assert verdict.limit == situation.limit, str(verdict)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("situation", SITUATIONS.values(), ids=SITUATIONS.keys())
 async def test_the_verdict_is_the_same_while_it_runs(situation: Situation, autojump_clock: MockClock) -> None:
     seen: list[str] = []

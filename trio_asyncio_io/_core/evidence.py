@@ -97,8 +97,12 @@ class Evidence:
 
     @property
     def started_at_once(self) -> bool:
-        """Whether there were no more records than slots, so that none had to wait for one."""
-        return self.calls + self.running <= self.operators * self.capacity
+        """Whether there were no more records than slots, so that none had to wait for one.
+
+        Of several operators, one may have had many records. So none of them may have used all of its slots.
+        """
+        records = self.calls + self.running
+        return records <= self.capacity or (records <= self.operators * self.capacity and self.peak < self.capacity)
 
     @property
     def compared(self) -> tuple[LoadClass, LoadClass] | None:

@@ -37,6 +37,7 @@ def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[DataFram
     return write if request.param == "write" else operator.methodcaller(request.param)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("sort", "entry_point"), thorough_except([("orderBy", "unordered")], SORTED))
 def test_a_sort_samples_its_input_and_each_row_is_called_twice(
     spark: SparkSession, service: Service, sort: str, entry_point: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -48,11 +49,12 @@ def test_tasks_share_a_rate(spark: SparkSession, service: Service, entry_point: 
     assert arrivals.rate <= 20
 
 
+@pytest.mark.thorough
 def test_the_wait_for_the_rate_is_reported(spark: SparkSession, service: Service) -> None:
     seen = Observation()
     options = {"timeout": PATIENCE, "cluster_rate": 20, "metrics": seen}
     ordered_wait(spark.range(0, 20, 1, 2), service.client.ask, "answer string", inputs=["id"], **options).collect()
-    assert seen.get["explain_gate_waits"] > 0
+    assert json.loads(seen.get["explain"])["gate_waits"] > 0
 
 
 def test_tasks_lease_a_rate_from_the_driver(spark: SparkSession, service: Service) -> None:
@@ -63,6 +65,7 @@ def test_tasks_lease_a_rate_from_the_driver(spark: SparkSession, service: Servic
     assert arrivals.most_in_a_second <= 40 * LATE
 
 
+@pytest.mark.thorough
 def test_two_queries_at_once_share_a_lease_by_its_name(spark: SparkSession, service: Service) -> None:
     arrivals = Arrivals(service)
 

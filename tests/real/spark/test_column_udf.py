@@ -167,6 +167,7 @@ def add_one_by_expression(batches: Iterator[pd.Series]) -> Iterator[pd.Series]:
     return (batch + 1 for batch in batches)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "function", thorough_except([add_one_by_map], [add_one, add_one_by_map, add_one_by_expression])
 )

@@ -61,6 +61,7 @@ def test_the_users_exception_its_row_and_its_line_reach_the_driver(numbers: Data
         assert len(tracebacks) == 1  # not that of the operator
 
 
+@pytest.mark.thorough
 def test_the_error_of_a_streaming_query_starts_with_them(spark: SparkSession, tmp_path: Path) -> None:
     """Spark puts the query before them and its plan behind them."""
     source = str(tmp_path / "source")

@@ -71,6 +71,7 @@ class Saturated(AsyncFunction[int, int]):
         return id
 
 
+@pytest.mark.thorough
 def test_calls_that_slow_each_other_down_are_limited_by_the_service(spark: SparkSession) -> None:
     """Ten and more tasks have one call each, and the last one has six times its capacity."""
     rows = spark.range(0, 12, 1, 12).union(spark.range(12, 60, 1, 1))
@@ -92,6 +93,7 @@ TROUBLE: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("limit", TROUBLE)
 def test_calls_that_fail_are_limited_by_their_trouble(spark: SparkSession, limit: str) -> None:
     function, options = TROUBLE[limit]
@@ -108,6 +110,7 @@ def slowly(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield batch.select(["id"])
 
 
+@pytest.mark.thorough
 def test_a_query_whose_results_are_read_slowly_is_limited_by_its_consumer(spark: SparkSession) -> None:
     """The rows are larger than the buffers of the connections between the workers and Spark."""
     seen = Observation()
@@ -124,6 +127,7 @@ def test_metrics_do_not_cut_off_the_text_of_the_plan(spark: SparkSession) -> Non
     assert "more fields" not in text
 
 
+@pytest.mark.thorough
 def test_a_stream_is_explained_by_its_micro_batches(spark: SparkSession, tmp_path: Path) -> None:
     """Of four rows in a micro-batch, three wait for the gate."""
     incoming = str(tmp_path / "in")

@@ -47,6 +47,7 @@ def test_a_column_has_one_response_per_row_and_sends_one_request(spark: SparkSes
     assert ids.select(http_get(F.lit(server.url))).columns == [f"http_get({server.url})"]
 
 
+@pytest.mark.thorough
 def test_sql_retries_transient_failures_and_returns_lasting_ones(
     spark: SparkSession, server: Server, refusing_port: int
 ) -> None:

@@ -131,6 +131,7 @@ def failing(ask: Callable[[int], Awaitable[str]]) -> Callable[[int], Awaitable[s
     return fail
 
 
+@pytest.mark.thorough
 def test_a_failure_in_one_task_ends_the_calls_of_the_others(spark: SparkSession, service: Service) -> None:
     service.hold()
     hold = service.answer

@@ -84,6 +84,7 @@ TYPES = {
 }
 
 
+@pytest.mark.thorough
 def test_values_of_every_type_are_keys_and_answers(visits: DataFrame, service: Service, tmp_path: Path) -> None:
     """One query with a column of each type, with nulls: the second run makes no call and has the same answers."""
     client = service.client
@@ -182,6 +183,7 @@ def test_a_key_that_is_not_an_input_is_refused(visits: DataFrame, tmp_path: Path
         keyed_wait(visits, weather, "temp double", key="id", inputs=["key"], memo=tmp_path, timeout=PATIENCE)
 
 
+@pytest.mark.thorough
 def test_two_queries_at_once_leave_one_answer_for_each_key(
     spark: SparkSession, visits: DataFrame, service: Service, tmp_path: Path
 ) -> None:
@@ -261,6 +263,7 @@ def test_a_stream_calls_each_key_once_over_its_micro_batches_and_restarts(
         assert Counter(service.calls) == Counter(map(str, range(KEYS + 10)))
 
 
+@pytest.mark.thorough
 def test_every_operator_uses_the_memo_in_foreach_batch(
     spark: SparkSession, visits: DataFrame, service: Service, tmp_path: Path
 ) -> None:

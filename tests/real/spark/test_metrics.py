@@ -72,6 +72,7 @@ def test_a_column_describes_the_calls_of_each_row(numbers: DataFrame) -> None:
         assert row.how.seconds >= (HUNG if row.id % 10 == 7 else 0.001)
 
 
+@pytest.mark.thorough
 def test_a_column_udf_adds_a_field_to_its_result_and_its_error(numbers: DataFrame) -> None:
     moody = async_pandas_udf(Moody(), "string", metadata="how", **OPTIONS | {"on_error": "column"})
     out = numbers.select("id", moody("id").alias("answer")).select("id", "answer.*")
@@ -128,6 +129,7 @@ def test_a_flattened_row_is_counted_once(numbers: DataFrame) -> None:
     assert (observation.get["rows"], observation.get["calls"]) == (ROWS, ROWS)
 
 
+@pytest.mark.thorough
 def test_each_micro_batch_reports_its_totals(spark: SparkSession, numbers: DataFrame, tmp_path: Path) -> None:
     incoming = str(tmp_path / "in")
     numbers.coalesce(1).write.json(incoming)

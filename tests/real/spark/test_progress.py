@@ -47,6 +47,7 @@ def wait_until_shown(console: Console, text: str) -> None:
     wait_until(lambda: text in written(console), lambda: written(console)[-300:])
 
 
+@pytest.mark.thorough
 def test_a_terminal_shows_the_tasks_while_they_run(spark: SparkSession, service: Service) -> None:
     """The two tasks wait for answers. The service answers once the line shows that they run."""
     console = terminal()

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
+import pytest
 import trio
 from pyspark.sql import SparkSession
 
@@ -56,6 +57,7 @@ def test_columns_of_one_query_share_a_connection_in_each_process(spark: SparkSes
     assert service.connections == len(processes_of(service, ""))
 
 
+@pytest.mark.thorough
 def test_a_function_and_its_on_timeout_share_a_connection(spark: SparkSession, service: Service) -> None:
     line = shared("handler", partial(connected, service.client))
 

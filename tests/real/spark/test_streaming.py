@@ -18,9 +18,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from tests.entry_points import EVERY_ENTRY_POINT, with_answer
+from tests.entry_points import with_answer
 from tests.service import Client, Service
-from tests.support import PATIENCE
+from tests.support import PATIENCE, thorough_except
 from tests.wheel import ROOT, environment_of_a_user
 from udfs import AsyncFunction
 
@@ -78,7 +78,7 @@ class Connected(AsyncFunction[int, str]):
         return f"{await self.client.ask(id)} in {os.getpid()}"
 
 
-@EVERY_ENTRY_POINT
+@pytest.mark.parametrize("entry_point", thorough_except(["unordered"], ["column", "ordered", "unordered", "keyed"]))
 def test_every_row_is_called_once_and_written_once(stream: Stream, service: Service, entry_point: str) -> None:
     options: dict[str, Any] = {}
     df = stream.read()
@@ -105,7 +105,7 @@ async def double(value: int) -> int:
     return 2 * value
 
 
-@EVERY_ENTRY_POINT
+@pytest.mark.parametrize("entry_point", thorough_except(["unordered"], ["column", "ordered", "unordered", "keyed"]))
 def test_the_source_may_be_rate_and_the_sink_foreach_batch(
     spark: SparkSession, tmp_path: Path, entry_point: str
 ) -> None:

@@ -34,6 +34,7 @@ def asking(ask: Callable[[object], Awaitable[str]], stage: str) -> Any:
     return call
 
 
+@pytest.mark.thorough
 def test_the_second_operator_calls_while_the_first_one_is_at_its_capacity(
     spark: SparkSession, service: Service, batch: int
 ) -> None:
