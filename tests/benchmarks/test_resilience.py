@@ -34,6 +34,7 @@ def test_two_runs_write_the_same_page_and_pictures(tmp_path: Path) -> None:
     assert "![No backend is slow: results per second](page-healthy.svg)" in text
 
 
+@pytest.mark.thorough
 def test_a_page_can_be_written_from_the_file_alone(tmp_path: Path) -> None:
     page = tmp_path / "resilience.md"
     assert main(["--read", str(DOCS / "resilience.json"), "--page", str(page)]) == 0

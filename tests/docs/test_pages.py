@@ -30,6 +30,7 @@ def text_of(page: Path) -> str:
     return page.read_text(encoding="utf-8")
 
 
+@pytest.mark.thorough
 def test_no_page_shows_an_outdated_example() -> None:
     """If this fails, run `just pages`."""
     command = [sys.executable, "-m", "cogapp", "--check", "-I", str(ROOT / ".ci"), "-p", "from pages import example"]

@@ -13,6 +13,7 @@ import trio
 from benchmarks.resilience._leases import SimulatedSource, leases, seconds_for_rows
 from benchmarks.resilience._run import simulate
 from benchmarks.resilience._services import RateCappedService
+from tests.support import thorough_except
 from tests.udfs.rate.leasing import most_in_a_second
 from trio_asyncio_io.gates import AdaptiveRate, Gate
 from udfs._rate.share import ClusterShare
@@ -76,7 +77,9 @@ async def refuse() -> None:
 @pytest.mark.parametrize(
     ("tasks", "rate", "away"), [(4, 124, 8.0), pytest.param(16, 496, 20.0, marks=pytest.mark.thorough)]
 )
-@pytest.mark.parametrize("comes_back", ["never", "with its memory", "without its memory"])
+@pytest.mark.parametrize(
+    "comes_back", thorough_except(["without its memory"], ["never", "with its memory", "without its memory"])
+)
 def test_no_second_has_more_calls_than_the_rate_when_the_source_is_away(
     comes_back: str, tasks: int, rate: int, away: float, respond: Any
 ) -> None:

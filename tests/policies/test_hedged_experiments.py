@@ -57,7 +57,7 @@ async def rate_of(function: Callable[[int], Awaitable[int]], rows: int) -> float
         pytest.param(one_call_in_a_hundred, 8_000, 1.3, 1.07, marks=pytest.mark.thorough, id="one call in a hundred"),
         pytest.param(one_backend_in_ten, 3_000, 1.3, 1.1, id="one backend in ten"),
         pytest.param(one_backend_in_ten, 20_000, 1.3, 1.07, marks=pytest.mark.thorough, id="the same for longer"),
-        pytest.param(none, 3_000, 0.99, 1.1, id="none"),
+        pytest.param(none, 3_000, 0.99, 1.1, marks=pytest.mark.thorough, id="none"),
     ],
 )
 async def test_hedging_raises_the_throughput_of_a_service_with_slow_calls(
