@@ -43,7 +43,7 @@ async def ask(function):
 
 
 async def main():
-    async with trio.open_nursery() as nursery:
+    async with weather, trio.open_nursery() as nursery:  # open until both have ended
         nursery.start_soon(ask, temperature)
         nursery.start_soon(ask, wind)
     print(f"4 calls in {trio.current_time():.1f} s")
