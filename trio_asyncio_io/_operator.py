@@ -69,7 +69,7 @@ from ._lifetime import Lifetime
 from ._results import Results
 from ._slots import Slots
 from ._wakeup import Wakeup
-from ._worker import WorkerPool
+from ._worker_pool import WorkerPool
 from .gates import AdaptiveCapacity
 from .keywords import list_keywords
 
