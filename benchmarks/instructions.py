@@ -17,6 +17,8 @@ from pathlib import Path
 from tarfile import TarFile
 from tempfile import TemporaryDirectory
 
+__all__ = ["ROOT", "counted"]
+
 ROOT = Path(__file__).parents[1]
 CHILD = ROOT / "benchmarks" / "children" / "counted.py"
 # By capacity: the lengths of two runs, whose difference has no start. The first one fills buffer and sample
@@ -33,7 +35,7 @@ def main() -> None:
     modes = [f"{mode} {capacity}" for capacity in options.capacity for mode in ("ordered", "unordered")]
     if options.commit is None:
         cases = [f"{mode} {gate}".rstrip() for mode in modes for gate in GATES]
-        counts = dict(zip(cases, _counted(ROOT, cases), strict=True))
+        counts = dict(zip(cases, counted(ROOT, cases), strict=True))
         for case, count in counts.items():
             _show(case, counts[" ".join(case.split()[:2])], count)
         return
@@ -42,8 +44,8 @@ def main() -> None:
             ["git", "archive", options.commit, "trio_asyncio_io"], cwd=ROOT, check=True, capture_output=True
         )
         TarFile(fileobj=BytesIO(archive.stdout)).extractall(folder, filter="data")
-        before = _counted(Path(folder), modes)
-    for mode, old, new in zip(modes, before, _counted(ROOT, modes), strict=True):
+        before = counted(Path(folder), modes)
+    for mode, old, new in zip(modes, before, counted(ROOT, modes), strict=True):
         _show(mode, old, new)
 
 
@@ -51,7 +53,7 @@ def _show(case: str, old: float, new: float) -> None:
     print(f"{case:30} {old:10,.0f} {new:10,.0f} {new / old - 1:+7.1%}", flush=True)
 
 
-def _counted(tree: Path, cases: Sequence[str]) -> list[float]:
+def counted(tree: Path, cases: Sequence[str]) -> list[float]:
     """The instructions of an element in each case, with the operator of this tree."""
     words = [case.split() for case in cases]
     runs = [" ".join([*each[:2], str(length), *each[2:]]) for each in words for length in LENGTHS[int(each[1])]]

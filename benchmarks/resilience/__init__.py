@@ -4,9 +4,14 @@
 #
 #     _command                             the command line: `python -m benchmarks resilience`
 #     _page  _plots                        the report as a page of the docs, with its pictures
+#     _summary                             the table of all criteria at its top
 #     _experiments                         all experiments
-#     _rates  _capacities                  limited rates, and services with a knee or a latency
+#     _rates  _limits  _sources            limited rates, limits that change, and leases without their source
+#     _capacities                          services with a knee or a latency
 #     _outages  _hedging                   outages, and slow calls
-#     _experiment  _counting               an experiment, its criteria, and counts of instants
+#     _costs                               gates that have nothing to do
+#     _experiment                          an experiment and its criteria
+#     _gates  _leases                      the gates of all tasks
+#     _counting                            counts of instants
 #     rivals/                              published algorithms, written anew for comparison
 #     _run  _services                      the operator in front of a service, on a virtual clock

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,6 +21,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run the experiments, print the tables and write the files."""
     options = _options(arguments)
     console = Console()
+    logging.getLogger("udfs").setLevel(logging.ERROR)  # not each task whose simulated source goes away
     report = _report(options)
     for name in () if options.read else options.experiments or EXPERIMENTS:
         _run(name, report, console, quick=options.quick)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
-__all__ = ["between", "per_second", "sampler"]
+__all__ = ["between", "most_in_a_second", "per_second", "sampler"]
 
 Points = list[tuple[float, float]]
 
@@ -15,6 +15,16 @@ Points = list[tuple[float, float]]
 def between(instants: list[float], start: float, end: float) -> int:
     """The number of sorted instants from `start` until before `end`."""
     return bisect_left(instants, end) - bisect_left(instants, start)
+
+
+def most_in_a_second(instants: list[float]) -> int:
+    """The most of these sorted instants in any second, wherever it begins."""
+    most, first = 0, 0
+    for last, instant in enumerate(instants):
+        while instants[first] <= instant - 1.0:
+            first += 1
+        most = max(most, last - first + 1)
+    return most
 
 
 def per_second(instants: list[float], end: float, width: float = 1.0) -> Points:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from .._report import Line, Section
+from ._gates import BACKOFF
 
 __all__ = ["Criterion", "Experiment", "Points", "Result"]
 
@@ -18,7 +19,7 @@ class Result:
 
     Attributes:
         values: The numbers by column.
-        points: (instant, value), for the picture.
+        points: (instant, value), for the picture. Empty: it has none.
     """
 
     values: dict[str, float | None]
@@ -31,23 +32,36 @@ class Criterion:
 
     Attributes:
         column: The number.
-        minimum, maximum: The limits. None: no such limit.
+        minimum, maximum: The limit, one of them.
+        of: The contender. Empty: the first one.
     """
 
     column: str
     minimum: float | None = None
     maximum: float | None = None
+    of: str = ""
 
-    def is_met(self, line: Line) -> bool:
-        """Whether the number is within the limits."""
-        value = line.values[self.column]
+    def line(self, lines: Sequence[Line]) -> Line:
+        """That of the contender."""
+        return next(line for line in lines if line.name == (self.of or lines[0].name))
+
+    def is_met(self, lines: Sequence[Line]) -> bool:
+        """Whether the number is within the limit."""
+        value = self.line(lines).values[self.column]
         assert value is not None
         return (self.minimum is None or value >= self.minimum) and (self.maximum is None or value <= self.maximum)
 
     def text(self, form: str) -> str:
-        """The limits, with numbers in this format."""
-        limits = [("at least", self.minimum), ("at most", self.maximum)]
-        return f"{self.column}: " + ", ".join(f"{word} {form.format(x)}" for word, x in limits if x is not None)
+        """The limit, with the number in this format."""
+        return (
+            f"at most {form.format(self.maximum)}" if self.minimum is None else f"at least {form.format(self.minimum)}"
+        )
+
+    def best(self, lines: Sequence[Line]) -> Line | None:
+        """The line with the best number."""
+        found = [(value, line) for line in lines if (value := line.values[self.column]) is not None]
+        choose = min if self.minimum is None else max
+        return choose(found, key=lambda pair: pair[0])[1] if found else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +79,7 @@ class Experiment:
         contenders: Name -> what runs it. The first is this project. A quick run is shorter and smaller.
         span: (start, end, label) of what happens to the service, or None.
         log: Whether the axis of the picture is logarithmic.
+        without: The contender that shows this project without gates.
     """
 
     name: str
@@ -77,14 +92,20 @@ class Experiment:
     contenders: dict[str, Callable[[bool], Result]]
     span: tuple[float, float, str] | None = None
     log: bool = False
+    without: str = BACKOFF
 
-    def run(self, *, quick: bool, on_step: Callable[[], object]) -> Section:
-        """Run all contenders."""
+    def run(
+        self, *, quick: bool, on_step: Callable[[], object] = lambda: None, only: Collection[str] | None = None
+    ) -> Section:
+        """Run all contenders, or only these."""
         lines, series = [], {}
         for name, contender in self.contenders.items():
+            if only is not None and name not in only:
+                continue
             result = contender(quick)
             lines.append(Line(name, {column: _rounded(value) for column, value in result.values.items()}))
-            series[name] = result.points
+            if result.points:
+                series[name] = result.points
             on_step()
         return Section(self.title, self.setting, self.formats, lines, self.name, "resilience", series)
 

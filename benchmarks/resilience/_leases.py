@@ -1,24 +1,19 @@
-"""A simulated source of tokens, and tasks with unequal numbers of rows, on Trio's clock."""
+"""A simulated source of tokens, on Trio's clock."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any
 
 import trio
-from trio.testing import MockClock
 
-from trio_asyncio_io import unordered_wait
 from trio_asyncio_io.gates import Gate
 from udfs._rate.cluster_lease import ClusterLease
 from udfs._rate.lease import Answer, Lease, Request
 from udfs._rate.tokens import TokenSource, settling_of
 
-from ._run import RETRY
-
-__all__ = ["SimulatedSource", "leases", "seconds_for_rows"]
+__all__ = ["SimulatedSource", "leases"]
 
 AHEAD = 1e4  # the source's clock minus Trio's
 
@@ -60,25 +55,3 @@ class SimulatedSource:
 def leases(source: SimulatedSource, rate: float, slots: int) -> list[Gate | None]:
     """A gate for each slot, all of which lease from one source."""
     return [ClusterLease(Lease(rate, slots), source) for _ in range(slots)]
-
-
-def seconds_for_rows(
-    service: Callable[[Any], Awaitable[Any]], gates: Sequence[Gate | None], rows: Sequence[int]
-) -> float:
-    """Run one task per gate with so many rows, and return the virtual seconds until all have ended."""
-    random.seed(1)
-    return trio.run(_run, service, gates, rows, clock=MockClock(autojump_threshold=0))
-
-
-async def _run(service: Any, gates: Sequence[Gate | None], rows: Sequence[int]) -> float:
-    began = trio.current_time()
-    async with trio.open_nursery() as nursery:
-        for gate, number in zip(gates, rows, strict=True):
-            nursery.start_soon(_run_task, service, gate, number)
-    return trio.current_time() - began
-
-
-async def _run_task(service: Any, gate: Gate | None, rows: int) -> None:
-    async with unordered_wait(range(rows), service, capacity=100, timeout=1e6, retry=RETRY, gate=gate) as results:
-        async for _ in results:
-            pass

@@ -1,19 +1,23 @@
-"""An experiment with a service that does not answer."""
+"""Experiments with a service that does not answer: batches, which wait, and streams, which must go on."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from functools import partial
+from math import nan
 from typing import Any
 
 import trio
 from trio.testing import MockClock
 
-from trio_asyncio_io import ExponentialBackoff, unordered_wait
+from trio_asyncio_io import unordered_wait
 from trio_asyncio_io.gates import CircuitBreaker, Gate
 
 from ._counting import between, per_second
-from ._experiment import Criterion, Experiment, Result
-from ._run import Function, reproducible
+from ._experiment import Criterion, Experiment, Points, Result
+from ._gates import BACKOFF, THROTTLING
+from ._run import Function, ReproducibleBackoff, reproducible
+from ._services import StatusError
 from .rivals import ClientThrottling
 
 __all__ = ["EXPERIMENTS"]
@@ -23,6 +27,9 @@ NORMAL = CAPACITY / LATENCY  # calls per second
 FAILED = "failed records"
 CALLS = "calls in the outage, of normal"
 BACK = "10 s after it, of normal"
+LONGEST = "longest delay of a row, s"
+ARRIVALS = 50.0  # rows per second of a stream
+PAUSE, FAIL = "CircuitBreaker", 'CircuitBreaker(mode="fail")'
 
 
 class _Service:
@@ -57,25 +64,59 @@ def _outage(gate: Any, around: Any, quick: bool) -> Result:
 
 
 async def _run(seconds: float, function: Function, gate: Gate | None) -> int:
-    retry = ExponentialBackoff(4, 0.1, 2.0, retry_on=Exception)
-    options: Any = {
-        "capacity": CAPACITY,
-        "buffer": 2 * CAPACITY,
-        "timeout": 30.0,
-        "retry": retry,
-        "gate": gate,
-        "on_error": "skip",
-    }
-    async with unordered_wait(range(10**9), function, **options) as results:
+    async with unordered_wait(range(10**9), function, **_options(gate)) as results:
         with trio.move_on_after(seconds):
             async for _ in results:
                 pass
         return results.statistics().failed
 
 
+def _options(gate: Gate | None) -> dict[str, Any]:
+    retry = ReproducibleBackoff(4, 0.1, 2.0, retry_on=(ConnectionError, StatusError))
+    common: dict[str, Any] = {"capacity": CAPACITY, "buffer": 2 * CAPACITY, "timeout": 30.0, "on_error": "skip"}
+    return {**common, "retry": retry, "gate": gate}
+
+
+def _stream(gate: Any, quick: bool) -> Result:
+    service = _Service(10.0 if quick else 60.0)
+    seconds = service.end + 30.0
+    with reproducible():
+        failed, delays = trio.run(_run_stream, seconds, service, gate(), clock=MockClock(autojump_threshold=0))
+    values = {
+        FAILED: float(failed),
+        LONGEST: max(delay for _, delay in delays),
+        CALLS: between(service.starts, 20.1, service.end) / (ARRIVALS * (service.end - 20.0)),
+    }
+    return Result(values, _longest_by_second(delays, seconds))
+
+
+async def _run_stream(seconds: float, function: Function, gate: Gate | None) -> tuple[int, Points]:
+    """How many rows failed; and of each row with a result, the instant and its delay since the row arrived."""
+    delays: Points = []
+
+    async def rows() -> AsyncIterator[float]:
+        for number in range(int(seconds * ARRIVALS)):
+            arrival = number / ARRIVALS
+            if trio.current_time() < arrival:
+                await trio.sleep_until(arrival)
+            yield arrival
+
+    async with unordered_wait(rows(), function, **_options(gate)) as results:
+        async for arrival in results:
+            delays.append((trio.current_time(), trio.current_time() - arrival))
+        return results.statistics().failed, delays
+
+
+def _longest_by_second(delays: Points, seconds: float) -> Points:
+    return [
+        (second + 0.5, max((delay for at, delay in delays if second <= at < second + 1), default=nan))
+        for second in range(int(seconds))
+    ]
+
+
 GATES: dict[str, Any] = {
-    "CircuitBreaker": CircuitBreaker,
-    "backoff only": lambda: None,
+    PAUSE: CircuitBreaker,
+    BACKOFF: lambda: None,
 }
 EXPERIMENTS = [
     Experiment(
@@ -90,9 +131,32 @@ EXPERIMENTS = [
         [Criterion(FAILED, maximum=0.0), Criterion(CALLS, maximum=0.01), Criterion(BACK, minimum=0.90)],
         {
             **{name: partial(_outage, gate, lambda function: function) for name, gate in GATES.items()},
-            "client-side throttling": partial(_outage, lambda: None, ClientThrottling),
+            THROTTLING: partial(_outage, lambda: None, ClientThrottling),
         },
         span=(20.0, 80.0, "down"),
         log=True,
-    )
+    ),
+    Experiment(
+        "stream",
+        "A stream goes on while the service is down",
+        "50 rows arrive per second, at an operator with 10 slots and 4 retries. Else everything is as above",
+        "The longest delay from a row's arrival to its result, of the results of a second. A breaker that pauses fails "
+        'no row; the rows wait for the service, and for those before them. With `mode="fail"`, rows of the outage fail '
+        "at once, and later rows do not wait.",
+        "delay of a row, s",
+        {FAILED: "{:,.0f}", LONGEST: "{:.1f}", CALLS: "{:.2%}"},
+        [
+            Criterion(FAILED, maximum=0.0),
+            Criterion(CALLS, maximum=0.01),
+            Criterion(CALLS, maximum=0.01, of=FAIL),
+            Criterion(LONGEST, maximum=10.0, of=FAIL),
+        ],
+        {
+            PAUSE: partial(_stream, CircuitBreaker),
+            BACKOFF: partial(_stream, lambda: None),
+            FAIL: partial(_stream, partial(CircuitBreaker, "fail")),
+        },
+        span=(20.0, 80.0, "down"),
+        log=True,
+    ),
 ]

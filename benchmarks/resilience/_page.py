@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from .._page import table
-from .._report import Line, Report, Section
+from .._report import Report, Section
 from ._experiment import Criterion, Experiment
 from ._experiments import EXPERIMENTS
 from ._plots import draw
+from ._summary import summary
+from .rivals import RIVALS
 
 __all__ = ["text_of", "write_page"]
 
@@ -18,24 +20,21 @@ HEAD = """\
 
 What should a job do when its service is limited, slow or down? Each experiment on this page runs the gates of this
 project, and other algorithms, in front of the same simulated service. All of them run in the real operator, on a
-virtual clock and with fixed random numbers, so each run has the same numbers. The command that writes this page:
+virtual clock and with fixed random numbers. So each run has the same numbers, however fast the machine is. The
+command that writes this page:
 
     python -m benchmarks resilience --json docs/resilience.json --page docs/resilience.md
 
-The other algorithms are written anew from their publications, in `benchmarks/resilience/rivals`. Take their numbers as
-orders of magnitude.
-
-| name | algorithm |
-|---|---|
-| backoff only | no gate: all slots, and retries with exponential backoff and full jitter, from 0.1 to 10 s |
-| AIMD | a rate that falls to 0.7 x after a refusal, and rises by 1 call per second each second (Chiu and Jain, 1989) |
-| client-side throttling | a client refuses its own calls, with K = 2 (Site Reliability Engineering, chapter 21) |
-| a fixed share | `RateLimit` with the service's rate, divided by the number of tasks |
-| Gradient2 | a limit of calls at once that follows the gradient of the latency (Netflix concurrency-limits) |
-| failsafe-go | its adaptive limiter: thresholds of TCP Vegas, and correlations of latency and throughput |
-
-[Gates](gates.md) explains how to use what is compared here.
+[Gates](gates.md) explains how to use what is compared here. Tests hold every criterion: short forms of the experiments
+in each run, and these in `just thorough`.
 """
+OTHERS = """
+## The other algorithms
+
+They are written anew from their publications, in `benchmarks/resilience/rivals`. Take their numbers as orders of
+magnitude.
+"""
+WITHOUT = "no gate: all slots, and retries with exponential backoff and full jitter, from 0.1 to 10 s"
 QUICK = "**This was a quick run**, only to check that everything works. Its numbers are rough."
 
 
@@ -46,7 +45,8 @@ def write_page(report: Report, path: Path) -> None:
         ImportError: matplotlib is missing.
     """
     for section in report.sections:
-        draw(EXPERIMENTS[section.name], section, path.with_name(f"{path.stem}-{section.name}.svg"))
+        if section.series:
+            draw(EXPERIMENTS[section.name], section, path.with_name(f"{path.stem}-{section.name}.svg"))
     path.write_text(text_of(report, path.stem), encoding="utf-8")
 
 
@@ -59,20 +59,30 @@ def _lines(report: Report, stem: str) -> Iterator[str]:
     yield HEAD.rstrip()
     if report.is_quick:
         yield from ("", QUICK)
+    yield from ("", "## All criteria", "")
+    yield from _texts(summary(report))
+    yield OTHERS
+    yield from _texts([["name", "algorithm"], ["backoff only", WITHOUT], *([*each] for each in RIVALS.items())])
     for section in report.sections:
         experiment = EXPERIMENTS[section.name]
         yield from ("", f"## {experiment.title}", "", f"{experiment.setting}.", "")
-        yield from (f"![{experiment.title}: {experiment.y_label}]({stem}-{section.name}.svg)", "", experiment.reading)
-        yield ""
+        if section.series:
+            yield from (f"![{experiment.title}: {experiment.y_label}]({stem}-{section.name}.svg)", "")
+        yield from (experiment.reading, "")
         yield from table(section.cells())
-        yield from ("", f"Criterion for {section.lines[0].name}: {_criteria(experiment, section)}.")
+        if experiment.criteria:
+            yield from (
+                "",
+                f"Criteria: {'; '.join(_criterion(each, experiment, section) for each in experiment.criteria)}.",
+            )
 
 
-def _criteria(experiment: Experiment, section: Section) -> str:
-    ours = section.lines[0]
-    return "; ".join(_criterion(each, experiment, ours) for each in experiment.criteria)
+def _texts(rows: list[list[str]]) -> Iterator[str]:
+    """A table with all columns aligned to the left."""
+    return (line.replace("---:", "---") for line in table(rows))
 
 
-def _criterion(criterion: Criterion, experiment: Experiment, ours: Line) -> str:
-    form = experiment.formats[criterion.column]
-    return f"{criterion.text(form)} ({'met' if criterion.is_met(ours) else '**not met**'})"
+def _criterion(criterion: Criterion, experiment: Experiment, section: Section) -> str:
+    limit = criterion.text(experiment.formats[criterion.column])
+    verdict = "met" if criterion.is_met(section.lines) else "**not met**"
+    return f"{criterion.column} of {criterion.line(section.lines).name} {limit} ({verdict})"

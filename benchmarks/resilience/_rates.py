@@ -1,4 +1,4 @@
-"""Experiments with a service that limits the rate, and answers 429."""
+"""Experiments with many tasks that share the rate of a service, which answers 429 above it."""
 
 from __future__ import annotations
 
@@ -6,158 +6,93 @@ from collections.abc import Callable
 from functools import partial
 from math import inf
 
-import trio
-
-from trio_asyncio_io.gates import AdaptiveRate, Gate, RateLimit
+from trio_asyncio_io.gates import AdaptiveRate, RateLimit
 
 from ._counting import between, per_second
 from ._experiment import Criterion, Experiment, Result
+from ._gates import BACKOFF, THROTTLING, Gates, each, leased, none
 from ._run import Function, simulate
-from ._services import RateCappedService, StatusError
+from ._services import RateCappedService
 from .rivals import AimdRate, ClientThrottling
 
 __all__ = ["EXPERIMENTS"]
 
 OURS = "AdaptiveRate"
-BACKOFF = "backoff only"
-THROTTLING = "client-side throttling"
+LEASE = "cluster_rate, a lease"
+SHARE = "a fixed share"
 REFUSED = "refused per record"
-BACK = "seconds until 80 % are back"
-REFUSALS = "refused calls per second"
-ANSWERS = "answered calls per second"
+LATE = "refused per record after 10 s"
+PERFECT = "of perfect"
+RATE = 500
+LONG, SHORT, QUICK = 180.0, 60.0, 12.0  # seconds
 
 
-def _contenders(
-    run: Callable[..., Result], ours: Callable[[], Gate], share: float | None
-) -> dict[str, partial[Result]]:
-    """What `run` needs for each: a gate for each task, and what is around the function."""
-    gates: dict[str, Callable[[], Gate | None]] = {OURS: ours, "AIMD": AimdRate, BACKOFF: lambda: None}
-    if share is not None:
-        gates["a fixed share"] = lambda: RateLimit(share)
-    contenders = {name: partial(run, gate, lambda function: function) for name, gate in gates.items()}
-    return {**contenders, THROTTLING: partial(run, lambda: None, ClientThrottling)}
+def _plain(function: Function) -> Function:
+    return function
 
 
-def _share(gate: Callable[[], Gate | None], around: Callable[[Function], Function], quick: bool) -> Result:
-    seconds = 12.0 if quick else 40.0
-    service = RateCappedService(500)
-    simulate(seconds, service, [gate() for _ in range(16)], around=around)
-    late = between(service.refused, 10, inf) / between(service.admitted, 10, inf)
+def _share(gates: Gates, seconds: float, quick: bool, around: Callable[[Function], Function] = _plain) -> Result:
+    seconds = QUICK if quick else seconds
+    service = RateCappedService(RATE)
+    simulate(seconds, service, gates(16), around=around)
     values = {
-        "goodput": len(service.admitted) / (500 * seconds),
+        "goodput": len(service.admitted) / (RATE * seconds),
         REFUSED: len(service.refused) / len(service.admitted),
-        "after 10 s": late,
+        LATE: between(service.refused, 10, inf) / between(service.admitted, 10, inf),
     }
-    return Result(values, per_second(service.refused, seconds))
+    return Result(values, per_second(service.refused, min(seconds, SHORT)))
 
 
-def _skew(gate: Callable[[], Gate | None], around: Callable[[Function], Function], quick: bool) -> Result:
-    seconds = 5 if quick else 40
-    service = RateCappedService(500)
-    rows = 500 * seconds
+def _skew(gates: Gates, quick: bool) -> Result:
+    seconds = 6 if quick else 60
+    service = RateCappedService(RATE)
+    rows = RATE * seconds
     shares = [3 * rows // 16] * 4 + [rows // 48] * 12
-    took = simulate(10 * seconds, service, [gate() for _ in shares], rows=shares, around=around)
-    values = {"of perfect": seconds / took, REFUSED: len(service.refused) / len(service.admitted)}
+    took = simulate(10 * seconds, service, gates(16), rows=shares)
+    values = {PERFECT: seconds / took, REFUSED: len(service.refused) / len(service.admitted)}
     return Result(values, per_second(service.admitted, took))
 
 
-def _dip(gate: Callable[[], Gate | None], around: Callable[[Function], Function], quick: bool) -> Result:
-    start, end, after = (5.0, 10.0, 6.0) if quick else (8.0, 20.0, 8.0)
-    service = RateCappedService(500)
-
-    async def control() -> None:
-        await trio.sleep_until(start)
-        service.rate = 100
-        await trio.sleep_until(end)
-        service.rate = 500
-
-    simulate(end + after, service, [gate() for _ in range(16)], around=around, control=control)
-    back = (at for at in range(int(10 * after)) if between(service.admitted, end + at / 10, end + at / 10 + 1) >= 400)
-    values = {
-        "goodput in the dip": between(service.admitted, start + 2, end) / (100 * (end - start - 2)),
-        BACK: next(back, 10 * after) / 10,
-        "refused per record in the dip": between(service.refused, start, end) / between(service.admitted, start, end),
-    }
-    return Result(values, per_second(service.admitted, end + after, 1.0))
-
-
-def _pause(gate: Callable[[], Gate | None], around: Callable[[Function], Function], quick: bool) -> Result:
-    service = RateCappedService(500)
-    starts: list[float] = []
-    asked: list[float] = []
-
-    async def ask_once(value: object) -> object:
-        starts.append(trio.current_time())
-        if trio.current_time() >= 5.0 and not asked:
-            asked.append(trio.current_time())
-            raise StatusError(429, retry_after=30.0)
-        return await service(value)
-
-    common = gate()
-    simulate(42.0, ask_once, [common] * 2, capacity=5, around=around)
-    end = asked[0] + 30.0
-    values = {
-        "calls in the pause": float(between(starts, asked[0] + 1e-6, end)),
-        "first call after it, s": next(at - end for at in starts if at >= end),
-    }
-    return Result(values, per_second(starts, 42.0, 0.5))
-
-
 PERCENT, RATIO = "{:.1%}", "{:.3f}"
+OF_FEW = each(lambda: AdaptiveRate(growth=1.0))
+EACH_A_SHARE = each(lambda: RateLimit(RATE / 16))
 
 EXPERIMENTS = [
     Experiment(
         "rate",
         "16 tasks share a rate",
-        "16 tasks with 100 slots each, for 40 s. The service admits 500 calls per second of all tasks, with a burst "
-        "of 50, and answers the others with 429",
+        "16 tasks with 100 slots each, for 180 s; the other algorithms for 60 s. The service admits 500 calls per "
+        "second of all tasks, with a burst of 50, and answers the others with 429. The gate is "
+        "`AdaptiveRate(growth=1.0)`, for few tasks",
         "Calls that were refused. A backoff alone sends each refused call again and again. With `AdaptiveRate`, each "
         "task finds its share, without knowing of the others.",
-        REFUSALS,
-        {"goodput": PERCENT, REFUSED: RATIO, "after 10 s": RATIO},
-        [Criterion("goodput", minimum=0.96), Criterion("after 10 s", maximum=0.05)],
-        _contenders(_share, partial(AdaptiveRate, growth=1.0), 500 / 16),
+        "refused calls per second",
+        {"goodput": PERCENT, REFUSED: RATIO, LATE: RATIO},
+        [Criterion("goodput", minimum=0.96), Criterion(REFUSED, maximum=0.05)],
+        {
+            OURS: partial(_share, OF_FEW, LONG),
+            BACKOFF: partial(_share, none, SHORT),
+            "AIMD": partial(_share, each(AimdRate), SHORT),
+            SHARE: partial(_share, EACH_A_SHARE, SHORT),
+            THROTTLING: partial(_share, none, SHORT, around=ClientThrottling),
+        },
         log=True,
     ),
     Experiment(
         "skew",
         "A few tasks have most of the rows",
-        "16 tasks have 20,000 records, 4 of them three quarters of these. The service admits 500 calls per second",
+        "16 tasks have 30,000 records, 4 of them three quarters of these. The service admits 500 calls per second",
         "Calls that were answered, until the last record of all. A fixed share is wasted as soon as the small tasks "
-        "have ended. With `AdaptiveRate`, the others take it over. The start costs "
-        "some seconds, so a longer run is nearer to perfect.",
-        ANSWERS,
-        {"of perfect": PERCENT, REFUSED: RATIO},
-        [Criterion("of perfect", minimum=0.85)],
+        "have ended. With `AdaptiveRate` or a lease, the others take it over.",
+        "answered calls per second",
+        {PERFECT: PERCENT, REFUSED: RATIO},
+        [Criterion(PERFECT, minimum=0.88), Criterion(PERFECT, minimum=0.97, of=LEASE)],
         {
-            name: run
-            for name, run in _contenders(_skew, partial(AdaptiveRate, growth=1.0), 500 / 16).items()
-            if name != THROTTLING  # the last records would take minutes
+            OURS: partial(_skew, OF_FEW),
+            BACKOFF: partial(_skew, none),
+            "AIMD": partial(_skew, each(AimdRate)),
+            SHARE: partial(_skew, EACH_A_SHARE),
+            LEASE: partial(_skew, leased(RATE)),
         },
-    ),
-    Experiment(
-        "dip",
-        "The limit falls and rises again",
-        "16 tasks. The service admits 500 calls per second, from second 8 to 20 only 100",
-        "Calls that were answered. `AdaptiveRate` follows the limit down, and is back soon after it has risen.",
-        ANSWERS,
-        {"goodput in the dip": PERCENT, BACK: "{:.1f}", "refused per record in the dip": RATIO},
-        [Criterion("goodput in the dip", minimum=0.98), Criterion(BACK, maximum=5.0)],
-        _contenders(_dip, AdaptiveRate, None),
-        span=(8.0, 20.0, "100/s"),
-    ),
-    Experiment(
-        "pause",
-        "The service asks everybody to wait for 30 s",
-        "Two operators of one process, with 5 slots each, share a gate. At second 5, the service answers one "
-        "call with 429 and `Retry-After: 30`, which is meant for all",
-        "Calls that were started. A retry strategy obeys for one record only. The gate holds back all calls of the "
-        "process.",
-        "started calls per second",
-        {"calls in the pause": "{:.0f}", "first call after it, s": "{:.2f}"},
-        [Criterion("calls in the pause", maximum=0.0), Criterion("first call after it, s", maximum=3.0)],
-        _contenders(_pause, AdaptiveRate, None),
-        span=(5.0, 35.0, "Retry-After: 30"),
-        log=True,
     ),
 ]

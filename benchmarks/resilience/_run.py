@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import count
+from random import uniform
 from typing import Any
 
 import trio
@@ -17,12 +19,23 @@ from trio_asyncio_io.gates import Gate
 
 from ._services import StatusError
 
-__all__ = ["Function", "reproducible", "simulate"]
+__all__ = ["Function", "GatesOfTask", "ReproducibleBackoff", "reproducible", "simulate"]
 
 Function = Callable[[Any], Awaitable[Any]]
+GatesOfTask = Gate | Sequence[Gate] | None
+
+
+@dataclass(frozen=True)
+class ReproducibleBackoff(ExponentialBackoff):
+    """With the random numbers of `reproducible`. The operator seeds its own with the system's."""
+
+    def backoff(self, attempt: int, random: float) -> float:
+        """The delay after attempt number `attempt`, in seconds."""
+        return super().backoff(attempt, uniform(0.0, 1.0))
+
 
 # Retries never end, so that each record is answered and only the pace of the calls differs
-RETRY = ExponentialBackoff(100_000, 0.1, 10.0, retry_on=StatusError)
+RETRY = ReproducibleBackoff(100_000, 0.1, 10.0, retry_on=(StatusError, ConnectionError))
 
 
 @contextmanager
@@ -44,19 +57,19 @@ def reproducible(seed: int = 1) -> Iterator[None]:
 def simulate(
     seconds: float,
     service: Function,
-    gates: list[Gate | None],
+    gates: Sequence[GatesOfTask],
     *,
     capacity: int = 100,
     control: Callable[[], Awaitable[None]] | None = None,
     rows: Sequence[int] | None = None,
     around: Callable[[Function], Function] = lambda function: function,
 ) -> float:
-    """Run one task per gate, for this many virtual seconds or until all records are answered. Returns the seconds.
+    """Run a task for each of `gates`, for so many virtual seconds or until all records are answered, and return these.
 
     Args:
         seconds: The length of the run.
         service: Answers all calls.
-        gates: One for each task; None: no gate.
+        gates: Those of each task; None: no gate.
         capacity: That of each task.
         control: Runs beside the tasks, for example to change the service.
         rows: The number of records of each task. None: endless.
@@ -81,7 +94,7 @@ async def _run(seconds: float, tasks: list[Any], control: Callable[[], Awaitable
     return trio.current_time() - began
 
 
-async def _run_task(source: Any, function: Function, gate: Gate | None, capacity: int) -> None:
+async def _run_task(source: Any, function: Function, gate: GatesOfTask, capacity: int) -> None:
     # The default buffer would be filled first, which takes most of the time of a short run
     options: Any = {"capacity": capacity, "buffer": 2 * capacity, "timeout": 1e6, "retry": RETRY, "gate": gate}
     async with unordered_wait(source, function, **options) as results:

@@ -7,7 +7,7 @@ from math import inf
 
 import trio
 
-__all__ = ["KneeService", "RateCappedService", "StatusError"]
+__all__ = ["KneeService", "RateCappedService", "StatusError", "StormService"]
 
 
 class StatusError(Exception):
@@ -54,6 +54,31 @@ class RateCappedService:
         self.admitted.append(now)
         await trio.sleep(self.latency)
         return value
+
+
+class StormService(RateCappedService):
+    """Answers calls above its rate with `status`, and refuses connections while `is_down`.
+
+    Attributes:
+        failed: The instants of the calls while it was down.
+    """
+
+    def __init__(self, rate: float, status: int) -> None:
+        super().__init__(rate)
+        self.is_down = False
+        self.failed: list[float] = []
+        self._status = status
+
+    async def __call__(self, value: object) -> object:
+        """Answer a call."""
+        if self.is_down:
+            self.failed.append(trio.current_time())
+            await trio.sleep(self.latency / 10)
+            raise ConnectionRefusedError
+        try:
+            return await super().__call__(value)
+        except StatusError:
+            raise StatusError(self._status) from None
 
 
 class KneeService:

@@ -1,10 +1,11 @@
-"""Gates in front of simulated services, with the real operator on a virtual clock.
+"""Gates in front of simulated services, with the real operator on a virtual clock: short forms of the experiments.
 
-The long forms are `thorough`. Where a service's rate is divided by four, so is the number of tasks.
+Where a service's rate is divided by four, so is the number of tasks. tests/benchmarks runs the long forms.
 """
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from math import inf
 from typing import Any
 
@@ -12,10 +13,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from benchmarks.resilience._run import simulate
-from benchmarks.resilience._services import KneeService, RateCappedService, StatusError
+from benchmarks.resilience._run import GatesOfTask, simulate
+from benchmarks.resilience._services import KneeService, RateCappedService, StatusError, StormService
 from trio_asyncio_io import ExponentialBackoff, unordered_wait
-from trio_asyncio_io.gates import AdaptiveCapacity, AdaptiveRate, CircuitBreaker, Gate, RateLimit
+from trio_asyncio_io.gates import AdaptiveCapacity, AdaptiveRate, CircuitBreaker, RateLimit
 from trio_asyncio_io.testing import Recorder
 
 pytestmark = pytest.mark.slow
@@ -25,13 +26,10 @@ def between(instants: list[float], start: float, end: float) -> int:
     return sum(start <= instant < end for instant in instants)
 
 
-@pytest.mark.parametrize(
-    ("tasks", "rate", "seconds"), [(4, 125, 20), pytest.param(16, 500, 180, marks=pytest.mark.thorough)]
-)
-def test_tasks_share_the_rate_of_a_service_with_few_refusals(tasks: int, rate: float, seconds: float) -> None:
-    service = RateCappedService(rate)
-    simulate(seconds, service, [AdaptiveRate(growth=1.0) for _ in range(tasks)])
-    assert len(service.admitted) >= 0.96 * rate * seconds
+def test_tasks_share_the_rate_of_a_service_with_few_refusals() -> None:
+    service = RateCappedService(125)
+    simulate(20, service, [AdaptiveRate(growth=1.0) for _ in range(4)])
+    assert len(service.admitted) >= 0.96 * 125 * 20
     assert between(service.refused, 10, inf) <= 0.05 * between(service.admitted, 10, inf)
 
 
@@ -44,34 +42,29 @@ def test_many_tasks_share_the_rate_of_a_service() -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("large", "small", "seconds"), [(1, 3, 40), (4, 12, 60)])
-def test_few_tasks_with_most_of_the_rows_take_over_the_rate_of_the_others(large: int, small: int, seconds: int) -> None:
-    rate, tasks = 30 * (large + small), large + small
-    rows = [3 * rate * seconds // (4 * large)] * large + [rate * seconds // (4 * small)] * small
+def test_a_task_with_most_of_the_rows_takes_over_the_rate_of_the_others() -> None:
+    rate, seconds = 120, 40
+    rows = [3 * rate * seconds // 4, *[rate * seconds // 12] * 3]
 
-    def share_of_perfect(gates: list[Gate | None]) -> float:
+    def share_of_perfect(gates: list[GatesOfTask]) -> float:
         return seconds / simulate(10 * seconds, RateCappedService(rate), gates, rows=rows)
 
-    assert share_of_perfect([AdaptiveRate(growth=1.0) for _ in range(tasks)]) >= 0.88
-    assert share_of_perfect([RateLimit(rate / tasks) for _ in range(tasks)]) == pytest.approx(0.33, abs=0.02)
+    assert share_of_perfect([AdaptiveRate(growth=1.0) for _ in rows]) >= 0.88
+    assert share_of_perfect([RateLimit(rate / 4) for _ in rows]) == pytest.approx(0.33, abs=0.02)
 
 
-@pytest.mark.parametrize(
-    ("tasks", "rate", "start", "end", "share"),  # 4 calls/s of a task do not divide well
-    [(6, 120, 8, 18, 0.75), pytest.param(16, 500, 40, 80, 0.98, marks=pytest.mark.thorough)],
-)
-def test_the_rate_follows_a_dip_and_comes_back(tasks: int, rate: float, start: float, end: float, share: float) -> None:
-    service = RateCappedService(rate)
+def test_the_rate_follows_a_dip_and_comes_back() -> None:
+    service = RateCappedService(120)
 
     async def control() -> None:
-        await trio.sleep_until(start)
-        service.rate = rate / 5
-        await trio.sleep_until(end)
-        service.rate = rate
+        await trio.sleep_until(8.0)
+        service.rate = 24.0
+        await trio.sleep_until(18.0)
+        service.rate = 120.0
 
-    simulate(end + 6, service, [AdaptiveRate() for _ in range(tasks)], control=control)
-    assert between(service.admitted, start + 2, end) >= share * rate / 5 * (end - start - 2)
-    assert between(service.admitted, end + 5, end + 6) >= 0.8 * rate
+    simulate(24.0, service, [AdaptiveRate() for _ in range(6)], control=control)
+    assert between(service.admitted, 10, 18) >= 0.75 * 24 * 8  # 4 calls/s of a task do not divide well
+    assert between(service.admitted, 23, 24) >= 0.8 * 120
 
 
 async def test_no_call_starts_during_a_retry_after(autojump_clock: MockClock) -> None:
@@ -98,11 +91,8 @@ async def test_no_call_starts_during_a_retry_after(autojump_clock: MockClock) ->
     assert answered + 30.0 <= min(later) <= answered + 33.0
 
 
-@pytest.mark.parametrize(
-    ("tasks", "servers", "seconds"), [(2, 13, 10), pytest.param(8, 50, 60, marks=pytest.mark.thorough)]
-)
-def test_the_capacity_stays_near_the_knee_of_a_service(tasks: int, servers: int, seconds: float) -> None:
-    service = KneeService(servers, 0.02, queue=2 * servers)
+def test_the_capacity_stays_near_the_knee_of_a_service() -> None:
+    service = KneeService(13, 0.02, queue=26)
     in_flight: list[int] = []
 
     async def control() -> None:
@@ -110,20 +100,19 @@ def test_the_capacity_stays_near_the_knee_of_a_service(tasks: int, servers: int,
             await trio.sleep(0.1)
             in_flight.append(service.running)
 
-    simulate(seconds, service, [AdaptiveCapacity(8, 100) for _ in range(tasks)], control=control)
-    assert len(service.answered) >= 0.97 * servers / 0.02 * seconds
+    simulate(10, service, [AdaptiveCapacity(8, 100) for _ in range(2)], control=control)
+    assert len(service.answered) >= 0.97 * 13 / 0.02 * 10
     late = in_flight[len(in_flight) // 2 :]
-    assert sum(late) <= 1.5 * servers * len(late)
+    assert sum(late) <= 1.5 * 13 * len(late)
     assert service.refused <= 0.02 * len(service.answered)
 
 
-@pytest.mark.parametrize(("maximum", "seconds"), [(24, 40), pytest.param(200, 60, marks=pytest.mark.thorough)])
-def test_the_capacity_reaches_its_maximum_if_the_service_is_only_far_away(maximum: int, seconds: float) -> None:
+def test_the_capacity_reaches_its_maximum_if_the_service_is_only_far_away() -> None:
     service = KneeService(1_000, 0.205)
-    simulate(seconds, service, [AdaptiveCapacity(8, maximum)], capacity=maximum)
-    possible = maximum / 0.205
-    assert between(service.answered, 20, seconds) >= 0.95 * possible * (seconds - 20)
-    assert len(service.answered) >= 0.85 * possible * seconds
+    simulate(40, service, [AdaptiveCapacity(8, 24)], capacity=24)
+    possible = 24 / 0.205
+    assert between(service.answered, 20, 40) >= 0.95 * possible * 20
+    assert len(service.answered) >= 0.85 * possible * 40
 
 
 def test_the_capacity_does_not_care_about_the_latency() -> None:
@@ -158,3 +147,43 @@ async def test_an_outage_costs_few_calls_and_no_record(autojump_clock: MockClock
     starts = [call.started - began for call in recorder.calls]
     assert between(starts, 20.1, 80.0) <= 0.01 * 60 * 200
     assert between(starts, 90.0, 95.0) >= 0.9 * 5 * 200
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_three_gates_stand_a_storm_of_refusals_and_an_outage_together(status: int) -> None:
+    service = StormService(125, status)
+
+    async def control() -> None:
+        await trio.sleep_until(12)
+        service.is_down = True
+        await trio.sleep_until(20)
+        service.is_down = False
+
+    gates = [(AdaptiveRate(growth=1.0), AdaptiveCapacity(8, 100), CircuitBreaker()) for _ in range(4)]
+    simulate(40, service, gates, control=control)
+    assert len(service.refused) <= 0.05 * len(service.admitted)
+    assert len(service.failed) <= 4 * (20 + 8)  # those after which a circuit opens, and probes
+    assert between(service.admitted, 30, 40) >= 0.9 * 125 * 10
+
+
+async def test_a_stream_goes_on_during_an_outage_if_the_breaker_fails_its_rows(autojump_clock: MockClock) -> None:
+    began = trio.current_time()
+
+    async def serve(arrival: float) -> float:
+        await trio.sleep(0.1)
+        if 20.0 <= trio.current_time() - began < 80.0:
+            raise ConnectionRefusedError
+        return arrival
+
+    async def rows() -> AsyncIterator[float]:
+        for number in range(5_000):
+            await trio.sleep_until(began + number / 50)
+            yield began + number / 50
+
+    delays: list[float] = []
+    options: Any = {"capacity": 20, "timeout": 9.0, "retry": ExponentialBackoff(4, 0.1, 2.0)}
+    async with unordered_wait(rows(), serve, gate=CircuitBreaker("fail"), on_error="skip", **options) as results:
+        delays.extend([trio.current_time() - arrival async for arrival in results])
+        failed = results.statistics().failed
+    assert 0.9 * 60 * 50 <= failed <= 1.2 * 60 * 50
+    assert max(delays) < 9.0

@@ -11,7 +11,7 @@ from itertools import count
 from udfs._rate.lease import TIMEOUT, Answer, Lease, Request
 from udfs._rate.tokens import TokenSource, settling_of
 
-__all__ = ["Outage", "Simulation", "most_in_a_second"]
+__all__ = ["Outage", "Simulation"]
 
 
 @dataclass
@@ -122,13 +122,3 @@ class Simulation:
         if self._random.random() < self.slow:
             return self._random.random() * 0.5
         return self._random.random() * self.latency
-
-
-def most_in_a_second(starts: list[float]) -> int:
-    """The most calls in any second, wherever it begins."""
-    most, first = 0, 0
-    for last, start in enumerate(starts):
-        while starts[first] <= start - 1.0:
-            first += 1
-        most = max(most, last - first + 1)
-    return most

@@ -8,8 +8,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from benchmarks.resilience._counting import most_in_a_second
 from benchmarks.resilience._leases import SimulatedSource
-from tests.udfs.rate.leasing import most_in_a_second
 from trio_asyncio_io import unordered_wait
 from udfs._rate.cluster_lease import MAX_LEASES, ClusterLease, lease_of_process
 from udfs._rate.driver_tokens import DriverTokens

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.udfs.rate.leasing import Outage, Simulation, most_in_a_second
+from benchmarks.resilience._counting import most_in_a_second
+from tests.udfs.rate.leasing import Outage, Simulation
 from udfs._rate.lease import Answer, Lease
 from udfs._rate.tokens import HORIZON, LATENESS, Grant, TokenSource, pace_of
 
