@@ -9,7 +9,8 @@
 #     _stream              ordered_wait, unordered_wait, keyed_wait
 #     _operator            owns the nursery; read it first
 #     _parts               the parts of an operator, connected
-#     _feeder  _worker  _emitter  _results        the tasks, and the channel that the consumer reads
+#     _feeder  _worker_pool  _gated_worker  _worker  _emitter  _results
+#                          the tasks, and the channel that the consumer reads
 #     _lifetime  _invoker  _attempts  _deadlines  _dead_letters
 #     _wakeup  _pace  _context  _boundary         waiting, checkpoints, context variables, Ctrl-C
 #     _clocks              the time, and the CPU time of the loop's thread

@@ -23,7 +23,7 @@ from ._ledgers import cover
 from ._results import Results
 from ._slots import Slots
 from ._wakeup import Wakeup
-from ._worker import WorkerPool
+from ._worker_pool import WorkerPool
 from .gates import AdaptiveCapacity
 
 __all__ = ["Parts"]

@@ -368,7 +368,11 @@ def test_a_gate_that_is_none_is_refused(gate: Any) -> None:
         ordered_wait("ab", Scripted(), timeout=1.0, gate=gate)
 
 
-@pytest.mark.parametrize(("capacity", "limits"), [((2, 8), (2, 8)), ([2, 8], (2, 8)), ("auto", (8, 200))], ids=repr)
+@pytest.mark.parametrize(
+    ("capacity", "limits"),
+    [((2, 8), (2, 8)), ([2, 8], (2, 8)), pytest.param("auto", (8, 200), marks=pytest.mark.slow)],
+    ids=repr,
+)
 async def test_a_capacity_that_adapts_starts_low_and_grows(
     capacity: Any, limits: tuple[int, int], autojump_clock: MockClock
 ) -> None:

@@ -136,6 +136,7 @@ async def test_it_needs_nothing_but_itself(path: Path, autojump_clock: MockClock
     assert "@import" not in text_of(path)
 
 
+@pytest.mark.slow
 async def test_its_size_is_bounded(path: Path, autojump_clock: MockClock) -> None:
     script = {n: Step(n % 7 / 3, error=OSError(f"{n}" * 1_000) if n % 2 else None) for n in range(5_000)}
     await run(path, script, range(5_000), capacity=100)
