@@ -16,6 +16,7 @@
 #     _clocks              the time, and the CPU time of the loop's thread
 #     _gatekeeper  _line  _admissions  _gate_in_use    where calls wait for gates, and the calls that they admit
 #     _slots               slots that are given back during long backoffs
+#     _ledgers             the ledgers of the running operators, for policies that count
 #     _sharing             resources that several operators share by name
 #     _function  _errors  _exception_copy  _exception_groups  _transient  _outcomes
 #     gates                which calls may start: rates, plain data without await

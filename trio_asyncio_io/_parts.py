@@ -19,6 +19,7 @@ from ._feeder import ELEMENTS_PER_PASS, Feeder
 from ._function import known_of
 from ._gatekeeper import Gatekeeper
 from ._invoker import Invoker
+from ._ledgers import cover
 from ._results import Results
 from ._slots import Slots
 from ._wakeup import Wakeup
@@ -91,6 +92,7 @@ class Parts(Generic[R]):
 
     async def start(self, nursery: trio.Nursery) -> None:
         """Start the tasks, and accept the elements of a restored snapshot."""
+        cover(nursery, self.ledger)
         self._workers.open(nursery)
         nursery.start_soon(self.emitter.run, name="trio_asyncio_io emitter")
         nursery.start_soon(self._deadlines.run, name="trio_asyncio_io deadlines")

@@ -21,6 +21,7 @@ from trio_asyncio_io import (
     SnapshotElement,
     ordered_wait,
 )
+from trio_asyncio_io.gates import AdaptiveCapacity, RateLimit
 from trio_asyncio_io.report import report
 from trio_asyncio_io.testing import Scripted, Step
 
@@ -231,6 +232,19 @@ async def test_tasks_of_other_processes_write_parts_of_one_page(path: Path, auto
     assert "So in 3 of 3 tasks; this is one of them." in page.sections["What limited it"]
     assert page.cards["outputs"] == "30"
     assert page.sections["The slowest records"][4].endswith("of task 2")
+
+
+async def test_the_waits_of_all_tasks_are_added_by_gate(path: Path, autojump_clock: MockClock) -> None:
+    with report(path) as observer:
+        for gate in (RateLimit(0.5), RateLimit(1.0), AdaptiveCapacity(1, 1)):
+            of_task = pickle.loads(pickle.dumps(observer)).of_task(str(gate))
+            script = Scripted(default=Step(2.5))
+            async with ordered_wait("abc", script, timeout=5.0, gate=gate, observer=of_task) as results:
+                async for _ in results:
+                    pass
+            of_task.write_part()
+    waits = ["RateLimit", "9 s", "AdaptiveCapacity", "7.5 s"]
+    assert Page(path).sections["Gates"] == ["Gate", "Waits of all calls", *waits]
 
 
 async def test_a_part_without_its_report_is_not_written(path: Path, autojump_clock: MockClock) -> None:

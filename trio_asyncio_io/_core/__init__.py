@@ -5,7 +5,8 @@
 #     observed_ledger                      a ledger that also calls an observer
 #     ledger (inventory)                   what one operator holds: the buffer, the outputs, the snapshot
 #     invocations (flow  yields  totals  samples)    its jobs and slots, every counter, and where the time goes
+#     holders                              which gate has held back a line of calls, and for how long
 #     ordered  unordered  keyed (queue)    the order of the output
 #     options  retry  retry_after  retry_budget  gate
 #     snapshot  statistics (histogram)  verdict (explanation  evidence)  dead_letter (portable)  observer  notes
-#     elements  watermarks  checks  probe  describe
+#     elements  watermarks  checks  probe  sums  describe

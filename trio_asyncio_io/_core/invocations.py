@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from operator import add
 from typing import Any
 
 from .flow import Flow
 from .inventory import by_sequence
 from .queue import Entry, StreamElementQueue
 from .statistics import Counters
+from .sums import combined
 
 __all__ = ["Invocations"]
 
@@ -82,10 +84,11 @@ class Invocations:
         """Record that a call starts to wait for a gate."""
         self.flow.gate.begin(now)
 
-    def let_go(self, seconds: float, now: float, gate: str) -> None:
-        """Record that a call has waited for this gate, and does no longer."""
+    def let_go(self, seconds: float, now: float, by_gate: Mapping[str, float]) -> None:
+        """Record that a call has waited for these gates, and does no longer."""
         self.counters.gate_wait_seconds += seconds
-        self.flow.let_go(seconds, now, gate)
+        self.counters.seconds_by_gate = combined(add, self.counters.seconds_by_gate, by_gate)
+        self.flow.let_go(seconds, now)
 
     def start_taken(self, entry: Entry, now: float) -> bool:
         """Start the invocation of a job that was taken. False if none may start any more: it stays unfinished."""
@@ -105,6 +108,14 @@ class Invocations:
     def throttle(self) -> None:
         """Count a call after which the service asked for fewer calls."""
         self.counters.throttled += 1
+
+    def hedge(self) -> None:
+        """Count a further call of a running attempt."""
+        self.counters.hedged += 1
+
+    def win_hedge(self) -> None:
+        """Count a further call that has given the result."""
+        self.counters.hedges_won += 1
 
     def yield_slot(self, entry: Entry, now: float) -> None:
         """Record that a running record gives its slot back."""
