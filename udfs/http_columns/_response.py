@@ -1,4 +1,4 @@
-"""Response: what a service answered, and the error that asks for another attempt."""
+"""Response: the response of a service, and the error that requests another attempt."""
 
 from __future__ import annotations
 
