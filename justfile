@@ -39,10 +39,10 @@ demo *ARGS: _java setup
 test *ARGS: _java setup
     {{ python }} -m pytest {{ if ARGS == "" { parallel + " -m 'not (connect or thorough or soak)'" } else { "" } }} "$@"
 
-# Run the tests for the edit loop, in about a minute: no Java and no servers; accepts pytest's arguments
+# Run the tests for the edit loop, in about a minute: no Java, no servers, nothing slow; accepts pytest's arguments
 [no-exit-message]
 quick *ARGS: setup
-    {{ python }} -m pytest {{ parallel }} -m "not (spark or processes or thorough or soak)" "$@"
+    {{ python }} -m pytest {{ parallel }} -m "not (spark or processes or slow or thorough or soak)" "$@"
 
 # Run what `just test` leaves out: longer variations, Spark Connect, most examples; more examples of each property
 [no-exit-message]

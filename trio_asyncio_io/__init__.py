@@ -8,12 +8,15 @@
 #                          built on the operator, which imports none of them
 #     _stream              ordered_wait, unordered_wait, keyed_wait
 #     _operator            owns the nursery; read it first
-#     _feeder  _worker  _emitter  _results        the tasks, and the channel that the consumer reads
+#     _parts               the parts of an operator, connected
+#     _feeder  _worker_pool  _gated_worker  _worker  _emitter  _results
+#                          the tasks, and the channel that the consumer reads
 #     _lifetime  _invoker  _attempts  _deadlines  _dead_letters
 #     _wakeup  _pace  _context  _boundary         waiting, checkpoints, context variables, Ctrl-C
 #     _clocks              the time, and the CPU time of the loop's thread
 #     _gatekeeper  _line  _admissions  _gate_in_use    where calls wait for gates, and the calls that they admit
 #     _slots               slots that are given back during long backoffs
+#     _ledgers             the ledgers of the running operators, for policies that count
 #     _sharing             resources that several operators share by name
 #     _function  _errors  _exception_copy  _exception_groups  _transient  _outcomes
 #     gates                which calls may start: rates, plain data without await

@@ -93,7 +93,6 @@ class Gatekeeper:
         self._in_use: list[GateInUse] = []
         self._line = Line()
         self._user = User(self._refresh, self._line.move_first)
-        self._held_by = gates[0]
         self.admissions = Admissions(gates, ledger, has_retries=has_retries)
         self.is_idle = False
 
@@ -170,6 +169,7 @@ class Gatekeeper:
         """Wait until this record is the first in the line and the gates admit its call."""
         place = self._line.join(entry)
         since = trio.current_time()
+        earlier = self._line.holders.seconds(since)
         self._ledger.hold_back(entry, since)
         try:
             while delay := self._delay(weights) if self._line.is_first(place) else inf:
@@ -177,17 +177,19 @@ class Gatekeeper:
                     await place.moved.wait()
         finally:
             now = trio.current_time()
-            self._ledger.let_go(now - since, now, type(self._held_by).__name__)
+            self._ledger.let_go(now - since, now, self._line.holders.since(earlier, now))
             self._line.leave(place)
 
     def _delay(self, weights: Weights) -> float:
         """The longest delay of all gates. Remembers which gate it was."""
         now = trio.current_time()
-        longest = 0.0
+        longest, holder = 0.0, None
         for each, weight in zip(self._in_use, weights, strict=True):
             delay = each.delay(now, weight)
             if delay > max(longest, SAME_INSTANT):
-                longest, self._held_by = delay, each.gate
+                longest, holder = delay, each.gate
+        if holder is not None:
+            self._line.holders.change(type(holder).__name__, now)
         return longest
 
     def _weights(self, entry: Entry) -> Weights:

@@ -7,6 +7,7 @@ from heapq import heapify, heappop, heappush
 
 import trio
 
+from ._core.holders import Holders
 from ._core.queue import Entry
 
 __all__ = ["Line", "Place"]
@@ -33,9 +34,13 @@ class Line:
 
     Retries are before new records, those with few attempts first, so that not one record makes all the probes of a
     circuit breaker; then comes the oldest record. Only the first in the line asks the gates.
+
+    Attributes:
+        holders: By gate, how long it has held back this line.
     """
 
     def __init__(self) -> None:
+        self.holders = Holders()
         self._places: list[Place] = []
 
     def __bool__(self) -> bool:

@@ -34,7 +34,7 @@
     failure:    remember the first exception, stop the feeder, start no more jobs, cancel the nursery
     end:        cancel the nursery, wait until every task has unwound, close the function, raise the failure
 
-The state of all this is in `_core.ledger`, which has a method for each step.
+`_parts` connects these tasks. The state of all this is in `_core.ledger`, which has a method for each step.
 """
 
 from __future__ import annotations
@@ -46,31 +46,19 @@ from typing import Generic, Self, TypeAlias, TypeVar, Unpack
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from ._boundary import interruptible
 from ._clocks import read_clocks
 from ._core.describe import describe
 from ._core.elements import Element, StreamRecord, Watermark
-from ._core.observed_ledger import ledger_for
 from ._core.options import Mode, Options, OptionsArguments
-from ._core.queue import Entry
 from ._core.snapshot import Snapshot
 from ._core.statistics import Statistics
 from ._core.totals import Totals
 from ._core.verdict import Verdict
-from ._dead_letters import DeadLetters
-from ._deadlines import Deadlines
-from ._emitter import Emitter
 from ._exception_groups import reraise
-from ._feeder import ELEMENTS_PER_PASS, Feeder
-from ._function import Function, as_function, known_of
-from ._gatekeeper import Gatekeeper
-from ._invoker import Invoker
+from ._function import Function, as_function
 from ._lifetime import Lifetime
+from ._parts import Parts
 from ._results import Results
-from ._slots import Slots
-from ._wakeup import Wakeup
-from ._worker import WorkerPool
-from .gates import AdaptiveCapacity
 from .keywords import list_keywords
 
 __all__ = ["AsyncWaitOperator", "Source"]
@@ -136,49 +124,14 @@ class AsyncWaitOperator(Generic[T, R]):
     ) -> None:
         if source is not None and not isinstance(source, AsyncIterable | Iterable):
             raise TypeError(f"the source must be an iterable or an async iterable, got {describe(source)}")
-        self._function = as_function(function)
-        self._options = Options(timeout, mode=mode, key=key, per_key=per_key, **options)
+        callee = as_function(function)
+        checked = Options(timeout, mode=mode, key=key, per_key=per_key, **options)
         self._source = source
-        self._ledger = ledger_for(self._options, None if key is None else interruptible(key))
-        # Entries in this channel still count towards `buffer`. It holds a few rounds of results, so the emitter rarely
-        # waits for the consumer
-        self._send, receive = trio.open_memory_channel[Entry](4 * self._options.slots)
-        has_room = Wakeup()
-        dead_letters = DeadLetters(self._ledger, has_room)
-        self.output: Results[R] = Results(receive, dead_letters, self._ledger, has_room, self._on_output_closed)
-        self._emitter = Emitter(self._ledger, self._send, dead_letters, has_room)
-        self._deadlines = Deadlines(self._options.timeout)
-        gates = self._options.gates
-        if isinstance(self._options.capacity, tuple):
-            gates = (*gates, AdaptiveCapacity(*self._options.capacity))
-        has_retries = self._options.retry is not None
-        self._gates = (
-            Gatekeeper(gates, self._ledger, self._deadlines, self._fail, has_retries=has_retries) if gates else None
-        )
-        after = self._options.yield_slot_after
-        slots = None if after is None else Slots(self._ledger, self._deadlines, after)
-        self._invoker = Invoker(self._function, self._options, self._ledger, self._gates, slots)
-        self._workers = WorkerPool(
-            self._ledger,
-            self._invoker,
-            capacity=self._options.slots,
-            deadlines=self._deadlines,
-            emitter=self._emitter,
-            has_room=has_room,
-            on_failure=self._fail,
-            gates=self._gates,
-            slots=slots,
-        )
-        known = known_of(self._function)
-        self._feeder = Feeder(
-            self._ledger,
-            self._workers.dispatch,
-            self._emitter.emit,
-            has_room,
-            elements_per_pass=max(ELEMENTS_PER_PASS, 2 * self._options.slots),
-            known=None if known is None else interruptible(known),
-        )
-        self._lifetime = Lifetime(self._function, self._invoker.notes)
+        self._parts: Parts[R] = Parts(callee, checked, on_failure=self._fail, on_output_closed=self._on_output_closed)
+        self.output: Results[R] = self._parts.output
+        self._ledger = self._parts.ledger
+        self._feeder = self._parts.feeder
+        self._lifetime = Lifetime(callee, self._parts.invoker.notes)
         self._is_entered = False
 
     @enable_ki_protection
@@ -186,7 +139,9 @@ class AsyncWaitOperator(Generic[T, R]):
         nursery = await self._lifetime.begin()
         self._ledger.begin(read_clocks())
         try:
-            await self._start(nursery)
+            await self._parts.start(nursery)
+            if self._source is not None:
+                nursery.start_soon(self._feed, self._source, name="trio_asyncio_io feeder")
         except BaseException as error:
             await self.__aexit__(type(error), error, error.__traceback__)
             raise
@@ -200,7 +155,7 @@ class AsyncWaitOperator(Generic[T, R]):
         # Not a generator with `@asynccontextmanager`, which would replace a StopAsyncIteration
         self._ledger.stop_starting()
         self._feeder.stop(trio.ClosedResourceError, "the operator's block has been left")
-        outcome = await self._lifetime.end(error, self._close_channels)
+        outcome = await self._lifetime.end(error, self._parts.close)
         if outcome is not None and outcome is not error:
             reraise(outcome)
         return outcome is None
@@ -234,8 +189,8 @@ class AsyncWaitOperator(Generic[T, R]):
         """End the input. Accepted elements still run and are emitted; then `output` ends."""
         self._feeder.stop(trio.ClosedResourceError, "the input has ended")
         self._ledger.end_input(trio.current_time())
-        self._emitter.emit()
-        self._invoker.flush()
+        self._parts.emitter.emit()
+        self._parts.invoker.flush()
 
     @enable_ki_protection
     def snapshot(self) -> Snapshot:
@@ -264,15 +219,6 @@ class AsyncWaitOperator(Generic[T, R]):
         """
         return self._ledger.totals(read_clocks)
 
-    async def _start(self, nursery: trio.Nursery) -> None:
-        self._workers.open(nursery)
-        nursery.start_soon(self._emitter.run, name="trio_asyncio_io emitter")
-        nursery.start_soon(self._deadlines.run, name="trio_asyncio_io deadlines")
-        if self._ledger.backlog:
-            await nursery.start(self._feeder.restore, name="trio_asyncio_io restore")
-        if self._source is not None:
-            nursery.start_soon(self._feed, self._source, name="trio_asyncio_io feeder")
-
     @enable_ki_protection
     async def _feed(self, source: Source[T]) -> None:
         try:
@@ -290,14 +236,6 @@ class AsyncWaitOperator(Generic[T, R]):
         self._ledger.stop_starting()
         self._feeder.stop(trio.BrokenResourceError, f"the operator has failed: {describe(error, 200)}", error)
         self._lifetime.fail(error)
-
-    def _close_channels(self) -> None:
-        self._ledger.end(read_clocks())
-        if self._gates is not None:
-            self._gates.close()
-        self.output.dead_letters.abandon()
-        self.output.close()  # before the sending end: a task that still receives must not see the end of the stream
-        self._send.close()
 
     def _check_entered(self) -> None:
         if not self._is_entered:

@@ -114,9 +114,16 @@ class Slots:
 
 
 class HandsOver:
-    """What a worker does in addition if records give their slots back."""
+    """What a worker does in addition if records give their slots back.
 
-    _slots: Slots
+    Args:
+        slots: The operator's.
+        arguments: Those of the worker.
+    """
+
+    def __init__(self, slots: Slots, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._slots = slots
 
     @enable_ki_protection
     async def run(self) -> None:

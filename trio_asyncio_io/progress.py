@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from html import escape
+from operator import itemgetter
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
@@ -18,9 +21,12 @@ if TYPE_CHECKING:
 
     from ._display import Display
 
-__all__ = ["Progress", "Summary", "clock", "display_on", "progress", "summary"]
+__all__ = ["Progress", "Summary", "clock", "display_on", "gates_and_hedges", "progress", "summary"]
 
 R = TypeVar("R")
+
+# What separates the parts of a summary
+PARTS = re.compile(r", (?![^(]*\))")
 
 
 def progress(
@@ -83,12 +89,15 @@ def display_on(console: Console | None = None) -> Display:
 
 
 class Summary(str):
-    """A line of text whose parts are separated by commas. A notebook shows them below each other."""
+    """A line of text whose parts are separated by commas. A notebook shows them below each other.
+
+    Commas in parentheses do not separate parts.
+    """
 
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        return f"<div>{'<br>'.join(map(escape, self.split(', ')))}</div>"
+        return f"<div>{'<br>'.join(map(escape, PARTS.split(self)))}</div>"
 
 
 def summary(statistics: Statistics, seconds: float) -> Summary:
@@ -99,8 +108,8 @@ def summary(statistics: Statistics, seconds: float) -> Summary:
         seconds: The elapsed time, not negative.
 
     Returns:
-        A string: outputs, seconds, outputs per second, retries, failures and timeouts; with gates also the sum of the
-        waits for them, and how often the service asked for fewer calls.
+        A string: outputs, seconds, outputs per second, retries, failures, timeouts, and what `gates_and_hedges`
+        returns.
 
     Example:
         >>> from trio_asyncio_io.progress import summary
@@ -109,9 +118,47 @@ def summary(statistics: Statistics, seconds: float) -> Summary:
     """
     rate = f" ({_rate(statistics.emitted, seconds)})" if seconds > 0 else ""
     problems = f"{statistics.retried:,} retried, {statistics.failed:,} failed, {statistics.timed_out:,} timed out"
-    gated = f", gated {statistics.gate_wait_seconds:,.1f} s" if statistics.gate_wait.count else ""
-    throttled = f", {statistics.throttled:,} throttled" if statistics.throttled else ""
-    return Summary(f"{_outputs(statistics.emitted)} in {seconds:,.1f} s{rate}, {problems}{gated}{throttled}")
+    parts = [f"{_outputs(statistics.emitted)} in {seconds:,.1f} s{rate}", problems, *gates_and_hedges(statistics)]
+    return Summary(", ".join(parts))
+
+
+def gates_and_hedges(statistics: Statistics) -> list[str]:
+    """What gates and hedges did with an operator's calls, in words for a line such as `summary`. Does not need rich.
+
+    Args:
+        statistics: The operator's statistics.
+
+    Returns:
+        The sum of the waits, by the class of the gate; how often the service asked for fewer calls; and the second
+        calls of `hedged` per hundred calls, with the share of them that won. Only what happened.
+
+    Example:
+        >>> from trio_asyncio_io.progress import gates_and_hedges
+        >>> waits = {"CircuitBreaker": 3.0, "RateLimit": 38.0}
+        >>> numbers = Statistics(gate_wait_seconds=41.0, seconds_by_gate=waits, throttled=212)
+        >>> gates_and_hedges(numbers)
+        ['gated 41.0 s (RateLimit 38.0 s, CircuitBreaker 3.0 s)', '212 throttled']
+        >>> gates_and_hedges(Statistics(completed=1_000, hedged=51, hedges_won=36))
+        ['hedged 5.1% (won 71%)']
+    """
+    parts = []
+    if gated := statistics.gate_wait_seconds:
+        parts.append(f"gated {gated:,.1f} s{_gates(statistics.seconds_by_gate)}")
+    if throttled := statistics.throttled:
+        parts.append(f"{throttled:,} throttled")
+    if hedged := statistics.hedged:
+        ended = statistics.completed + statistics.failed + statistics.timed_out + statistics.cancelled
+        calls = ended + statistics.running + statistics.retried
+        parts.append(f"hedged {hedged / max(calls, 1):.1%} (won {statistics.hedges_won / hedged:.0%})")
+    return parts
+
+
+def _gates(seconds_by_gate: Mapping[str, float]) -> str:
+    """The gates in parentheses, the one with the longest waits first. A single one needs no seconds of its own."""
+    by_wait = sorted(seconds_by_gate.items(), key=itemgetter(1), reverse=True)
+    if len(by_wait) <= 1:
+        return "".join(f" ({gate})" for gate, _ in by_wait)
+    return f" ({', '.join(f'{gate} {seconds:,.1f} s' for gate, seconds in by_wait)})"
 
 
 class Progress(Generic[R]):
@@ -178,7 +225,7 @@ class Progress(Generic[R]):
 
 
 def _line(numbers: Statistics, done: int, total: int | None, seconds: float) -> str:
-    """Format the current numbers; without counts of retries, failures and timeouts that are 0."""
+    """Format the current numbers; without counts of retries, failures and timeouts that are 0, gates and hedges."""
     problems = {"retried": numbers.retried, "failed": numbers.failed, "timed out": numbers.timed_out}
     share, left = ([], []) if total is None else _share_and_time_left(done, total, seconds)
     parts = [
@@ -190,6 +237,7 @@ def _line(numbers: Statistics, done: int, total: int | None, seconds: float) -> 
         f"{numbers.running:,} running",
         f"{numbers.buffered:,} buffered",
         *(f"{count:,} {problem}" for problem, count in problems.items() if count),
+        *gates_and_hedges(numbers),
     ]
     return "  ".join(parts)
 

@@ -13,6 +13,7 @@ from pyspark.sql.types import DataType
 
 from ._carry_over.options import CarryOver
 from ._carry_over.plan import check_carry_over, enriched_with_carry_over
+from ._loop.gates import gate_classes
 from ._memo.memo import Memo, as_memo
 from ._memo.plan import check_memo, enriched_with_memo
 from ._packed_function import parameter_names
@@ -87,7 +88,7 @@ def enriched(
         with_results = enriched_with_memo(plan, memo)
     else:
         with_results = plan.source.mapInArrow(_named(plan.enrichment), plan.schema)
-    return with_results if metrics is None else observed(with_results, metrics)
+    return with_results if metrics is None else observed(with_results, metrics, gate_classes(settings))
 
 
 def _delay(event_time: str | None, max_out_of_orderness: str | None) -> int | None:

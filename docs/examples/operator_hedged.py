@@ -3,6 +3,7 @@ from trio.testing import MockClock
 
 from trio_asyncio_io import unordered_wait
 from trio_asyncio_io.policies import hedged
+from trio_asyncio_io.progress import summary
 
 calls = []
 
@@ -20,14 +21,12 @@ async def run(function):
     ) as results:
         async for _ in results:
             pass
-    return 5000 / (trio.current_time() - began)
+    return summary(results.statistics(), trio.current_time() - began)
 
 
 async def main():
-    print(f"{await run(lookup):.0f} a second")
-    function = hedged(lookup, after=0.05)
-    print(f"{await run(function):.0f} a second, hedged")
-    print(function.extra_calls, "second calls,", function.won, "won")
+    print(await run(lookup))
+    print(await run(hedged(lookup, after=0.05)))
 
 
 if __name__ == "__main__":

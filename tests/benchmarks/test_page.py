@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from benchmarks._page import text_of, write_page
 from benchmarks._report import Report
 
@@ -33,6 +35,7 @@ def test_a_quick_run_is_marked_as_one(report: Report) -> None:
     assert "**This was a quick run**" in text_of(Report(True, report.sections, report.machine), {})
 
 
+@pytest.mark.slow
 def test_figures_are_in_the_folder_of_the_page_and_reproducible(report: Report, tmp_path: Path) -> None:
     written = []
     for folder in ("one", "two"):

@@ -36,6 +36,7 @@ def broken() -> Iterator[Child]:
         yield child
 
 
+@pytest.mark.processes
 def test_each_engine_has_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     engines = (
         Engine("stand-in", stand_in, lambda: "", (1_000, 100), 1),

@@ -14,6 +14,12 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 
 
+@pytest.fixture(scope="module")
+def of_the_pages() -> Report:
+    """The report whose numbers are in the pages."""
+    return Report.read(DOCS / "benchmarks.json")
+
+
 def test_a_marked_number_is_taken_from_the_report(report: Report) -> None:
     old = "it takes <!--figure: overhead | ordered | ratio-->9<!--/figure--> times as long"
     new = "it takes <!--figure: overhead | ordered | ratio-->1.40<!--/figure--> times as long"
@@ -33,12 +39,12 @@ def test_a_mark_without_a_number_in_the_report_is_an_error(report: Report, place
 
 
 @pytest.mark.parametrize("page", ["README.md", *(str(path.relative_to(ROOT)) for path in sorted(DOCS.rglob("*.md")))])
-def test_every_number_of_a_page_is_that_of_the_report(page: str) -> None:
+def test_every_number_of_a_page_is_that_of_the_report(page: str, of_the_pages: Report) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
-    assert filled(text, Report.read(DOCS / "benchmarks.json")) == text
+    assert filled(text, of_the_pages) == text
 
 
-def test_the_benchmark_page_is_that_of_the_report() -> None:
+def test_the_benchmark_page_is_that_of_the_report(of_the_pages: Report) -> None:
     drawn = {PLACES[name]: f"![{caption}](benchmarks-{name}.svg)" for name, caption in CAPTIONS.items()}
     page = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
-    assert text_of(Report.read(DOCS / "benchmarks.json"), drawn) == page
+    assert text_of(of_the_pages, drawn) == page

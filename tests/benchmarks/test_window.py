@@ -10,6 +10,8 @@ from benchmarks._latencies import mean_latency
 from benchmarks._window import rate
 from benchmarks.peers.with_asyncio import gather
 
+pytestmark = pytest.mark.slow
+
 CAPACITY = 20
 LIMIT = CAPACITY / mean_latency()
 BY_HAND = Contender("asyncio by hand", gather, backend=ASYNCIO, has_stream=False)

@@ -258,6 +258,7 @@ def test_another_pickled_object_is_refused(path: Path) -> None:
         load(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", thorough_except([5], [5, 1]))
 def test_a_damaged_byte_is_an_error_or_makes_no_difference(path: Path, step: int) -> None:
     commit(path)
@@ -515,6 +516,7 @@ trio.run(main, *sys.argv[1:])
 """
 
 
+@pytest.mark.processes
 def test_several_processes_create_and_share_a_file(path: Path) -> None:
     names = ["a", "b", "c"]
     root = str(Path(trio_asyncio_io.__file__).parents[1])

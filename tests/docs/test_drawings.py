@@ -14,6 +14,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
+@pytest.mark.slow
 def test_no_drawing_is_outdated(tmp_path: Path) -> None:
     """If this fails, run `just drawings`."""
     draw(tmp_path)

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import ast
 
+import pytest
+
 from tests.docs.script import script
 
 errors = script("errors")
 
 
+@pytest.fixture(scope="module")
 def messages() -> set[str]:
     return {text for found in errors.by_area().values() for text in found}
 
 
-def test_each_message_has_a_remedy() -> None:
+def test_each_message_has_a_remedy(messages: set[str]) -> None:
     """If this fails, add a line to docs/reference/errors.toml, and run `just pages`."""
     remedies = errors.remedies_of_the_page()
-    assert [text for text in messages() if not errors.remedy_of(text, remedies)] == []
+    assert [text for text in messages if not errors.remedy_of(text, remedies)] == []
 
 
-def test_each_remedy_is_that_of_a_message() -> None:
+def test_each_remedy_is_that_of_a_message(messages: set[str]) -> None:
     """If this fails, change the line in docs/reference/errors.toml as the message was changed."""
-    assert errors.remedies_of_the_page().keys() - messages() == set()
+    assert errors.remedies_of_the_page().keys() - messages == set()
 
 
 def test_messages_of_all_forms_are_found() -> None:

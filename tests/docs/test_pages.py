@@ -20,6 +20,7 @@ PAGES = [
     *sorted(ROOT.glob("*.md")),
     *(page for page in sorted(ROOT.glob("docs/**/*.md")) if page.parent.name != "changelog.d"),
 ]
+DOCUMENTS = {path.name for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]}
 WITH_EXAMPLES = [page for page in PAGES if "<!-- [[[cog " in page.read_text(encoding="utf-8")]
 INCLUDED = re.compile(r"<!-- \[\[\[cog (.*?)\]\]\] -->\n(.*?)<!-- \[\[\[end\]\]\] -->\n", re.DOTALL)
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -57,8 +58,7 @@ def test_no_line_of_python_is_too_wide_for_a_page(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_names_only_documents_that_exist(page: Path) -> None:
-    documents = {path.name for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]}
-    assert set(re.findall(r"(?<![\w.-])[\w-]+\.md\b", text_of(page))) - documents == set()
+    assert set(re.findall(r"(?<![\w.-])[\w-]+\.md\b", text_of(page))) - DOCUMENTS == set()
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md"], ids=lambda page: page.name)

@@ -9,6 +9,8 @@ import pytest
 from tests.docs.simulator import PAGE, answers, instants, throughput
 from trio_asyncio_io._core.options import default_buffer
 
+pytestmark = pytest.mark.slow
+
 RECORDS = 300
 
 

@@ -78,6 +78,18 @@ def test_after_an_outage_the_limit_is_soon_what_it_was() -> None:
     assert gate.limit == 100
 
 
+@pytest.mark.parametrize(("seconds", "limit"), [(0.05, 100), (1.5, 70)])
+def test_a_short_call_that_an_outage_found_half_way_is_no_sign_of_life(seconds: float, limit: int) -> None:
+    gate = AdaptiveCapacity(100, 200)
+    gate.ended(10.0, 0.01, Outcome("overload"), 1.0)
+    gate.ended(10.04, seconds, OK, 1.0)
+    for now in (11.0, 13.0):
+        gate.ended(now, 0.01, Outcome("overload"), 1.0)
+    for _ in range(100):
+        gate.ended(20.0, 0.1, OK, 1.0)
+    assert gate.limit == limit
+
+
 def test_an_overload_beside_answers_does_not_let_the_limit_rise_at_once() -> None:
     gate = AdaptiveCapacity(100, 200)
     for second in range(1, 4):

@@ -18,6 +18,8 @@ from tests.udfs.rate.leasing import most_in_a_second
 from trio_asyncio_io.gates import AdaptiveRate, Gate
 from udfs._rate.share import ClusterShare
 
+pytestmark = pytest.mark.slow
+
 
 def calls_of(service: RateCappedService) -> list[float]:
     return sorted([*service.admitted, *service.refused])

@@ -18,6 +18,8 @@ from trio_asyncio_io import ExponentialBackoff, unordered_wait
 from trio_asyncio_io.gates import AdaptiveCapacity, AdaptiveRate, CircuitBreaker, Gate, RateLimit
 from trio_asyncio_io.testing import Recorder
 
+pytestmark = pytest.mark.slow
+
 
 def between(instants: list[float], start: float, end: float) -> int:
     return sum(start <= instant < end for instant in instants)

@@ -445,6 +445,7 @@ def test_without_trio_asyncio_the_error_names_the_extra(monkeypatch: Any) -> Non
         from_asyncio(double)
 
 
+@pytest.mark.processes
 def test_a_trio_asyncio_that_does_not_support_this_python_is_named(tmp_path: Path) -> None:
     """As version 0.16 in Python 3.14, which lacks the classes that it derives its own from."""
     (tmp_path / "trio_asyncio.py").write_text("import asyncio\nasyncio.AbstractThatIsGone\n")
@@ -538,11 +539,13 @@ check()
 """
 
 
+@pytest.mark.processes
 def test_asyncio_elsewhere_in_the_process_does_not_change() -> None:
     """Before, during and after the use of the adapter; in the main thread, in other threads and in Trio tasks."""
     subprocess.run([sys.executable, "-c", ELSEWHERE], check=True, timeout=PATIENCE)
 
 
+@pytest.mark.processes
 def test_trio_asyncio_is_not_changed_if_the_program_has_imported_it() -> None:
     code = """
 import asyncio, trio, trio_asyncio
@@ -559,6 +562,7 @@ assert before == (asyncio.get_event_loop_policy, asyncio.new_event_loop, trio_as
     subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE)
 
 
+@pytest.mark.processes
 def test_trio_asyncio_still_works_for_a_program_that_imports_it_later() -> None:
     code = """
 import asyncio, trio
@@ -577,6 +581,7 @@ trio_asyncio.run(trio_asyncio.aio_as_trio(loop))
     subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE)
 
 
+@pytest.mark.processes
 def test_the_other_adapters_do_not_import_it() -> None:
     code = "import sys, trio_asyncio_io.adapters; assert 'trio_asyncio' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE)

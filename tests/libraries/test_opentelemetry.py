@@ -258,6 +258,7 @@ async def test_the_observer_works_without_an_sdk(async_wait: Any, autojump_clock
         assert sorted([result async for result in results]) == ["a", "b", "c"]
 
 
+@pytest.mark.processes
 def test_an_unpickled_observer_uses_the_providers_of_its_process() -> None:
     sent = pickle.dumps(OpenTelemetryObserver("lookup", attributes={"tier": "gold"}))
     ran = subprocess.run([sys.executable, "-c", ELSEWHERE], input=sent, capture_output=True, check=False)

@@ -247,6 +247,7 @@ async def test_two_functions_in_one_file_do_not_share_results(wrap: Any, functio
     assert stored.hits == 1
 
 
+@pytest.mark.processes
 def test_a_decorated_function_of_a_script_has_a_name_before_its_module_is_complete(tmp_path: Path) -> None:
     script = tmp_path / "job.py"
     script.write_text(

@@ -16,6 +16,7 @@ from trio.testing import MockClock
 
 from tests.interrupting import LineCounter, default_sigint
 from trio_asyncio_io import AsyncWaitOperator, FixedDelay, Statistics, StreamRecord, Watermark, ordered_wait
+from trio_asyncio_io.gates import AdaptiveCapacity, RateLimit
 from trio_asyncio_io.progress import progress, summary
 from trio_asyncio_io.testing import Scripted, Step, fails_first
 
@@ -71,6 +72,16 @@ async def test_a_terminal_shows_one_line_with_the_current_numbers(autojump_clock
         "lookup  2 outputs  50% of 4  4.0/s  0:00  eta 0:00  2 running  2 buffered  1 retried",
         "lookup  3 outputs  75% of 4  4.0/s  0:01  eta 0:00  1 running  1 buffered  1 retried",
         "lookup: 4 outputs in 0.8 s (5.0/s), 1 retried, 0 failed, 0 timed out",
+    ]
+
+
+async def test_the_line_has_the_waits_for_gates(autojump_clock: MockClock) -> None:
+    console = terminal()
+    gate = [RateLimit(4.0), AdaptiveCapacity(1, 1)]
+    await shown(console, ordered_wait(range(3), Scripted(default=Step(0.375)), timeout=5.0, gate=gate))
+    assert frames(console)[-2:] == [
+        "2 outputs  2.0/s  0:01  1 running  1 buffered  gated 1.1 s (AdaptiveCapacity)",
+        "3 outputs in 1.1 s (2.7/s), 0 retried, 0 failed, 0 timed out, gated 1.1 s (AdaptiveCapacity)",
     ]
 
 
@@ -309,6 +320,7 @@ async def test_a_total_that_is_too_small_is_ignored(autojump_clock: MockClock) -
     assert not any("% of 2" in line for line in lines if line.startswith(("3 out", "4 out")))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
 def test_no_interrupt_loses_a_received_output() -> None:
     def run(interrupt_at: int) -> tuple[list[int], list[Any], LineCounter]:

@@ -108,7 +108,12 @@ class _AsyncIterator:
 
 
 @pytest.mark.parametrize(
-    ("variant", "is_async"), [*((variant, False) for variant in OPTIONS), ("plain", True)], ids=stable_id
+    ("variant", "is_async"),
+    [
+        pytest.param(variant, is_async, marks=() if variant == "plain" else pytest.mark.slow)
+        for variant, is_async in [*((variant, False) for variant in OPTIONS), ("plain", True)]
+    ],
+    ids=stable_id,
 )
 def test_no_interrupt_loses_or_duplicates_an_element(mode: str, variant: str, is_async: bool) -> None:
     _, lines = interrupted_run(0, operator_of(mode, variant, source=Source(is_async).read()))

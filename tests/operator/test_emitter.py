@@ -212,6 +212,7 @@ async def test_with_a_capacity_of_one_only_worker_and_consumer_run_for_an_elemen
     assert steps.by_task.total() < 2.1 * 4_000
 
 
+@pytest.mark.slow
 async def test_few_workers_wait_for_a_job_while_the_source_is_fast(async_wait: Any, steps: Steps) -> None:
     """A worker that waited for each element would take more than two steps for it.
 

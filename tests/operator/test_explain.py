@@ -309,7 +309,7 @@ async def test_the_advice_names_a_value(situation: str, advice: str, autojump_cl
 async def test_the_advice_helps(situation: str, option: str, gain: float, autojump_clock: MockClock) -> None:
     """The flood takes less time with the value that the verdict advises."""
     given = SITUATIONS[situation]
-    run = partial(Situation, given.limit, lambda: flood(5000), given.function)
+    run = partial(Situation, given.limit, lambda: flood(1500), given.function)
     started = trio.current_time()
     verdict = await explained(run(options=given.options))
     before = trio.current_time() - started

@@ -16,6 +16,7 @@ from trio_asyncio_io import (
     FixedDelay,
     Histogram,
     Results,
+    Totals,
     keyed_wait,
     ordered_wait,
     unordered_wait,
@@ -82,6 +83,28 @@ async def test_all_gates_must_admit_a_call(autojump_clock: MockClock) -> None:
     gate = [RateLimit(1.0, burst=3), RateLimit(0.5, burst=2)]
     await results_of(ordered_wait("abcd", recorder, timeout=1.0, gate=gate))
     assert starts_of(recorder) == [("a", 0.0), ("b", 0.0), ("c", 2.0), ("d", 4.0)]
+
+
+async def test_each_part_of_a_wait_counts_for_the_gate_that_held_the_call_back(autojump_clock: MockClock) -> None:
+    gate = [RateLimit(1.0), Spy([10.0] * 3)]
+    async with ordered_wait("abc", Scripted(default=Step(0.5)), capacity=2, timeout=1.0, gate=gate) as results:
+        assert [trio.current_time() async for _ in results] == [10.5, 11.5, 12.5]
+    numbers = results.statistics()
+    assert numbers.seconds_by_gate == {"Spy": 2 * 10.0, "RateLimit": 1.0 + (12.0 - 10.5)}
+    assert numbers.gate_wait_seconds == 22.5
+    assert "Summed over all calls: Spy 20.0 s, RateLimit 2.5 s." in str(results.explain())
+
+
+async def test_the_waits_of_several_operators_add_up_by_gate(autojump_clock: MockClock) -> None:
+    totals = Totals()
+    for gate in (RateLimit(1.0), Spy([2.0]), RateLimit(0.5)):
+        async with AsyncWaitOperator(Scripted(), source="ab", timeout=1.0, gate=gate) as operator:
+            async for _ in operator.output:
+                pass
+        totals += operator.totals()
+    assert totals.seconds_by_gate == {"RateLimit": 1.0 + 2.0, "Spy": 2 * 2.0}
+    assert totals.gate_waits == 7.0
+    assert (totals - operator.totals()).seconds_by_gate == {"RateLimit": 1.0, "Spy": 4.0}
 
 
 async def test_a_weight_is_computed_from_the_value(autojump_clock: MockClock) -> None:
@@ -345,7 +368,11 @@ def test_a_gate_that_is_none_is_refused(gate: Any) -> None:
         ordered_wait("ab", Scripted(), timeout=1.0, gate=gate)
 
 
-@pytest.mark.parametrize(("capacity", "limits"), [((2, 8), (2, 8)), ([2, 8], (2, 8)), ("auto", (8, 200))], ids=repr)
+@pytest.mark.parametrize(
+    ("capacity", "limits"),
+    [((2, 8), (2, 8)), ([2, 8], (2, 8)), pytest.param("auto", (8, 200), marks=pytest.mark.slow)],
+    ids=repr,
+)
 async def test_a_capacity_that_adapts_starts_low_and_grows(
     capacity: Any, limits: tuple[int, int], autojump_clock: MockClock
 ) -> None:

@@ -12,9 +12,10 @@ import trio
 from trio.testing import MockClock
 
 from tests.support import outputs
-from trio_asyncio_io import FixedDelay, NotAsyncError, unordered_wait
+from trio_asyncio_io import AsyncWaitOperator, FixedDelay, NotAsyncError, Statistics, Totals, unordered_wait
 from trio_asyncio_io.gates import CircuitBreaker, Gate, Outcome, RateLimit, RefusedError, settle
-from trio_asyncio_io.policies import hedged
+from trio_asyncio_io.policies import hedged, single_flight
+from trio_asyncio_io.progress import summary
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 NothingLeft = Callable[[], AbstractContextManager[None]]
@@ -269,6 +270,64 @@ async def test_a_gate_that_refuses_a_further_call_does_not_fail_the_element(auto
     function, recorder = scripted(*SLOW_THEN_FAST)
     assert await outputs(unordered_wait("a", function, timeout=99.0, gate=Refusing())) == ["first"]
     assert len(recorder.calls) == 1
+
+
+def hedges_of(numbers: Statistics | Totals) -> tuple[int, int]:
+    return numbers.hedged, numbers.hedges_won
+
+
+async def test_the_operator_counts_further_calls_and_those_that_won(autojump_clock: MockClock) -> None:
+    """Of four elements, one is fast, one has two further calls, one loses, and one times out."""
+    steps = {
+        "a": [Step(1.0)],
+        "b": [Step(9.0), Step(9.0), Step(1.0)],
+        "c": [Step(5.0), Step(9.0), Step(9.0)],
+        "d": [Step(inf), Step(inf), Step(inf)],
+    }
+    function = hedged(Scripted(steps), after=2.0, budget=2.0, extra=2)
+    async with AsyncWaitOperator(function, source="abcd", timeout=20.0, on_error="skip") as operator:
+        assert [result async for result in operator.output] == ["a", "b", "c"]
+    assert hedges_of(operator.statistics()) == hedges_of(operator.totals()) == (6, 1)
+    assert (function.extra_calls, function.won) == (6, 1)
+    assert summary(operator.statistics(), 20.0).endswith(", 1 timed out, hedged 150.0% (won 17%)")
+
+
+async def test_a_shared_call_counts_for_the_operator_whose_element_started_it(autojump_clock: MockClock) -> None:
+    function, recorder = scripted(*SLOW_THEN_FAST)
+    shared = single_flight(function)
+    async with AsyncWaitOperator(shared, timeout=99.0) as first, AsyncWaitOperator(shared, timeout=99.0) as second:
+        await first.put("a")
+        await trio.sleep(1.0)
+        await second.put("a")
+        assert [await first.output.receive(), await second.output.receive()] == ["second", "second"]
+    assert len(recorder.calls) == 2
+    assert (hedges_of(first.statistics()), hedges_of(second.statistics())) == ((1, 1), (0, 0))
+
+
+async def test_a_further_call_counts_for_the_innermost_operator(autojump_clock: MockClock) -> None:
+    function, _ = scripted(*SLOW_THEN_FAST)
+    inner = unordered_wait("a", function, timeout=99.0)
+
+    async def call(_: str) -> Statistics:
+        async with inner as results:
+            assert [result async for result in results] == ["second"]
+        return results.statistics()
+
+    async with unordered_wait("x", call, timeout=99.0) as results:
+        assert [hedges_of(numbers) async for numbers in results] == [(1, 1)]
+    assert hedges_of(results.statistics()) == (0, 0)
+
+
+async def test_a_further_call_of_a_task_that_the_function_started_counts(autojump_clock: MockClock) -> None:
+    function, _ = scripted(*SLOW_THEN_FAST)
+
+    async def call(value: str) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(function, value)
+
+    async with unordered_wait("a", call, timeout=99.0) as results:
+        assert [result async for result in results] == [None]
+    assert hedges_of(results.statistics()) == (1, 1)
 
 
 async def test_cancellation_ends_all_calls(autojump_clock: MockClock, nothing_left: NothingLeft) -> None:

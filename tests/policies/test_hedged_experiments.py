@@ -13,6 +13,8 @@ from trio_asyncio_io import unordered_wait
 from trio_asyncio_io.policies import hedged
 from trio_asyncio_io.testing import Recorder
 
+pytestmark = pytest.mark.slow
+
 
 class Service:
     """Answers in 20 ms on average, with an exponential distribution. `slow` may decide otherwise."""

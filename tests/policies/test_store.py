@@ -181,6 +181,7 @@ def delete_files(path: Path) -> None:
         each.unlink()
 
 
+@pytest.mark.slow
 @FLIPS
 def test_flipped_bytes_never_yield_a_wrong_value(path: Path, flips: int) -> None:
     intact, rng, outcomes = fill(path), random.Random(7), set()
@@ -194,6 +195,7 @@ def test_flipped_bytes_never_yield_a_wrong_value(path: Path, flips: int) -> None
     assert outcomes == {"right", "missing", "refused"}
 
 
+@pytest.mark.slow
 @FLIPS
 def test_flipped_bytes_of_the_schema_never_yield_a_wrong_value(path: Path, flips: int) -> None:
     """The first page has the header and the definitions of the tables."""
@@ -217,6 +219,7 @@ def test_a_truncated_file_never_yields_a_wrong_value(path: Path) -> None:
     assert "refused" in outcomes
 
 
+@pytest.mark.slow
 def test_a_damaged_log_never_yields_a_wrong_value(path: Path, tmp_path: Path) -> None:
     with OpenedStore(path) as one:
         one.insert(**FILLED)

@@ -95,6 +95,7 @@ def check_observer(done: Run) -> None:
     assert seen["attempt_failed"] >= numbers.failed
 
 
+@pytest.mark.slow
 @given(scenarios(), st.integers(1, 4), st.integers(0, 6))
 def test_a_run_left_after_k_outputs_resumes_from_its_snapshot(scenario: Scenario, capacity: int, more: int) -> None:
     """For every k, with a pickled snapshot and other limits, which may be smaller."""

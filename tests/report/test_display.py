@@ -61,6 +61,20 @@ def test_a_summary_is_a_string_whose_parts_are_shown_below_each_other() -> None:
     assert shown(pickle.loads(pickle.dumps(line))) == shown(line)
 
 
+def test_commas_in_parentheses_do_not_separate_the_parts_of_a_summary() -> None:
+    waits = {"CircuitBreaker": 3.0, "RateLimit": 1_038.0}
+    line = summary(Statistics(gate_wait_seconds=1_041.0, seconds_by_gate=waits), 0.0)
+    gated = "gated 1,041.0 s (RateLimit 1,038.0 s, CircuitBreaker 3.0 s)"
+    assert line == f"0 outputs in 0.0 s, 0 retried, 0 failed, 0 timed out, {gated}"
+    assert f"0 timed out<br>{gated}</div>" in line._repr_html_()
+
+
+def test_statistics_show_the_waits_for_each_gate() -> None:
+    assert (
+        shown(Statistics(emitted=1, seconds_by_gate={"RateLimit": 1.5})) == "count emitted 1 gated by RateLimit 1.5 s"
+    )
+
+
 async def test_a_report_shows_its_page_in_a_frame_without_scripts(tmp_path: Path, autojump_clock: MockClock) -> None:
     path = tmp_path / "run.html"
     observer = report(path, title=HOSTILE)

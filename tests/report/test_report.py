@@ -21,6 +21,7 @@ from trio_asyncio_io import (
     SnapshotElement,
     ordered_wait,
 )
+from trio_asyncio_io.gates import AdaptiveCapacity, RateLimit
 from trio_asyncio_io.report import report
 from trio_asyncio_io.testing import Scripted, Step
 
@@ -135,6 +136,7 @@ async def test_it_needs_nothing_but_itself(path: Path, autojump_clock: MockClock
     assert "@import" not in text_of(path)
 
 
+@pytest.mark.slow
 async def test_its_size_is_bounded(path: Path, autojump_clock: MockClock) -> None:
     script = {n: Step(n % 7 / 3, error=OSError(f"{n}" * 1_000) if n % 2 else None) for n in range(5_000)}
     await run(path, script, range(5_000), capacity=100)
@@ -230,6 +232,19 @@ async def test_tasks_of_other_processes_write_parts_of_one_page(path: Path, auto
     assert "So in 3 of 3 tasks; this is one of them." in page.sections["What limited it"]
     assert page.cards["outputs"] == "30"
     assert page.sections["The slowest records"][4].endswith("of task 2")
+
+
+async def test_the_waits_of_all_tasks_are_added_by_gate(path: Path, autojump_clock: MockClock) -> None:
+    with report(path) as observer:
+        for gate in (RateLimit(0.5), RateLimit(1.0), AdaptiveCapacity(1, 1)):
+            of_task = pickle.loads(pickle.dumps(observer)).of_task(str(gate))
+            script = Scripted(default=Step(2.5))
+            async with ordered_wait("abc", script, timeout=5.0, gate=gate, observer=of_task) as results:
+                async for _ in results:
+                    pass
+            of_task.write_part()
+    waits = ["RateLimit", "9 s", "AdaptiveCapacity", "7.5 s"]
+    assert Page(path).sections["Gates"] == ["Gate", "Waits of all calls", *waits]
 
 
 async def test_a_part_without_its_report_is_not_written(path: Path, autojump_clock: MockClock) -> None:

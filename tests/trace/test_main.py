@@ -67,16 +67,24 @@ def test_a_bad_file_among_many_is_named(traces: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [None, "", "no", json.dumps({"traceEvents": []})], ids=["missing", "empty", "text", "other"]
 )
-def test_a_bad_file_gives_one_line_and_a_status(content: str | None, tmp_path: Path) -> None:
+def test_a_bad_file_gives_one_line_with_its_path(content: str | None, tmp_path: Path) -> None:
     path = tmp_path / "bad.json"
     if content is not None:
         path.write_text(content)
-    command = [sys.executable, "-m", "trio_asyncio_io.trace", str(path)]
+    with pytest.raises(SystemExit) as ended:
+        main([str(path)])
+    line = str(ended.value)
+    assert line.startswith("error: ")
+    assert "\n" not in line
+    assert str(path) in line
+
+
+@pytest.mark.processes
+def test_a_missing_file_gives_one_line_on_stderr_and_a_status(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "trio_asyncio_io.trace", str(tmp_path / "none.json")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert done.stderr.startswith("error: ")
-    assert done.stderr.count("\n") == 1
-    assert str(path) in done.stderr
 
 
 def test_the_number_of_rows_must_be_positive(traces: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -68,6 +68,20 @@ async def test_a_backoff_without_a_slot_is_beside_the_slots(autojump_clock: Mock
     assert "backoff" in timeline(trace)
 
 
+async def test_stays_that_begin_at_one_instant_keep_their_order_in_a_slot(autojump_clock: MockClock) -> None:
+    script = Scripted({"b": [Step(0.0, error=OSError), Step(0.0)]}, default=Step(1.0))
+    options: Any = {"retry": FixedDelay(1, 1.0), "yield_slot_after": 0.0, "capacity": 2}
+    trace = await recorded("abc", script, **options)
+    check_format(trace)
+    stays = [(span["name"], span["tid"], span["ts"] / 1e6, span["dur"] / 1e6) for span in spans_of(trace, "record")]
+    assert stays == [
+        ("record 1", 1, 0.0, 0.0),
+        ("record 0", 1, 0.0, 1.0),
+        ("record 2", 2, 0.0, 1.0),
+        ("record 1", 1, 1.0, 0.0),
+    ]
+
+
 async def test_a_record_that_is_cancelled_without_a_slot_ends_in_the_trace(autojump_clock: MockClock) -> None:
     script = Scripted({"a": [Step(1.0, error=OSError), Step(1.0)]}, default=Step(4.0))
     recorder = TraceRecorder()

@@ -3,8 +3,10 @@
 # The layout. Imports point down only.
 #
 #     observed_ledger                      a ledger that also calls an observer
-#     ledger (inventory  flow  yields  totals  samples)    every counter, both limits and the snapshot of one operator
+#     ledger (inventory)                   what one operator holds: the buffer, the outputs, the snapshot
+#     invocations (flow  yields  totals  samples)    its jobs and slots, every counter, and where the time goes
+#     holders                              which gate has held back a line of calls, and for how long
 #     ordered  unordered  keyed (queue)    the order of the output
 #     options  retry  retry_after  retry_budget  gate
 #     snapshot  statistics (histogram)  verdict (explanation  evidence)  dead_letter (portable)  observer  notes
-#     elements  watermarks  checks  probe  describe
+#     elements  watermarks  checks  probe  sums  describe

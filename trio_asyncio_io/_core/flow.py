@@ -65,7 +65,6 @@ class Flow:
         consumer_seconds: The time in which outputs waited for the consumer.
         gate: The waits of calls for a gate.
         gate_wait: The same, of each call.
-        gate_seconds: By gate, the sum of the waits for it.
         lanes: The waits of records for an earlier one with the same key.
         backoff_seconds: The time between attempts of one invocation.
         timed_out_seconds: The time of invocations that their deadline ended.
@@ -80,7 +79,6 @@ class Flow:
         self.consumer_seconds = 0.0
         self.gate = Wait()
         self.gate_wait = Durations()
-        self.gate_seconds: dict[str, float] = {}
         self.lanes = Wait()
         self.backoff_seconds = 0.0
         self.yields = Yields()
@@ -120,10 +118,9 @@ class Flow:
         if self.starved.is_on:
             self.starved.end(now)
 
-    def let_go(self, seconds: float, now: float, gate: str) -> None:
-        """A call has waited for this gate, and does no longer."""
+    def let_go(self, seconds: float, now: float) -> None:
+        """A call has waited for a gate, and does no longer."""
         self.gate.end(now)
-        self.gate_seconds[gate] = self.gate_seconds.get(gate, 0.0) + seconds
         self.gate_wait.add(seconds)
         if len(self.gate_wait.unfolded) >= FOLD:
             self.gate_wait.fold()
@@ -160,7 +157,6 @@ class Flow:
         return replace(
             totals.evidence(),
             loads=loads_of(self.sampling),
-            gates=tuple(self.gate_seconds.items()),
             running=self._counters.running,
             failed=self._counters.failed + self._counters.timed_out,
         )
@@ -193,10 +189,13 @@ class Flow:
             keyed=self.lanes.seconds(supply_end),
             gated=self.gate.seconds(supply_end),
             gate_waits=counters.gate_wait_seconds,
+            seconds_by_gate=counters.seconds_by_gate,
             repeated=self._repeated(calls),
             timed_out=self.timed_out_seconds,
             retried=counters.retried,
             throttled=counters.throttled,
+            hedged=counters.hedged,
+            hedges_won=counters.hedges_won,
         )
 
     def _repeated(self, calls: int) -> float:

@@ -38,6 +38,11 @@ class Statistics:
         throttled: Calls after which the service asked for fewer calls, such as with a status 429. Counted if there are
             gates.
         gate_wait_seconds: The sum of the waits of calls, retries included, that a gate held back.
+        hedged: Further calls that `hedged` has made for elements of this operator. Calls that several elements share
+            count for the operator whose element started them.
+        hedges_won: Those of them that gave the result.
+        seconds_by_gate: The parts of `gate_wait_seconds`, by the class of the gate, such as {"RateLimit": 38.0}. If
+            several gates hold a call back, its wait counts for the one with the longest delay.
         latency_seconds: The sum of the durations of invocations, attempts and backoffs included, until the function
             returned, its last attempt raised or the deadline expired, without waits for a gate or for another slot.
             Those that were cancelled do not count.
@@ -72,6 +77,9 @@ class Statistics:
     slot_wait: Histogram = field(default_factory=Histogram)
     head_wait: Histogram = field(default_factory=Histogram)
     gate_wait: Histogram = field(default_factory=Histogram)
+    hedged: int = 0
+    hedges_won: int = 0
+    seconds_by_gate: Mapping[str, float] = field(default_factory=dict, hash=False)
 
 
 @dataclass(slots=True)
@@ -96,6 +104,9 @@ class Counters:
     throttled: int = 0
     gate_wait_seconds: float = 0.0
     latency_seconds: float = 0.0
+    hedged: int = 0
+    hedges_won: int = 0
+    seconds_by_gate: Mapping[str, float] = field(default_factory=dict)
     at_gate: int = 0
 
     def freeze(self, histograms: Mapping[str, Any]) -> Statistics:

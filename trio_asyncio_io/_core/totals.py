@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from operator import add, sub
 from typing import Any, ClassVar
 
 from .evidence import Evidence, LoadClass
+from .sums import combined
 from .verdict import Verdict, judge
 
 __all__ = ["Totals"]
@@ -40,10 +41,13 @@ class Totals:
         keyed: The time in which a record waited for an earlier one with the same key.
         gated: The time in which a gate held back at least one call.
         gate_waits: The waits for gates, summed over all calls.
+        seconds_by_gate: The same, by the class of the gate; see `Statistics`.
         repeated: The time of invocations before their last attempts.
         timed_out: The time of invocations that their deadline ended.
         retried: Attempts after the first.
         throttled: Calls after which the service asked for fewer calls, counted if there are gates.
+        hedged: Further calls that `hedged` has made.
+        hedges_won: Those of them that gave the result.
         low_calls: Calls at a low load: at most a quarter of the capacity ran at once.
         low_latency: Their durations.
         high_calls: Calls at a high load: more than half of the capacity ran at once.
@@ -74,10 +78,13 @@ class Totals:
     timed_out: float = 0.0
     retried: int = 0
     throttled: int = 0
+    hedged: int = 0
+    hedges_won: int = 0
     low_calls: int = 0
     low_latency: float = 0.0
     high_calls: int = 0
     high_latency: float = 0.0
+    seconds_by_gate: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     def __add__(self, other: Totals) -> Totals:
         return self._with(add, other)
@@ -110,7 +117,7 @@ class Totals:
             timed_out=_share(self.timed_out, self.latency),
             peak=self.peak,
             gated=_share(self.gated, self.supply),
-            gates=(("all gates", self.gate_waits),),
+            gates=tuple(self.seconds_by_gate.items()),
             withheld=_share(self.withheld, self.supply),
             operators=self.operators,
         )
@@ -125,10 +132,13 @@ class Totals:
 
     def _with(self, operation: Callable[[float, float], float], other: Totals) -> Totals:
         values: dict[str, Any] = {
-            each.name: operation(getattr(self, each.name), getattr(other, each.name)) for each in fields(self)
+            each.name: operation(getattr(self, each.name), getattr(other, each.name))
+            for each in fields(self)
+            if each.name != "seconds_by_gate"
         }
         highest = {name: max(getattr(self, name), getattr(other, name)) for name in self.HIGHEST}
-        return Totals(**values | highest)
+        by_gate = combined(operation, self.seconds_by_gate, other.seconds_by_gate)
+        return Totals(**values | highest, seconds_by_gate=by_gate)
 
 
 def _share(part: float, whole: float) -> float:

@@ -13,7 +13,7 @@ from trio.lowlevel import Task, current_task
 
 from .._exception_groups import combine, reraise
 
-__all__ = ["Scope", "Used", "follow_creator", "present_scope"]
+__all__ = ["Scope", "Used", "follow_creator", "nurseries_of_call", "present_scope"]
 
 
 class Used(Protocol):
@@ -80,16 +80,25 @@ _CREATOR: ContextVar[Task | None] = ContextVar("trio_asyncio_io_creator", defaul
 def present_scope() -> Scope | None:
     """The scope of the outermost operator that the present task works for. An inner one may end much earlier."""
     scope = _ENTERED.get()
+    for nursery in nurseries_of_call():
+        scope = _SCOPES.get(nursery, scope)
+    return scope
+
+
+def nurseries_of_call() -> Iterator[trio.Nursery]:
+    """The nurseries that the present task works for, the innermost first.
+
+    Those of a system task that follows its creator are followed by those of the creator.
+    """
     task: Task | None = current_task()
     creator = _CREATOR.get()
     while task is not None:
         nursery = task.parent_nursery
         if nursery is not None:
-            scope = _SCOPES.get(nursery, scope)
+            yield nursery
             task = nursery.parent_task
         else:
             task, creator = creator, None
-    return scope
 
 
 def follow_creator(context: Context) -> None:

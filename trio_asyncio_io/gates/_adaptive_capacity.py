@@ -31,8 +31,9 @@ class AdaptiveCapacity(Gate):
     8 windows. Then it tries one step less, which it keeps if the throughput stays, and then one more. Calls that are
     throttled or overload cut the limit to 0.7 x, at most once a second. It rises only if at least half of it is used.
 
-    If no call succeeds between two cuts, the service is down, and not overloaded by this operator. When calls succeed
-    again, each raises the limit by 1, up to where it was before the first of these cuts: the slow start of TCP.
+    If no call succeeds between two cuts, the service is down, and not overloaded by this operator. Calls of less than a
+    second that started before the first of them do not count. When calls succeed again, each raises the limit by 1, up
+    to where it was before the first of these cuts: the slow start of TCP.
 
     A window takes 1 s, 4 x the mean latency, and 20 + 2 x the limit calls, whichever is longest. The throughput
     decides, and not the latency, because a batch of records does not care about 50 ms: unlike with Gradient2 and AIMD,
@@ -71,7 +72,7 @@ class AdaptiveCapacity(Gate):
         self._cut_at = -inf
         self._before_cuts = self._limit
         self._goal = 0.0  # of the slow start
-        self._has_succeeded = True  # since the last cut
+        self._has_succeeded = True  # a call since the last cut
         self._ended_at = 0.0
         self._peak = 0
         self._begin_window(0.0)
@@ -99,7 +100,7 @@ class AdaptiveCapacity(Gate):
         if outcome.kind in {"throttled", "overload"}:
             self._back_off(now, now - seconds)
         elif outcome.kind != "cancelled":
-            self._has_succeeded = True
+            self._succeed(now, seconds)
             if self._limit < self._goal:
                 self._limit = min(self._goal, self._limit + 1)
             self._calls += 1
@@ -107,6 +108,11 @@ class AdaptiveCapacity(Gate):
             if self._is_window_over(now):
                 self._decide(self._calls / (now - self._since))
                 self._begin_window(now)
+
+    def _succeed(self, now: float, seconds: float) -> None:
+        """The service is up, unless this short call is one that an outage found half-way."""
+        if now - seconds >= self._cut_at or seconds >= SECONDS_PER_CUT:
+            self._has_succeeded = True
 
     def _is_window_over(self, now: float) -> bool:
         mean = self._latencies / self._calls

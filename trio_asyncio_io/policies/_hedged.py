@@ -13,6 +13,7 @@ from .._core.checks import check_int, check_number
 from .._core.describe import describe
 from .._deadlines import deadline_of_call
 from .._gatekeeper import GatesOfCall, gates_of_call
+from .._ledgers import ledger_of_call
 from .._outcomes import outcome_of
 from ._policy import Policy, Wrapped
 from ._race import Race
@@ -49,6 +50,8 @@ class hedged(Policy[R]):  # noqa: N801 - used like a function
     operator's `capacity` may run at once.
 
     A call that several elements share, as in `single_flight(hedged(f))`, knows neither their deadlines nor their gates.
+
+    The operator's `Statistics` count the second calls of its elements, and `summary` shows them.
 
     Args:
         function: An async callable or an `AsyncFunction`.
@@ -113,6 +116,8 @@ class hedged(Policy[R]):  # noqa: N801 - used like a function
             result = await race.run()
             if race.is_won_by_extra:
                 self.won += 1
+                if (ledger := ledger_of_call()) is not None:
+                    ledger.win_hedge()
                 if gates is not None:
                     gates.lose(race.take_error())
         # Not of the call that won: without the slow calls, which lose, the percentile would fall further and further
@@ -138,6 +143,8 @@ class hedged(Policy[R]):  # noqa: N801 - used like a function
         if context is not None:
             self._saved -= 1
             self.extra_calls += 1
+            if (ledger := ledger_of_call()) is not None:
+                ledger.hedge()
         return context
 
 

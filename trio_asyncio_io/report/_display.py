@@ -41,7 +41,7 @@ HISTOGRAMS = {
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "longest": 1.0}
 COUNTS = (
     *("emitted", "completed", "failed", "timed_out", "retried", "skipped", "dead_lettered", "cancelled"),
-    *("retries_denied", "throttled", "running", "buffered", "peak_running", "peak_buffered"),
+    *("retries_denied", "throttled", "hedged", "hedges_won", "running", "buffered", "peak_running", "peak_buffered"),
 )
 
 
@@ -61,6 +61,7 @@ def _(histogram: Histogram) -> str:
 def _(statistics: Statistics) -> str:
     counts = {name.replace("_", " "): getattr(statistics, name) for name in COUNTS}
     rows = [(name, amount(count)) for name, count in counts.items() if count]
+    rows += [(f"gated by {gate}", duration(seconds)) for gate, seconds in statistics.seconds_by_gate.items()]
     found = {name: getattr(statistics, attribute) for attribute, name in HISTOGRAMS.items()}
     return _block(_table(("", "count"), rows or [("emitted", "0")]), _quantiles(found))
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from html import escape
 from importlib import metadata
+from operator import itemgetter
 
 import trio
 
@@ -51,6 +52,7 @@ def _sections(run: Run, tasks: int, note: str) -> Iterator[str]:
     yield from _section("What limited it", _verdicts(run.verdicts, "tasks" if tasks else "runs"))
     yield from _section("Over time", _charts_over_time(run))
     yield from _section("Latency", _latency(run))
+    yield from _section("Gates", _gates(run))
     yield from _section("What went wrong", _failures(run))
     yield from _section("The slowest records", _slowest(run))
     yield from _section("Options", _table(("Option", "Value"), run.options.items()))
@@ -127,6 +129,12 @@ def _latency(run: Run) -> str:
         rows.insert(2, _quantiles("Wait for a gate", numbers.gate_wait))
     figure = _figure("Calls by latency, on a logarithmic axis", latency_chart(numbers.latency))
     return figure + _table(("", "p50", "p95", "p99", "longest"), rows, numbers=(1, 2, 3, 4))
+
+
+def _gates(run: Run) -> str:
+    by_wait = sorted(run.statistics.seconds_by_gate.items(), key=itemgetter(1), reverse=True)
+    rows = [(gate, duration(seconds)) for gate, seconds in by_wait]
+    return _table(("Gate", "Waits of all calls"), rows, numbers=(1,))
 
 
 def _quantiles(name: str, histogram: Histogram) -> tuple[str, ...]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, fields
+from functools import partial, reduce
+from operator import add
 from typing import Any
 
 from .._core.histogram import Histogram
 from .._core.statistics import Statistics
+from .._core.sums import combined
 from .._core.verdict import Verdict
 from ._series import Series, merged
 
@@ -152,6 +155,8 @@ def _sum(parts: list[Statistics]) -> Statistics:
         found = [getattr(part, each.name) for part in parts]
         if each.name in PEAKS:
             values[each.name] = max(found)
+        elif each.name == "seconds_by_gate":
+            values[each.name] = reduce(partial(combined, add), found)
         else:
             values[each.name] = sum(found[1:], found[0])
     return Statistics(**values)

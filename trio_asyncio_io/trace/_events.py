@@ -70,11 +70,12 @@ class Run:
 def trace_of(run: Run) -> Trace:
     """The run as a trace. The same steps always have the same trace."""
     make = _Events(run)
-    slots = _slots_of(run)
-    records = sorted(run.records.items(), key=_start_and_end)
-    events = [event for steps in records for event in make.of_record(steps, slots.get(steps.sequence, []))]
+    stays = _stays_of(run)
+    events = [event for stay in stays for event in make.of_stay(stay)]
+    events += [event for steps in run.records.items() for event in make.beside_slots(steps)]
     events += [event for steps in run.watermarks.items() for event in make.of_watermark(steps)]
-    events.sort(key=lambda event: event["ts"])  # stable: an invocation stays before its first attempt
+    # Stable: at one instant, the stays in a slot keep their order, and each of them is before its first attempt
+    events.sort(key=lambda event: event["ts"])
     about: dict[str, Any] = {
         "writer": WRITER,
         "format": FORMAT,
@@ -85,31 +86,60 @@ def trace_of(run: Run) -> Trace:
     }
     if run.began is not None:
         about["began"] = run.began
-    names = _names(run.name, max((slot for stays in slots.values() for slot in stays), default=0))
+    names = _names(run.name, max((stay.slot for stay in stays), default=0))
     return {"traceEvents": [*names, *events], "displayTimeUnit": "ms", "otherData": about}
 
 
-def _slots_of(run: Run) -> dict[int, list[int]]:
-    """By sequence, the slot of each stay: the lowest one that was free.
+@dataclass(frozen=True, slots=True)
+class _Stay:
+    """A record's stay in a slot. `number` counts the stays of the record, from 0."""
+
+    steps: RecordSteps
+    number: int
+    slot: int
+    start: float
+    end: float | None
+
+    @property
+    def is_last(self) -> bool:
+        return self.number == len(self.steps.regained)
+
+    @property
+    def spans(self) -> Iterator[Span]:
+        """The parts of the invocation in this stay."""
+        for span in self.steps.spans:
+            if span.kind != AWAY and bisect_right(self.steps.regained, span.start) == self.number:
+                yield span
+
+
+def _stays_of(run: Run) -> list[_Stay]:
+    """All stays in their order, each in the lowest slot that was free.
 
     Computed from the instants, because Trio does not define which of two workers that wake at one instant comes first.
     """
     busy: list[tuple[float, int]] = []
     free: list[int] = []
-    slots: dict[int, list[int]] = {}
-    stays = ((*stay, steps.sequence) for steps in run.records.items() for stay in steps.stays)
-    for start, end, sequence in sorted((start, inf if end is None else end, number) for start, end, number in stays):
+    stays: list[_Stay] = []
+    for steps, number in sorted(_numbered(run), key=_start_and_end):
+        start, end = steps.stays[number]
         while busy and busy[0][0] <= start:
             heappush(free, heappop(busy)[1])
         slot = heappop(free) if free else len(busy) + 1
-        heappush(busy, (end, slot))
-        slots.setdefault(sequence, []).append(slot)
-    return slots
+        heappush(busy, (inf if end is None else end, slot))
+        stays.append(_Stay(steps, number, slot, start, end))
+    return stays
 
 
-def _start_and_end(steps: RecordSteps) -> tuple[float, float, int]:
-    start = steps.accepted if steps.started is None else steps.started
-    return start, inf if steps.freed is None else steps.freed, steps.sequence
+def _numbered(run: Run) -> Iterator[tuple[RecordSteps, int]]:
+    for steps in run.records.items():
+        for number in range(len(steps.stays)):
+            yield steps, number
+
+
+def _start_and_end(stay: tuple[RecordSteps, int]) -> tuple[float, float, int]:
+    steps, number = stay
+    start, end = steps.stays[number]
+    return start, inf if end is None else end, steps.sequence
 
 
 def _names(name: str, slots: int) -> Iterator[Event]:
@@ -131,22 +161,28 @@ class _Events:
         self._zero = run.zero
         self._last = run.last
 
-    def of_record(self, steps: RecordSteps, slots: list[int]) -> Iterator[Event]:
-        label = f"record {steps.sequence}" if steps.value is None else steps.value
-        if steps.started is not None:
-            outcomes = [*["gave its slot back"] * (len(slots) - 1), steps.outcome or "unfinished"]
-            numbers = {"attempts": steps.attempts, "outputs": steps.outputs}
-            for slot, (start, end), outcome in zip(slots, steps.stays, outcomes, strict=True):
-                arguments = {"sequence": steps.sequence, "outcome": outcome, **numbers}
-                yield self._complete("record", label, slot, start=start, end=end, color="record", arguments=arguments)
-            for span in steps.spans:
-                if span.kind == AWAY:
-                    yield from self._wait(AWAY, label, steps.sequence, span.start, span.end)
-                else:
-                    slot = slots[bisect_right(steps.regained, span.start)]
-                    yield from self._part(span, steps.sequence, slot)
-            if steps.outcome == "cancelled":
-                yield self._instant("cancelled", slots[-1], steps.freed, "t", {"sequence": steps.sequence})
+    def of_stay(self, stay: _Stay) -> Iterator[Event]:
+        steps, slot = stay.steps, stay.slot
+        outcome = steps.outcome or "unfinished" if stay.is_last else "gave its slot back"
+        arguments = {
+            "sequence": steps.sequence,
+            "outcome": outcome,
+            "attempts": steps.attempts,
+            "outputs": steps.outputs,
+        }
+        yield self._complete(
+            "record", _label(steps), slot, start=stay.start, end=stay.end, color="record", arguments=arguments
+        )
+        for span in stay.spans:
+            yield from self._part(span, steps.sequence, slot)
+        if outcome == "cancelled":
+            yield self._instant("cancelled", slot, steps.freed, "t", {"sequence": steps.sequence})
+
+    def beside_slots(self, steps: RecordSteps) -> Iterator[Event]:
+        label = _label(steps)
+        for span in steps.spans:
+            if span.kind == AWAY:
+                yield from self._wait(AWAY, label, steps.sequence, span.start, span.end)
         for kind, start, end in self._waits(steps):
             is_only = steps.started is None and kind != FOR_CONSUMER  # of a record without an invocation
             if start != end or is_only:
@@ -221,3 +257,7 @@ class _Events:
 
     def _microseconds(self, instant: float) -> int:
         return round((instant - self._zero) * 1e6)
+
+
+def _label(steps: RecordSteps) -> str:
+    return f"record {steps.sequence}" if steps.value is None else steps.value

@@ -16,9 +16,11 @@ from pyspark import cloudpickle
 from trio_asyncio_io.gates import AdaptiveCapacity, Gate
 
 from .._packed_function import dumped
+from .._rate.cluster_lease import ClusterLease
+from .._rate.share import ClusterShare
 from .._settings import Settings
 
-__all__ = ["gates_of"]
+__all__ = ["gate_classes", "gates_of"]
 
 # The process, the function, the gate's position in its list, and the digest of its configuration. Spark's daemon forks
 Key: TypeAlias = tuple[int, str, int, str]
@@ -36,6 +38,14 @@ def gates_of(settings: Settings) -> list[Gate]:
         gates.append(AdaptiveCapacity(*options.capacity))
     kept = [_instance(settings.function.digest, position, gate) for position, gate in enumerate(gates)]
     return kept if settings.rate_gate is None else [*kept, settings.rate_gate()]
+
+
+def gate_classes(settings: Settings) -> list[str]:
+    """The names of the classes that the gates of a task may have."""
+    own = [type(gate).__name__ for gate in settings.options.gates]
+    adaptive = [AdaptiveCapacity.__name__] if isinstance(settings.options.capacity, tuple) else []
+    of_cluster = [] if settings.rate_gate is None else [ClusterShare.__name__, ClusterLease.__name__]
+    return list(dict.fromkeys([*own, *adaptive, *of_cluster]))
 
 
 def _instance(function: str, position: int, configured: Gate) -> Gate:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from trio_asyncio_io import ElementTimeoutError, Totals, Verdict
-from trio_asyncio_io.progress import Summary
+from trio_asyncio_io import ElementTimeoutError, Statistics, Totals, Verdict
+from trio_asyncio_io.progress import Summary, gates_and_hedges
 
 from .._task.extra_columns import METRICS_COLUMN
 
@@ -28,6 +28,8 @@ SUMS = frozenset({"rows", "calls", "retried", "failed", "timed_out", "cached", "
 TOTALS = "explain"
 ARGUMENTS = 24
 KINDS: dict[Any, Callable[[Any], Any]] = {"int": int, "float": float}
+NUMBERS = [each for each in fields(Totals) if each.type in KINDS]
+BY_GATE = "seconds_by_gate."  # followed by the class of a gate
 
 SCOPE = (
     "Each task has its own operator and capacity. Only the time from a task's first call to its last is included, of "
@@ -51,9 +53,13 @@ def check_metrics(metrics: Any) -> None:
         raise TypeError(f"metrics must be a name or a pyspark.sql.Observation, got {metrics!r}")
 
 
-def observed(df: DataFrame, metrics: Any) -> DataFrame:
-    """The DataFrame without its column of metrics. Spark reports the sums of that column under the given name."""
-    return df.observe(metrics, *_sums()).drop(METRICS_COLUMN)
+def observed(df: DataFrame, metrics: Any, gates: Iterable[str]) -> DataFrame:
+    """The DataFrame without its column of metrics. Spark reports the sums of that column under the given name.
+
+    Args:
+        gates: The classes of the gates that its calls may wait for.
+    """
+    return df.observe(metrics, *_sums(gates)).drop(METRICS_COLUMN)
 
 
 def summary(metrics: Any) -> Summary:
@@ -69,7 +75,7 @@ def summary(metrics: Any) -> Summary:
         ['1 failed', '0 timed out', '1 from a cache']
 
     Metrics that Spark has observed also have `p50`, `p95` and `p99`, which the line then ends with. With gates, the
-    line has the sum of the waits for them, and how often the service asked for fewer calls.
+    line also has what `trio_asyncio_io.progress.gates_and_hedges` returns.
     """
     sums = as_mapping(metrics.get if _is_observation(metrics) else metrics)
     counts = [
@@ -79,12 +85,8 @@ def summary(metrics: Any) -> Summary:
         f"{sums['failed']:,} failed",
         f"{sums['timed_out']:,} timed out",
         f"{sums['cached']:,} from a cache",
+        *gates_and_hedges(_statistics_of(_totals_of(json.loads(sums.get(TOTALS, "{}"))))),
     ]
-    totals = json.loads(sums.get(TOTALS, "{}"))
-    if gated := totals.get("gate_waits"):
-        counts.append(f"gated {gated:,.1f} s")
-    if throttled := totals.get("throttled"):
-        counts.append(f"{throttled:,.0f} throttled")
     mean = sums["seconds"] / sums["rows"] if sums["rows"] else 0.0
     times = {"mean": mean, "slowest": sums["slowest"], **{name: sums[name] for name in PERCENTILES if name in sums}}
     return Summary(", ".join([*counts, *(f"{name} {seconds:.3f} s" for name, seconds in times.items())]))
@@ -137,11 +139,31 @@ def _micro_batches(query: Any, name: str | None) -> list[Mapping[str, Any]]:
 
 def _totals(sums: Mapping[str, Any]) -> Totals:
     try:
-        values = json.loads(sums[TOTALS])
-        totals = Totals(**{each.name: KINDS[each.type](values[each.name]) for each in fields(Totals)})
-    except (KeyError, TypeError, ValueError):
+        totals = _totals_of(json.loads(sums[TOTALS]))
+    except (KeyError, TypeError, ValueError, AttributeError):
         raise ValueError(f"no {TOTALS!r} among the metrics: pass what metrics= of an operator has observed") from None
     return replace(totals, longest=sums["slowest"])
+
+
+def _totals_of(values: Mapping[str, float]) -> Totals:
+    """The totals from what `_merged` has written. Numbers that it lacks are 0."""
+    numbers = {each.name: KINDS[each.type](values[each.name]) for each in NUMBERS if each.name in values}
+    waits = {key: seconds for key, seconds in values.items() if key.startswith(BY_GATE) and seconds}
+    by_gate = {key.removeprefix(BY_GATE): seconds for key, seconds in waits.items()}
+    return Totals(**numbers, seconds_by_gate=by_gate)
+
+
+def _statistics_of(totals: Totals) -> Statistics:
+    """What `gates_and_hedges` reads."""
+    return Statistics(
+        completed=totals.calls,
+        retried=totals.retried,
+        gate_wait_seconds=totals.gate_waits,
+        seconds_by_gate=totals.seconds_by_gate,
+        throttled=totals.throttled,
+        hedged=totals.hedged,
+        hedges_won=totals.hedges_won,
+    )
 
 
 def as_mapping(observed: Any) -> Mapping[str, Any]:
@@ -156,7 +178,7 @@ def _is_observation(value: object) -> bool:
     return isinstance(value, Observation) or (remote is not None and isinstance(value, remote.Observation))
 
 
-def _sums() -> list[Column]:
+def _sums(gates: Iterable[str]) -> list[Column]:
     row = F.col(METRICS_COLUMN)
     timed_out = row["error"] == ElementTimeoutError.__name__
     return [
@@ -169,13 +191,15 @@ def _sums() -> list[Column]:
         _sum(row["seconds"]).alias("seconds"),
         F.coalesce(F.max(row["seconds"]), F.lit(0.0)).alias("slowest"),
         *(_percentile(row["seconds"], share).alias(name) for name, share in PERCENTILES.items()),
-        F.to_json(_merged(row["totals"])).alias(TOTALS),
+        F.to_json(_merged(row["totals"], gates)).alias(TOTALS),
     ]
 
 
-def _merged(totals: Column) -> Column:
-    """The totals of all tasks: a map from the name of each to its value."""
-    pairs = [part for each in fields(Totals) for part in (F.lit(each.name), _merge(each.name)(totals[each.name]))]
+def _merged(totals: Column, gates: Iterable[str]) -> Column:
+    """The totals of all tasks: a map from the name of each to its value, and one from each gate to its waits."""
+    merged = {each.name: _merge(each.name)(totals[each.name]) for each in NUMBERS}
+    by_gate = {BY_GATE + gate: _merge(gate)(totals["seconds_by_gate"][gate]) for gate in gates}
+    pairs = [part for name, column in (merged | by_gate).items() for part in (F.lit(name), column)]
     parts = [pairs[start : start + ARGUMENTS] for start in range(0, len(pairs), ARGUMENTS)]
     return F.map_concat(*(F.create_map(*part) for part in parts))
 

@@ -13,6 +13,7 @@ from pyspark.sql.types import (
     DoubleType,
     IntegerType,
     LongType,
+    MapType,
     StringType,
     StructField,
     StructType,
@@ -52,9 +53,8 @@ METADATA_TYPE = StructType(
         StructField("error", StringType()),
     ]
 )
-TOTALS_TYPE = StructType(
-    [StructField(each.name, LongType() if each.type == "int" else DoubleType()) for each in fields(Totals)]
-)
+TYPES = {"int": LongType(), "float": DoubleType(), "Mapping[str, float]": MapType(StringType(), DoubleType())}
+TOTALS_TYPE = StructType([StructField(each.name, TYPES[str(each.type)]) for each in fields(Totals)])
 METRICS_TYPE = StructType([*METADATA_TYPE.fields, StructField("totals", TOTALS_TYPE)])
 ERROR_COLUMN = "error"
 METRICS_COLUMN = "__udfs_metrics"
@@ -122,7 +122,8 @@ class MetricsColumn:
         if self._latest is self._reported:
             return _metadata_of(row)
         added, self._reported = self._latest - self._reported, self._latest
-        return {**_metadata_of(row), "totals": asdict(added)}
+        totals = {**asdict(added), "seconds_by_gate": list(added.seconds_by_gate.items())}
+        return {**_metadata_of(row), "totals": totals}
 
 
 def _metadata_of(row: Row) -> dict[str, Any]:

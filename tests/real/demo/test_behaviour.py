@@ -10,7 +10,7 @@ import pytest
 
 from udfs.demo._behaviour import Behaviour, Decision
 
-MANY = 20_000
+MANY = 5_000
 
 
 def decisions(behaviour: Behaviour) -> list[Decision]:

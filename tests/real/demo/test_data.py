@@ -11,6 +11,8 @@ import pytest
 from udfs.demo import _data
 from udfs.demo._data import flights_csv, plane_by_tailnum, planes_csv, weather_by_hour, weather_csv
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def flights(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:

@@ -74,6 +74,7 @@ def test_other_routes_are_a_404_and_not_counted(method: str, path: str) -> None:
     assert set(body) == {"error"}
 
 
+@pytest.mark.slow
 def test_every_observation_and_aircraft_has_its_path() -> None:
     answers = bodies_by_path()
     assert len(answers) == 26_115 + 3_322

@@ -15,8 +15,8 @@ from pyspark.sql import Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from tests.support import PATIENCE
-from trio_asyncio_io.gates import RateLimit
-from udfs import AsyncFunction, FixedDelay, explain, ordered_wait, unordered_wait
+from trio_asyncio_io.gates import CircuitBreaker, RateLimit
+from udfs import AsyncFunction, FixedDelay, explain, ordered_wait, summary, unordered_wait
 
 
 async def slow(id: int) -> int:  # noqa: A002 - the name of the column
@@ -121,7 +121,8 @@ def test_a_query_whose_results_are_read_slowly_is_limited_by_its_consumer(spark:
 
 
 def test_metrics_do_not_cut_off_the_text_of_the_plan(spark: SparkSession) -> None:
-    out = ordered_wait(spark.range(3), fast, "same long", timeout=PATIENCE, metrics="all")
+    gate = [RateLimit(1000), CircuitBreaker()]
+    out = ordered_wait(spark.range(3), fast, "same long", timeout=PATIENCE, capacity=(1, 3), gate=gate, metrics="all")
     text = out._jdf.queryExecution().toString()
     assert "CollectMetrics all" in text
     assert "more fields" not in text
@@ -144,6 +145,8 @@ def test_a_stream_is_explained_by_its_micro_batches(spark: SparkSession, tmp_pat
     verdict = explain(query)
     assert verdict.sentences[0].startswith("8 calls in ")
     assert verdict.limit == "gate", verdict
+    assert "Summed over all calls: RateLimit " in verdict.sentences[-2]
+    assert " s (RateLimit), " in summary(query.lastProgress["observedMetrics"]["gated"])
     assert explain(query, "gated") == verdict
     assert explain(query, "other").limit == "unknown"
 

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import trio
 
-from tests.udfs.http.serving import listening
+from tests.udfs.http.serving import client_context, listening
 from udfs.http import client
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -169,8 +169,13 @@ async def same(use: Use, **options: Any) -> Any:
     options = {"timeout": 5.0, **options}
     outcomes, wires = [], []
     async with listening(recorder.serve) as port:
+        given: dict[str, Any] = {
+            "base_url": f"http://127.0.0.1:{port}",
+            "trust_env": False,
+            "verify": client_context(),
+        }
         for make in (httpx.AsyncClient, client):
-            async with make(base_url=f"http://127.0.0.1:{port}", trust_env=False, **deepcopy(options)) as http:
+            async with make(**given, **deepcopy(options)) as http:
                 outcomes.append(await outcome(http, use))
             wires.append(recorder.requests)
             recorder.requests = []

@@ -27,7 +27,7 @@ def server_context(*names: str) -> ssl.SSLContext:
 
 
 def client_context() -> ssl.SSLContext:
-    """The client's side, which trusts those certificates."""
+    """The client's side, which trusts those certificates. Made in no time, unlike one with all authorities."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     AUTHORITY.configure_trust(context)
     return context

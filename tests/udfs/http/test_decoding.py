@@ -6,6 +6,7 @@ import gzip
 import os
 import zlib
 from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from random import Random
 
@@ -27,7 +28,7 @@ ENCODERS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "gzip": ("gzip", gzip.compress),
     "deflate in zlib's format": ("deflate", zlib.compress),
     "bare deflate": ("deflate", bare_deflate),
-    "brotli": ("br", brotli.compress),
+    "brotli": ("br", partial(brotli.compress, quality=4)),  # the default is slow
     "zstandard": ("zstd", zstandard.compress),
 }
 

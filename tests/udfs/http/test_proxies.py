@@ -41,7 +41,7 @@ async def test_the_user_of_a_proxy_is_authenticated() -> None:
     async with (
         proxying() as proxy,
         serving(ok) as server,
-        client(proxy=proxy.url.replace("//", "//user:secret@")) as http,
+        client(proxy=proxy.url.replace("//", "//user:secret@"), verify=client_context()) as http,
     ):
         await http.get(server.url)
         credentials = base64.b64encode(b"user:secret").decode()
@@ -58,7 +58,7 @@ async def test_a_proxy_that_refuses_a_tunnel_is_a_proxy_error() -> None:
 
 async def test_an_unreachable_proxy_is_a_connect_error() -> None:
     with refusing() as port:
-        async with client(proxy=f"http://user:secret@127.0.0.1:{port}") as http:
+        async with client(proxy=f"http://user:secret@127.0.0.1:{port}", verify=client_context()) as http:
             with pytest.raises(httpx.ConnectError) as caught:
                 await http.get("http://127.0.0.1:1/")
     assert "secret" not in str(caught.value)
@@ -67,7 +67,11 @@ async def test_an_unreachable_proxy_is_a_connect_error() -> None:
 # httpx's transport does not close the generators inside its body
 @pytest.mark.filterwarnings("ignore:Async generator 'httpcore:ResourceWarning")
 async def test_the_limit_of_a_body_applies_behind_a_proxy() -> None:
-    async with proxying() as proxy, serving(ok) as server, client(proxy=proxy.url, max_body_bytes=3) as http:
+    async with (
+        proxying() as proxy,
+        serving(ok) as server,
+        client(proxy=proxy.url, max_body_bytes=3, verify=client_context()) as http,
+    ):
         assert (await http.get(f"{server.url}/12")).text == "/12"
         with pytest.raises(BodyTooLargeError):
             await http.get(f"{server.url}/123")
@@ -76,13 +80,17 @@ async def test_the_limit_of_a_body_applies_behind_a_proxy() -> None:
 
 async def test_a_mount_is_used_instead_of_the_proxy() -> None:
     named = httpx.MockTransport(lambda _: httpx.Response(200, text="mock"))
-    async with client(proxy=PROXY, mounts={"http://mock": named}) as http:
+    async with client(proxy=PROXY, mounts={"http://mock": named}, verify=client_context()) as http:
         assert (await http.get("http://mock/")).text == "mock"
 
 
 async def test_a_given_proxy_replaces_those_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", PROXY)
-    async with proxying() as proxy, serving(ok) as server, client(proxy=proxy.url, trust_env=True) as http:
+    async with (
+        proxying() as proxy,
+        serving(ok) as server,
+        client(proxy=proxy.url, trust_env=True, verify=client_context()) as http,
+    ):
         assert (await http.get(server.url)).text == "/"
         assert len(proxy.lines) == 1
 
@@ -102,7 +110,7 @@ async def test_requests_pass_through_a_proxy_of_the_environment_with_trust_env(
 ) -> None:
     async with proxying() as proxy, serving(ok) as server:
         monkeypatch.setenv(name, proxy.url)
-        async with client(base_url=server.url, trust_env=True) as http:
+        async with client(base_url=server.url, trust_env=True, verify=client_context()) as http:
             assert (await http.get("/a")).text == "/a"
         assert proxy.targets == [f"{server.url}/a"]
 
@@ -122,20 +130,20 @@ async def test_a_request_to_which_no_proxy_applies_is_sent_to_its_origin(
 ) -> None:
     monkeypatch.setenv(name, value)
     monkeypatch.setenv("NO_PROXY", no_proxy)
-    async with serving(ok) as server, client(base_url=server.url, trust_env=True) as http:
+    async with serving(ok) as server, client(base_url=server.url, trust_env=True, verify=client_context()) as http:
         assert (await http.get("/a")).text == "/a"
 
 
 async def test_proxies_are_ignored_without_trust_env(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", PROXY)
-    async with serving(ok) as server, client(base_url=server.url) as http:
+    async with serving(ok) as server, client(base_url=server.url, verify=client_context()) as http:
         assert (await http.get("/a")).text == "/a"
 
 
 async def test_proxies_are_ignored_with_another_transport(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", PROXY)
     mock = httpx.MockTransport(lambda _: httpx.Response(200, text="mock"))
-    async with client(transport=mock, trust_env=True) as http:
+    async with client(transport=mock, trust_env=True, verify=client_context()) as http:
         assert (await http.get("http://127.0.0.1/")).text == "mock"
 
 

@@ -287,6 +287,7 @@ trio.run(main)
 """
 
 
+@pytest.mark.processes
 async def test_a_forked_child_makes_connections_of_its_own_and_leaves_those_of_its_parent() -> None:
     async with serving(ok, patience=100.0) as server:  # the child process imports PySpark
         process = await trio.run_process([sys.executable, "-c", FORKED, server.url], cwd=ROOT)

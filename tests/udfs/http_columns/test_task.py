@@ -91,6 +91,7 @@ async def test_after_the_last_retry_the_last_response_is_the_result() -> None:
     assert len(server.requests) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_long_backoffs")
 async def test_after_a_deadline_between_two_attempts_the_last_outcome_is_the_result() -> None:
     async with responding((503, {}, b"tired")) as server:
@@ -101,6 +102,7 @@ async def test_after_a_deadline_between_two_attempts_the_last_outcome_is_the_res
     assert (result["error"]["type"], result["error"]["attempts"]) == ("ConnectError", 1)
 
 
+@pytest.mark.slow
 async def test_a_deadline_during_an_attempt_is_a_timeout_whatever_happened_before() -> None:
     async def never(stream: trio.SocketStream) -> None:
         await trio.sleep_forever()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from udfs import summary
+from udfs import explain, summary
 
 SUMS = {
     "rows": 4,
@@ -26,9 +26,24 @@ SUMS = {
         ({}, []),
         ({"explain": '{"gate_waits": 0.0, "throttled": 0.0}'}, []),
         ({"explain": '{"gate_waits": 1041.25, "throttled": 1212.0}'}, ["gated 1,041.2 s", "1,212 throttled"]),
+        (
+            {"explain": '{"gate_waits": 5, "seconds_by_gate.RateLimit": 5, "seconds_by_gate.CircuitBreaker": 0}'},
+            ["gated 5.0 s (RateLimit)"],
+        ),
+        (
+            {"explain": '{"gate_waits": 7, "seconds_by_gate.CircuitBreaker": 2, "seconds_by_gate.RateLimit": 5}'},
+            ["gated 7.0 s (RateLimit 5.0 s", "CircuitBreaker 2.0 s)"],
+        ),
+        ({"explain": '{"calls": 4, "retried": 1, "hedged": 3, "hedges_won": 2}'}, ["hedged 60.0% (won 67%)"]),
     ],
-    ids=["no gates", "gates without waits", "gates"],
+    ids=["no gates", "gates without waits", "gates", "one gate", "two gates", "hedges"],
 )
 def test_the_line_has_what_gates_did(gates: dict[str, Any], parts: list[str]) -> None:
     line = summary(SUMS | gates)
     assert line.split(", ")[6:-2] == parts
+
+
+@pytest.mark.parametrize("text", ["[]", "5", '{"calls": "many"}', "{"])
+def test_totals_that_cannot_be_read_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="no 'explain' among the metrics"):
+        explain(SUMS | {"explain": text})

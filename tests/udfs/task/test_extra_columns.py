@@ -40,6 +40,15 @@ def test_each_chunk_adds_what_its_totals_have_more_than_those_before(rows: Any) 
     assert added(column, [third, fourth]) == [7]
 
 
+def test_the_waits_for_gates_are_added_by_gate(rows: Any) -> None:
+    first, second = rows("ab")
+    first.totals = Totals(seconds_by_gate={"RateLimit": 2.0})
+    second.totals = Totals(seconds_by_gate={"RateLimit": 5.0, "CircuitBreaker": 1.0})
+    metrics = MetricsColumn().array([first, second]).to_pylist()
+    by_gate = [dict(each["totals"]["seconds_by_gate"]) for each in metrics]
+    assert by_gate == [{"RateLimit": 2.0}, {"RateLimit": 3.0, "CircuitBreaker": 1.0}]
+
+
 def test_totals_of_rows_in_another_order_have_the_same_sum(rows: Any) -> None:
     batch = rows("abc")
     for calls, row in enumerate(batch, start=1):
