@@ -20,6 +20,7 @@ HELD_WINDOWS = 8
 CUT = 0.7
 SECONDS_PER_CUT = 1.0
 MIN_SECONDS, LATENCIES, MIN_CALLS = 1.0, 4.0, 20  # of a window
+FORGOTTEN_AFTER = 600.0  # seconds
 USED = 0.5  # of the limit, so that a step up makes sense
 
 
@@ -163,6 +164,10 @@ class AdaptiveCapacity(Gate):
         self._calls = 0
         self._latencies = 0.0
         self._peak = self._running
+
+    def may_forget(self, now: float) -> bool:
+        """Whether no call has ended for ten minutes."""
+        return now >= self._ended_at + FORGOTTEN_AFTER
 
     def configuration(self) -> dict[str, Any]:
         """Both limits, as given."""

@@ -18,6 +18,7 @@ SLOWEST = 0.5  # calls per second
 FASTEST = 2.0  # times the rate that was measured
 SECONDS_PER_CUT = 0.5
 JITTER = 0.1  # of a pause
+FORGOTTEN_AFTER = 600.0  # seconds
 LATE = 0.05  # seconds by which a start may be late without delaying the next ones
 
 
@@ -124,6 +125,10 @@ class AdaptiveRate(Gate):
         until = now + min(retry_after, self.max_pause) * (1 + JITTER * random())
         self._paused_until = max(self._paused_until, until)
         self._grows_from = max(self._grows_from, self._paused_until)
+
+    def may_forget(self, now: float) -> bool:
+        """Whether the gate is idle, or was not used for ten minutes after its last start or pause."""
+        return self.is_idle or now >= max(self._next_start, self._paused_until) + FORGOTTEN_AFTER
 
     def configuration(self) -> dict[str, Any]:
         """The numbers, as given."""

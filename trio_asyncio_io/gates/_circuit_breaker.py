@@ -19,6 +19,7 @@ __all__ = ["CircuitBreaker", "CircuitOpenError"]
 Mode: TypeAlias = Literal["pause", "fail"]
 
 JITTER = 0.2  # of the time that the circuit is open
+FORGOTTEN_AFTER = 600.0  # seconds
 ROUNDING = 1e-6  # seconds
 
 
@@ -191,6 +192,12 @@ class CircuitBreaker(Gate):
         self._failing_since = inf
         self._forget()
         self.is_idle = True
+
+    def may_forget(self, now: float) -> bool:
+        """Whether no call was overload within the window, or an open circuit was not used for ten minutes."""
+        if self.is_closed:
+            return not self._ends or now >= self._ends[-1][0] + self.window
+        return now >= self._open_until + FORGOTTEN_AFTER
 
     def configuration(self) -> dict[str, Any]:
         """The mode and the numbers, as given."""

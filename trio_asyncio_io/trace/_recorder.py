@@ -131,7 +131,7 @@ class TraceRecorder(Observer):
         if record is not None:
             now = self._run.last
             if record.started is None:
-                record.held_back = now
+                record.held_back = now if record.held_back is None else record.held_back
             else:
                 record.end(now)
                 record.begin("wait for a gate", "wait for a gate", now)
