@@ -3,7 +3,7 @@
 # The layout. Imports point down only.
 #
 #     _notebook            what a notebook shows of statistics, histograms, verdicts and snapshots
-#     adapters  blocking  checkpoints  opentelemetry  policies  progress (_display)  report
+#     adapters  blocking  checkpoints  opentelemetry  policies  progress (_display  _summary)  report
 #     testing  trace
 #                          built on the operator, which imports none of them
 #     _stream              ordered_wait, unordered_wait, keyed_wait

@@ -169,6 +169,8 @@ def _statistics_of(totals: Totals) -> Statistics:
 def as_mapping(observed: Any) -> Mapping[str, Any]:
     """Observed metrics by name, from a `Row` or a mapping."""
     mapping: Mapping[str, Any] = observed.asDict() if hasattr(observed, "asDict") else observed
+    if mapping.keys() == {"values", "schema"}:  # in the progress of a remote stream, a row is an object of these two
+        return dict(zip((each["name"] for each in mapping["schema"]["fields"]), mapping["values"], strict=True))
     return mapping
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pyspark.sql import Row
 
 from udfs import explain, summary
 
@@ -41,6 +42,12 @@ SUMS = {
 def test_the_line_has_what_gates_did(gates: dict[str, Any], parts: list[str]) -> None:
     line = summary(SUMS | gates)
     assert line.split(", ")[6:-2] == parts
+
+
+def test_a_row_in_the_progress_of_a_remote_stream_is_read() -> None:
+    fields = [{"name": name, "type": "double"} for name in SUMS]
+    row = Row(values=list(SUMS.values()), schema={"type": "struct", "fields": fields})
+    assert summary(row) == summary(SUMS)
 
 
 @pytest.mark.parametrize("text", ["[]", "5", '{"calls": "many"}', "{"])
