@@ -68,6 +68,10 @@ class RateLimit(Gate):
         """Take the weight from the bucket."""
         self._theoretical_arrival = arrival_after(max(self._theoretical_arrival, now), weight, self.rate)
 
+    def may_forget(self, now: float) -> bool:
+        """Whether the bucket is full."""
+        return now >= self._theoretical_arrival
+
     def correct(self, weight: float, actual: float) -> None:
         """Take the difference from the bucket, or put it back."""
         self._theoretical_arrival += (actual - weight) / self.rate
