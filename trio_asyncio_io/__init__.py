@@ -18,7 +18,7 @@
 #                          where calls wait for gates, and the calls that they admit
 #     _keyed_gates  _gates_of_key  _gate_family    gates of which each key has its own
 #     _slots               slots that are given back during long waits
-#     _ledgers             the ledgers of the running operators, for policies that count
+#     _gates_of_call  _ledgers    the gates of the present call, and its operator's ledger, for policies
 #     _sharing             resources that several operators share by name
 #     _function  _errors  _exception_copy  _exception_groups  _transient  _outcomes
 #     gates                which calls may start: rates, plain data without await

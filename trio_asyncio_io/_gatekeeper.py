@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from math import inf
 from typing import Any, TypeAlias
-from weakref import WeakKeyDictionary
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -25,43 +23,12 @@ from ._core.queue import Entry
 from ._deadlines import Deadlines
 from ._gate_group import GateGroup
 from ._gate_in_use import User, use
+from ._gates_of_call import GatesOfCall, own_calls
 from ._gates_of_key import GatesOfKey
 from ._keyed_gates import KeyedGates
 from ._slots import Slots
 
-__all__ = ["Gatekeeper", "GatesOfCall", "SetAsideError", "gates_of_call"]
-
-# The gates of each task that makes calls
-_OWNERS: WeakKeyDictionary[trio.lowlevel.Task, GatesOfCall] = WeakKeyDictionary()
-
-
-def gates_of_call() -> GatesOfCall | None:
-    """What admits the present task's calls. None: its operator has no gates, or the task is not an operator's."""
-    return _OWNERS.get(trio.lowlevel.current_task())
-
-
-@dataclass(frozen=True, slots=True)
-class GatesOfCall:
-    """The gates of a task's present call, for policies that make further calls for its element.
-
-    Args:
-        keeper: Of the operator.
-        present: Returns the record of the call.
-    """
-
-    keeper: Gatekeeper
-    present: Callable[[], Entry | None]
-
-    def admit_extra(self) -> AbstractContextManager[object] | None:
-        """See `Gatekeeper.admit_extra`."""
-        entry = self.present()
-        return None if entry is None else self.keeper.admit_extra(entry)
-
-    def lose(self, error: Exception | None) -> None:
-        """Report that the call has raised, or was cancelled (None), and that the result is that of a further call."""
-        entry = self.present()
-        if entry is not None:
-            self.keeper.admissions.lost(entry, error)
+__all__ = ["Gatekeeper", "SetAsideError"]
 
 
 class SetAsideError(Exception):
@@ -138,7 +105,7 @@ class Gatekeeper:
 
     def own(self, present: Callable[[], Entry | None]) -> None:
         """Admit the calls of the present task, which are for the record that `present` returns."""
-        _OWNERS[trio.lowlevel.current_task()] = GatesOfCall(self, present)
+        own_calls(GatesOfCall(present, self.admit_extra, self.admissions.lost))
 
     @enable_ki_protection
     async def admit(self, entry: Entry) -> None:

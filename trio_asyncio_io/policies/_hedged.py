@@ -12,7 +12,7 @@ import trio
 from .._core.checks import check_int, check_number
 from .._core.describe import describe
 from .._deadlines import deadline_of_call
-from .._gatekeeper import GatesOfCall, gates_of_call
+from .._gates_of_call import GatesOfCall, gates_of_call
 from .._ledgers import ledger_of_call
 from .._outcomes import outcome_of
 from ._policy import Policy, Wrapped
