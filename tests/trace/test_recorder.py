@@ -294,7 +294,7 @@ async def test_a_second_run_is_not_mixed_into_the_trace(
     recorder = TraceRecorder()
     first = await recorded("ab", Scripted(default=Step(1.0)), recorder)
     assert await recorded("cd", Scripted(default=Step(1.0)), recorder) == first
-    assert "create another one for each run" in caplog.text
+    assert "create a new one for each run" in caplog.text
 
 
 async def test_the_file_is_written_when_the_run_fails(autojump_clock: MockClock, tmp_path: Path) -> None:

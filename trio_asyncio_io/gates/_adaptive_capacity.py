@@ -7,7 +7,7 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from .._core.checks import check_int, check_optional_name
+from .._core.checks import check_callable, check_int, check_optional_name
 from .._core.gate import Classify, Gate, Outcome
 
 __all__ = ["AdaptiveCapacity"]
@@ -61,7 +61,7 @@ class AdaptiveCapacity(Gate):
     ) -> None:
         self.start = check_int("start", start, at_least=1)
         self.maximum = check_int("maximum", maximum, at_least=self.start, limit_name="start")
-        self.classify = classify
+        self.classify = None if classify is None else check_callable("classify", classify)
         self.name = check_optional_name(name)
         self._limit = float(self.start)
         self._running = 0

@@ -8,7 +8,7 @@ from math import cbrt, inf
 from random import random
 from typing import Any
 
-from .._core.checks import check_number, check_optional_name, check_seconds
+from .._core.checks import check_callable, check_number, check_optional_name, check_seconds
 from .._core.gate import Classify, Gate, Outcome
 from ._measured_rate import MeasuredRate
 
@@ -71,7 +71,7 @@ class AdaptiveRate(Gate):
         self.cut = check_number("cut", cut, "above 0 and below 1", lambda share: 0 < share < 1)
         self.growth = check_number("growth", growth, "above 0 and finite", lambda number: 0 < number < inf)
         self.max_pause = check_seconds("max_pause", max_pause, finite=True)
-        self.classify = classify
+        self.classify = None if classify is None else check_callable("classify", classify)
         self.name = check_optional_name(name)
         self._measured = MeasuredRate()
         self._reached: float | None = None  # w; None: the rate still doubles

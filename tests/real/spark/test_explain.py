@@ -158,5 +158,7 @@ def test_a_stream_is_explained_by_its_micro_batches(spark: SparkSession, tmp_pat
 def test_metrics_of_something_else_are_refused(spark: SparkSession) -> None:
     seen = Observation()
     assert spark.range(3).observe(seen, F.count("id").alias("rows")).count() == 3
-    with pytest.raises(ValueError, match="no 'explain' among the metrics: pass what metrics= of an operator"):
+    with pytest.raises(
+        ValueError, match="the metrics have no 'explain': pass those of a query whose operator was given metrics="
+    ):
         explain(seen)
