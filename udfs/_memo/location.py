@@ -28,8 +28,8 @@ def absolute(path: str) -> str:
         return path.rstrip("/")
     if hadoop := _SCHEME_OF_HADOOP.match(path):
         raise ValueError(
-            f"memo must be a local path or a URI with {hadoop[1]}://, got {path!r}: Arrow writes it, not Hadoop. For a "
-            "mounted file system, use the path where it is mounted, such as /dbfs/data"
+            f"memo must be a local path or a URI with {hadoop[1]}://, got {path!r}, which only Hadoop can write: use "
+            "the path where the file system is mounted, such as /dbfs/data"
         )
     return str(Path(path).absolute())
 
