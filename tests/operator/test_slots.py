@@ -225,7 +225,7 @@ async def test_a_wait_for_another_slot_is_not_subtracted_from_the_busy_time(auto
     script = Scripted({"a": [MISS, Step(1.0)]}, default=Step(7.0))
     options: Any = {"retry": FixedDelay(1, 3.0), "yield_slot_after": 1.0, "timeout": inf, "capacity": 1}
     async with AsyncWaitOperator(script, source="ab", **options) as operator:
-        await trio.sleep(9.0)
+        await trio.sleep(10.0)
         busy = operator.totals().busy
     assert busy == 9.0
 
