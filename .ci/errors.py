@@ -51,7 +51,7 @@ def remedy_of(text: str, remedies: dict[str, str]) -> str:
     if REMEDY.search(text):
         remedy = REMEDY.split(text)[-1].rstrip(".")
         if remedy.startswith("pip "):
-            return f"Run `{remedy}`."
+            return f"Run `{remedy.removesuffix(' (…)')}`."
         return f"{remedy[:1].upper()}{remedy[1:]}."
     if RANGE.search(text):
         return "Pass a value of the kind or range that the message names."

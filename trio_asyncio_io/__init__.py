@@ -3,7 +3,7 @@
 # The layout. Imports point down only.
 #
 #     _notebook            what a notebook shows of statistics, histograms, verdicts and snapshots
-#     adapters  blocking  checkpoints  opentelemetry  policies  progress (_display)  report
+#     adapters  blocking  checkpoints  opentelemetry  policies  progress (_display  _summary)  report
 #     testing  trace
 #                          built on the operator, which imports none of them
 #     _stream              ordered_wait, unordered_wait, keyed_wait
@@ -14,9 +14,11 @@
 #     _lifetime  _invoker  _attempts  _deadlines  _dead_letters
 #     _wakeup  _pace  _context  _boundary         waiting, checkpoints, context variables, Ctrl-C
 #     _clocks              the time, and the CPU time of the loop's thread
-#     _gatekeeper  _line  _admissions  _gate_in_use    where calls wait for gates, and the calls that they admit
-#     _slots               slots that are given back during long backoffs
-#     _ledgers             the ledgers of the running operators, for policies that count
+#     _gatekeeper  _line  _admissions  _gate_group  _gate_in_use
+#                          where calls wait for gates, and the calls that they admit
+#     _keyed_gates  _gates_of_key  _gate_family    gates of which each key has its own
+#     _slots               slots that are given back during long waits
+#     _gates_of_call  _ledgers    the gates of the present call, and its operator's ledger, for policies
 #     _sharing             resources that several operators share by name
 #     _function  _errors  _exception_copy  _exception_groups  _transient  _outcomes
 #     gates                which calls may start: rates, plain data without await

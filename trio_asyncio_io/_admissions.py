@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import trio
@@ -16,32 +16,67 @@ from ._core.queue import Entry
 from ._gate_in_use import GateInUse
 from ._outcomes import outcome_of
 
-__all__ = ["Admissions", "Weights"]
+__all__ = ["Admissions", "Passage", "Weights"]
 
 Call: TypeAlias = Callable[[Entry], Awaitable[Any]]
-Weights: TypeAlias = tuple[float, ...]
+Weights: TypeAlias = tuple[float, ...]  # of a call, in each gate
+
+
+@dataclass(eq=False, slots=True)
+class Passage:
+    """The gates that a call passes.
+
+    Args:
+        given: The gates as given, whose weights and classifiers apply.
+        in_use: The same ones, in use.
+
+    Attributes:
+        running: The number of calls that were admitted and have not ended.
+        unweighted: The weights of a call if no gate has any.
+        is_weighted: Whether a gate has weights.
+    """
+
+    given: Sequence[Gate]
+    in_use: Sequence[GateInUse]
+    running: int = 0
+    unweighted: Weights = field(init=False)
+    is_weighted: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.unweighted = (1.0,) * len(self.given)
+        self.is_weighted = any(gate.weight is not None for gate in self.given)
 
 
 @dataclass(slots=True)
 class Admission:
     """A call that was admitted: its start, and what it weighs in each gate."""
 
-    given: Sequence[Gate]
-    gates: Sequence[GateInUse]
+    passage: Passage
     since: float
     weights: Weights
 
+    def start(self) -> None:
+        """Report the start of the call."""
+        self.passage.running += 1
+        for each, weight in zip(self.passage.in_use, self.weights, strict=True):
+            each.started(self.since, weight)
+
     def end(self, outcomes: Iterable[Outcome]) -> None:
         """Report the end of the call."""
+        self.passage.running -= 1
+        self.report(outcomes)
+
+    def report(self, outcomes: Iterable[Outcome]) -> None:
+        """Report the end of a call whose start was not reported, because the gates were idle."""
         now = trio.current_time()
-        for each, weight, outcome in zip(self.gates, self.weights, outcomes, strict=True):
+        for each, weight, outcome in zip(self.passage.in_use, self.weights, outcomes, strict=True):
             each.ended(now, now - self.since, outcome, weight)
 
     @enable_ki_protection
     def settle(self, actual: float) -> None:
         """Correct the weight in each gate for which calls have one."""
         weights = []
-        for gate, each, weight in zip(self.given, self.gates, self.weights, strict=True):
+        for gate, each, weight in zip(self.passage.given, self.passage.in_use, self.weights, strict=True):
             is_weighted = gate.weight is not None
             weights.append(actual if is_weighted else weight)
             if is_weighted:
@@ -54,41 +89,39 @@ class Admissions:
     """The calls of one operator that its gates have admitted. Reports their starts and ends to the gates.
 
     Args:
-        gates: One or more.
+        gates: All that a call may pass, one or more.
         ledger: Counts the calls after which the service asked for fewer.
+        passage_of: The gates that a record's calls pass.
         has_retries: Whether `failed` is called for each attempt. Otherwise `ended` is the end of the only one.
-
-    Attributes:
-        unweighted: The weights of a call if no gate has any.
-        is_weighted: Whether a gate has weights.
     """
 
-    def __init__(self, gates: tuple[Gate, ...], ledger: Ledger, *, has_retries: bool) -> None:
-        self._gates = gates
+    def __init__(
+        self,
+        gates: Sequence[Gate],
+        ledger: Ledger,
+        passage_of: Callable[[Entry], Passage],
+        *,
+        has_retries: bool,
+    ) -> None:
+        self._is_weighted = any(gate.weight is not None for gate in gates)
         self._ledger = ledger
+        self._passage_of = passage_of
         self._has_retries = has_retries
-        self._in_use: Sequence[GateInUse] = ()
         self._by_sequence: dict[int, Admission] = {}
         self._resting: set[int] = set()  # the sequences of the records between two attempts
-        self.unweighted: Weights = (1.0,) * len(gates)
-        self.is_weighted = any(gate.weight is not None for gate in gates)
 
-    def open(self, in_use: Sequence[GateInUse]) -> None:
-        """The operator starts, and uses these gates."""
-        self._in_use = in_use
-
-    def start(self, entry: Entry, weights: Weights) -> None:
+    def start(self, entry: Entry, passage: Passage, weights: Weights) -> None:
         """A call for this record starts."""
-        self._by_sequence[entry.sequence] = self._started(weights)
+        self._by_sequence[entry.sequence] = _started(passage, weights)
 
-    def start_extra(self, weights: Weights) -> AbstractContextManager[None]:
+    def start_extra(self, passage: Passage, weights: Weights) -> AbstractContextManager[None]:
         """Another call of the present element starts. It must run in the context manager, which reports its end."""
-        return self._extra(self._started(weights))
+        return self._extra(_started(passage, weights))
 
-    def present_weights(self) -> Weights:
+    def present_weights(self, passage: Passage) -> Weights:
         """The weights of the present task's call."""
         present = CURRENT_CALL.get()
-        return present.weights if self.is_weighted and present is not None else self.unweighted
+        return present.weights if passage.is_weighted and present is not None else passage.unweighted
 
     def around(self, once: Call) -> Call:
         """A call in which `settle` works. The same call if no gate has a weight."""
@@ -100,17 +133,17 @@ class Admissions:
             finally:
                 CURRENT_CALL.reset(token)
 
-        return call if self.is_weighted else once
+        return call if self._is_weighted else once
 
     def passed(self, entry: Entry) -> None:
         """A call has returned."""
         admission = self._by_sequence.pop(entry.sequence, None)
         if admission is not None:
-            admission.end([OK] * len(self._gates))
+            admission.end([OK] * len(admission.weights))
 
     def failed(self, entry: Entry, error: Exception) -> None:
         """A call has raised."""
-        self._end(entry, self._outcomes_of(error))
+        self._end(entry, lambda passage: self._outcomes_of(error, passage))
 
     def lost(self, entry: Entry, error: Exception | None) -> None:
         """A call has raised, or was cancelled (None), and another one has given the element its result."""
@@ -133,44 +166,48 @@ class Admissions:
             self._resting.remove(entry.sequence)
         elif error is None:
             expired = Outcome("overload", error=TimeoutError("the deadline of an element expired"))
-            self._end(entry, [expired] * len(self._gates))
+            self._end(entry, lambda passage: [expired] * len(passage.given))
         elif not self._has_retries and not isinstance(error, RefusedError):
             self.failed(entry, error)
 
     def cancelled(self, entry: Entry) -> None:
         """A call that was admitted was cancelled and has unwound, or is not made."""
         if entry.sequence in self._by_sequence:
-            self._end(entry, [CANCELLED] * len(self._gates))
+            self._end(entry, lambda passage: [CANCELLED] * len(passage.given))
 
     @contextmanager
     def _extra(self, admission: Admission) -> Iterator[None]:
-        outcomes: Iterable[Outcome] = [CANCELLED] * len(self._gates)
+        outcomes: Iterable[Outcome] = [CANCELLED] * len(admission.weights)
         CURRENT_CALL.set(admission)
         try:
             yield
-            outcomes = [OK] * len(self._gates)
+            outcomes = [OK] * len(admission.weights)
         except Exception as error:
-            outcomes = self._outcomes_of(error)
+            outcomes = self._outcomes_of(error, admission.passage)
             raise
         finally:
             admission.end(outcomes)
 
-    def _started(self, weights: Weights) -> Admission:
-        now = trio.current_time()
-        for each, weight in zip(self._in_use, weights, strict=True):
-            each.started(now, weight)
-        return Admission(self._gates, self._in_use, now, weights)
-
-    def _end(self, entry: Entry, outcomes: Iterable[Outcome]) -> None:
+    def _end(self, entry: Entry, outcomes_of: Callable[[Passage], Iterable[Outcome]]) -> None:
         """Report the end of a call. It has no admission if the gates were idle when it started."""
         admission = self._by_sequence.pop(entry.sequence, None)
-        (admission or Admission(self._gates, self._in_use, entry.since, self.unweighted)).end(outcomes)
+        if admission is not None:
+            admission.end(outcomes_of(admission.passage))
+        else:
+            passage = self._passage_of(entry)
+            Admission(passage, entry.since, passage.unweighted).report(outcomes_of(passage))
 
-    def _outcomes_of(self, error: Exception) -> list[Outcome]:
-        outcomes = [_outcome_of(error, gate) for gate in self._gates]
+    def _outcomes_of(self, error: Exception, passage: Passage) -> list[Outcome]:
+        outcomes = [_outcome_of(error, gate) for gate in passage.given]
         if any(outcome.kind == "throttled" for outcome in outcomes):
             self._ledger.throttle()
         return outcomes
+
+
+def _started(passage: Passage, weights: Weights) -> Admission:
+    admission = Admission(passage, trio.current_time(), weights)
+    admission.start()
+    return admission
 
 
 def _outcome_of(error: Exception, gate: Gate) -> Outcome:

@@ -11,7 +11,7 @@ from trio.lowlevel import RunVar
 
 from ._core.gate import Gate, Outcome
 
-__all__ = ["GateInUse", "User", "use"]
+__all__ = ["GateInUse", "User", "check_configuration", "in_present_run", "use"]
 
 
 @dataclass(eq=False, frozen=True, slots=True)
@@ -60,11 +60,13 @@ class GateInUse:
     Attributes:
         gate: As given.
         users: The operators that use the gate now.
+        on_idle_change: Called before the users when the gate has become idle, or is idle no longer.
     """
 
     def __init__(self, gate: Gate, clock: _Clock) -> None:
         self.gate = gate
         self.users: set[User] = set()
+        self.on_idle_change: Callable[[], None] = _do_nothing
         self._at = clock.at
         self._was_idle = gate.is_idle
 
@@ -81,10 +83,15 @@ class GateInUse:
         self.gate.ended(self._at(now), seconds, outcome, weight)
         self.notify()
 
+    def may_forget(self, now: float) -> bool:
+        """See `Gate.may_forget`."""
+        return self.gate.may_forget(self._at(now))
+
     def notify(self) -> None:
         """Notify all users that the gate may have changed."""
         if self.gate.is_idle != self._was_idle:
             self._was_idle = self.gate.is_idle
+            self.on_idle_change()
             for user in self.users:
                 user.refresh()
         for user in self.users:
@@ -110,19 +117,32 @@ def use(gate: Gate, user: User) -> GateInUse:
     """
     gates, key = _gates_of_run(), _key(gate)
     in_use = gates.get(key)
-    if in_use is not None and in_use.gate.configuration() != gate.configuration():
-        if in_use.users:
-            raise ValueError(
-                f"two different gates have the name {gate.name!r}: {in_use.gate} is in use, and {gate} was given. Give "
-                "both the same arguments, or different names"
-            )
-        in_use = None
-    if in_use is None:
-        clock = _CLOCKS.setdefault(gate, _Clock())
-        clock.enter_run()
-        in_use = gates[key] = GateInUse(gate, clock)
+    if in_use is None or not check_configuration(in_use.gate, gate, is_used=bool(in_use.users)):
+        in_use = gates[key] = in_present_run(gate)
     in_use.users.add(user)
     return in_use
+
+
+def in_present_run(gate: Gate) -> GateInUse:
+    """A gate in the present Trio run, without users."""
+    clock = _CLOCKS.setdefault(gate, _Clock())
+    clock.enter_run()
+    return GateInUse(gate, clock)
+
+
+def check_configuration(first: Gate, given: Gate, *, is_used: bool) -> bool:
+    """Whether two gates of one name have the same configuration.
+
+    Raises:
+        ValueError: They have not, and the first one is used.
+    """
+    is_same = first.configuration() == given.configuration()
+    if is_used and not is_same:
+        raise ValueError(
+            f"two different gates have the name {given.name!r}: {first} is in use, and {given} was given. Give both "
+            "the same arguments, or different names"
+        )
+    return is_same
 
 
 def _key(gate: Gate) -> Hashable:
@@ -135,3 +155,7 @@ def _gates_of_run() -> dict[Hashable, GateInUse]:
     except LookupError:
         _IN_USE.set({})
         return _IN_USE.get()
+
+
+def _do_nothing() -> None:
+    pass

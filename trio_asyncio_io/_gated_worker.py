@@ -8,7 +8,7 @@ import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from ._core.queue import Entry
-from ._gatekeeper import Gatekeeper
+from ._gatekeeper import Gatekeeper, SetAsideError
 from ._pace import Pace
 from ._worker import JOBS_PER_PASS, Pool, Worker
 
@@ -54,7 +54,10 @@ class GatedWorker(Worker):
                 await pace.checkpoint()
                 now = self._current_time()
             else:
-                now = self._complete_admitted(await call(await self._admitted(self._take(now))))
+                try:
+                    now = self._complete_admitted(await call(await self._admitted(self._take(now))))
+                except SetAsideError:
+                    now = self._current_time()
 
     @enable_ki_protection
     def _take(self, now: float) -> Entry:
@@ -66,6 +69,8 @@ class GatedWorker(Worker):
         """Wait for the gates, and start the invocation."""
         try:
             await self._keeper.admit(entry)
+        except SetAsideError:
+            raise
         except Exception:  # refused: the record fails in its slot
             await self._begin(entry)
             raise

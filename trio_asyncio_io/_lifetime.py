@@ -39,7 +39,7 @@ class Lifetime:
     async def begin(self) -> trio.Nursery:
         """Open the function, and then the nursery."""
         if self._manager is not None:
-            raise RuntimeError("an operator runs once: make another one for another run")
+            raise RuntimeError("an operator runs once: create a new one for each run")
         if not trio.lowlevel.in_trio_task():
             raise RuntimeError(
                 "the operator needs Trio, and this code does not run in a Trio task: start your program with "

@@ -10,12 +10,17 @@ import trio
 from ._core.holders import Holders
 from ._core.queue import Entry
 
-__all__ = ["Line", "Place"]
+__all__ = ["Line", "Place", "rank_of"]
 
 
 @dataclass(eq=False, slots=True)
 class Place:
-    """A place in the line. `moved` is set when the gates must be asked again."""
+    """A place in the line.
+
+    Attributes:
+        rank: The lowest one is the first.
+        moved: Set when the gates must be asked again.
+    """
 
     rank: tuple[bool, int, int]
     moved: trio.Event = field(default_factory=trio.Event)
@@ -27,6 +32,11 @@ class Place:
         """Let the call ask again."""
         self.moved.set()
         self.moved = trio.Event()
+
+
+def rank_of(entry: Entry) -> tuple[bool, int, int]:
+    """The rank of a record's next call."""
+    return not entry.attempts, entry.attempts, entry.sequence
 
 
 class Line:
@@ -48,9 +58,13 @@ class Line:
 
     def join(self, entry: Entry) -> Place:
         """A place for the next call of this record."""
-        place = Place((not entry.attempts, entry.attempts, entry.sequence))
-        heappush(self._places, place)
+        place = Place(rank_of(entry))
+        self.insert(place)
         return place
+
+    def insert(self, place: Place) -> None:
+        """Add a place."""
+        heappush(self._places, place)
 
     def leave(self, place: Place) -> None:
         """The call starts, or does not wait any more."""
@@ -64,6 +78,11 @@ class Line:
     def is_first(self, place: Place) -> bool:
         """Whether the call may ask the gates."""
         return self._places[0] is place
+
+    @property
+    def first(self) -> Place:
+        """The place whose call may ask the gates."""
+        return self._places[0]
 
     def move_first(self) -> None:
         """Let the first call ask again."""

@@ -21,7 +21,7 @@ from ._gatekeeper import Gatekeeper
 from ._invoker import Invoker
 from ._ledgers import cover
 from ._results import Results
-from ._slots import Slots
+from ._slots import Slots, slots_for
 from ._wakeup import Wakeup
 from ._worker_pool import WorkerPool
 from .gates import AdaptiveCapacity
@@ -65,9 +65,8 @@ class Parts(Generic[R]):
         self.output: Results[R] = Results(receive, dead_letters, self.ledger, has_room, on_output_closed)
         self.emitter = Emitter(self.ledger, self._send, dead_letters, has_room)
         self._deadlines = Deadlines(options.timeout)
-        self._gates = self._gatekeeper(options, on_failure)
-        after = options.yield_slot_after
-        slots = None if after is None else Slots(self.ledger, self._deadlines, after)
+        slots = slots_for(options, self.ledger, self._deadlines)
+        self._gates = self._gatekeeper(options, on_failure, slots)
         self.invoker = Invoker(function, options, self.ledger, self._gates, slots)
         self._workers = WorkerPool(
             self.ledger,
@@ -108,10 +107,13 @@ class Parts(Generic[R]):
         self.output.close()  # before the sending end: a task that still receives must not see the end of the stream
         self._send.close()
 
-    def _gatekeeper(self, options: Options, on_failure: Callable[[Exception], None]) -> Gatekeeper | None:
+    def _gatekeeper(
+        self, options: Options, on_failure: Callable[[Exception], None], slots: Slots | None
+    ) -> Gatekeeper | None:
         gates = options.gates
         if isinstance(options.capacity, tuple):
             gates = (*gates, AdaptiveCapacity(*options.capacity))
         if not gates:
             return None
-        return Gatekeeper(gates, self.ledger, self._deadlines, on_failure, has_retries=options.retry is not None)
+        has_retries = options.retry is not None
+        return Gatekeeper(gates, self.ledger, self._deadlines, on_failure, has_retries=has_retries, slots=slots)

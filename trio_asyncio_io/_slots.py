@@ -1,24 +1,27 @@
-"""Slots: a record gives its slot back during a long backoff, and takes one again before its next attempt.
+"""Slots: a record gives its slot back during a long wait, and takes one again before its next attempt.
 
-Its worker sleeps on without a slot, so the record keeps its task, its context and its place in the buffer. The pool
-starts another worker if there is a job. To get a slot again, the record becomes a job, ordered by age as all jobs are.
-A worker that takes such a job hands its slot over, and ends.
+The wait is a backoff, or one for the gates of its key. Its worker sleeps on without a slot, so the record keeps its
+task, its context and its place in the buffer. The pool starts another worker if there is a job. To get a slot again,
+the record becomes a job, ordered by age as all jobs are. A worker that takes such a job hands its slot over, and ends.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from math import inf
 from typing import Any, Protocol, TypeAlias
 
 import trio
 from trio.lowlevel import enable_ki_protection
 
 from ._core.ledger import Ledger
+from ._core.options import Options
+from ._core.per_key import PerKey
 from ._core.queue import Entry
 from ._deadlines import Deadlines
 
-__all__ = ["HandedOverError", "HandsOver", "Slots"]
+__all__ = ["HandedOverError", "HandsOver", "HandsOverAlways", "Slots", "slots_for"]
 
 Call: TypeAlias = Callable[[Entry], Awaitable[Any]]
 
@@ -41,7 +44,7 @@ class Slots:
     Args:
         ledger: Counts.
         deadlines: While a record waits for a slot, its time stands still.
-        seconds: A backoff at least this long gives the slot back.
+        seconds: A backoff at least this long gives the slot back; `math.inf`: none does.
     """
 
     def __init__(self, ledger: Ledger, deadlines: Deadlines, seconds: float) -> None:
@@ -93,6 +96,24 @@ class Slots:
             await trio.sleep_forever()  # the deadline expires now
 
     @enable_ki_protection
+    async def wait(self, entry: Entry, event: trio.Event) -> None:
+        """Wait for an event without the slot, and then for one. The time of the record must not run meanwhile.
+
+        Cancellation: the operator stops, and the record has no slot.
+        """
+        began = trio.current_time()
+        self._ledger.yield_slot(entry, began)
+        self._pool.shrink()
+        try:
+            await event.wait()
+            since = trio.current_time()
+            await self._wait_for_slot(entry)
+        except BaseException:
+            self._ledger.cancel_without_slot(entry, trio.current_time())
+            raise
+        self._ledger.regain_slot(entry, trio.current_time() - since, began)
+
+    @enable_ki_protection
     def hand_over(self) -> None:
         """Give the slot of the calling worker to the record that is the next job, if it waits for one.
 
@@ -113,8 +134,16 @@ class Slots:
         await is_free.wait()
 
 
+def slots_for(options: Options, ledger: Ledger, deadlines: Deadlines) -> Slots | None:
+    """The slots, if records may give theirs back: during backoffs, or when their retries wait for gates of a key."""
+    if options.yield_slot_after is not None:
+        return Slots(ledger, deadlines, options.yield_slot_after)
+    has_keys = any(isinstance(gate, PerKey) for gate in options.gates)
+    return Slots(ledger, deadlines, inf) if has_keys and options.retry is not None else None
+
+
 class HandsOver:
-    """What a worker does in addition if records give their slots back.
+    """What a worker does in addition if records give their slots back while they wait for gates.
 
     Args:
         slots: The operator's.
@@ -130,10 +159,14 @@ class HandsOver:
         with suppress(HandedOverError):
             await super().run()  # type: ignore[misc]
 
-    def _start(self, now: float) -> Entry:
-        self._slots.hand_over()
-        return super()._start(now)  # type: ignore[misc, no-any-return]
-
     def _take(self, now: float) -> Entry:
         self._slots.hand_over()
         return super()._take(now)  # type: ignore[misc, no-any-return]
+
+
+class HandsOverAlways(HandsOver):
+    """The same, if they give them back also while the gates are idle, or without gates."""
+
+    def _start(self, now: float) -> Entry:
+        self._slots.hand_over()
+        return super()._start(now)  # type: ignore[misc, no-any-return]

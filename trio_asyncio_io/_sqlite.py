@@ -92,7 +92,7 @@ class Database:
         """
         self.close()  # a Trio run that crashed may have left it open
         if not self.path.absolute().parent.is_dir():
-            raise self._error("cannot be made: make its directory first")
+            raise self._error("cannot be created: create its directory first")
         if self.path.is_file() and self.path.stat().st_size == 1:  # SQLite takes it for an empty file
             raise self.damaged("it has only one byte")
         with self.translated_errors():

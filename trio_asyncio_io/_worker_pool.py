@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 
 import trio
 
@@ -13,7 +14,7 @@ from ._emitter import Emitter
 from ._gated_worker import GatedWorker
 from ._gatekeeper import Gatekeeper
 from ._invoker import Invoker
-from ._slots import HandsOver, Slots
+from ._slots import HandsOver, HandsOverAlways, Slots
 from ._wakeup import Wakeup
 from ._worker import Worker
 
@@ -64,7 +65,7 @@ class WorkerPool:
         """Let the nursery own the workers. They run in the context of the calling task."""
         self._nursery = nursery
         if self.gates is not None:
-            self.gates.open()
+            self.gates.open(nursery, self.dispatch)
         if self.slots is not None:
             self.slots.open(self)
         self.context = BlockContext()
@@ -111,12 +112,19 @@ class WorkerPool:
     def _new_worker(self) -> Worker:
         if self.gates is None:
             return Worker(self) if self.slots is None else _YieldingWorker(self.slots, self)
-        return GatedWorker(self, self.gates) if self.slots is None else _YieldingGated(self.slots, self, self.gates)
+        if self.slots is None:
+            return GatedWorker(self, self.gates)
+        kind = _HandingOverGated if self.slots.seconds == inf else _YieldingGated
+        return kind(self.slots, self, self.gates)
 
 
-class _YieldingWorker(HandsOver, Worker):
-    """A worker of an operator whose records give their slots back."""
+class _YieldingWorker(HandsOverAlways, Worker):
+    """A worker of an operator whose records give their slots back during backoffs."""
 
 
-class _YieldingGated(HandsOver, GatedWorker):
+class _YieldingGated(HandsOverAlways, GatedWorker):
     """The same, with gates."""
+
+
+class _HandingOverGated(HandsOver, GatedWorker):
+    """A worker of an operator whose records give their slots back only while they wait for gates."""

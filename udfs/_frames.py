@@ -1,4 +1,4 @@
-"""Stack frames: tell the user's code from this project and the libraries that it runs on."""
+"""Stack frames: which are the user's code, and which are this project and its libraries."""
 
 from __future__ import annotations
 

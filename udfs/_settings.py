@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 from trio_asyncio_io import Observer, Options, RetryStrategy
-from trio_asyncio_io.gates import Gate
+from trio_asyncio_io.gates import Gate, PerKey
 from trio_asyncio_io.trace import TraceRecorder
 
 from ._packed_function import PackedFunction, dumped, pack
@@ -30,7 +30,7 @@ class SettingsArguments(TypedDict, total=False):
     capacity: int | tuple[int, int] | Literal["auto"]
     cluster_capacity: int | None
     cluster_rate: float | ClusterRate | None
-    gate: Gate | Sequence[Gate] | None
+    gate: Gate | PerKey | Sequence[Gate | PerKey] | None
     yield_slot_after: float | None
     buffer: int | None
     retry: RetryStrategy | None

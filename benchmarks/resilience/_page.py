@@ -70,11 +70,8 @@ def _lines(report: Report, stem: str) -> Iterator[str]:
             yield from (f"![{experiment.title}: {experiment.y_label}]({stem}-{section.name}.svg)", "")
         yield from (experiment.reading, "")
         yield from table(section.cells())
-        if experiment.criteria:
-            yield from (
-                "",
-                f"Criteria: {'; '.join(_criterion(each, experiment, section) for each in experiment.criteria)}.",
-            )
+        yield ""
+        yield from (f"* {_criterion(each, experiment, section)}" for each in experiment.criteria)
 
 
 def _texts(rows: list[list[str]]) -> Iterator[str]:
@@ -85,4 +82,4 @@ def _texts(rows: list[list[str]]) -> Iterator[str]:
 def _criterion(criterion: Criterion, experiment: Experiment, section: Section) -> str:
     limit = criterion.text(experiment.formats[criterion.column])
     verdict = "met" if criterion.is_met(section.lines) else "**not met**"
-    return f"{criterion.column} of {criterion.line(section.lines).name} {limit} ({verdict})"
+    return f"Criterion for {criterion.line(section.lines).name}: {criterion.column}: {limit} ({verdict})."

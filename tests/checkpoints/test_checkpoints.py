@@ -88,7 +88,7 @@ class Uncooperative:
 
 
 class Unloadable:
-    """Pickles, but does not unpickle."""
+    """Can be pickled, but not unpickled."""
 
     def __reduce__(self) -> Any:
         return int, ("no number",)
@@ -224,7 +224,7 @@ UNPICKLABLE = [
     (Checkpoint(Snapshot((SnapshotElement(5, 1, [1, Uncooperative()]),)), 0), "a result of element 5, a Uncooperative"),
     (Checkpoint(Snapshot((SnapshotElement(5, StreamRecord(1, Uncooperative())),)), 0), "element 5, a StreamRecord,"),
     (Checkpoint(SNAPSHOT, Uncooperative()), "the position, a Uncooperative,"),
-    (Checkpoint(SNAPSHOT, threading.Lock()), "the position, a lock, does not pickle: cannot pickle '_thread.lock'"),
+    (Checkpoint(SNAPSHOT, threading.Lock()), "the position, a lock, cannot be pickled: cannot pickle '_thread.lock'"),
 ]
 
 
@@ -243,9 +243,9 @@ async def test_a_part_that_does_not_pickle_is_named_and_the_old_checkpoint_remai
 def test_a_checkpoint_that_does_not_unpickle_is_an_error_and_remains(path: Path) -> None:
     commit(path, Checkpoint(SNAPSHOT, Unloadable()))
     before = path.read_bytes()
-    with pytest.raises(CheckpointError, match=r"ValueError: invalid literal .* It is kept as it is") as caught:
+    with pytest.raises(CheckpointError, match=r"ValueError: invalid literal .* It remains in the file") as caught:
         load(path)
-    assert str(caught.value).startswith(f"'job' in the file {path}: it does not unpickle: ")
+    assert str(caught.value).startswith(f"'job' in the file {path}: it cannot be unpickled: ")
     assert isinstance(caught.value.__cause__, ValueError)
     assert path.read_bytes() == before
 

@@ -76,6 +76,7 @@ def test_a_path_object_is_returned_as_a_string() -> None:
         (check_exception_types, BaseException, {}, TypeError, "x must be an exception type or a tuple of them, got"),
         (check_path, b"file", {}, TypeError, "x must be a file's path, got b'file'"),
         (check_path, ":memory:", {}, ValueError, "x must be a file's path, got ':memory:'"),
+        (check_seconds, 10**400, {"finite": True}, ValueError, "x must be finite seconds and not negative, got 1000"),
         (check_name, None, {}, TypeError, "x must be a string, got None"),
         (check_name, "", {}, ValueError, "x must not be empty, got ''"),
         (check_name, "\ud800", {}, ValueError, r"x must be text that UTF-8 can encode, got '\ud800'"),

@@ -135,3 +135,8 @@ def test_an_argument_out_of_range_is_named() -> None:
         AdaptiveCapacity(0)
     with pytest.raises(ValueError, match=r"^maximum must be at least start, 9, got 8$"):
         AdaptiveCapacity(9, 8)
+
+
+def test_a_classify_that_is_not_callable_is_refused_at_once() -> None:
+    with pytest.raises(TypeError, match=r"^classify must be callable"):
+        AdaptiveCapacity(classify="overload")  # type: ignore[arg-type]

@@ -113,3 +113,8 @@ def test_an_argument_out_of_range_is_named(name: str) -> None:
     wrong: dict[str, Any] = {name: -1}
     with pytest.raises(ValueError, match=rf"^{name} must be .*, got -1$"):
         AdaptiveRate(**wrong)
+
+
+def test_a_classify_that_is_not_callable_is_refused_at_once() -> None:
+    with pytest.raises(TypeError, match=r"^classify must be callable"):
+        AdaptiveRate(classify="overload")  # type: ignore[arg-type]

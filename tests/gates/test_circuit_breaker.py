@@ -160,6 +160,25 @@ def test_it_gives_up_with_the_exception_of_the_service() -> None:
     assert DOWN.__notes__ == ["the circuit was not closed for 5.0 s (give_up), so the operator stops"]
 
 
+def test_time_without_a_call_that_waits_does_not_count_for_giving_up() -> None:
+    """A source may pause for an hour, and the service be back."""
+    gate = opened(open_for=2.0, give_up=5.0)
+    assert gate.delay(3600.0, 1.0) == 0.0
+    gate.started(3600.0, 1.0)
+    assert gate.delay(3600.0, 1.0) > 0.0  # the next call waits for the probe
+    gate.ended(3601.0, 1.0, OVERLOAD, 1.0)
+    assert 0.0 < gate.delay(3601.0, 1.0) <= 2.4
+    with pytest.raises(ConnectionRefusedError):
+        gate.delay(3604.0, 1.0)
+
+
+def test_in_the_mode_fail_it_never_gives_up() -> None:
+    gate = opened(mode="fail", open_for=10.0, give_up=1.0)
+    with pytest.raises(CircuitOpenError):
+        gate.delay(5.0, 1.0)
+    assert gate.delay(12.0, 1.0) == 0.0
+
+
 def test_in_the_mode_fail_it_refuses_calls() -> None:
     gate = opened(mode="fail", open_for=10.0)
     with pytest.raises(CircuitOpenError, match=r"^the circuit is open: the service does not answer$") as raised:
@@ -181,3 +200,8 @@ def test_an_argument_out_of_range_is_named(name: str) -> None:
         CircuitBreaker(**wrong)
     with pytest.raises(ValueError, match=r'^mode must be "pause" or "fail", got 5$'):
         CircuitBreaker(5)  # type: ignore[arg-type]
+
+
+def test_a_classify_that_is_not_callable_is_refused_at_once() -> None:
+    with pytest.raises(TypeError, match=r"^classify must be callable"):
+        CircuitBreaker(classify="overload")  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from collections import Counter
 from itertools import accumulate
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trio_asyncio_io._gate_group import SAME_INSTANT
 from trio_asyncio_io.gates import RateLimit
 
 ROUNDING = 1e-6
@@ -29,6 +31,22 @@ def starts_of(gate: RateLimit, calls: list[tuple[float, float]]) -> list[float]:
 
 def test_calls_start_evenly_spaced() -> None:
     assert starts_of(RateLimit(4), [(0.0, 1.0)] * 5) == [0.0, 0.25, 0.5, 0.75, 1.0]
+
+
+@pytest.mark.parametrize("rate", [3, 7, 10, 50, 333])
+def test_no_second_has_more_calls_than_the_rate_although_sums_are_rounded(rate: int) -> None:
+    """A service that counts calls per second would refuse an eleventh one at 0.9999999999999999 s."""
+    starts = starts_of(RateLimit(rate), [(0.0, 1.0)] * (10 * rate))
+    assert max(Counter(map(int, starts)).values()) == rate
+    assert all(later - first >= 1.0 for first, later in zip(starts, starts[rate:], strict=False))
+
+
+def test_a_call_never_starts_early_by_rounding() -> None:
+    gate = RateLimit(1)
+    gate.started(0.0, 1.0)
+    asked = math.nextafter(1.0, 0.0)
+    assert asked + gate.delay(asked, 1.0) >= 1.0
+    assert gate.delay(asked, 1.0) > SAME_INSTANT  # an operator takes a shorter delay for none
 
 
 def test_an_idle_time_saves_up_the_burst() -> None:

@@ -127,7 +127,7 @@ async def test_it_can_be_opened_again_after_it_was_closed(autojump_clock: Any) -
 
 async def test_opening_it_twice_is_refused(autojump_clock: Any) -> None:
     async with opened(double) as adapter:
-        with pytest.raises(RuntimeError, match=r"from_asyncio\(.*double.*\) is open already: make one for each"):
+        with pytest.raises(RuntimeError, match=r"from_asyncio\(.*double.*\) is open already: create one for each"):
             await adapter.open()
         assert await adapter.invoke(1) == 2
 

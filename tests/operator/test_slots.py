@@ -220,6 +220,16 @@ async def test_the_verdict_leaves_out_the_time_without_a_slot(autojump_clock: Mo
     assert "on average 0.2 slots were busy" in sentences  # in 100 s, 20 first attempts and a second one
 
 
+async def test_a_wait_for_another_slot_is_not_subtracted_from_the_busy_time(autojump_clock: MockClock) -> None:
+    """a waits from 4.0 to 8.0 for its second slot: 1 + 4 + 7 s of calls and backoff, less 3 s without a slot."""
+    script = Scripted({"a": [MISS, Step(1.0)]}, default=Step(7.0))
+    options: Any = {"retry": FixedDelay(1, 3.0), "yield_slot_after": 1.0, "timeout": inf, "capacity": 1}
+    async with AsyncWaitOperator(script, source="ab", **options) as operator:
+        await trio.sleep(10.0)
+        busy = operator.totals().busy
+    assert busy == 9.0
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [

@@ -116,7 +116,7 @@ def test_a_transaction_that_raises_writes_nothing(path: Path, file_format: FileF
 
 def test_a_missing_directory_is_an_error(tmp_path: Path, file_format: FileFormat) -> None:
     path = tmp_path / "missing" / "numbers.sqlite"
-    assert refusal(path, file_format) == f"the number file {path} cannot be made: make its directory first"
+    assert refusal(path, file_format) == f"the number file {path} cannot be created: create its directory first"
 
 
 def test_a_directory_is_refused(tmp_path: Path, file_format: FileFormat) -> None:

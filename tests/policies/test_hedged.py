@@ -128,6 +128,14 @@ async def test_after_a_percentile_of_fifty_calls_or_ten_milliseconds(
     assert [start - began for start in starts(recorder)[50:]] == pytest.approx(instants)
 
 
+async def test_no_further_call_if_all_calls_take_equally_long(autojump_clock: MockClock) -> None:
+    """A call that takes as long as the percentile is not slow."""
+    recorder = Recorder(Scripted(default=Step(0.1)))
+    function = hedged(recorder, budget=1.0)
+    await outputs(unordered_wait(range(500), function, timeout=5.0, capacity=10))
+    assert (function.calls, function.extra_calls) == (500, 0)
+
+
 async def test_no_further_call_in_the_last_quarter_of_the_deadline(autojump_clock: MockClock) -> None:
     for timeout, calls in ((2.5, 1), (2.8, 2)):
         function, recorder = scripted(*SLOW_THEN_FAST)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from collections import Counter
 from dataclasses import dataclass
 from itertools import accumulate, combinations
 from typing import Any
@@ -39,6 +40,12 @@ async def test_calls_start_evenly_spaced(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted())
     starts = await starts_of(rate_limited(recorder, 4.0), recorder, dict.fromkeys(range(5), 0.0))
     assert [instant for _, instant in starts] == [0.0, 0.25, 0.5, 0.75, 1.0]
+
+
+async def test_no_second_has_more_calls_than_the_rate_although_sums_are_rounded(autojump_clock: MockClock) -> None:
+    recorder = Recorder(Scripted())
+    starts = await starts_of(rate_limited(recorder, 10.0), recorder, dict.fromkeys(range(50), 0.0))
+    assert max(Counter(int(instant) for _, instant in starts).values()) == 10
 
 
 async def test_an_idle_time_saves_up_to_burst_calls(autojump_clock: MockClock) -> None:

@@ -81,5 +81,5 @@ def test_nothing_to_merge_is_refused() -> None:
 
 
 def test_tasks_and_other_runs_are_not_mixed() -> None:
-    with pytest.raises(TraceError, match="1 of 2 traces do not know when they began"):
+    with pytest.raises(TraceError, match="1 of 2 traces do not contain the time at which they began"):
         merge([trace_of("a"), trace_of("b", began=1.0)])

@@ -7,6 +7,6 @@
 #     invocations (flow  yields  totals  samples)    its jobs and slots, every counter, and where the time goes
 #     holders                              which gate has held back a line of calls, and for how long
 #     ordered  unordered  keyed (queue)    the order of the output
-#     options  retry  retry_after  retry_budget  gate
+#     options  retry  retry_after  retry_budget  gate  arrival  per_key
 #     snapshot  statistics (histogram)  verdict (explanation  evidence)  dead_letter (portable)  observer  notes
 #     elements  watermarks  checks  probe  sums  describe

@@ -48,9 +48,18 @@ def check_number(
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name} must be {kind}, got {describe(value)}")
-    if not is_legal(value):
+    number = _as_float(value)
+    if not is_legal(number):
         raise ValueError(f"{name} must be {legal}, got {describe(value)}")
-    return float(value)
+    return number
+
+
+def _as_float(value: float) -> float:
+    """The number as a float; infinite if it is a whole number that is too large for one."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def check_seconds(name: str, value: object, *, positive: bool = False, finite: bool = False, hint: str = "") -> float:

@@ -63,7 +63,7 @@ class Flow:
         room: The feeder's waits for room in the buffer.
         starved: The parts of these waits in which a slot was free.
         consumer_seconds: The time in which outputs waited for the consumer.
-        gate: The waits of calls for a gate.
+        gate: The waits of calls for a gate: with a slot, or without one while slots are free for lack of others.
         gate_wait: The same, of each call.
         lanes: The waits of records for an earlier one with the same key.
         backoff_seconds: The time between attempts of one invocation.
@@ -78,6 +78,8 @@ class Flow:
         self.starved = Wait()
         self.consumer_seconds = 0.0
         self.gate = Wait()
+        self._aside = 0  # calls that wait for a gate without a slot
+        self._is_shut = False  # whether they count as gated: slots are free, and no other record can start
         self.gate_wait = Durations()
         self.lanes = Wait()
         self.backoff_seconds = 0.0
@@ -103,24 +105,43 @@ class Flow:
     def end_input(self, now: float, *, has_jobs: bool) -> None:
         """The input has ended."""
         self._input_end = now
-        if self.lanes.is_on and not has_jobs and self._counters.running < self._capacity:
+        if has_jobs or self._counters.running >= self._capacity:
+            return
+        if self.lanes.is_on:
             self.starved.begin(now)
+        self._shut(now)
 
     def wait_for_room(self, now: float, *, has_jobs: bool) -> None:
         """The feeder starts to wait for room."""
         self.room.begin(now)
         if not has_jobs and self._counters.running < self._capacity:
             self.starved.begin(now)
+            self._shut(now)
 
     def have_room(self, now: float) -> None:
         """The feeder no longer waits for room."""
         self.room.end(now)
         if self.starved.is_on:
             self.starved.end(now)
+        self._open(now)
 
     def let_go(self, seconds: float, now: float) -> None:
         """A call has waited for a gate, and does no longer."""
         self.gate.end(now)
+        self._add_wait(seconds)
+
+    def set_aside(self) -> None:
+        """A call starts to wait for a gate without a slot."""
+        self._aside += 1
+
+    def call_back(self, seconds: float, now: float) -> None:
+        """A call has waited for a gate without a slot, and does no longer."""
+        self._aside -= 1
+        if not self._aside:
+            self._open(now)
+        self._add_wait(seconds)
+
+    def _add_wait(self, seconds: float) -> None:
         self.gate_wait.add(seconds)
         if len(self.gate_wait.unfolded) >= FOLD:
             self.gate_wait.fold()
@@ -132,8 +153,26 @@ class Flow:
         if self.room.is_on or (self._input_end is not None and self.lanes.is_on):
             if not self.starved.is_on:
                 self.starved.begin(now)
+            self._shut(now)
+        elif self._input_end is not None and self._aside:
+            self._shut(now)
         elif self._input_end is not None and self._supply_end is None:
             self._supply_end = self._supply(now, self._running(now))  # free slots are normal from here on
+
+    def start_at_gate(self, now: float) -> None:
+        """A call that has passed the gates starts."""
+        if self._counters.running >= self._capacity:
+            self._open(now)
+
+    def _shut(self, now: float) -> None:
+        if self._aside and not self._is_shut:
+            self._is_shut = True
+            self.gate.begin(now)
+
+    def _open(self, now: float) -> None:
+        if self._is_shut:
+            self._is_shut = False
+            self.gate.end(now)
 
     def histograms(self) -> dict[str, Histogram]:
         """The histograms, by their names in `Statistics`."""

@@ -112,6 +112,13 @@ class Gate(ABC):
     def correct(self, weight: float, actual: float) -> None:  # noqa: B027
         """A call that started with this weight actually weighs `actual`; see `settle`."""
 
+    def may_forget(self, now: float) -> bool:  # noqa: ARG002 - some gates need it
+        """Whether a new gate may take the place of this one, while no call waits or runs; see `PerKey`.
+
+        By default, a gate may be forgotten while it is idle.
+        """
+        return self.is_idle
+
     def configuration(self) -> dict[str, Any]:
         """The arguments in which gates of one name must be equal. `repr` shows them."""
         return {}

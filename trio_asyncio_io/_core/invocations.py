@@ -86,9 +86,12 @@ class Invocations:
 
     def let_go(self, seconds: float, now: float, by_gate: Mapping[str, float]) -> None:
         """Record that a call has waited for these gates, and does no longer."""
+        self._add_gate_wait(seconds, by_gate)
+        self.flow.let_go(seconds, now)
+
+    def _add_gate_wait(self, seconds: float, by_gate: Mapping[str, float]) -> None:
         self.counters.gate_wait_seconds += seconds
         self.counters.seconds_by_gate = combined(add, self.counters.seconds_by_gate, by_gate)
-        self.flow.let_go(seconds, now)
 
     def start_taken(self, entry: Entry, now: float) -> bool:
         """Start the invocation of a job that was taken. False if none may start any more: it stays unfinished."""
@@ -99,11 +102,27 @@ class Invocations:
         entry.since = now
         entry.load = counters.running = counters.running + 1
         counters.peak_running = max(counters.peak_running, counters.running)
+        self.flow.start_at_gate(now)
         return True
 
     def give_back(self) -> None:
         """Record that a job that was taken does not start. It stays in the snapshot, unfinished."""
         self.counters.at_gate -= 1
+
+    def set_aside(self, entry: Entry, now: float) -> None:  # noqa: ARG002 - an observer needs the entry
+        """Record that a call starts to wait for a gate without a slot."""
+        self.flow.set_aside()
+
+    def call_back(self, seconds: float, now: float, by_gate: Mapping[str, float]) -> None:
+        """Record that a call has waited for these gates without a slot, and does no longer."""
+        self._add_gate_wait(seconds, by_gate)
+        self.flow.call_back(seconds, now)
+
+    def return_job(self, entry: Entry, now: float) -> None:
+        """Make a job of a record again that was taken and did not start."""
+        if self._may_start:
+            entry.since = now
+            self._insert_job(entry)
 
     def throttle(self) -> None:
         """Count a call after which the service asked for fewer calls."""
@@ -132,7 +151,7 @@ class Invocations:
         return self.jobs.popleft() if self.jobs[0].attempts else None
 
     def regain_slot(self, entry: Entry, waited: float, since: float) -> None:
-        """Record that a record has a slot again, for which it has waited from `since` on."""
+        """Record that a record has a slot again. Its latency includes the time without one up to `since`."""
         counters = self.counters
         counters.running += 1
         counters.peak_running = max(counters.peak_running, counters.running)
@@ -140,7 +159,7 @@ class Invocations:
         if entry.samples is not None:
             entry.samples.slot_wait.add(waited)
         entry.since += waited
-        self.flow.yields.end(entry.sequence, since + waited)
+        self.flow.yields.end(entry.sequence, since)
 
     def cancel_without_slot(self, entry: Entry, now: float) -> None:
         """Record that a record without a slot is about to be cancelled, which frees one."""

@@ -71,6 +71,10 @@ class ObservedLedger(Ledger):
         super().hold_back(entry, now)
         self._report("held_back", entry)
 
+    def set_aside(self, entry: Entry, now: float) -> None:
+        super().set_aside(entry, now)
+        self._report("held_back", entry)
+
     def start_taken(self, entry: Entry, now: float) -> bool:
         may_start = super().start_taken(entry, now)
         if may_start and not self._has_failed:

@@ -58,7 +58,7 @@ class Observer:
         """The record was taken from the source, put, or restored."""
 
     def held_back(self, sequence: int, element: Any) -> None:
-        """A gate holds back the record's first call, or a retry. It has a slot."""
+        """A gate holds back the record's first call, or a retry. It has a slot, or waits for the gates of its key."""
 
     def started(self, sequence: int, element: Any) -> None:
         """The record has a slot; its first call follows."""
@@ -70,7 +70,7 @@ class Observer:
         """The call raised, or its result is retried; the next one follows after these seconds."""
 
     def slot_yielded(self, sequence: int, element: Any) -> None:
-        """The backoff is so long that the record gives its slot back; see `yield_slot_after`."""
+        """The record gives its slot back: for a long backoff (`yield_slot_after`), or to wait for gates of its key."""
 
     def slot_regained(self, sequence: int, element: Any) -> None:
         """The record has a slot again. It retries, unless its deadline has expired."""

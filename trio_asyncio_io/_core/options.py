@@ -10,6 +10,7 @@ from .checks import check_int, check_seconds
 from .describe import describe
 from .gate import Gate
 from .observer import Observer
+from .per_key import PerKey
 from .retry import RetryStrategy
 from .snapshot import Snapshot, SnapshotError, problem_of
 
@@ -36,7 +37,7 @@ class OptionsArguments(TypedDict, total=False):
     flatten: bool
     restore: Snapshot | None
     observer: Observer | None
-    gate: Gate | Sequence[Gate] | None
+    gate: Gate | PerKey | Sequence[Gate | PerKey] | None
     yield_slot_after: float | None
 
 
@@ -80,7 +81,8 @@ class Options:
         restore: A snapshot, whose elements are accepted before all others. None (the default) starts empty.
         observer: An `Observer`, whose hooks are called at each step of a record. None (the default) costs nothing.
         gate: A `Gate` that holds back the start of calls, such as `gates.RateLimit`, or a list of gates that must all
-            admit a call. It is asked before the deadline starts. None (the default) costs nothing.
+            admit a call. It is asked before the deadline starts. With a `gates.PerKey`, each key has its own, and a
+            call that waits for them holds no slot. None (the default) costs nothing.
         yield_slot_after: Seconds, at least 0. During a backoff at least this long, the record gives its slot back, and
             another record can run. Before its next attempt it waits for a slot again, ahead of all records that arrived
             after it. The backoff counts towards `timeout`, the wait does not. None (the default): records keep their
@@ -105,7 +107,7 @@ class Options:
     flatten: bool = False
     restore: Snapshot | None = None
     observer: Observer | None = None
-    gate: Gate | Sequence[Gate] | None = None
+    gate: Gate | PerKey | Sequence[Gate | PerKey] | None = None
     yield_slot_after: float | None = None
     mode: Mode = "ordered"
     key: Callable[[Any], Hashable] | None = None
@@ -140,11 +142,11 @@ class Options:
         return self.buffer
 
     @property
-    def gates(self) -> tuple[Gate, ...]:
+    def gates(self) -> tuple[Gate | PerKey, ...]:
         """The gates, none or more."""
         if self.gate is None:
             return ()
-        return (self.gate,) if isinstance(self.gate, Gate) else tuple(self.gate)
+        return (self.gate,) if isinstance(self.gate, Gate | PerKey) else tuple(self.gate)
 
     def _check_callables(self) -> None:
         if self.retry is not None and not isinstance(self.retry, RetryStrategy):
@@ -159,9 +161,13 @@ class Options:
             raise TypeError(f"{problem}, got {describe(self.on_error)}")
         if self.observer is not None and not isinstance(self.observer, Observer):
             raise TypeError(f"observer must be an Observer or None, got {describe(self.observer)}")
-        is_list = isinstance(self.gate, Sequence) and all(isinstance(each, Gate) for each in self.gate)
-        if not (self.gate is None or isinstance(self.gate, Gate) or is_list):
-            raise TypeError(f"gate must be a Gate, a list of gates or None, got {describe(self.gate)}")
+        is_list = isinstance(self.gate, Sequence) and all(isinstance(each, Gate | PerKey) for each in self.gate)
+        if not (self.gate is None or isinstance(self.gate, Gate | PerKey) or is_list):
+            raise TypeError(f"gate must be a Gate, a PerKey, a list of them or None, got {describe(self.gate)}")
+        if sum(isinstance(each, PerKey) for each in self.gates) > 1:
+            raise ValueError(
+                f"gate must have at most one PerKey, got {describe(self.gate)}: give it all of their gates"
+            )
 
     def _check_mode(self) -> None:
         if self.mode not in MODES:

@@ -83,7 +83,7 @@ class from_asyncio(Wrapper, AsyncFunction[Any, R]):  # noqa: N801 - used like a 
     async def open(self) -> None:
         """Start the loop and open the function in it."""
         if self._loop is not None and self._loop.is_running:
-            raise RuntimeError(f"{self!r} is open already: make one for each operator")
+            raise RuntimeError(f"{self!r} is open already: create one for each operator")
         loop = _Loop()
         await loop.start()
         try:

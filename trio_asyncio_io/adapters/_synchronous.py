@@ -18,8 +18,8 @@ def check_synchronous(function: Any, adapter: str, takes: str) -> None:
     """
     if is_async(function):
         raise TypeError(
-            f"{describe(function)} is async already: {adapter} takes {takes}. Use it without an adapter if it is "
-            "written for Trio, or with trio_asyncio_io.adapters.from_asyncio(function) if for asyncio"
+            f"{describe(function)} is async already: {adapter} takes {takes}. Use a function for Trio without an "
+            "adapter, and one for asyncio with trio_asyncio_io.adapters.from_asyncio(function)"
         )
     if not callable(function):
         raise TypeError(f"{adapter} takes {takes}, got {describe(function)}")

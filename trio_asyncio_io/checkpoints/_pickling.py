@@ -22,7 +22,7 @@ def pickled(checkpoint: Checkpoint) -> bytes:
 
     Raises:
         TypeError: It is not a durable checkpoint.
-        CheckpointError: Part of it does not pickle. The message names the part and its type.
+        CheckpointError: Part of it cannot be pickled. The message names the part and its type.
     """
     if not isinstance(checkpoint, Checkpoint):
         raise TypeError(f"commit takes a Checkpoint, got a {type(checkpoint).__qualname__}")
@@ -30,8 +30,8 @@ def pickled(checkpoint: Checkpoint) -> bytes:
         return _dumped(checkpoint)
     except Exception as error:
         raise CheckpointError(
-            f"{_first_unpicklable(checkpoint)} does not pickle: {error}. Nothing was committed. Use plain values for "
-            "elements, results and the position"
+            f"{_first_unpicklable(checkpoint)} cannot be pickled: {error}. Nothing was committed. Use plain values "
+            "for elements, results and the position"
         ) from error
 
 
@@ -39,13 +39,13 @@ def unpickled(payload: bytes) -> Checkpoint:
     """The durable checkpoint that was pickled.
 
     Raises:
-        CheckpointError: It does not unpickle in this process.
+        CheckpointError: It cannot be unpickled in this process.
     """
     try:
         checkpoint = pickle.loads(payload)  # noqa: S301 - SQLiteStore's docstring explains whom to trust
     except Exception as error:
         raise CheckpointError(
-            f"it does not unpickle: {type(error).__name__}: {error}. It is kept as it is: make the missing names "
+            f"it cannot be unpickled: {type(error).__name__}: {error}. It remains in the file: make the missing names "
             "importable, as in the process that committed it, and load it again"
         ) from error
     if not isinstance(checkpoint, Checkpoint):

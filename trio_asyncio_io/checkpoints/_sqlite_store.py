@@ -60,7 +60,8 @@ class SQLiteStore(trio.abc.AsyncResource):
 
         Raises:
             CheckpointError: The file cannot be used: it is damaged, not a file of durable checkpoints, of a newer
-                release, or locked by another process for ten seconds. Or its content does not unpickle in this process.
+                release, or locked by another process for ten seconds. Or its content cannot be unpickled in this
+                process.
             trio.ClosedResourceError: You closed the store.
 
         Cancellation: nothing was loaded, and nothing has changed.
@@ -80,7 +81,7 @@ class SQLiteStore(trio.abc.AsyncResource):
         matter. That blocks the event loop for about a millisecond per thousand elements.
 
         Raises:
-            CheckpointError: Part of it does not pickle, and nothing was committed. Or the file cannot be used, as in
+            CheckpointError: Part of it cannot be pickled, and nothing was committed. Or the file cannot be used, as in
                 `load`, or cannot be written: then either the old durable checkpoint remains, or the new one.
             trio.ClosedResourceError: You closed the store.
 

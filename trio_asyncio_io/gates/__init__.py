@@ -12,6 +12,7 @@ deadline of a call starts, so no call times out because it had to wait. Retries 
 
 from .._addresses import publish
 from .._core.gate import Gate, Outcome, RefusedError
+from .._core.per_key import PerKey
 from ._adaptive_capacity import AdaptiveCapacity
 from ._adaptive_rate import AdaptiveRate
 from ._circuit_breaker import CircuitBreaker, CircuitOpenError
@@ -25,6 +26,7 @@ __all__ = [
     "CircuitOpenError",
     "Gate",
     "Outcome",
+    "PerKey",
     "RateLimit",
     "RefusedError",
     "settle",

@@ -7,7 +7,7 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from .._core.checks import check_int, check_optional_name
+from .._core.checks import check_callable, check_int, check_optional_name
 from .._core.gate import Classify, Gate, Outcome
 
 __all__ = ["AdaptiveCapacity"]
@@ -20,6 +20,7 @@ HELD_WINDOWS = 8
 CUT = 0.7
 SECONDS_PER_CUT = 1.0
 MIN_SECONDS, LATENCIES, MIN_CALLS = 1.0, 4.0, 20  # of a window
+FORGOTTEN_AFTER = 600.0  # seconds
 USED = 0.5  # of the limit, so that a step up makes sense
 
 
@@ -60,7 +61,7 @@ class AdaptiveCapacity(Gate):
     ) -> None:
         self.start = check_int("start", start, at_least=1)
         self.maximum = check_int("maximum", maximum, at_least=self.start, limit_name="start")
-        self.classify = classify
+        self.classify = None if classify is None else check_callable("classify", classify)
         self.name = check_optional_name(name)
         self._limit = float(self.start)
         self._running = 0
@@ -163,6 +164,10 @@ class AdaptiveCapacity(Gate):
         self._calls = 0
         self._latencies = 0.0
         self._peak = self._running
+
+    def may_forget(self, now: float) -> bool:
+        """Whether no call has ended for ten minutes."""
+        return now >= self._ended_at + FORGOTTEN_AFTER
 
     def configuration(self) -> dict[str, Any]:
         """Both limits, as given."""

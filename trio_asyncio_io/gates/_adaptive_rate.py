@@ -8,7 +8,7 @@ from math import cbrt, inf
 from random import random
 from typing import Any
 
-from .._core.checks import check_number, check_optional_name, check_seconds
+from .._core.checks import check_callable, check_number, check_optional_name, check_seconds
 from .._core.gate import Classify, Gate, Outcome
 from ._measured_rate import MeasuredRate
 
@@ -18,6 +18,7 @@ SLOWEST = 0.5  # calls per second
 FASTEST = 2.0  # times the rate that was measured
 SECONDS_PER_CUT = 0.5
 JITTER = 0.1  # of a pause
+FORGOTTEN_AFTER = 600.0  # seconds
 LATE = 0.05  # seconds by which a start may be late without delaying the next ones
 
 
@@ -70,7 +71,7 @@ class AdaptiveRate(Gate):
         self.cut = check_number("cut", cut, "above 0 and below 1", lambda share: 0 < share < 1)
         self.growth = check_number("growth", growth, "above 0 and finite", lambda number: 0 < number < inf)
         self.max_pause = check_seconds("max_pause", max_pause, finite=True)
-        self.classify = classify
+        self.classify = None if classify is None else check_callable("classify", classify)
         self.name = check_optional_name(name)
         self._measured = MeasuredRate()
         self._reached: float | None = None  # w; None: the rate still doubles
@@ -124,6 +125,10 @@ class AdaptiveRate(Gate):
         until = now + min(retry_after, self.max_pause) * (1 + JITTER * random())
         self._paused_until = max(self._paused_until, until)
         self._grows_from = max(self._grows_from, self._paused_until)
+
+    def may_forget(self, now: float) -> bool:
+        """Whether the gate is idle, or was not used for ten minutes after its last start or pause."""
+        return self.is_idle or now >= max(self._next_start, self._paused_until) + FORGOTTEN_AFTER
 
     def configuration(self) -> dict[str, Any]:
         """The numbers, as given."""

@@ -9,7 +9,7 @@ from math import inf
 from random import random
 from typing import Any, Literal, TypeAlias, get_args
 
-from .._core.checks import check_int, check_number, check_optional_name, check_seconds
+from .._core.checks import check_callable, check_int, check_number, check_optional_name, check_seconds
 from .._core.describe import describe
 from .._core.gate import Classify, Gate, Outcome, RefusedError
 from .._core.notes import Notes
@@ -19,6 +19,7 @@ __all__ = ["CircuitBreaker", "CircuitOpenError"]
 Mode: TypeAlias = Literal["pause", "fail"]
 
 JITTER = 0.2  # of the time that the circuit is open
+FORGOTTEN_AFTER = 600.0  # seconds
 ROUNDING = 1e-6  # seconds
 
 
@@ -48,7 +49,8 @@ class CircuitBreaker(Gate):
         max_open: Upper limit of the seconds until a later probe, above 0.
         trickle: Upper limit of calls at once after a probe was answered, 1 or more.
         give_up: Seconds after which the operator fails with the service's own exception, if the circuit was never
-            closed meanwhile; above 0. `math.inf`: never.
+            closed meanwhile; above 0. Time in which no call waited for a probe does not count. `math.inf`: never. With
+            the mode "fail", the operator never gives up.
         classify: exception -> `Outcome` or its kind. None (the default): see "overload" in the documentation.
         name: Gates of one name share their state in one process; see `Gate`. None (the default): it is not shared.
 
@@ -86,7 +88,7 @@ class CircuitBreaker(Gate):
         self.max_open = check_seconds("max_open", max_open, positive=True)
         self.trickle = check_int("trickle", trickle, at_least=1)
         self.give_up = check_seconds("give_up", give_up, positive=True)
-        self.classify = classify
+        self.classify = None if classify is None else check_callable("classify", classify)
         self.name = check_optional_name(name)
         self._ends: deque[tuple[float, bool]] = deque()  # of the window: the instant, and whether it was overload
         self._overloads = 0
@@ -108,21 +110,27 @@ class CircuitBreaker(Gate):
         """0.0 while the circuit is closed; the seconds until the next probe."""
         if self.is_closed:
             return 0.0
+        delay = self._delay(now)
+        if not delay:
+            return 0.0
+        if self.mode == "fail":
+            raise CircuitOpenError("the circuit is open: the service does not answer") from self._error
         give_up_at = self._failing_since + self.give_up
         if now >= give_up_at and self._error is not None:
             self._notes.add(
                 self._error, f"the circuit was not closed for {self.give_up} s (give_up), so the operator stops"
             )
             raise self._error
-        delay = self._delay(now)
-        if delay and self.mode == "fail":
-            raise CircuitOpenError("the circuit is open: the service does not answer") from self._error
         return min(delay, give_up_at - now)
 
     def started(self, now: float, weight: float) -> None:  # noqa: ARG002
         """Count the calls of a circuit that is not closed."""
-        if not self.is_closed:
-            self._running += 1
+        if self.is_closed:
+            return
+        if self._is_probe_due(now):  # nothing is known of the time in which no call waited for its probe
+            self._failing_since += now - self._open_until
+            self._open_until = now
+        self._running += 1
 
     def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:  # noqa: ARG002
         """Open or close the circuit."""
@@ -131,6 +139,9 @@ class CircuitBreaker(Gate):
         elif now - seconds >= self._open_until - ROUNDING:  # started as a probe, or after one
             self._running = max(0, self._running - 1)
             self._probed(now, outcome)
+
+    def _is_probe_due(self, now: float) -> bool:
+        return not self._running and self._trickle_until == -inf and now > self._open_until
 
     def _delay(self, now: float) -> float:
         if now < self._open_until:
@@ -191,6 +202,12 @@ class CircuitBreaker(Gate):
         self._failing_since = inf
         self._forget()
         self.is_idle = True
+
+    def may_forget(self, now: float) -> bool:
+        """Whether no call was overload within the window, or an open circuit was not used for ten minutes."""
+        if self.is_closed:
+            return not self._ends or now >= self._ends[-1][0] + self.window
+        return now >= self._open_until + FORGOTTEN_AFTER
 
     def configuration(self) -> dict[str, Any]:
         """The mode and the numbers, as given."""

@@ -7,6 +7,7 @@ from functools import partial
 from math import inf
 from typing import Any
 
+from .._core.arrival import ROUNDING, arrival_after
 from .._core.checks import check_callable, check_number, check_optional_name
 from .._core.gate import Gate
 
@@ -60,11 +61,16 @@ class RateLimit(Gate):
 
     def delay(self, now: float, weight: float) -> float:
         """The seconds until the bucket holds the weight, or is full."""
-        return max(0.0, self._theoretical_arrival - max(0.0, self.burst - weight) / self.rate - now)
+        delay = self._theoretical_arrival - max(0.0, self.burst - weight) / self.rate - now
+        return max(delay, ROUNDING) if delay > 0 else 0.0
 
     def started(self, now: float, weight: float) -> None:
         """Take the weight from the bucket."""
-        self._theoretical_arrival = max(self._theoretical_arrival, now) + weight / self.rate
+        self._theoretical_arrival = arrival_after(max(self._theoretical_arrival, now), weight, self.rate)
+
+    def may_forget(self, now: float) -> bool:
+        """Whether the bucket is full."""
+        return now >= self._theoretical_arrival
 
     def correct(self, weight: float, actual: float) -> None:
         """Take the difference from the bucket, or put it back."""

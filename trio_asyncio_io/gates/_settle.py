@@ -1,4 +1,4 @@
-"""Corrects what the present call weighs."""
+"""Corrects the weight of the current call."""
 
 from __future__ import annotations
 

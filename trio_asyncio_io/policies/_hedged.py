@@ -12,7 +12,7 @@ import trio
 from .._core.checks import check_int, check_number
 from .._core.describe import describe
 from .._deadlines import deadline_of_call
-from .._gatekeeper import GatesOfCall, gates_of_call
+from .._gates_of_call import GatesOfCall, gates_of_call
 from .._ledgers import ledger_of_call
 from .._outcomes import outcome_of
 from ._policy import Policy, Wrapped
@@ -29,7 +29,7 @@ MAX_SAVED: Final = 10.0
 SECONDS_AFTER_THROTTLE: Final = 10.0
 SHARE_OF_DEADLINE: Final = 0.75
 MAX_PERCENT: Final = 99
-ROUNDING: Final = 1e-9  # ten deposits of 0.1 are a little less than 1
+ROUNDING: Final = 1e-9  # ten deposits of 0.1 are a little less than 1, and equal latencies differ by as little
 
 
 class hedged(Policy[R]):  # noqa: N801 - used like a function
@@ -112,7 +112,7 @@ class hedged(Policy[R]):  # noqa: N801 - used like a function
             latest = started + SHARE_OF_DEADLINE * (deadline_of_call() - started)
             gates = gates_of_call()
             admit = partial(self._admit_extra, latest, gates)
-            race = Race(call, max(seconds, MIN_SECONDS) if self._percent else seconds, self._extra, admit)
+            race = Race(call, max(seconds + ROUNDING, MIN_SECONDS) if self._percent else seconds, self._extra, admit)
             result = await race.run()
             if race.is_won_by_extra:
                 self.won += 1

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import trio
 
+from .._core.arrival import arrival_after
 from .._core.checks import check_int, check_number
 from ._policy import Policy, Wrapped
 from ._run_change import RunChange
@@ -69,7 +70,7 @@ class rate_limited(Policy[R]):  # noqa: N801 - used like a function
             async with self._lock:
                 await trio.sleep_until(self._theoretical_arrival - (self._burst - 1) / self._rate)
                 now = trio.current_time()
-                self._theoretical_arrival = max(self._theoretical_arrival, now) + 1 / self._rate
+                self._theoretical_arrival = arrival_after(max(self._theoretical_arrival, now), 1.0, self._rate)
                 self._arrival_after_last_start = self._theoretical_arrival - now
         result: R = await self._call(*arguments)
         return result

@@ -1,7 +1,7 @@
 """The commands: draw a trace, or merge several.
 
 python -m trio_asyncio_io.trace run.json                   # draws run.svg
-python -m trio_asyncio_io.trace merge traces -o run.json   # one file of those of many tasks
+python -m trio_asyncio_io.trace merge traces -o run.json   # merges the traces of many tasks
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ Event: TypeAlias = dict[str, Any]
 FOR_SLOT = "wait for a slot"
 FOR_GATE = "wait for a gate"
 AWAY: Final = "backoff without a slot"
+AT_GATE_AWAY: Final = "wait for a gate without a slot"
 FOR_ORDER = "wait for the output order"
 FOR_CONSUMER = "wait for the consumer"
 WATERMARK = "watermark"
@@ -108,7 +109,7 @@ class _Stay:
     def spans(self) -> Iterator[Span]:
         """The parts of the invocation in this stay."""
         for span in self.steps.spans:
-            if span.kind != AWAY and bisect_right(self.steps.regained, span.start) == self.number:
+            if span.kind not in {AWAY, AT_GATE_AWAY} and bisect_right(self.steps.regained, span.start) == self.number:
                 yield span
 
 
@@ -181,8 +182,9 @@ class _Events:
     def beside_slots(self, steps: RecordSteps) -> Iterator[Event]:
         label = _label(steps)
         for span in steps.spans:
-            if span.kind == AWAY:
-                yield from self._wait(AWAY, label, steps.sequence, span.start, span.end)
+            if span.kind in {AWAY, AT_GATE_AWAY}:
+                kind = AWAY if span.kind == AWAY else FOR_GATE
+                yield from self._wait(kind, label, steps.sequence, span.start, span.end)
         for kind, start, end in self._waits(steps):
             is_only = steps.started is None and kind != FOR_CONSUMER  # of a record without an invocation
             if start != end or is_only:

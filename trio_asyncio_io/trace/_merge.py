@@ -15,11 +15,11 @@ def merge(traces: Iterable[Trace]) -> Trace:
     """One trace of many: those of the tasks of a Spark job, or of several runs to compare.
 
     Args:
-        traces: At least one. Traces of tasks know when they began, so they are placed in time, the first one first.
+        traces: At least one. Traces of Spark tasks contain the time at which they began, so they are placed in time.
             Others keep their order, and all start at 0.
 
     Raises:
-        TraceError: There is no trace, or only some of the traces know when they began.
+        TraceError: There is no trace, or only some of the traces contain the time at which they began.
     """
     several = list(traces)
     if not several:
@@ -27,8 +27,8 @@ def merge(traces: Iterable[Trace]) -> Trace:
     began = [trace["otherData"]["began"] for trace in several if "began" in trace["otherData"]]
     if began and len(began) < len(several):
         raise TraceError(
-            f"{len(several) - len(began)} of {len(several)} traces do not know when they began: merge those of Spark "
-            "tasks, or those of other runs, but not both"
+            f"{len(several) - len(began)} of {len(several)} traces do not contain the time at which they began: "
+            "merge traces of Spark tasks, or traces of other runs, but not both"
         )
     zero = min(began, default=0.0)
     several.sort(key=lambda trace: trace["otherData"].get("began", 0.0))  # stable

@@ -131,7 +131,7 @@ class TraceRecorder(Observer):
         if record is not None:
             now = self._run.last
             if record.started is None:
-                record.held_back = now
+                record.held_back = now if record.held_back is None else record.held_back
             else:
                 record.end(now)
                 record.begin("wait for a gate", "wait for a gate", now)
@@ -250,7 +250,7 @@ class TraceRecorder(Observer):
     def _element_now(self, sequence: int) -> float:
         run = self._run
         if sequence != run.records.offered + run.watermarks.offered:
-            raise RuntimeError("a TraceRecorder records one run of one operator: create another one for each run")
+            raise RuntimeError("a TraceRecorder records one run of one operator: create a new one for each run")
         now = self._now()
         if sequence == 0:
             run.zero = now

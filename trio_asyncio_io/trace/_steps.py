@@ -7,7 +7,10 @@ from typing import Literal, TypeAlias
 
 __all__ = ["Kind", "RecordSteps", "Span", "WatermarkSteps"]
 
-Kind: TypeAlias = Literal["attempt", "backoff", "wait for a gate", "handler", "backoff without a slot"]
+Kind: TypeAlias = Literal[
+    "attempt", "backoff", "wait for a gate", "handler", "backoff without a slot", "wait for a gate without a slot"
+]
+
 
 # The limit of spans per record: a record with a thousand retries must not fill the memory
 MAX_SPANS = 40
@@ -17,7 +20,7 @@ MAX_SPANS = 40
 class Span:
     """A part of an invocation: an attempt, a backoff, a retry's wait for a gate, or a handler.
 
-    A backoff without a slot lasts until the record has one again.
+    A backoff without a slot, or a wait without one, lasts until the record has one again.
 
     Attributes:
         end: None while it lasts.
@@ -76,10 +79,11 @@ class RecordSteps:
         return list(zip([self.started, *self.regained], [*self.yielded, self.freed], strict=False))
 
     def give_slot_back(self, now: float) -> None:
-        """The present backoff continues without a slot."""
+        """The present backoff, or wait for a gate, continues without a slot."""
         self.yielded.append(now)
         if self.spans and self.spans[-1].end is None:
-            self.spans[-1].kind = "backoff without a slot"
+            is_backoff = self.spans[-1].kind == "backoff"
+            self.spans[-1].kind = "backoff without a slot" if is_backoff else "wait for a gate without a slot"
 
     def end(self, now: float, outcome: str = "", error: str = "") -> None:
         """End the present span, if there is one."""

@@ -1,4 +1,4 @@
-"""IPC: a record batch as one binary value, which Spark passes on without a look at the user's types."""
+"""IPC: a record batch as one binary value, which Spark passes on without reading the user's types."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ thread reads the next batch while calls are running, so there is no barrier at t
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
 from queue import Empty, SimpleQueue
@@ -27,6 +27,7 @@ from .chunks import send_chunks
 from .hangup import HangUpError, until_hangup, worker_socket
 from .loads import Loads
 from .output_buffer import OutputBuffer
+from .recorded import Record, RecordedResults, record_in_thread
 from .runtime import IDLE_SECONDS, Runtime
 from .stopwatch import Stopwatch
 from .task_files import with_observer_of_task, write_file_of_task
@@ -49,7 +50,8 @@ def enrich(
     budget: Budget | None = None,
     *,
     held: Callable[[], int] | None = None,
-) -> Iterator[list[Row]]:
+    record: Record | None = None,
+) -> Generator[list[Row]]:
     """The same rows in chunks, each with its result or its failure.
 
     Batch: the next batch is read as soon as fewer rows than the buffer are unfinished and their batches have fewer than
@@ -66,16 +68,18 @@ def enrich(
         budget: None: wait for all rows.
         held: The number of rows that the caller holds until rows of this generator are finished. They count towards the
             buffer. With it, an empty chunk follows each batch, so that the caller can emit rows of its own.
+        record: Called with finished rows, in another thread, soon after their calls have ended, and before they come
+            out. It also gets those that do not come out, because this generator was closed or another row failed.
 
     Raises:
-        Exception: The function's exception, with `on_error="raise"`.
+        Exception: The function's exception, with `on_error="raise"`, or that of `record`.
         HangUpError: Spark has closed the connection.
     """
     task: _Task | None = None
     try:
         for rows in batches:
             if rows:
-                task = task or _Task(settings, budget or Budget())
+                task = task or _Task(settings, budget or Budget(), record)
                 task.send(rows)
             if task is not None:
                 yield from task.chunks_until(max(1, settings.options.bound - (held() if held else 0)))
@@ -93,9 +97,10 @@ def enrich(
 class _Task:
     """The operator of one Spark task. Coroutines and `_deliver` run in the loop, other methods in Spark's thread."""
 
-    def __init__(self, settings: Settings, budget: Budget) -> None:
+    def __init__(self, settings: Settings, budget: Budget, record: Record | None) -> None:
         self._settings = with_observer_of_task(settings)
         self._budget = budget
+        self._record = record
         self._unfinished = 0  # rows sent to the loop and not yet received from it
         self._nbytes = 0
         self._outbox: SimpleQueue[list[Row] | BaseException | object] = SimpleQueue()
@@ -213,14 +218,24 @@ class _Task:
                 async with operator:
                     # Not before: a context variable of the operator's block would cost each row time
                     stack.enter_context(lingering(IDLE_SECONDS))
-                    await send_chunks(operator.output, self._sender(operator, calls.loads))
+                    output = operator.output
+                    recorded = output if self._record is None else RecordedResults(output, self._record)
+                    await send_chunks(recorded, self._sender(operator, calls.loads))
             except trio.Cancelled:
-                if rows := _done_rows(operator.snapshot()):
+                if rows := await self._recorded(_done_rows(operator.snapshot())):
                     self._outbox.put(rows)
+                raise
+            except Exception:
+                await self._recorded(_done_rows(operator.snapshot()))
                 raise
             finally:
                 self._statistics = operator.statistics()
                 self._calls = calls.made
+
+    async def _recorded(self, rows: list[Row]) -> list[Row]:
+        if rows and self._record is not None:
+            await record_in_thread(self._record, rows)
+        return rows
 
     def _sender(self, operator: AsyncWaitOperator[Row, Row], loads: Loads | None) -> Callable[[list[Row]], None]:
         """Sends a chunk to Spark's thread; with metrics, together with the totals so far."""

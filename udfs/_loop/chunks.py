@@ -10,6 +10,7 @@ import trio
 from trio_asyncio_io import Results, StreamRecord
 
 from .._row import Row
+from .recorded import RecordedResults
 
 __all__ = ["send_chunks"]
 
@@ -19,7 +20,7 @@ CHUNK_ROWS = 512
 LINGER_SECONDS = 0.01
 
 
-async def send_chunks(results: Results[Any], send: Callable[[list[Row]], None]) -> None:
+async def send_chunks(results: Results[Any] | RecordedResults, send: Callable[[list[Row]], None]) -> None:
     """Receive all results and send their rows in chunks. When cancelled, send the rows received so far."""
     received = 0
     try:
@@ -36,7 +37,7 @@ async def send_chunks(results: Results[Any], send: Callable[[list[Row]], None]) 
         pass
 
 
-async def _fill(chunk: list[Any], results: Results[Any], wanted: int) -> None:
+async def _fill(chunk: list[Any], results: Results[Any] | RecordedResults, wanted: int) -> None:
     """Add results that are ready, up to a full chunk. Wait only while the chunk has fewer than `wanted`."""
     while len(chunk) < CHUNK_ROWS:
         try:

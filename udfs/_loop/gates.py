@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from pyspark import cloudpickle
 
-from trio_asyncio_io.gates import AdaptiveCapacity, Gate
+from trio_asyncio_io.gates import AdaptiveCapacity, Gate, PerKey
 
 from .._packed_function import dumped
 from .._rate.cluster_lease import ClusterLease
@@ -24,16 +24,16 @@ __all__ = ["gate_classes", "gates_of"]
 
 # The process, the function, the gate's position in its list, and the digest of its configuration. Spark's daemon forks
 Key: TypeAlias = tuple[int, str, int, str]
-_of_process: dict[Key, Gate] = {}
+_of_process: dict[Key, Gate | PerKey] = {}
 
 
-def gates_of(settings: Settings) -> list[Gate]:
+def gates_of(settings: Settings) -> list[Gate | PerKey]:
     """The gates of a task: those of its function in this process, and that of a cluster's rate.
 
-    Weights are computed from rows.
+    Weights and keys are computed from rows.
     """
     options = settings.options
-    gates = list(options.gates)
+    gates: list[Gate | PerKey] = list(options.gates)
     if isinstance(options.capacity, tuple):
         gates.append(AdaptiveCapacity(*options.capacity))
     kept = [_instance(settings.function.digest, position, gate) for position, gate in enumerate(gates)]
@@ -42,22 +42,33 @@ def gates_of(settings: Settings) -> list[Gate]:
 
 def gate_classes(settings: Settings) -> list[str]:
     """The names of the classes that the gates of a task may have."""
-    own = [type(gate).__name__ for gate in settings.options.gates]
+    given = [each for gate in settings.options.gates for each in (gate.gates if isinstance(gate, PerKey) else [gate])]
+    own = [type(gate).__name__ for gate in given]
     adaptive = [AdaptiveCapacity.__name__] if isinstance(settings.options.capacity, tuple) else []
     of_cluster = [] if settings.rate_gate is None else [ClusterShare.__name__, ClusterLease.__name__]
     return list(dict.fromkeys([*own, *adaptive, *of_cluster]))
 
 
-def _instance(function: str, position: int, configured: Gate) -> Gate:
+def _instance(function: str, position: int, configured: Gate | PerKey) -> Gate | PerKey:
     payload = dumped(configured, "gate")
     key = os.getpid(), function, position, hashlib.sha256(payload).hexdigest()
     gate = _of_process.get(key)
     if gate is None:
-        gate = _of_process[key] = cloudpickle.loads(payload)
-        if gate.weight is not None:
-            gate.weight = _of_row(gate.weight)
+        gate = _of_process[key] = _for_rows(cloudpickle.loads(payload))
     return gate
 
 
-def _of_row(weight: Callable[..., float]) -> Callable[[Any], float]:
-    return lambda row: weight(*row.inputs)
+def _for_rows(gate: Gate | PerKey) -> Gate | PerKey:
+    if isinstance(gate, PerKey):
+        return PerKey([_weighing_rows(each) for each in gate.gates], _of_row(gate.key))
+    return _weighing_rows(gate)
+
+
+def _weighing_rows(gate: Gate) -> Gate:
+    if gate.weight is not None:
+        gate.weight = _of_row(gate.weight)
+    return gate
+
+
+def _of_row(function: Callable[..., Any]) -> Callable[[Any], Any]:
+    return lambda row: function(*row.inputs)

@@ -1,4 +1,4 @@
-"""Answers: those of one bucket, by key."""
+"""The answers of one bucket, by key."""
 
 from __future__ import annotations
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -60,6 +62,9 @@ class _Call:
 class MemoConversion(RowConversion):
     """Converts whole rows. Only rows whose key the memo has not are sent to the loop, one for each key.
 
+    A thread of the loop records answers as soon as their calls have ended. So they are in the memo even if Spark's
+    thread is busy, or waits until Spark takes rows. All other methods run in Spark's thread.
+
     Args:
         enrichment: How to enrich the rows.
         task: How to use the memo.
@@ -79,6 +84,7 @@ class MemoConversion(RowConversion):
         self._call_of: dict[tuple[int, int], _Call] = {}
         self._waiting = 0
         self._ready: dict[int, tuple[pa.Array, list[int], list[Row]]] = {}
+        self._releasing = threading.Lock()
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Enrich all batches.
@@ -90,10 +96,19 @@ class MemoConversion(RowConversion):
         """
         self._task.layout.check(self._files)
         files, every = self._files, self._task.memo.write_every
-        with AnswerLog(files.write, every, files.open_journal, partial(tidy, files)) as log:
-            for finished in enrich(map(self.read, batches), self.settings, held=lambda: self._waiting):
-                if finished:
-                    self._take(finished, log)
+        with (
+            AnswerLog(files.write, every, files.open_journal, partial(tidy, files)) as log,
+            closing(
+                enrich(
+                    map(self.read, batches),
+                    self.settings,
+                    held=lambda: self._waiting,
+                    record=partial(self._record, log),
+                )
+            ) as chunks,
+        ):
+            for finished in chunks:
+                self._take(finished)
                 yield from self._written()
 
     def read(self, batch: pa.RecordBatch) -> list[Row]:
@@ -129,21 +144,25 @@ class MemoConversion(RowConversion):
             known = self._known[bucket] = answers_of(self._files, bucket, self._freshness)
         return known
 
-    def _take(self, rows: list[Row], log: AnswerLog) -> None:
-        """Take the results of calls: for their own rows, for those that wait, for later ones, and for the memo."""
+    def _record(self, log: AnswerLog, rows: list[Row]) -> None:
+        """Write the answers of calls to the memo. A row's result becomes its answer. Runs in a thread of the loop."""
         for part, values in self._answers.write(rows, [self._result(row) for row in rows]):
-            calls = [self._call_of.pop((row.batch, row.index)) for row in part]
-            self._log(log, part, calls, values)
-            for index, (row, call) in enumerate(zip(part, calls, strict=True)):
-                error = None if row.failure is None else row.failure.as_struct()
-                answer = Answer(values, index, error)
-                self._give(row, answer)
-                for other in call.waiting:
-                    self._share(other, answer)
-                self._waiting -= len(call.waiting)
-                del self._calls[call.key]
-                if call.bucket in self._known:
-                    self._known[call.bucket][call.key] = answer
+            for place, row in enumerate(part):
+                row.result = Answer(values, place, None if row.failure is None else row.failure.as_struct())
+            self._log(log, part, values)
+
+    def _take(self, rows: list[Row]) -> None:
+        """Take the answers of calls: for their own rows, for those that wait, and for later ones."""
+        for row in rows:
+            call = self._call_of.pop((row.batch, row.index))
+            answer: Answer = row.result
+            self._give(row, answer)
+            for other in call.waiting:
+                self._share(other, answer)
+            self._waiting -= len(call.waiting)
+            del self._calls[call.key]
+            if call.bucket in self._known:
+                self._known[call.bucket][call.key] = answer
 
     def _result(self, row: Row) -> Any:
         """The result of a row; with `flatten`, a list of its outputs."""
@@ -169,24 +188,25 @@ class MemoConversion(RowConversion):
         indices.append(answer.place)
         rows.append(row)
 
-    def _log(self, log: AnswerLog, rows: Sequence[Row], calls: Sequence[_Call], values: pa.Array) -> None:
-        """Write the answers of calls to the memo."""
-        memo = self._task.memo
+    def _log(self, log: AnswerLog, rows: Sequence[Row], values: pa.Array) -> None:
+        """Write the answers of these rows, whose array this is."""
         places = [place for place, row in enumerate(rows) if self._is_remembered(row)]
         if not places:
             return
         kept = [rows[place] for place in places]
-        batches = list(self._inputs.take(kept))
+        calls = [self._call_of[row.batch, row.index] for row in kept]
+        with self._releasing:
+            batches = list(self._inputs.take(kept))
         inputs = [
             pa.concat_arrays([each.column(n) for each in batches]) for n in dict.fromkeys(self._enrichment.inputs)
         ]
         table = self._task.layout.table(
-            [(calls[place].bucket, calls[place].key) for place in places],
+            [(call.bucket, call.key) for call in calls],
             inputs,
             values.take(pa.array(places, pa.int64())),
-            [None if row.failure is None else row.failure.as_struct() for row in kept],
+            [row.result.error for row in kept],
             at=time.time(),
-            version=memo.version,
+            version=self._task.memo.version,
         )
         log.add(table)
 
@@ -204,7 +224,8 @@ class MemoConversion(RowConversion):
                 yield from self._enriched_rows(*self._exploded(rows, answers))
             else:
                 yield from self._enriched_rows(rows, answers, 1)
-            self._inputs.release(rows)
+            with self._releasing:
+                self._inputs.release(rows)
 
     def _exploded(self, rows: Sequence[Row], answers: pa.Array) -> tuple[list[Row], pa.Array, int]:
         """A row for each output, the outputs, and the largest number of outputs of one row."""

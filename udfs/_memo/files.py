@@ -113,7 +113,7 @@ class MemoFiles:
         buckets = table.column("bucket").unique().to_pylist()
         name = f"{kind}-{uuid4().hex}-{sum(1 << bucket for bucket in buckets):064x}.parquet"
         sink = pa.BufferOutputStream()
-        pq.write_table(table, sink, row_group_size=_ROWS_OF_GROUP)
+        pq.write_table(table, sink, row_group_size=_ROWS_OF_GROUP, write_page_checksum=True)
         self._put(name, sink.getvalue())
         return name
 
@@ -149,10 +149,10 @@ class MemoFiles:
         self._remove([_CLAIM])
 
     def read_text(self, name: str) -> str | None:
-        """The content of a text file, or None if there is none."""
+        """The content of a text file, or None if there is none. Bytes that are not UTF-8 are replaced."""
         try:
             with self._fs.open_input_stream(self._at(name)) as stream:
-                return bytes(stream.read()).decode()
+                return bytes(stream.read()).decode(errors="replace")
         except FileNotFoundError:
             return None
 
@@ -167,7 +167,7 @@ class MemoFiles:
             with self._fs.open_input_file(self._at(name)) as stream:
                 if name.startswith(_JOURNAL):
                     return read_journal(stream)
-                with pq.ParquetFile(stream) as file:
+                with pq.ParquetFile(stream, page_checksum_verification=True) as file:
                     groups = range(file.num_row_groups) if bucket is None else _groups(file.metadata, bucket)
                     table = file.read_row_groups(list(groups))
                     is_whole = len(groups) == file.num_row_groups
@@ -211,8 +211,12 @@ class MemoFiles:
         }
 
     def _replacement(self, name: str) -> dict[str, list[str]]:
+        """What the note with this name replaces. Nothing if it is gone or damaged: then its files count again."""
         if name not in self._replacements:
-            self._replacements[name] = json.loads(self.read_text(name) or '{"names": [], "by": []}')
+            try:
+                self._replacements[name] = json.loads(self.read_text(name) or "")
+            except ValueError:
+                self._replacements[name] = {"names": [], "by": []}
         return self._replacements[name]
 
     def _at(self, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Layout: the columns of a memo's files, and the manifest that says to which function they belong."""
+"""Layout: the columns of a memo's files, and the manifest that names the function to which they belong."""
 
 from __future__ import annotations
 

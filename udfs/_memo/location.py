@@ -13,13 +13,25 @@ from pyarrow import fs
 __all__ = ["absolute", "file_system"]
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+_SCHEME_OF_HADOOP: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 
 
 def absolute(path: str) -> str:
-    """The path with its scheme, or an absolute local path, because workers have another working directory."""
+    """The path with its scheme, or an absolute local path, because workers have another working directory.
+
+    Raises:
+        ValueError: It has a scheme that only Hadoop understands, such as "dbfs:/data".
+    """
     if path.startswith("file:"):
         path = "/" + path.removeprefix("file:").lstrip("/")
-    return path.rstrip("/") if _SCHEME.match(path) else str(Path(path).absolute())
+    if _SCHEME.match(path):
+        return path.rstrip("/")
+    if hadoop := _SCHEME_OF_HADOOP.match(path):
+        raise ValueError(
+            f"memo must be a local path or a URI with {hadoop[1]}://, got {path!r}, which only Hadoop can write: use "
+            "the path where the file system is mounted, such as /dbfs/data"
+        )
+    return str(Path(path).absolute())
 
 
 def file_system(path: str) -> tuple[Any, str]:

@@ -133,7 +133,7 @@ def _micro_batches(query: Any, name: str | None) -> list[Mapping[str, Any]]:
         if name in {None, each} and TOTALS in as_mapping(sums)
     ]
     if len(names := {each for each, _ in observed}) > 1:
-        raise ValueError(f"the query has several metrics, {', '.join(sorted(names))}: pass name= one of them")
+        raise ValueError(f"the query has several metrics, {', '.join(sorted(names))}: pass one of these names as name=")
     return [as_mapping(sums) for _, sums in observed]
 
 
@@ -141,7 +141,9 @@ def _totals(sums: Mapping[str, Any]) -> Totals:
     try:
         totals = _totals_of(json.loads(sums[TOTALS]))
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise ValueError(f"no {TOTALS!r} among the metrics: pass what metrics= of an operator has observed") from None
+        raise ValueError(
+            f"the metrics have no {TOTALS!r}: pass those of a query whose operator was given metrics="
+        ) from None
     return replace(totals, longest=sums["slowest"])
 
 
@@ -169,6 +171,8 @@ def _statistics_of(totals: Totals) -> Statistics:
 def as_mapping(observed: Any) -> Mapping[str, Any]:
     """Observed metrics by name, from a `Row` or a mapping."""
     mapping: Mapping[str, Any] = observed.asDict() if hasattr(observed, "asDict") else observed
+    if mapping.keys() == {"values", "schema"}:  # in the progress of a remote stream, a row is an object of these two
+        return dict(zip((each["name"] for each in mapping["schema"]["fields"]), mapping["values"], strict=True))
     return mapping
 
 

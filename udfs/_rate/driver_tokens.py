@@ -1,4 +1,4 @@
-"""The tokens of the thread on the driver, asked for by a worker process."""
+"""Requests tokens of the thread on the driver, from a worker process."""
 
 from __future__ import annotations
 

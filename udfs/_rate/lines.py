@@ -1,4 +1,4 @@
-"""JSON values over a TCP connection, one a line."""
+"""JSON values over a TCP connection, one per line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CompleteResponse: a response that was read to its end, and makes what is rarely looked at when it is."""
+"""CompleteResponse: a response with its whole body. It makes attributes that are rarely used on first access."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deadlines: closes the connections whose time to be read or reused is up."""
+"""Deadlines: closes connections at the end of their read timeout, or of the time for which they may be idle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain heads of responses: those that need no parser but a regular expression."""
+"""Plain heads of responses: a regular expression is enough to parse them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PlainRequest: a request that is bytes at once, and becomes an `httpx.Request` only where somebody looks at it."""
+"""PlainRequest: a request as bytes. It becomes an `httpx.Request` only if the user's code reads it."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ async def _acquire_slot(slots: trio.Semaphore, seconds: float | None) -> None:
         with trio.move_on_after(math.inf if seconds is None else seconds):
             await slots.acquire()
             return
-        raise httpx.PoolTimeout(f"no connection came free in {seconds} s") from None
+        raise httpx.PoolTimeout(f"no connection became free within {seconds} s") from None
 
 
 def _check_minimum(minimum: int, **limits: float) -> None:

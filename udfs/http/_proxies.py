@@ -1,4 +1,4 @@
-"""Proxies: the mounts that send requests through a proxy, given or of the environment, on httpx's own transport."""
+"""Proxies: mounts for the proxy that is given or that the environment names. They use httpx's own transport."""
 
 from __future__ import annotations
 

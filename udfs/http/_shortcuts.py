@@ -1,4 +1,4 @@
-"""Shortcuts past httpx's constructors, each checked at import: a version of httpx that differs is used the long way."""
+"""Shortcuts past httpx's constructors. Each is checked at import, and not used with a version of httpx that differs."""
 
 from __future__ import annotations
 

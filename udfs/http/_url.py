@@ -1,4 +1,4 @@
-"""Plain URLs: httpx's parser would leave them as they are, so they need not pass through it."""
+"""Plain URLs: httpx's parser would return them unchanged, so the client skips it."""
 
 from __future__ import annotations
 

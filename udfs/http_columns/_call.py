@@ -17,7 +17,7 @@ from ..http._decoding import ACCEPT_ENCODING
 from ..http._exchange import WholeResponse
 from ..http._response_head import ResponseHead
 from ._request import Request
-from ._response import Response, RetryableError
+from ._response import AttemptError, Response, RetryableConnectionError, RetryableError
 
 __all__ = ["HttpCall"]
 
@@ -41,10 +41,11 @@ _TRANSIENT: Final = (httpx.NetworkError, httpx.RemoteProtocolError)
 
 @dataclass(eq=False, kw_only=True)
 class HttpCall(AsyncFunction[Request, Response]):
-    """A function from a request to its response, whatever the status.
+    """A function from a request to its response.
 
     An outcome that should be retried is raised as a `RetryableError` and stored in the request, where it is the result
-    when retries or time are used up. A response whose `Retry-After` ends after the deadline is returned immediately.
+    when retries or time are used up. It is not retried if its `Retry-After` ends after the deadline. Gates see only
+    exceptions, so a response about the state of the service is raised and stored also if it is not retried.
 
     Runs where: opened once per worker process, with one client. Equal calls share it.
 
@@ -95,6 +96,7 @@ class HttpCall(AsyncFunction[Request, Response]):
 
         Raises:
             RetryableError: The outcome should be retried.
+            AttemptError: The response is the result, and its status is 408, 429 or 5xx.
             httpx.HTTPError, httpx.InvalidURL, BodyTooLargeError, ValueError: The attempt failed for good.
         """
         request.last = None
@@ -104,14 +106,20 @@ class HttpCall(AsyncFunction[Request, Response]):
         except _TRANSIENT as error:
             if not (request.is_idempotent or _was_never_sent(request, error)):
                 raise
-            request.last = RetryableError(None, error)
+            request.last = RetryableConnectionError(None, error)
             raise request.last from error
-        if not self._is_retryable(request, response):
-            return response
-        request.last = RetryableError(response)
-        if trio.current_time() + (retry_after(request.last) or 0.0) >= request.deadline:
+        request.last = self._trouble(request, response)
+        if request.last is None:
             return response
         raise request.last
+
+    def _trouble(self, request: Request, response: Response) -> AttemptError | None:
+        """The error to raise for a response, or None."""
+        if self._is_retryable(request, response):
+            error = RetryableError(response)
+            if trio.current_time() + (retry_after(error) or 0.0) < request.deadline:
+                return error
+        return AttemptError(response) if response.is_trouble else None
 
     def _is_retryable(self, request: Request, response: Response) -> bool:
         if response.status not in self.retry_statuses:

@@ -16,7 +16,7 @@ from ..http._request_head import render_parts
 from ..http._request_writer import RequestWriter
 from ..http._url import plain_parts
 
-__all__ = ["Headers", "Hop"]
+__all__ = ["Headers", "Hop", "origin_of_text"]
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
@@ -88,6 +88,14 @@ def _address(url: str) -> _Address:
     if parsed.userinfo:
         authorization = b"Basic " + b64encode(f"{parsed.username}:{parsed.password}".encode())
     return _Address(origin_of_url(parsed), parsed.netloc, parsed.raw_path, authorization)
+
+
+def origin_of_text(url: str) -> Origin | None:
+    """Return the origin of a URL, or None if it is not a URL of HTTP."""
+    try:
+        return _address(url).origin
+    except (httpx.InvalidURL, httpx.UnsupportedProtocol, UnicodeError):
+        return None
 
 
 @lru_cache(_CACHED_ORIGINS)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
+from operator import attrgetter
 from typing import Any, Final, TypedDict
 
 from trio_asyncio_io import ExponentialBackoff, Options, RetryStrategy
+from trio_asyncio_io.gates import AdaptiveRate, Gate, PerKey
 
-from .._packed_function import pack
+from .._packed_function import dumped, pack
 from .._plan.rate import gate_of_rate
 from .._plan.session import share_of
 from .._rate.cluster_rate import ClusterRate, as_cluster_rate
@@ -24,6 +26,8 @@ _FIRST_BACKOFF: Final = 0.2
 _LONGEST_BACKOFF: Final = 10.0
 _MAX_BODY_BYTES: Final = 512 * 1024 * 1024
 _STATUSES: Final = range(100, 600)
+_YIELD_SLOT_AFTER: Final = 1.0  # seconds of a backoff
+_PER_HOST: Final = AdaptiveRate()
 
 
 class HttpArguments(TypedDict, total=False):
@@ -37,6 +41,7 @@ class HttpArguments(TypedDict, total=False):
     retries: int
     retry_statuses: Iterable[int]
     rate: float | None
+    per_host: Gate | Sequence[Gate] | None
     cache: float | None
     max_body_bytes: int
     follow_redirects: bool
@@ -65,6 +70,7 @@ class HttpOptions:
     retries: int = 3
     retry_statuses: Iterable[int] = (429, 500, 502, 503, 504)
     rate: float | None = None
+    per_host: Gate | Sequence[Gate] | None = _PER_HOST
     cache: float | None = None
     max_body_bytes: int = 10 * 1024 * 1024
     follow_redirects: bool = False
@@ -81,6 +87,7 @@ class HttpOptions:
             raise TypeError(f"follow_redirects must be True or False, got {self.follow_redirects!r}")
         if self.cluster_rate is not None:
             as_cluster_rate(self.cluster_rate)
+        _check_gates(self.per_host)
         self.settings()  # checks the other options
         if self.rate is not None and self.rate * self.timeout < 2:  # noqa: PLR2004 - half of the timeout
             raise ValueError(
@@ -111,7 +118,15 @@ class HttpOptions:
         capacity = self.capacity
         if self.cluster_capacity is not None:
             capacity = 1 if session is None else share_of(self.cluster_capacity, session)
-        options = Options(self.timeout, capacity=capacity, buffer=self.buffer, retry=self._retry())
+        gate = None if self.per_host is None else PerKey(self.per_host, key=attrgetter("origin"))
+        options = Options(
+            self.timeout,
+            capacity=capacity,
+            buffer=self.buffer,
+            retry=self._retry(),
+            gate=gate,
+            yield_slot_after=None if gate is None else _YIELD_SLOT_AFTER,
+        )
         settings = Settings(pack(self._call()), options, buffer=self.buffer, on_error="column", skip_nulls=True)
         if session is not None and self.cluster_rate is not None:
             settings = replace(settings, rate_gate=gate_of_rate(self.cluster_rate, session))
@@ -150,6 +165,13 @@ def _statuses(statuses: object) -> tuple[int, ...]:
     if not all(isinstance(status, int) and status in _STATUSES for status in listed):
         raise ValueError(f"{rule}, got {listed!r}")
     return tuple(sorted({int(status) for status in listed}))
+
+
+def _check_gates(gates: object) -> None:
+    is_list = isinstance(gates, Sequence) and gates and all(isinstance(each, Gate) for each in gates)
+    if not (gates is None or isinstance(gates, Gate) or is_list):
+        raise TypeError(f"per_host must be a Gate, a list of gates or None, got {gates!r}")
+    dumped(gates, "per_host")
 
 
 def _check_whole(name: str, value: object, minimum: int, maximum: float) -> None:

@@ -8,10 +8,11 @@ from collections.abc import Hashable, Iterable
 from functools import lru_cache
 from typing import Any, Final
 
+from ..http._origin import Origin
 from ..http._request_writer import IDEMPOTENT
 from ._hop import Headers as EncodedHeaders
-from ._hop import Hop
-from ._response import RetryableError
+from ._hop import Hop, origin_of_text
+from ._response import AttemptError
 
 __all__ = ["Request", "check_header"]
 
@@ -35,7 +36,7 @@ class Request:
         body: Bytes, or text, which is sent as UTF-8.
 
     Attributes:
-        last: The outcome of the last attempt if it should be retried; None during an attempt.
+        last: The outcome of the last attempt if it was raised as an `AttemptError`; None during an attempt.
         deadline: On Trio's clock; set at the first attempt.
         prepared: The request as it is sent; made at the first attempt.
         was_redirected: Whether the attempt was redirected.
@@ -48,13 +49,18 @@ class Request:
         self.url = url
         self._headers = tuple((name, value) for name, value in headers if value is not None)
         self._body: str | bytes | None = body
-        self.last: RetryableError | None = None
+        self.last: AttemptError | None = None
         self.deadline = math.inf
         self.prepared: Hop | None = None
         self.was_redirected = False
 
     def __repr__(self) -> str:
         return f"<{self.method} request>"
+
+    @property
+    def origin(self) -> Origin | None:
+        """The origin of its URL, by which gates per host are chosen; None if the URL is not valid."""
+        return origin_of_text(self.url.strip()) if self.prepared is None else self.prepared.origin
 
     @property
     def is_plain_get(self) -> bool:

@@ -1,14 +1,15 @@
-"""Response: what a service answered, and the error that asks for another attempt."""
+"""Response: what a service answered, and the errors that report an attempt to the retries and to the gates."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-__all__ = ["Response", "RetryableError"]
+__all__ = ["AttemptError", "Response", "RetryableConnectionError", "RetryableError"]
 
 _NOT_FOUND: Final = 404
-_OK, _CLIENT_ERROR = 200, 400
+_OK, _CLIENT_ERROR, _SERVER_ERROR = 200, 400, 500
+_REQUEST_TIMEOUT, _TOO_MANY_REQUESTS = 408, 429
 
 # Upper limit of a cached body, and of its headers, in characters
 _CACHEABLE_LENGTH: Final = 64 * 1024
@@ -34,9 +35,14 @@ class Response(NamedTuple):
         headers_length = sum(len(name) + len(value) for name, value in self.headers.items())
         return is_lasting and len(self.body) <= _CACHEABLE_LENGTH and headers_length <= _CACHEABLE_LENGTH
 
+    @property
+    def is_trouble(self) -> bool:
+        """Whether its status is about the service and not about this request: an overload, or a request for fewer."""
+        return self.status in {_REQUEST_TIMEOUT, _TOO_MANY_REQUESTS} or self.status >= _SERVER_ERROR
 
-class RetryableError(Exception):
-    """The outcome of an attempt that should be retried.
+
+class AttemptError(Exception):
+    """The outcome of an attempt that is not retried: a response that the gates must see.
 
     Attributes:
         response: The response, from which `trio_asyncio_io.retry_after` reads the delay; None if there is an error.
@@ -47,3 +53,11 @@ class RetryableError(Exception):
         super().__init__(response.status if response else error)
         self.response = response
         self.error = error
+
+
+class RetryableError(AttemptError):
+    """The outcome of an attempt that should be retried."""
+
+
+class RetryableConnectionError(RetryableError, ConnectionError):
+    """The same, of a connection that failed or broke. Gates take every `ConnectionError` for an overload."""

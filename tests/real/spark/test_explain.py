@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from tests.support import PATIENCE
 from trio_asyncio_io.gates import CircuitBreaker, RateLimit
+from trio_asyncio_io.policies import hedged
 from udfs import AsyncFunction, FixedDelay, explain, ordered_wait, summary, unordered_wait
 
 
@@ -37,7 +38,8 @@ def _warm(spark: SparkSession) -> None:
 
 def test_two_tasks_that_lack_slots_are_limited_by_their_capacity(spark: SparkSession) -> None:
     seen = Observation()
-    out = unordered_wait(spark.range(0, 14, 1, 2), slow, "same long", timeout=PATIENCE, capacity=2, metrics=seen)
+    function = hedged(slow, after=0.01, budget=1.0)
+    out = unordered_wait(spark.range(0, 14, 1, 2), function, "same long", timeout=PATIENCE, capacity=2, metrics=seen)
     assert out.count() == 14
     verdict = explain(seen)
     totals = json.loads(seen.get["explain"])
@@ -46,6 +48,8 @@ def test_two_tasks_that_lack_slots_are_limited_by_their_capacity(spark: SparkSes
     assert ", summed over 2 operators: each " in verdict.sentences[0]
     assert verdict.sentences[-1].startswith("Each task has its own operator and capacity.")
     assert "capacity=4" in verdict.advice
+    assert 0 < totals["hedged"] <= 14
+    assert ", hedged " in summary(seen)
 
 
 @pytest.mark.thorough
@@ -154,5 +158,7 @@ def test_a_stream_is_explained_by_its_micro_batches(spark: SparkSession, tmp_pat
 def test_metrics_of_something_else_are_refused(spark: SparkSession) -> None:
     seen = Observation()
     assert spark.range(3).observe(seen, F.count("id").alias("rows")).count() == 3
-    with pytest.raises(ValueError, match="no 'explain' among the metrics: pass what metrics= of an operator"):
+    with pytest.raises(
+        ValueError, match="the metrics have no 'explain': pass those of a query whose operator was given metrics="
+    ):
         explain(seen)

@@ -47,6 +47,27 @@ def test_a_column_has_one_response_per_row_and_sends_one_request(spark: SparkSes
     assert ids.select(http_get(F.lit(server.url))).columns == [f"http_get({server.url})"]
 
 
+def test_a_host_that_refuses_requests_holds_back_no_other_one(spark: SparkSession, server: Server) -> None:
+    """With one slot. The host that refuses is paused after its first response, until the other one had all rows."""
+    others: list[str] = []
+
+    async def respond(peer: Peer) -> None:
+        is_over = len(others) == 5
+        await peer.respond(b"", "retry-after: 1", status="200 OK" if is_over else "429 Too Many Requests")
+
+    async def respond_at_once(peer: Peer) -> None:
+        others.append(peer.path)
+        await peer.respond()
+
+    server.respond = respond
+    with serving_in_thread(respond_at_once) as other:
+        urls = [(f"{each.url}/{number}",) for number in range(5) for each in (server, other)]
+        rows = spark.createDataFrame(urls, "url string").coalesce(1)
+        out = rows.select(http_get("url", capacity=1, retries=20, timeout=60.0).status).collect()
+    assert [row[0] for row in out] == [200] * 10
+    assert len(others) == 5
+
+
 @pytest.mark.thorough
 def test_sql_retries_transient_failures_and_returns_lasting_ones(
     spark: SparkSession, server: Server, refusing_port: int

@@ -318,7 +318,7 @@ async def test_a_request_waits_no_longer_than_the_pool_timeout() -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(http.get, "/")
             await requested.wait()
-            with pytest.raises(httpx.PoolTimeout, match=r"no connection came free in 0\.01 s"):
+            with pytest.raises(httpx.PoolTimeout, match=r"no connection became free within 0\.01 s"):
                 await http.get("/", timeout=httpx.Timeout(None, pool=0.01))
             nursery.cancel_scope.cancel()
         with pytest.raises(httpx.ReadTimeout):

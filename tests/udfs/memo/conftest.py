@@ -32,28 +32,37 @@ def batch() -> Callable[..., pa.RecordBatch]:
 
 
 @pytest.fixture
-def run(settings: Any, tmp_path: Path) -> Callable[..., list[dict[str, Any]]]:
-    """Runs one task with a memo in `tmp_path`; the rows that come out."""
+def conversion(settings: Any, tmp_path: Path) -> Callable[..., MemoConversion]:
+    """Makes the conversion of one task with a memo in `tmp_path`."""
 
-    def rows(
+    def make(
         function: Any,
-        *batches: pa.RecordBatch,
         memo: Memo | None = None,
+        *,
+        columns: int = 1,
         added: T.StructType = TEMP,
         flatten: Any = False,
         in_buckets: bool = False,
-        source: Any = None,
         **more: Any,
-    ) -> list[dict[str, Any]]:
+    ) -> MemoConversion:
         memo = memo or Memo(str(tmp_path))
         kind: T.DataType = added.fields[0].dataType if len(added) == 1 else added
         layout = Layout("look_up", INPUTS, T.ArrayType(kind) if flatten else kind, ("n",))
         layout.claim(MemoFiles(memo.path))
         made = settings(function, **{"mode": "unordered", **more})
         enrichment = Enrichment(made, added, "UTC", inputs=(0,), flatten=flatten)
-        task = MemoTask(memo, layout, batches[0].num_columns - 1, in_buckets=in_buckets, has_places=False)
-        out = MemoConversion(enrichment, task).run(source or iter(batches))
-        return [row for each in out for row in each.to_pylist()]
+        return MemoConversion(enrichment, MemoTask(memo, layout, columns, in_buckets=in_buckets, has_places=False))
+
+    return make
+
+
+@pytest.fixture
+def run(conversion: Any) -> Callable[..., list[dict[str, Any]]]:
+    """Runs one task with a memo in `tmp_path`; the rows that come out."""
+
+    def rows(function: Any, *batches: pa.RecordBatch, source: Any = None, **more: Any) -> list[dict[str, Any]]:
+        made = conversion(function, columns=batches[0].num_columns - 1, **more)
+        return [row for each in made.run(source or iter(batches)) for row in each.to_pylist()]
 
     return rows
 

@@ -13,6 +13,7 @@ import trio
 import trio.testing
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
+from tests.support import wait_until
 from udfs._memo.errors import MemoError
 from udfs._memo.files import MemoFiles
 from udfs._memo.memo import Memo
@@ -126,6 +127,41 @@ def test_answers_before_a_failure_are_written(run: Any, batch: Any, halve: Any) 
         run(fails_on_three, batch(1, 2, 3), capacity=1)
     run(halve, batch(1, 2, 3))
     assert sorted(halve.calls) == [1, 2, 3]
+
+
+def known_to(tmp_path: Path) -> list[Any]:
+    """The inputs that the memo has answers for."""
+    files = MemoFiles(str(tmp_path))
+    return sorted(each["n"] for name in files.names() for each in files.read(name).column("inputs").to_pylist())
+
+
+def test_answers_are_in_the_memo_although_spark_takes_no_rows(
+    conversion: Any, batch: Any, halve: Any, tmp_path: Path
+) -> None:
+    """As in front of a slow operator, or of a slow sink: a task that is killed then has paid for them."""
+    numbers = range(1, 50)
+    out = conversion(halve, capacity=1).run(iter([batch(*numbers)]))
+    next(out)
+    wait_until(lambda: known_to(tmp_path) == [*numbers], "answers are not in the memo")
+    out.close()
+
+
+def test_answers_are_in_the_memo_although_spark_has_closed_the_task(
+    conversion: Any, batch: Any, tmp_path: Path
+) -> None:
+    """As after a `limit`. Calls that have not ended are not remembered."""
+    answered = []
+
+    async def answers_the_first(n: int) -> float:
+        if n > 20:
+            await trio.sleep_forever()
+        answered.append(n)
+        return n / 2
+
+    out = conversion(answers_the_first).run(iter([batch(*range(1, 50))]))
+    next(out)
+    out.close()
+    assert known_to(tmp_path) == sorted(answered)
 
 
 def test_the_result_of_on_timeout_is_not_remembered(run: Any, batch: Any, halve: Any) -> None:

@@ -134,6 +134,42 @@ def test_a_relative_path_belongs_to_the_drivers_directory(monkeypatch: pytest.Mo
     assert absolute("weather") == str(tmp_path / "weather")
 
 
+def test_a_scheme_of_hadoop_is_refused() -> None:
+    """It would be a directory of this name on the disk of each machine."""
+    with pytest.raises(ValueError, match=r"memo must be a local path or a URI with dbfs://, got 'dbfs:/memo'"):
+        absolute("dbfs:/memo")
+
+
+def test_a_changed_byte_never_becomes_another_answer(tmp_path: Path) -> None:
+    files = MemoFiles(str(tmp_path))
+    files.write([table(*range(20))])
+    [name] = files.names()
+    content = (tmp_path / name).read_bytes()
+    whole, refused = files.read(name), 0
+    metadata = len(content) - int.from_bytes(content[-8:-4], "little") - 8
+    for position in range(0, metadata, 7):
+        changed = bytearray(content)
+        changed[position] ^= 1
+        (tmp_path / name).write_bytes(changed)
+        try:
+            assert MemoFiles(str(tmp_path)).read(name) == whole
+        except MemoError:
+            refused += 1
+    assert refused > 0
+
+
+@pytest.mark.parametrize("text", [b"", b'{"names"', b"\xff"], ids=["empty", "half", "bytes"])
+def test_a_damaged_note_replaces_nothing(files: MemoFiles, tmp_path: Path, text: bytes) -> None:
+    files.write([table(1)])
+    files.replace(files.names(), [files.write([table(1)], "compact")])
+    assert len(files.names()) == 1
+    [note] = tmp_path.glob("_replaced-*")
+    note.write_bytes(text)
+    again = MemoFiles(str(tmp_path))
+    assert len(again.names()) == 2
+    again.remove_replaced()
+
+
 def test_a_scheme_without_a_file_system_is_refused() -> None:
     with pytest.raises(ValueError, match=r"memo cannot write dbfs-old:// \(.*\): use a local path that all workers"):
         MemoFiles("dbfs-old://weather")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pyspark.sql import Row
 
 from udfs import explain, summary
 
@@ -43,7 +44,13 @@ def test_the_line_has_what_gates_did(gates: dict[str, Any], parts: list[str]) ->
     assert line.split(", ")[6:-2] == parts
 
 
+def test_a_row_in_the_progress_of_a_remote_stream_is_read() -> None:
+    fields = [{"name": name, "type": "double"} for name in SUMS]
+    row = Row(values=list(SUMS.values()), schema={"type": "struct", "fields": fields})
+    assert summary(row) == summary(SUMS)
+
+
 @pytest.mark.parametrize("text", ["[]", "5", '{"calls": "many"}', "{"])
 def test_totals_that_cannot_be_read_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="no 'explain' among the metrics"):
+    with pytest.raises(ValueError, match=r"^the metrics have no 'explain'"):
         explain(SUMS | {"explain": text})

@@ -68,7 +68,7 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
 
     Raises:
         TypeError, ValueError: An argument is out of its range; the function needs a name; a key is of another type; or
-            a result does not pickle.
+            a result cannot be pickled.
         CacheError: The file cannot be used, for example because it is damaged or belongs to another program. Raised by
             `open`, or by the call that detects it.
         RuntimeError: The policy is not open. An operator opens it; by hand, `await` its `open` and `close`.
@@ -176,7 +176,7 @@ def _pickled(result: object) -> bytes:
 
 
 def _unpickled(payload: bytes) -> tuple[Any] | None:
-    """The result in a tuple, or None if it does not unpickle because its class is gone or has changed."""
+    """The result in a tuple, or None if it cannot be unpickled because its class is gone or has changed."""
     try:
         return (pickle.loads(payload),)  # noqa: S301 - the docstring of `persistent` explains whom to trust
     except Exception:  # noqa: BLE001 - unpickling runs the user's code

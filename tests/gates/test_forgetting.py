@@ -1,0 +1,48 @@
+"""When the gates of a key may be forgotten: a new one would decide the same, or what was learnt is old."""
+
+from __future__ import annotations
+
+import pytest
+
+from trio_asyncio_io.gates import AdaptiveCapacity, AdaptiveRate, CircuitBreaker, Gate, Outcome, RateLimit
+
+OVERLOAD = Outcome("overload", error=ConnectionError())
+
+
+@pytest.mark.parametrize(
+    "gate", [RateLimit(1.0), AdaptiveRate(), CircuitBreaker()], ids=lambda gate: type(gate).__name__
+)
+def test_a_new_gate_may_be_forgotten(gate: Gate) -> None:
+    assert gate.may_forget(1_000.0)
+
+
+def test_a_rate_limit_may_be_forgotten_when_its_bucket_is_full() -> None:
+    gate = RateLimit(0.1, burst=3)
+    gate.started(1_000.0, 1.0)
+    gate.started(1_000.0, 1.0)
+    assert (gate.may_forget(1_019.9), gate.may_forget(1_020.0)) == (False, True)
+
+
+def test_an_adaptive_rate_may_be_forgotten_ten_minutes_after_its_pause() -> None:
+    gate = AdaptiveRate()
+    gate.ended(1_000.0, 0.1, Outcome("throttled", retry_after=30.0), 1.0)
+    assert (gate.may_forget(1_629.0), gate.may_forget(1_634.0)) == (False, True)
+
+
+def test_an_adaptive_capacity_may_be_forgotten_ten_minutes_after_its_last_call() -> None:
+    gate = AdaptiveCapacity()
+    gate.started(1_000.0, 1.0)
+    gate.ended(1_001.0, 1.0, Outcome("ok"), 1.0)
+    assert (gate.may_forget(1_600.0), gate.may_forget(1_601.0)) == (False, True)
+
+
+def test_a_closed_circuit_may_be_forgotten_after_its_window() -> None:
+    gate = CircuitBreaker(window=10.0)
+    gate.ended(1_000.0, 0.1, OVERLOAD, 1.0)
+    assert (gate.may_forget(1_009.9), gate.may_forget(1_010.0)) == (False, True)
+
+
+def test_an_open_circuit_may_be_forgotten_after_ten_minutes() -> None:
+    gate = CircuitBreaker(calls=1, open_for=10.0)
+    gate.ended(1_000.0, 0.1, OVERLOAD, 1.0)
+    assert (gate.may_forget(1_607.0), gate.may_forget(1_613.0)) == (False, True)

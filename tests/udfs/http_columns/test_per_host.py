@@ -1,0 +1,177 @@
+"""Gates per host: what they hear of each attempt, and that a host that is down holds back no other one."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from tests.udfs.http.serving import Peer, refusing, serving
+from tests.udfs.http_columns.working import get, request, responding, results_of, work
+from trio_asyncio_io.gates import AdaptiveRate, CircuitBreaker, Gate, Outcome
+from udfs.http_columns._request import Request
+
+HEARD: list[tuple[str, float | None]] = []  # by all copies of a `Spy`
+RELEASED = threading.Event()
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> None:
+    HEARD.clear()
+    RELEASED.clear()
+
+
+class Spy(Gate):
+    """Records the outcomes of all hosts."""
+
+    def delay(self, now: float, weight: float) -> float:
+        return 0.0
+
+    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
+        HEARD.append((outcome.kind, outcome.retry_after))
+
+
+class ClosedByTrouble(Gate):
+    """Admits no call after one was an overload or throttled, until `RELEASED` is set."""
+
+    is_idle = True
+
+    def delay(self, now: float, weight: float) -> float:
+        return 0.0 if self.is_idle or RELEASED.is_set() else 0.01
+
+    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
+        if outcome.kind in {"overload", "throttled"}:
+            self.is_idle = False
+
+
+@pytest.mark.parametrize(
+    ("response", "outcome"),
+    [
+        (200, ("ok", None)),
+        (302, ("ok", None)),
+        (404, ("ok", None)),
+        (408, ("overload", None)),
+        (429, ("throttled", None)),
+        ((429, {"retry-after": "7"}), ("throttled", 7.0)),
+        (500, ("overload", None)),
+        (501, ("overload", None)),
+        (503, ("overload", None)),
+        ((503, {"retry-after": "7"}), ("throttled", 7.0)),
+        (None, ("overload", None)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("retry_statuses", [(), (429, 500, 503)], ids=["none is retried", "some are"])
+async def test_the_gates_hear_of_the_last_attempt(
+    response: Any, outcome: tuple[str, float | None], retry_statuses: tuple[int, ...]
+) -> None:
+    async with responding(response) as server:
+        [result] = await get(server.url, per_host=Spy(), retries=0, retry_statuses=retry_statuses)
+    assert [outcome] == HEARD
+    assert result["status"] == (response[0] if isinstance(response, tuple) else response)
+
+
+async def test_the_gates_hear_of_every_attempt() -> None:
+    async with responding(None, 503, (429, {"retry-after": "0"}), 200) as server:
+        [result] = await get(server.url, per_host=Spy())
+    assert result["status"] == 200
+    assert HEARD == [("overload", None), ("overload", None), ("throttled", 0.0), ("ok", None)]
+
+
+async def test_the_gates_hear_of_a_post_that_is_not_retried() -> None:
+    async with responding(None) as server:
+        result = await request("POST", server.url, per_host=Spy())
+    assert result["error"]["type"] == "RemoteProtocolError"
+    assert HEARD == [("overload", None)]
+
+
+async def test_the_gates_hear_of_a_connection_that_is_refused() -> None:
+    with refusing() as port:
+        [result] = await get(f"http://127.0.0.1:{port}/", per_host=Spy(), retries=1)
+    assert result["error"]["type"] == "ConnectError"
+    assert HEARD == [("overload", None)] * 2
+
+
+async def test_a_timeout_is_an_overload() -> None:
+    async def never(peer: Peer) -> None:
+        await peer.ended.wait()
+
+    async with serving(never) as server:
+        [result] = await get(server.url, per_host=Spy(), timeout=0.2)
+    assert result["error"]["type"] == "ElementTimeoutError"
+    assert HEARD == [("overload", None)]
+
+
+async def test_a_url_that_is_not_valid_passes_no_gate() -> None:
+    results = await get("http://", "no url", None, per_host=Spy())
+    assert [each and each["error"]["type"] for each in results] == ["UnsupportedProtocol", "UnsupportedProtocol", None]
+    assert HEARD == []
+
+
+@pytest.mark.parametrize("trouble", [429, 500, None], ids=["429", "500", "broken"])
+async def test_a_host_in_trouble_holds_back_no_other_one(trouble: int | None) -> None:
+    """With one slot. The host in trouble gets no second request before the other one has had all of its."""
+    order: list[str] = []
+
+    async def bad(peer: Peer) -> None:
+        order.append("bad")
+        if RELEASED.is_set():
+            await peer.respond(b"well again")
+        elif trouble is None:
+            await peer.stream.aclose()
+        else:
+            await peer.respond(status=f"{trouble} Trouble")
+
+    async def good(peer: Peer) -> None:
+        order.append("good")
+        if order.count("good") == 3:
+            RELEASED.set()
+        await peer.respond(b"fine")
+
+    async with serving(bad) as down, serving(good) as up:
+        urls = [f"{server.url}/{number}" for number in range(3) for server in (down, up)]
+        results = await get(*urls, per_host=ClosedByTrouble(), capacity=1)
+    assert [each["body"] for each in results] == ["well again", "fine"] * 3
+    assert order == ["bad", "good", "good", "good", "bad", "bad", "bad"]
+
+
+async def test_what_was_learnt_of_a_host_lasts_for_the_next_task() -> None:
+    async with responding(500, 500) as server:
+        task = work("http_get", per_host=CircuitBreaker("fail", calls=2, open_for=600.0, max_open=600.0), retries=0)
+        assert [each["status"] for each in await results_of(task, [server.url, server.url])] == [500, 500]
+        [refused] = await results_of(task, [server.url])
+        assert refused["error"]["type"] == "CircuitOpenError"
+        assert len(server.requests) == 2
+
+
+async def test_by_default_a_host_is_paused_for_its_retry_after() -> None:
+    async with responding((429, {"retry-after": "1"}), 200, 200) as server:
+        results = await get(f"{server.url}/a", f"{server.url}/b", capacity=1)
+    assert [each["status"] for each in results] == [200, 200]
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize("gates", [5, "gate", [], [AdaptiveRate(), 5]], ids=str)
+def test_gates_per_host_are_gates(gates: Any) -> None:
+    with pytest.raises(TypeError, match=r"^per_host must be a Gate, a list of gates or None, got "):
+        work("http_get", per_host=gates)
+
+
+def test_without_gates_there_are_none() -> None:
+    assert work("http_get", per_host=None).settings.options.gate is None
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("http://example.com/a?b", (b"http", b"example.com", 80)),
+        (" HTTPS://user:pw@Example.com:8443/", (b"https", b"example.com", 8443)),
+        ("http://", None),
+        ("ftp://example.com", None),
+        ("", None),
+    ],
+)
+def test_the_host_is_the_origin_of_the_url(url: str, host: tuple[bytes, bytes, int] | None) -> None:
+    origin = Request("GET", url).origin
+    assert (None if origin is None else origin[:3]) == host
