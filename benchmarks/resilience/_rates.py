@@ -31,10 +31,12 @@ def _plain(function: Function) -> Function:
     return function
 
 
-def _share(gates: Gates, seconds: float, quick: bool, around: Callable[[Function], Function] = _plain) -> Result:
+def _share(
+    gates: Gates, seconds: float, quick: bool, tasks: int = 16, around: Callable[[Function], Function] = _plain
+) -> Result:
     seconds = QUICK if quick else seconds
     service = RateCappedService(RATE)
-    simulate(seconds, service, gates(16), around=around)
+    simulate(seconds, service, gates(tasks), around=around)
     values = {
         "goodput": len(service.admitted) / (RATE * seconds),
         REFUSED: len(service.refused) / len(service.admitted),
@@ -75,6 +77,23 @@ EXPERIMENTS = [
             "AIMD": partial(_share, each(AimdRate), SHORT),
             SHARE: partial(_share, EACH_A_SHARE, SHORT),
             THROTTLING: partial(_share, none, SHORT, around=ClientThrottling),
+        },
+        log=True,
+    ),
+    Experiment(
+        "many",
+        "64 tasks share a rate",
+        "The same with 64 tasks, and `AdaptiveRate()`. A lease is for 180 s as well",
+        "Calls that were refused. With many tasks, each has few calls from which it can learn, and most refusals are "
+        "at the start, when no task knows anything. A lease needs no refusals.",
+        "refused calls per second",
+        {"goodput": PERCENT, REFUSED: RATIO, LATE: RATIO},
+        [Criterion(LATE, maximum=0.10), Criterion(REFUSED, maximum=0.15), Criterion(REFUSED, maximum=0.01, of=LEASE)],
+        {
+            OURS: partial(_share, each(AdaptiveRate), LONG, tasks=64),
+            BACKOFF: partial(_share, none, SHORT, tasks=64),
+            "AIMD": partial(_share, each(AimdRate), SHORT, tasks=64),
+            LEASE: partial(_share, leased(RATE), LONG, tasks=64),
         },
         log=True,
     ),

@@ -34,14 +34,6 @@ def test_tasks_share_the_rate_of_a_service_with_few_refusals() -> None:
 
 
 @pytest.mark.thorough
-def test_many_tasks_share_the_rate_of_a_service() -> None:
-    service = RateCappedService(500)
-    simulate(180, service, [AdaptiveRate() for _ in range(64)])
-    assert between(service.refused, 10, inf) <= 0.10 * between(service.admitted, 10, inf)
-    assert len(service.refused) <= 0.15 * len(service.admitted)
-
-
-@pytest.mark.thorough
 def test_a_task_with_most_of_the_rows_takes_over_the_rate_of_the_others() -> None:
     rate, seconds = 120, 40
     rows = [3 * rate * seconds // 4, *[rate * seconds // 12] * 3]
