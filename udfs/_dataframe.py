@@ -65,7 +65,8 @@ def ordered_wait(
         capacity: Upper limit of invocations that run at once in one task; 1 or more, 100 by default. A pair such as
             (8, 200) adapts it between 1 and 200, starting at 8; "auto" is (8, 200).
         gate: A gate of `trio_asyncio_io.gates`, or a list of them, that holds back the start of calls. Each Python
-            worker process has its own, which keeps what it has learnt from one task to the next. None by default.
+            worker process has its own, which keeps what it has learnt from one task to the next. With a `gates.PerKey`,
+            each key has its own. None by default.
         yield_slot_after: Seconds, at least 0. During a backoff at least this long, another row of the task can run.
             Before its next attempt the row waits for a slot again, which does not count towards `timeout`. None by
             default: a row keeps its slot.
