@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -20,6 +21,9 @@ from .session import task_slots
 
 __all__ = ["gate_of_rate"]
 
+# For a Redis. Identifiers of applications are not unique: those of local ones are instants
+_driver = secrets.token_hex(8)
+
 # The servers of this driver, by application
 _servers: dict[str, TokenServer] = {}
 _starting = threading.Lock()
@@ -37,8 +41,12 @@ def gate_of_rate(cluster_rate: Any, session: Any) -> Callable[[], Gate]:
     slots = task_slots(session, "cluster_rate", "gate=RateLimit(...) per process")
     if given.by == "share":
         return partial(ClusterShare, _whole_share(given.rate, slots))
-    tokens = _tokens_of_driver if given.by == "lease" else _tokens_of_redis
-    return partial(lease_of_process, given.rate, slots, tokens(given, slots, session))
+    if given.by == "lease":
+        settling, tokens = settling_of(given.rate, slots), _tokens_of_driver(given, slots, session)
+    else:
+        settling = settling_of(given.rate, None)
+        tokens = _tokens_of_redis(given, slots, settling, session)
+    return partial(lease_of_process, given.rate, slots, settling, tokens)
 
 
 def _whole_share(rate: float, slots: int) -> int:
@@ -50,10 +58,11 @@ def _whole_share(rate: float, slots: int) -> int:
     return int(rate // slots)
 
 
-def _tokens_of_redis(given: ClusterRate, slots: int, _session: Any) -> Tokens:
+def _tokens_of_redis(given: ClusterRate, slots: int, settling: float, session: Any) -> Tokens:
     with needs_extra("ClusterRate with a Redis", "redis"):
         from .._rate.redis_tokens import RedisTokens  # noqa: PLC0415 - an optional package
-    return RedisTokens(given.by, given.name, given.rate, settling_of(given.rate, slots))
+    application = f"{_driver} {session.conf.get('spark.app.id', None)}"
+    return RedisTokens(given.by, given.name, given.rate, settling, application, slots)
 
 
 def _tokens_of_driver(given: ClusterRate, slots: int, session: Any) -> Tokens:

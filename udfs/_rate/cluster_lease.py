@@ -75,7 +75,8 @@ class ClusterLease(Gate):
             return
         self._had_outage = not self._had_outage
         if self._had_outage:
-            logger.warning("the source of the cluster_rate is away, so this process uses its share: %r", failure)
+            instead = "this process uses its share" if self._lease.has_share else "the calls of this process wait"
+            logger.warning("the source of the cluster_rate is away, so %s: %r", instead, failure)
         else:
             logger.warning("the source of the cluster_rate is back")
 
@@ -84,10 +85,10 @@ class ClusterLease(Gate):
 _of_process: dict[tuple[int, Tokens], ClusterLease] = {}
 
 
-def lease_of_process(rate: float, slots: int, tokens: Tokens) -> ClusterLease:
+def lease_of_process(rate: float, slots: int, settling: float, tokens: Tokens) -> ClusterLease:
     """The lease that all tasks of this process share which use equal tokens. The latest ones are kept."""
     key = os.getpid(), tokens
-    lease = _of_process.pop(key, None) or ClusterLease(Lease(rate, slots), tokens)
+    lease = _of_process.pop(key, None) or ClusterLease(Lease(rate, slots, settling), tokens)
     _of_process[key] = lease
     if len(_of_process) > MAX_LEASES:
         del _of_process[next(iter(_of_process))]  # with its connection

@@ -60,14 +60,22 @@ class Lease:
 
     So all processes together start at most `rate` calls in any second, if an outage of the source is one for all.
 
+    A source of several applications states with each grant how many slots they have together, and the share is that of
+    one slot of all these. It cannot state those of an application that has not asked it before the outage. A process
+    that does not know the number yet has no share while the source grants nothing, because others may have one.
+
     Args:
         rate: Calls per second of all processes together.
-        slots: The number of tasks that can run at once.
+        slots: The number of tasks of the process's own application that can run at once.
+        settling: That of the source. None (the default): `settling_of` these numbers.
     """
 
-    def __init__(self, rate: float, slots: int) -> None:
+    def __init__(self, rate: float, slots: int, settling: float | None = None) -> None:
+        self._rate = rate
+        self._slots = slots
         self._calls = int(rate // slots)
-        self._settling = settling_of(rate, slots)
+        self._knows_slots = False  # of all applications
+        self._settling = settling_of(rate, slots) if settling is None else settling
         self._most = max(1, int(WORTH * pace_of(rate)))
         self._count = max(1, int(WORTH * pace_of(rate) / slots))
         self._spacing = 1 / pace_of(rate)
@@ -110,6 +118,7 @@ class Lease:
         self._granted, self._expired = len(self._tokens), 0
         later = grant.start - HORIZON - grant.now + POLL * (1 + 4 * random())
         self._next_ask = received if grant.count else received + min(PROBE, later)
+        self._divide(grant)
         self._settle(grant)
 
     def failed(self, now: float) -> None:
@@ -150,6 +159,17 @@ class Lease:
         """Whether the source is away, and not only one message lost or late."""
         return self._failures > 1
 
+    @property
+    def has_share(self) -> bool:
+        """Whether calls may start while the source is away."""
+        return self._calls > 0
+
+    def _divide(self, grant: Grant) -> None:
+        """Divide the rate by the slots of all applications. After an outage, the source may have forgotten some."""
+        if grant.slots is not None and grant.opens <= grant.now:
+            self._calls = int(self._rate // max(grant.slots, self._slots))
+            self._knows_slots = True
+
     def _expire(self, now: float) -> None:
         while self._tokens and self._tokens[0] + self._offset.least + LATENESS < now:
             self._tokens.popleft()
@@ -164,7 +184,8 @@ class Lease:
 
     def _settle(self, grant: Grant) -> None:
         """Use the share until the source grants tokens again, or not at all."""
-        if grant.opens <= grant.now or not self._calls:
+        is_new = grant.slots is not None and not self._knows_slots
+        if grant.opens <= grant.now or not self._calls or is_new:
             self._share_from = inf
             return
         if self._share_from == inf:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import floor, inf
 
-__all__ = ["HORIZON", "LATENESS", "Grant", "TokenSource", "pace_of", "settling_of"]
+__all__ = ["HORIZON", "LATENESS", "REMEMBERED", "Grant", "TokenSource", "pace_of", "settling_of"]
 
 # Tokens are for instants of at most so many seconds ahead. So all of them have expired soon after an outage begins
 HORIZON = 0.3
@@ -19,6 +19,9 @@ RESERVE = 0.02
 # Seconds within which each process that is waiting has noticed that the source is back
 NOTICED = 1.0
 
+# Seconds for which a source of several applications counts one that does not ask, because no call of it waits
+REMEMBERED = 180.0
+
 
 def pace_of(rate: float) -> float:
     """The tokens per second of a rate. Calls that use them late are still at most as many as the rate in any second."""
@@ -26,13 +29,13 @@ def pace_of(rate: float) -> float:
     return whole / (1 + RESERVE)
 
 
-def settling_of(rate: float, slots: int) -> float:
+def settling_of(rate: float, slots: int | None) -> float:
     """For how many seconds a source grants nothing after an outage, or if it has forgotten what it granted.
 
     Until then, all processes have noticed that the source is back and have stopped to use their shares, and the tokens
-    that were granted before have expired.
+    that were granted before have expired. If the number of slots is not known, it is enough for any.
     """
-    share = rate // slots
+    share = min(1.0, rate // 1) if slots is None else rate // slots
     return NOTICED + 0.1 + 1 / share if share else HORIZON + LATENESS + 1 / pace_of(rate)
 
 
@@ -47,12 +50,14 @@ class Grant:
         start: The instant of the first token; if there are none, the instant that the next token would have.
         count: The number of tokens.
         opens: The source grants tokens only for instants from here on. In the future after an outage.
+        slots: The tasks of all applications that can run at once; None if the source has one application.
     """
 
     now: float
     start: float
     count: int
     opens: float
+    slots: int | None = None
 
 
 class TokenSource:

@@ -12,12 +12,12 @@ import trio
 from redis import Redis
 from redis.exceptions import RedisError
 
-from tests.udfs.rate.leasing import most_in_a_second
+from benchmarks.resilience._counting import most_in_a_second
 from trio_asyncio_io import unordered_wait
 from udfs._rate.cluster_lease import ClusterLease
 from udfs._rate.lease import Lease, Request
 from udfs._rate.redis_tokens import RedisTokens
-from udfs._rate.tokens import HORIZON, TokenSource
+from udfs._rate.tokens import HORIZON, REMEMBERED, TokenSource
 
 pytestmark = pytest.mark.processes
 
@@ -26,8 +26,8 @@ ASK = Request(5, lead=0.0, is_back=False)
 BACK = Request(5, lead=0.0, is_back=True)
 
 
-def tokens(socket: str, name: str, settling: float = 0.0) -> RedisTokens:
-    return RedisTokens(f"unix://{socket}", name, RATE, settling)
+def tokens(socket: str, name: str, settling: float = 0.0, application: str = "one", slots: int = 2) -> RedisTokens:
+    return RedisTokens(f"unix://{socket}", name, RATE, settling, application, slots)
 
 
 async def test_it_grants_what_the_source_of_the_driver_grants(redis_server: str) -> None:
@@ -68,7 +68,22 @@ async def test_the_key_is_gone_after_a_while(redis_server: str) -> None:
     remote = tokens(redis_server, "forgotten")
     await remote.ask(ASK)
     with Redis.from_url(remote.url) as client:
-        assert 60 <= client.ttl("cluster_rate:forgotten") <= 61
+        assert REMEMBERED <= client.ttl("cluster_rate:forgotten") <= REMEMBERED + 1
+
+
+async def test_it_states_the_slots_of_all_applications_that_asked_lately(redis_server: str) -> None:
+    one, other = (tokens(redis_server, "several", 0.0, *each) for each in (("one", 2), ("other", 6)))
+    assert [(await each.ask(ASK)).grant.slots for each in (one, other, one)] == [2, 8, 8]
+    with Redis.from_url(one.url) as client:
+        client.hset("cluster_rate:several", "application:other", f"6 {time.time() - REMEMBERED - 5.0}")
+    assert (await one.ask(ASK)).grant.slots == 2
+
+
+async def test_a_server_that_forgets_its_tokens_forgets_the_applications(redis_server: str) -> None:
+    remote = tokens(redis_server, "restored")
+    with Redis.from_url(remote.url) as client:
+        client.hset("cluster_rate:restored", "application:other", f"6 {time.time()}")
+    assert (await remote.ask(ASK)).grant.slots == 2
 
 
 async def test_a_server_that_is_away_is_an_error(tmp_path: Path) -> None:

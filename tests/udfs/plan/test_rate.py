@@ -54,3 +54,10 @@ def test_a_remote_session_may_lease_from_a_redis() -> None:
     make = gate_of_rate(given, Session("local[4]"))
     assert "hidden" not in repr(make)
     assert pickle.loads(pickle.dumps(make))() is make()
+
+
+def test_each_application_has_a_lease_of_its_own_from_a_redis() -> None:
+    given = ClusterRate(500, by="redis://192.0.2.1/0", name="weather")
+    one, other = (Session("local[4]") for _ in range(2))
+    other.conf["spark.app.id"] = "local-7"
+    assert gate_of_rate(given, one)() is not gate_of_rate(given, other)()

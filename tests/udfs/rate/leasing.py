@@ -5,13 +5,14 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import count
+from math import inf
 
 from udfs._rate.lease import TIMEOUT, Answer, Lease, Request
-from udfs._rate.tokens import TokenSource, settling_of
+from udfs._rate.tokens import Grant, TokenSource, settling_of
 
-__all__ = ["Outage", "Simulation"]
+__all__ = ["Application", "Outage", "Simulation"]
 
 
 @dataclass
@@ -34,13 +35,38 @@ class Outage:
         return self.start + self.seconds
 
 
+@dataclass(eq=False)
+class Application:
+    """One of several that share a source. It has a process for each slot.
+
+    Args:
+        slots: The tasks that can run at once.
+        start: The instant at which it begins.
+        idle: From when until when no call of it waits.
+    """
+
+    slots: int
+    start: float = 0.0
+    idle: tuple[float, float] = (inf, inf)
+
+
+@dataclass
+class Process:
+    """One lease, and whose it is."""
+
+    lease: Lease
+    number: int
+    application: Application
+
+
 @dataclass
 class Simulation:
-    """Each process always has a call that waits.
+    """Each process always has a call that waits, unless its application is idle.
 
     Args:
         rate, slots: Of the leases.
         processes: How many there are.
+        applications: Those whose processes there are instead.
         seed: Of the delays.
         latency: The longest way of a message, in seconds. Some messages take longer than the source's time limit.
         late: The longest time by which a process looks too late.
@@ -52,8 +78,9 @@ class Simulation:
     """
 
     rate: float
-    slots: int
-    processes: int
+    slots: int = 1
+    processes: int = 0
+    applications: list[Application] = field(default_factory=list)
     seed: int = 1
     latency: float = 0.002
     late: float = 0.0
@@ -67,14 +94,13 @@ class Simulation:
         random.seed(self.seed)
         self._events: list[tuple[float, int, Callable[[float], None]]] = []
         self._number = count()
-        self._settling = settling_of(self.rate, self.slots)
+        self._settling = settling_of(self.rate, None if self.applications else self.slots)
+        self._known: list[Application] = []
         self._source = TokenSource(self.rate, self._settling)
         self._skew = self._random.uniform(-1e3, 1e3)  # of the source's clock
-        for number in range(self.processes):
-            lease = Lease(self.rate, self.slots)
-            self._at(
-                self._random.random() * 0.1, lambda now, lease=lease, number=number: self._look(now, lease, number)
-            )
+        for process in self._processes():
+            start = process.application.start + self._random.random() * 0.1
+            self._at(start, lambda now, process=process: self._look(now, process))
         for outage in self.outages:
             if outage.forgets:
                 self._at(outage.end, self._restart)
@@ -83,40 +109,62 @@ class Simulation:
             event(now)
         return sorted(start for start, _ in self.starts)
 
+    def _processes(self) -> list[Process]:
+        alone = Application(self.slots)
+        owners = [alone] * self.processes + [each for each in self.applications for _ in range(each.slots)]
+        return [
+            Process(Lease(self.rate, each.slots, self._settling), number, each) for number, each in enumerate(owners)
+        ]
+
     def _at(self, instant: float, event: Callable[[float], None]) -> None:
         heapq.heappush(self._events, (instant, next(self._number), event))
 
     def _restart(self, now: float) -> None:
         self._source = TokenSource(self.rate, self._settling, opens=now + self._skew + self._settling)
+        self._known = []
 
-    def _look(self, now: float, lease: Lease, number: int) -> None:
+    def _look(self, now: float, process: Process) -> None:
+        first, last = process.application.idle
+        if first <= now < last:
+            self._at(last, lambda then: self._look(then, process))
+            return
+        lease = process.lease
         request = lease.request(now)
         if request is not None:
-            self._ask(now, lease, request)
+            self._ask(now, process, request)
         while not (delay := lease.delay(now)):
             lease.started(now)
-            self.starts.append((now, number))
+            self.starts.append((now, process.number))
             if (request := lease.request(now)) is not None:
-                self._ask(now, lease, request)
+                self._ask(now, process, request)
         late = self._random.random() * self.late
-        self._at(now + delay + late, lambda then: self._look(then, lease, number))
+        self._at(now + delay + late, lambda then: self._look(then, process))
 
-    def _ask(self, sent: float, lease: Lease, request: Request) -> None:
+    def _ask(self, sent: float, process: Process, request: Request) -> None:
         arrival = sent + self._way()
         outage = next((each for each in self.outages if each.start <= arrival < each.end), None)
         if outage is not None:
             failed = sent + TIMEOUT if outage.hangs else min(arrival, sent + TIMEOUT)
-            self._at(failed, lease.failed)
+            self._at(failed, process.lease.failed)
         else:
-            self._at(arrival, lambda now: self._answer(now, sent, lease, request))
+            self._at(arrival, lambda now: self._answer(now, sent, process, request))
 
-    def _answer(self, now: float, sent: float, lease: Lease, request: Request) -> None:
-        grant = self._source.grant(now + self._skew, **asdict(request))
+    def _answer(self, now: float, sent: float, process: Process, request: Request) -> None:
+        lease, grant = process.lease, self._grant(now, process.application, request)
         received = now + self._way()
         if received > sent + TIMEOUT:
             self._at(max(now, sent + TIMEOUT), lease.failed)
         else:
             self._at(received, lambda then: lease.granted(Answer(grant, sent, then)))
+
+    def _grant(self, now: float, application: Application, request: Request) -> Grant:
+        """As the source on the driver does; for several applications, as the script in Redis does."""
+        grant = self._source.grant(now + self._skew, **asdict(request))
+        if not self.applications:
+            return grant
+        if application not in self._known:
+            self._known.append(application)
+        return replace(grant, slots=sum(each.slots for each in self._known))
 
     def _way(self) -> float:
         if self._random.random() < self.slow:

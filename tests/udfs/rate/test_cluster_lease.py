@@ -75,12 +75,12 @@ async def test_an_operator_that_ends_while_it_asks_leaves_nothing_behind(autojum
 
 def test_tasks_of_a_process_that_use_equal_tokens_share_a_lease() -> None:
     first, second, other = (DriverTokens("127.0.0.1", 1, "secret", name) for name in ("a", "a", "b"))
-    assert lease_of_process(10, 2, first) is lease_of_process(10, 2, second)
-    assert lease_of_process(10, 2, first) is not lease_of_process(10, 2, other)
+    assert lease_of_process(10, 2, 1.0, first) is lease_of_process(10, 2, 1.0, second)
+    assert lease_of_process(10, 2, 1.0, first) is not lease_of_process(10, 2, 1.0, other)
 
 
 def test_a_process_keeps_the_leases_that_were_used_last() -> None:
     numbered = [DriverTokens("127.0.0.1", 2, "secret", str(number)) for number in range(MAX_LEASES + 1)]
-    kept = [lease_of_process(10, 2, tokens) for tokens in numbered]
-    assert lease_of_process(10, 2, numbered[-1]) is kept[-1]
-    assert lease_of_process(10, 2, numbered[0]) is not kept[0]
+    kept = [lease_of_process(10, 2, 1.0, tokens) for tokens in numbered]
+    assert lease_of_process(10, 2, 1.0, numbered[-1]) is kept[-1]
+    assert lease_of_process(10, 2, 1.0, numbered[0]) is not kept[0]

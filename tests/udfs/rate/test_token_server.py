@@ -62,7 +62,7 @@ async def test_a_client_uses_one_connection_and_opens_another_after_a_failure(se
 
 async def test_a_client_without_the_secret_gets_nothing(server: TokenServer) -> None:
     tokens = client(server, secret="wrong")
-    with pytest.raises(OSError, match="closed the connection"):
+    with pytest.raises((ConnectionError, trio.BrokenResourceError)):  # the second if the server left bytes unread
         await tokens.ask(ASK)
 
 
