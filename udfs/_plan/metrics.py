@@ -195,22 +195,25 @@ def _sums(gates: Iterable[str]) -> list[Column]:
         _sum(row["seconds"]).alias("seconds"),
         F.coalesce(F.max(row["seconds"]), F.lit(0.0)).alias("slowest"),
         *(_percentile(row["seconds"], share).alias(name) for name, share in PERCENTILES.items()),
-        F.to_json(_merged(row["totals"], gates)).alias(TOTALS),
+        _merged(row["totals"], gates).alias(TOTALS),
     ]
 
 
 def _merged(totals: Column, gates: Iterable[str]) -> Column:
-    """The totals of all tasks: a map from the name of each to its value, and one from each gate to its waits."""
+    """The totals of all tasks, as a JSON object: by name, and the waits for each gate by its class.
+
+    Not with `to_json`: several threads of Spark may read the metrics of a query, and its generator is for one.
+    """
     merged = {each.name: _merge(each.name)(totals[each.name]) for each in NUMBERS}
     by_gate = {BY_GATE + gate: _merge(gate)(totals["seconds_by_gate"][gate]) for gate in gates}
-    pairs = [part for name, column in (merged | by_gate).items() for part in (F.lit(name), column)]
+    pairs = [F.concat(F.lit(f"{json.dumps(name)}: "), column) for name, column in (merged | by_gate).items()]
     parts = [pairs[start : start + ARGUMENTS] for start in range(0, len(pairs), ARGUMENTS)]
-    return F.map_concat(*(F.create_map(*part) for part in parts))
+    return F.concat(F.lit("{"), F.concat_ws(", ", *(F.concat_ws(", ", *part) for part in parts)), F.lit("}"))
 
 
 def _merge(name: str) -> Callable[[Column], Column]:
     merge = F.max if name in Totals.HIGHEST else F.sum
-    return lambda column: F.coalesce(merge(column).cast("double"), F.lit(0.0))
+    return lambda column: F.coalesce(merge(column).cast("double"), F.lit(0.0)).cast("string")
 
 
 def _percentile(column: Column, share: float) -> Column:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -185,6 +186,23 @@ def test_a_bad_option_is_refused_when_the_plan_is_built(numbers: DataFrame, opti
 
 
 @pytest.mark.thorough
+async def as_it_is(id: int) -> int:  # noqa: A002 - the name of the column
+    return id
+
+
+def test_several_threads_of_spark_may_read_the_metrics(spark: SparkSession) -> None:
+    """In Spark 4.0 each reader computes them: the listener of an `Observation`, and a server of remote sessions."""
+    df = unordered_wait(spark.range(0, 12, 1, 1), as_it_is, "same long", timeout=30.0, metrics=Observation())
+    df.collect()
+    query = df._jdf.queryExecution()
+
+    def read(_: int) -> str:
+        return str(query.observedMetrics().toString())
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(read, range(400)))) == 1
+
+
 def test_a_query_may_have_observations_of_the_user_too(numbers: DataFrame) -> None:
     ours, theirs = Observation(), Observation()
     out = ordered_wait(numbers, Moody(), "answer string", metrics=ours, **OPTIONS)
