@@ -13,7 +13,7 @@ from ._gate_in_use import GateInUse, User, check_configuration, in_present_run
 
 __all__ = ["GateFamily", "use_family"]
 
-FEW = 64  # so many gates are not worth a search for those that may be forgotten
+FEW = 64  # with fewer gates, a search for those that may be forgotten is not worth its cost
 
 
 class GateFamily:
@@ -69,7 +69,7 @@ class GateFamily:
             _families_of_run().pop(_key(self._copies), None)
 
     def _forget_some(self) -> None:
-        """Forget the keys without calls that may be forgotten. All in all, this costs a few steps per key."""
+        """Forget the keys without calls that may be forgotten. The cost is a few steps per key, on average."""
         if len(self._copies) < self._enough:
             return
         now = trio.current_time()

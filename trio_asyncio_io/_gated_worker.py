@@ -16,7 +16,7 @@ __all__ = ["GatedWorker"]
 
 
 class GatedWorker(Worker):
-    """A worker that asks the gates before it starts a job. While they are idle, it does what a worker does."""
+    """A worker that asks the gates before it starts a job. While they are idle, it is a plain worker."""
 
     def __init__(self, pool: Pool, gates: Gatekeeper) -> None:
         super().__init__(pool)

@@ -14,7 +14,7 @@ from ._gates_of_key import GatesOfKey
 
 __all__ = ["KeyedGates"]
 
-FEW = 64  # so many keys are not worth a search for those without calls
+FEW = 64  # with fewer keys, a search for those without calls is not worth its cost
 
 
 class KeyedGates:
@@ -78,7 +78,7 @@ class KeyedGates:
         return found
 
     def _drop_some(self) -> None:
-        """Drop the keys without calls. All in all, this costs a few steps per key."""
+        """Drop the keys without calls. The cost is a few steps per key, on average."""
         if len(self._of_key) >= self._enough:
             for key in [key for key, each in self._of_key.items() if not each.is_in_use]:
                 self._of_key.pop(key).close()

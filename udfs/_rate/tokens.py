@@ -19,7 +19,7 @@ RESERVE = 0.02
 # Seconds within which each process that is waiting has noticed that the source is back
 NOTICED = 1.0
 
-# Seconds for which a source of several applications counts one that does not ask, because no call of it waits
+# Seconds for which a source counts an application that has stopped asking, because none of its calls waits
 REMEMBERED = 180.0
 
 

@@ -138,7 +138,7 @@ def known_to(tmp_path: Path) -> list[Any]:
 def test_answers_are_in_the_memo_although_spark_takes_no_rows(
     conversion: Any, batch: Any, halve: Any, tmp_path: Path
 ) -> None:
-    """As in front of a slow operator, or of a slow sink: a task that is killed then has paid for them."""
+    """The next operator or the sink may be slow. If the task is killed meanwhile, its answers have been paid for."""
     numbers = range(1, 50)
     out = conversion(halve, capacity=1).run(iter([batch(*numbers)]))
     next(out)

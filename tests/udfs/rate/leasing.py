@@ -158,7 +158,7 @@ class Simulation:
             self._at(received, lambda then: lease.granted(Answer(grant, sent, then)))
 
     def _grant(self, now: float, application: Application, request: Request) -> Grant:
-        """As the source on the driver does; for several applications, as the script in Redis does."""
+        """As the source on the driver does. For several applications, it counts slots, as the script in Redis does."""
         grant = self._source.grant(now + self._skew, **asdict(request))
         if not self.applications:
             return grant
