@@ -29,12 +29,6 @@ class StepRecorder(Observer):
     def attempt_failed(self, *arguments: Any) -> None:
         self._record("attempt_failed", *arguments)
 
-    def slot_yielded(self, *arguments: Any) -> None:
-        self._record("slot_yielded", *arguments)
-
-    def slot_regained(self, *arguments: Any) -> None:
-        self._record("slot_regained", *arguments)
-
     def timed_out(self, *arguments: Any) -> None:
         self._record("timed_out", *arguments)
 

@@ -27,9 +27,8 @@
 #     keywords             lists keyword arguments in signatures and docstrings
 #     _addresses           sets `__module__` of public names to their public module
 
-import sys
-
 from ._addresses import publish
+from ._classification import transient
 from ._core.dead_letter import DeadLetter, LostError
 from ._core.describe import describe
 from ._core.elements import StreamRecord, Watermark
@@ -56,7 +55,6 @@ from ._results import Results
 from ._sharing.resource import lingering
 from ._sharing.shared import shared
 from ._stream import keyed_wait, ordered_wait, unordered_wait
-from ._transient import transient
 
 __all__ = [
     "AsyncFunction",
@@ -100,7 +98,3 @@ __all__ = [
 
 publish(globals())
 add_displays()
-
-# Pickles of version 0.1.0, such as its durable checkpoints, use the former names of these modules
-for _name in ("dead_letter", "elements", "portable", "snapshot"):
-    sys.modules[f"{__name__}._{_name}"] = sys.modules[f"{__name__}._core.{_name}"]

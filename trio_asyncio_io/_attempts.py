@@ -1,75 +1,165 @@
-"""Attempts: the calls for one element, up to the one whose outcome counts.
+"""Attempts: one call of the function for an element, and what replaces its result if there is none.
 
-Each layer is a function around a function, entry -> awaitable of the result: a call, announced to `flush`, timed,
-observed, repeated. A layer exists only if an option needs it, so an option that is not used costs nothing.
+A worker makes one attempt at a time, under the element's deadline. If the last one raises, or the element times out,
+`rescue` runs in the same slot, with timeouts of its own.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from inspect import isawaitable
 from math import inf
-from random import Random
 from types import CoroutineType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
-from ._boundary import interruptible
+from ._boundary import awaited, interruptible
 from ._core.describe import describe
+from ._core.gate import CURRENT_CALL
 from ._core.ledger import Ledger
 from ._core.notes import Notes
-from ._core.options import Options
+from ._core.options import OnTimeout, Options
 from ._core.queue import Entry
-from ._core.retry_budget import BudgetAccount
-from ._errors import AttemptTimeoutError, NotAsyncError
-from ._gatekeeper import Gatekeeper
-from ._slots import Slots
+from ._core.retries import Retries
+from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError
+from ._gates import Gates
 
-__all__ = ["Call", "attempts_of", "flusher_of"]
+__all__ = ["Invoker"]
 
 Call: TypeAlias = Callable[[Entry], Awaitable[Any]]
-
-# By id: the timeouts of this operator's attempts. The function may raise those of an operator inside it.
-Timeouts: TypeAlias = dict[int, AttemptTimeoutError]
 
 _log = logging.getLogger("trio_asyncio_io")
 
 
-def attempts_of(
-    function: Any,
-    options: Options,
-    ledger: Ledger,
-    notes: Notes,
-    *,
-    gates: Gatekeeper | None = None,
-    slots: Slots | None = None,
-) -> Call:
-    """All calls for one element: entry -> awaitable of the function's result. The caller is open to interrupts."""
-    retry = options.retry
-    call = _once(function.invoke)
-    flush = flusher_of(function, ledger)
-    if flush is not None:
-        call = _flushing(call, flush, ledger)
-    if gates is not None:
-        call = gates.admissions.around(call)
-    if retry is None and options.observer is None:
+class Invoker:
+    """Carries out the invocations of one operator.
+
+    Args:
+        function: An object with an async `invoke`, and perhaps with `timeout` and `flush`.
+        options: The operator's options.
+        ledger: Counts retries, timeouts and failures.
+        gates: Those whose weights the calls can settle, or None.
+
+    Attributes:
+        call: entry -> awaitable of the function's result, for one attempt. The caller is open to interrupts.
+        retries: Decides whether another attempt follows; None: never.
+        flatten: The function's result -> its outputs. None if a result is one output.
+        notes: Adds notes to exceptions.
+        flush: Calls the function's `flush`, if it has one and no other invocation will start for a while.
+    """
+
+    def __init__(self, function: Any, options: Options, ledger: Ledger, gates: Gates | None = None) -> None:
+        self._options = options
+        self._ledger = ledger
+        self._on_timeout: OnTimeout | None = options.on_timeout or _timeout_method(function)
+        self.notes = Notes()
+        self.retries = self._retries(options)
+        self.call = self._call(function, gates)
+        self.flush: Callable[[], None] = _flusher_of(function, ledger) or _do_nothing
+        self.flatten: Callable[[Any], Sequence[Any]] | None = interruptible(_flattened) if options.flatten else None
+
+    def _call(self, function: Any, gates: Gates | None) -> Call:
+        """One attempt. Each layer is a function around a function, and exists only if an option needs it."""
+        call = _once(function.invoke)
+        flush = _flusher_of(function, self._ledger)
+        if flush is not None:
+            call = _flushing(call, flush, self._ledger)
+        if gates is not None and gates.is_weighted:
+            call = _settled(call, gates)
+        retry = self._options.retry
+        if retry is not None and self.retries is not None and retry.attempt_timeout < inf:
+            call = _timed(_interruptible(call), retry.attempt_timeout, self._options.timeout, self.retries)
         return call
-    call = _interruptible(call)
-    timeouts: Timeouts = {}
-    if retry is not None and retry.attempt_timeout < inf:
-        call = _timed(call, retry.attempt_timeout, options.timeout, timeouts)
-    if options.observer is not None:
-        call = _observed(call, ledger)
-    if retry is None:
-        return call
-    call = _Repeated(call, options, ledger, timeouts=timeouts, notes=notes, gates=gates, slots=slots)
-    return call if slots is None else slots.around(call)
+
+    def _retries(self, options: Options) -> Retries | None:
+        if options.retry is None:
+            return None
+        return Retries(
+            options.retry, options.slots, guard=interruptible, on_denied=self._deny_retry, is_final=_is_not_async
+        )
+
+    def _deny_retry(self, error: Exception | None) -> None:
+        self._ledger.deny_retry()
+        if error is not None:
+            self.notes.add(error, "it was not retried: the operator's retry budget is used up")
+
+    async def rescue(self, entry: Entry, error: Exception | None, cause: Exception | None = None) -> Sequence[Any]:
+        """The outputs of an element that has failed with `error`, or timed out if that is None.
+
+        Args:
+            cause: The error of the last attempt of an element that timed out, because the next attempt could not begin
+                before its deadline.
+
+        Raises:
+            Exception: The element's own, or the one that `on_error` raised. Its note names the element.
+        """
+        if error is not None:
+            self._ledger.fail(entry, error, trio.current_time())
+            return await self._apply_policy(entry, error)
+        self._ledger.time_out(entry, trio.current_time())
+        try:
+            return await self._replace_timed_out(entry, cause)
+        except Exception as final:  # noqa: BLE001 - on_timeout may raise anything
+            self._ledger.fail_after_timeout(entry, final, trio.current_time())
+            error = final
+        return await self._apply_policy(entry, error)
+
+    def fail_while_stopping(self, entry: Entry, error: Exception) -> Exception | None:
+        """Record the error of a call that raised while the operator stopped. Returns it if it is fatal."""
+        self._ledger.fail(entry, error, trio.current_time())
+        return self.named(error, entry) if self._is_fatal(error) else None
+
+    def named(self, error: Exception, entry: Entry) -> Exception:
+        """The error, with a note that names the element and the attempt."""
+        retry = self._options.retry
+        limit = f" of {retry.max_retries + 1}" if retry else ""
+        attempt = f"attempt {entry.attempts}{limit}" if entry.attempts else "before its first attempt"
+        self.notes.add(error, f"element {entry.sequence}, {describe(entry.value)}, {attempt}")
+        return error
+
+    def _is_fatal(self, error: Exception) -> bool:
+        return self._options.on_error == "raise" or isinstance(error, NotAsyncError)
+
+    async def _apply_policy(self, entry: Entry, error: Exception) -> Sequence[Any]:
+        if self._is_fatal(error):
+            raise self.named(error, entry)
+        match self._options.on_error:
+            case "skip":
+                self._ledger.skip()
+            case "dead_letter":
+                self._ledger.dead_letter(entry, error, trio.current_time())
+            case _:
+                return await self._replace_failed(entry, error)
+        return ()
+
+    async def _replace_timed_out(self, entry: Entry, cause: Exception | None) -> Sequence[Any]:
+        if self._on_timeout is None:
+            raise self._timeout_error(entry, "the function gave no result") from cause
+        return await self._handled("on_timeout", entry, self._on_timeout, entry.value)
+
+    async def _replace_failed(self, entry: Entry, error: Exception) -> Sequence[Any]:
+        handler = cast(Callable[..., Any], self._options.on_error)
+        try:
+            return await self._handled("on_error", entry, handler, entry.value, error)
+        except Exception as final:
+            self.named(final, entry)
+            raise
+
+    async def _handled(self, name: str, entry: Entry, handler: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
+        with trio.move_on_after(self._options.timeout):
+            result = await awaited(handler, *arguments)
+            return (result,) if self.flatten is None else self.flatten(result)
+        raise self._timeout_error(entry, f"{name} gave no result")
+
+    def _timeout_error(self, entry: Entry, what: str) -> ElementTimeoutError:
+        timeout = self._options.timeout
+        return ElementTimeoutError(f"{what} for {describe(entry.value)} within its timeout of {timeout:g} s", timeout)
 
 
-def flusher_of(function: Any, ledger: Ledger) -> Callable[[], None] | None:
+def _flusher_of(function: Any, ledger: Ledger) -> Callable[[], None] | None:
     """Calls the function's `flush` if no other invocation can start for a while. None without a `flush`."""
     flush = getattr(function, "flush", None)
     if not callable(flush):
@@ -105,8 +195,21 @@ def _flushing(once: Call, flush: Callable[[], None], ledger: Ledger) -> Call:
     return call
 
 
+def _settled(once: Call, gates: Gates) -> Call:
+    """A call in which `settle` works."""
+
+    async def call(entry: Entry) -> Any:
+        token = CURRENT_CALL.set(gates.call_of(entry))
+        try:
+            return await once(entry)
+        finally:
+            CURRENT_CALL.reset(token)
+
+    return call
+
+
 def _interruptible(once: Call) -> Call:
-    """The call below layers that are protected from interrupts."""
+    """The call below a layer that is protected from interrupts."""
 
     @disable_ki_protection
     async def call(entry: Entry) -> Any:
@@ -115,112 +218,37 @@ def _interruptible(once: Call) -> Call:
     return call
 
 
-async def _yield_to_deadline(entry: Entry, seconds: float) -> None:
-    """Wait for the element's deadline if it is due: of two timeouts at one instant, it has precedence."""
-    if trio.current_time() >= entry.since + seconds:
-        await trio.sleep_forever()
-
-
-def _timed(once: Call, seconds: float, timeout: float, timeouts: Timeouts) -> Call:
+def _timed(once: Call, seconds: float, timeout: float, retries: Retries) -> Call:
     @enable_ki_protection
     async def call(entry: Entry) -> Any:
         with trio.move_on_after(seconds):
             return await once(entry)
-        await _yield_to_deadline(entry, timeout)
+        if trio.current_time() >= entry.since + timeout:
+            await trio.sleep_forever()  # of two timeouts at one instant, that of the element has precedence
         what = f"attempt {entry.attempts} gave no result for {describe(entry.value)}"
         error = AttemptTimeoutError(f"{what} within its attempt_timeout of {seconds:g} s", seconds)
-        timeouts[id(error)] = error
+        retries.timeouts[id(error)] = error
         raise error
 
     return call
 
 
-def _observed(once: Call, ledger: Ledger) -> Call:
-    @enable_ki_protection
-    async def call(entry: Entry) -> Any:
-        try:
-            return await once(entry)
-        except Exception as error:
-            ledger.attempt_failed(entry, error)
-            raise
-
-    return call
+def _is_not_async(error: Exception) -> bool:
+    return isinstance(error, NotAsyncError)
 
 
-class _Repeated:
-    """Repeats a call as the retry strategy decides. In a loop, so two attempts of one element never run at once."""
+def _timeout_method(function: object) -> OnTimeout | None:
+    method = getattr(function, "timeout", None)
+    return cast(OnTimeout, method) if callable(method) else None  # a client may have seconds under that name
 
-    def __init__(
-        self,
-        once: Call,
-        options: Options,
-        ledger: Ledger,
-        *,
-        timeouts: Timeouts,
-        notes: Notes,
-        gates: Gatekeeper | None,
-        slots: Slots | None,
-    ) -> None:
-        strategy = options.retry
-        assert strategy is not None
-        self._once = once
-        self._ledger = ledger
-        self._timeouts = timeouts
-        self._notes = notes
-        self._max_retries = strategy.max_retries
-        self._retries_result = interruptible(strategy.retries_result)
-        self._retries_exception = interruptible(strategy.retries_exception)
-        self._wait = interruptible(strategy.wait)
-        self._account = BudgetAccount(strategy.budget, options.slots)
-        self._random = Random()
-        self._timeout = options.timeout
-        self._gates = gates
-        self._slots = slots
 
-    @enable_ki_protection
-    async def __call__(self, entry: Entry) -> Any:
-        self._account.deposit()
-        while True:
-            try:
-                result = await self._once(entry)
-            except Exception as error:
-                if self._gates is not None:
-                    self._gates.admissions.failed(entry, error)
-                if not self._is_retryable(error, entry):
-                    raise
-                if not self._may_retry():
-                    self._notes.add(error, "it was not retried: the operator's retry budget is used up")
-                    raise
-                wait = self._wait(entry.attempts, self._random.random(), error)
-            else:
-                if self._gates is not None:
-                    self._gates.admissions.passed(entry)
-                if entry.attempts > self._max_retries or not self._retries_result(result) or not self._may_retry():
-                    return result
-                wait = self._wait(entry.attempts, self._random.random())
-            await self._back_off(entry, wait)
+def _do_nothing() -> None:
+    pass
 
-    async def _back_off(self, entry: Entry, seconds: float) -> None:
-        self._ledger.back_off(entry, seconds)
-        if self._gates is not None:
-            self._gates.admissions.rest(entry)
-        if self._slots is None:
-            await trio.sleep(seconds)
-        else:
-            await self._slots.sleep(entry, seconds)
-        await _yield_to_deadline(entry, self._timeout)
-        if self._gates is not None:
-            await self._gates.admit_again(entry)
-        self._ledger.retry(entry)
 
-    def _is_retryable(self, error: Exception, entry: Entry) -> bool:
-        is_own_timeout = self._timeouts.pop(id(error), None) is not None
-        if entry.attempts > self._max_retries or isinstance(error, NotAsyncError):
-            return False
-        return is_own_timeout or self._retries_exception(error)
-
-    def _may_retry(self) -> bool:
-        if self._account.withdraw():
-            return True
-        self._ledger.deny_retry()
-        return False
+def _flattened(result: Any) -> Sequence[Any]:
+    try:
+        outputs = iter(result)
+    except TypeError as error:
+        raise TypeError(f"with flatten=True a result must be an iterable of outputs, got {describe(result)}") from error
+    return tuple(outputs)

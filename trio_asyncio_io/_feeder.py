@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable
 from typing import Any
 
 import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from ._boundary import InterruptibleAsyncIterator
-from ._core.elements import Watermark, value_of
 from ._core.ledger import Ledger
 from ._core.queue import Entry
-from ._function import Known
 from ._pace import Pace
 from ._wakeup import Wakeup
 
@@ -34,7 +32,6 @@ class Feeder:
         has_room: Woken when the buffer has room. Only the holder of the lock waits for it.
         elements_per_pass: Elements between two checkpoints, of sources that never suspend. While calls are short, each
             worker can take a job in every scheduler pass.
-        known: The outputs of an element that needs no call, or None: it needs one. Without it, all elements do.
     """
 
     def __init__(
@@ -45,15 +42,13 @@ class Feeder:
         has_room: Wakeup,
         *,
         elements_per_pass: int,
-        known: Known | None = None,
     ) -> None:
         self._ledger = ledger
         self._on_job = on_job
         self._on_completed = on_completed
         self._has_room = has_room
         self._elements_per_pass = elements_per_pass
-        self._known = known
-        self._accept: Callable[..., Entry | None] = ledger.accept if known is None else self._accept_known
+        self._accept = ledger.accept
         self._lock = trio.StrictFIFOLock()
         self._refusal: type[Exception] | None = None
         self._reason = ""
@@ -150,7 +145,7 @@ class Feeder:
     async def _clear_backlog(self) -> None:
         pace = Pace(self._elements_per_pass)
         while self._ledger.backlog:
-            entry = self._ledger.accept_held(trio.current_time(), self._accept)
+            entry = self._ledger.accept_held(trio.current_time())
             if entry is None:
                 await self._wait_for_room()
             else:
@@ -175,13 +170,6 @@ class Feeder:
             return False
         self._accepted(entry)
         return True
-
-    def _accept_known(self, element: Any, now: float, results: Sequence[Any] | None = None) -> Entry | None:
-        """Accept an element, with its outputs if the function knows them."""
-        assert self._known is not None
-        if results is None and not isinstance(element, Watermark):
-            results = self._known(value_of(element))
-        return self._ledger.accept(element, now, results)
 
     def _accepted(self, entry: Entry) -> None:
         if entry.results is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from inspect import isawaitable, iscoroutinefunction
 from types import CoroutineType
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -14,13 +14,11 @@ from ._errors import NotAsyncError
 __all__ = [
     "AsyncFunction",
     "Function",
-    "Known",
     "Wrapper",
     "as_function",
     "awaitable_from",
     "innermost",
     "is_async",
-    "known_of",
 ]
 
 T = TypeVar("T")
@@ -38,10 +36,6 @@ class AsyncFunction(ABC, Generic[T_contra, R_co]):
 
     A method `async timeout(self, value) -> result` replaces the result of an element that has timed out, like
     `on_timeout`.
-
-    A method `known(self, value)` returns the outputs of an element that needs no call, as a tuple, and otherwise None.
-    It is not async. Such an element keeps its place in the output, but takes no slot and passes no gate. The UDFs do
-    not call this method: they have `skip_nulls`.
 
     Example:
         class Lookup(AsyncFunction[str, int]):
@@ -71,7 +65,6 @@ class AsyncFunction(ABC, Generic[T_contra, R_co]):
 
 
 Function: TypeAlias = Callable[[T], Awaitable[R]] | AsyncFunction[T, R]
-Known: TypeAlias = Callable[[Any], Sequence[Any] | None]
 
 
 class Wrapper:
@@ -112,11 +105,6 @@ def as_function(function: Any) -> Any:
 def _has_invoke(function: Any) -> bool:
     """Whether the object has an `invoke`. A mock has every attribute, but lists only those that it was given."""
     return "invoke" in dir(function) or (not callable(function) and hasattr(function, "invoke"))
-
-
-def known_of(function: Any) -> Known | None:
-    """The function's method `known`, or None."""
-    return function.known if "known" in dir(function) else None  # see `_has_invoke`
 
 
 def awaitable_from(function: Any, *arguments: Any) -> Any:

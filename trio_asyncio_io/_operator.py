@@ -137,7 +137,7 @@ class AsyncWaitOperator(Generic[T, R]):
     @enable_ki_protection
     async def __aenter__(self) -> Self:
         nursery = await self._lifetime.begin()
-        self._ledger.begin(read_clocks())
+        self._ledger.begin_run(read_clocks())
         try:
             await self._parts.start(nursery)
             if self._source is not None:

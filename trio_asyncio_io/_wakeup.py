@@ -21,6 +21,10 @@ class Wakeup:
         self._lot = ParkingLot()
         self.is_awaited = False
 
+    def __len__(self) -> int:
+        """The number of tasks that wait."""
+        return len(self._lot)
+
     async def wait(self) -> None:
         """Wait until woken."""
         self.is_awaited = True

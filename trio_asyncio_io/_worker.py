@@ -1,95 +1,196 @@
-"""A worker: a task that invokes the function.
+"""The workers: tasks that make attempts.
+
+A worker takes the next attempt from the scheduler, makes it, and reports its end. It never waits in the middle of a
+record's invocation: a record whose attempt is followed by another one goes back to the scheduler, with its context.
 
 A worker lives as long as the operator and reuses one cancel scope, which is replaced after a deadline has cancelled it.
-That costs several times less than a scope or a task per invocation, with the same effect: each invocation has its own
+That costs several times less than a scope or a task per attempt, with the same effect: each invocation has its own
 deadline and its own context.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from math import inf
-from typing import Any, Protocol
+from typing import Any
 
 import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
+from ._attempts import Invoker
+from ._calls import own_calls
 from ._context import BlockContext
+from ._core.admission import KeyGates
 from ._core.ledger import Ledger
 from ._core.queue import Entry
-from ._deadlines import Deadlines
+from ._core.scheduler import Scheduler
 from ._emitter import Emitter
-from ._invoker import Invoker
+from ._gates import Gates
 from ._pace import SECONDS_PER_PASS
+from ._timer import Timer
+from ._wakeup import Wakeup
 
-__all__ = ["JOBS_PER_PASS", "Pool", "Worker"]
+__all__ = ["JOBS_PER_PASS", "WorkerPool"]
 
-# Jobs between two checkpoints, of functions that never suspend
+# Attempts between two checkpoints, of functions that never suspend
 JOBS_PER_PASS = 100
 _NOT_SUSPENDED = object()
 
 
-class Pool(Protocol):
-    """The pool of a worker: see `WorkerPool`."""
+class WorkerPool:
+    """At most `capacity` workers. Each is started when there may be an attempt for it.
 
-    ledger: Ledger
-    invoker: Invoker
-    deadlines: Deadlines
-    emitter: Emitter
-    on_failure: Callable[[Exception], None]
-    context: BlockContext
+    Args:
+        ledger: The state of the records.
+        scheduler: Decides which attempt may start.
+        invoker: Carries out the attempts.
+        capacity: Upper limit of workers.
+        emitter: Called when an entry has its results.
+        has_room: Woken when a worker waits for an attempt and the buffer has room.
+        on_failure: Called with the exception that stops the operator.
+        gates: Those that calls pass, or None.
+    """
 
-    async def wait_for_job(self) -> None: ...
+    def __init__(
+        self,
+        ledger: Ledger,
+        scheduler: Scheduler,
+        invoker: Invoker,
+        *,
+        capacity: int,
+        emitter: Emitter,
+        has_room: Wakeup,
+        on_failure: Callable[[Exception], None],
+        gates: Gates | None = None,
+    ) -> None:
+        self.ledger = ledger
+        self.scheduler = scheduler
+        self.invoker = invoker
+        self.emitter = emitter
+        self.on_failure = on_failure
+        self.gates = gates
+        self.timer = Timer(self._next_instant, self._on_instant)
+        self.is_reporting = False  # whether a worker reports an end to the gates. It asks the scheduler afterwards
+        self._has_room = has_room
+        self._has_attempt = Wakeup()
+        self._capacity = capacity
+        self._workers = 0
+
+    def open(self, nursery: trio.Nursery) -> None:
+        """Let the nursery own the workers and the timer. Workers run in the context of the calling task."""
+        self._nursery = nursery
+        self.context = BlockContext()
+        if self.gates is not None:
+            self.gates.open(self._refresh, self._change)
+        if self.gates is not None or self.invoker.retries is not None or self.scheduler.deadlines.timeout < inf:
+            nursery.start_soon(self.timer.run, name="trio_asyncio_io timer")
+
+    def dispatch(self) -> None:
+        """Wake or start workers for the attempts that may start, unless all are busy."""
+        if not self._has_attempt.is_awaited and self._workers == self._capacity:  # all are busy, or will ask
+            return
+        if not self.scheduler.is_plain:
+            self._call_workers(self.scheduler.candidates())
+            return
+        free = self._workers - self.ledger.counters.running
+        if len(self.ledger.jobs) <= free:
+            self._has_attempt.wake()
+        elif self._workers < self._capacity:
+            self._start_worker()
+
+    async def wait_for_attempt(self) -> None:
+        """Wait until an attempt may start. A feeder that waits for more room continues now."""
+        if self.ledger.has_room():
+            self._has_room.wake()
+        await self._has_attempt.wait()
+
+    def _call_workers(self, number: int) -> None:
+        """Let so many workers ask the scheduler, with those that will ask anyway."""
+        will_ask = self._workers - self.ledger.counters.running - len(self._has_attempt)
+        for _ in range(number - will_ask):
+            if self._has_attempt.is_awaited:
+                self._has_attempt.wake()
+            elif self._workers < self._capacity:
+                self._start_worker()
+
+    def _start_worker(self) -> None:
+        self._workers += 1
+        self.context.run(self._spawn)
+
+    def _spawn(self) -> None:
+        self._nursery.start_soon(Worker(self).run, name="trio_asyncio_io worker")
+
+    def _next_instant(self) -> float:
+        return min(self.scheduler.deadlines.first(), self.scheduler.wake_at())
+
+    def _on_instant(self, now: float) -> None:
+        for scope in self.scheduler.deadlines.expire(now):
+            scope.cancel()
+        if not self.scheduler.is_plain:
+            self.scheduler.advance(now)
+            self.dispatch()
+
+    def _refresh(self) -> None:
+        self.scheduler.refresh()
+        if not self.scheduler.is_plain:
+            self.dispatch()
+
+    def _change(self, keys: KeyGates | None) -> None:
+        if self.scheduler.change(keys) and not self.is_reporting:
+            self.dispatch()
 
 
 class Worker:
-    """One worker: runs one job after another.
+    """One worker: makes one attempt after another.
 
-    `_start` and `_complete` are protected from interrupts, the loop that calls them is not: user code runs in it.
+    Its methods are protected from interrupts. The loop that calls them is not, because user code runs in it.
     """
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: WorkerPool) -> None:
         self._pool = pool
         self._ledger = pool.ledger
+        self._scheduler = pool.scheduler
         self._invoker = pool.invoker
+        self._retries = pool.invoker.retries
         self._flatten = pool.invoker.flatten
-        self._deadlines = pool.deadlines
+        self._gates = pool.gates
+        self._timer = pool.timer
+        self._timeout = pool.scheduler.deadlines.timeout
+        self._running = pool.scheduler.deadlines.running
         self._emitter = pool.emitter
         self._has_work = pool.emitter.has_work
-        self._entry: Entry | None = None  # the running record
         self._current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks it up each time
-        self._now: Callable[[], float | None] = self._current_time
+        self._entry: Entry | None = None  # the running record
+        self._error: Exception | None = None  # why it has failed
+        self._cause: Exception | None = None  # its last error, if it times out because a retry would begin too late
+        self._is_late = False  # whether it does
+        self._context: Any = None  # that of its earlier attempts, if they have changed a variable
+        self._paused_until = -inf
+        self.has_gates = pool.gates is not None
 
     @enable_ki_protection
     async def run(self) -> None:
-        """Run jobs until cancelled, or until one stops the operator."""
+        """Make attempts until cancelled, or until a record stops the operator."""
+        own_calls(self)
         may_continue = True
         while may_continue:
             self._scope = trio.CancelScope()
-            self._deadlines.own(self._scope)
-            error: Exception | None = None
             try:
                 with self._scope:
-                    await self._run_jobs()
-            except Exception as raised:
-                if self._entry is None:  # not raised by user code
-                    raise
-                error = raised
+                    await self._make_attempts()
             except BaseException:
                 self._cancel()
                 raise
-            finally:
-                self._deadlines.clear(self._scope)
-            if self._entry is not None:  # its call raised, or its deadline expired
-                entry, self._entry = self._entry, None
-                may_continue = await self._rescue(entry, error)
+            if self._entry is not None:  # it has failed or timed out
+                may_continue = await self._rescue(self._entry)
 
     @disable_ki_protection
-    async def _run_jobs(self) -> None:
-        """Run jobs until a deadline expires, or until `_now` or `_complete` returns None."""
-        jobs, block = self._ledger.jobs, self._pool.context
-        start, call, complete, current_time = self._start, self._invoker.call, self._complete, self._now
-        idle = self._ledger.flow.idle
+    async def _make_attempts(self) -> None:
+        """Make attempts until a record has failed or timed out."""
+        block, is_plain = self._pool.context, self._retries is None and self._gates is None
+        start, call, fail, current_time = self._start, self._invoker.call, self._fail, self._current_time
+        complete = self._complete if is_plain else self._complete_attempt
         task, size = trio.lowlevel.current_task(), block.size
         now: float | None = current_time()
         due, jobs_left = 0.0, 0
@@ -100,51 +201,198 @@ class Worker:
             if len(task.context) != size or (size and block.is_changed_in(task.context)):
                 block.restore(task)
                 jobs_left = 0
-            if not jobs:
-                idle(now)
-                await self._pool.wait_for_job()
-                now = current_time()
-            elif now >= due or not jobs_left:
+            if now >= due or not jobs_left:
                 await trio.lowlevel.checkpoint()
                 now = current_time()
-            else:
-                jobs_left -= 1
-                now = complete(await call(start(now)))  # one expression, so no interrupt can lose the result
+                continue
+            entry = start(now)
+            if entry is None:
+                now = await self._wait()
+                continue
+            jobs_left -= 1
+            try:
+                if self._context is not None:
+                    await self._resume(entry)
+                now = complete(await call(entry))  # one expression, so no interrupt can lose the result
+            except Exception as error:
+                now = fail(error)
+            if now is None:
+                now = await self._pause()
+
+    # One attempt
 
     @enable_ki_protection
-    def _start(self, now: float) -> Entry:
-        """Start the next job, with its deadline."""
-        self._entry = entry = self._ledger.start(now)
-        deadlines = self._deadlines
-        deadlines.by_scope[self._scope] = now + deadlines.timeout  # `set` without its call
-        if deadlines.has_deadline.is_awaited:
-            deadlines.has_deadline.wake()
+    def _start(self, now: float) -> Entry | None:
+        """Start the next attempt, with the record's deadline. None: none starts now, or a gate has refused its call."""
+        ledger = self._ledger
+        if self._scheduler.is_plain:
+            if not ledger.jobs:
+                ledger.flow.idle(now)
+                return None
+            self._entry = entry = ledger.start(now)
+        else:
+            found = self._next(now)
+            if found is None:
+                return None
+            entry = found
+            if entry.attempts:
+                return entry
+        self._running[entry] = self._scope
+        deadline = now + self._timeout
+        if deadline < self._timer.at:
+            self._timer.wake_by(deadline)
+        return entry
+
+    def _next(self, now: float) -> Entry | None:
+        """Ask the scheduler. Another worker asks if there may be more, and the timer wakes when there will be."""
+        scheduler = self._scheduler
+        entry = scheduler.next(now)
+        self._timer.wake_by(scheduler.wake_at())
+        if entry is None:
+            if self._ledger.counters.running < self._pool.ledger.flow.capacity:
+                self._ledger.flow.idle(now)
+            return None
+        self._entry, self._error = entry, scheduler.refusal
+        self._pool.dispatch()
+        assert scheduler.started is not None
+        self._context = scheduler.started.context
+        if self._error is not None:
+            return None
+        if entry.attempts:
+            self._timer.wake_by(scheduler.deadlines.set_retry(entry, self._scope))
+            if self._context is None:
+                self._ledger.retry(entry)
         return entry
 
     @enable_ki_protection
+    async def _wait(self) -> float | None:
+        """Wait until an attempt may start. Returns the time; None: the record of this worker was refused."""
+        if self._entry is not None:
+            if self._context is not None:
+                await self._enter_context()
+            return None
+        await self._pool.wait_for_attempt()
+        return self._current_time()
+
+    @enable_ki_protection
+    async def _resume(self, entry: Entry) -> None:
+        await self._enter_context()
+        self._ledger.retry(entry)
+
+    async def _enter_context(self) -> None:
+        """Continue in the context of the record's earlier attempts. A context changes at a checkpoint."""
+        trio.lowlevel.current_task().context, self._context = self._context, None
+        await trio.lowlevel.checkpoint()
+
+    @enable_ki_protection
     def _complete(self, result: Any) -> float | None:
-        """Finish the running job. Returns the current time, or None if its deadline has expired."""
-        # Tuples, not lists: thousands of completed entries may wait, and the garbage collector visits every list
-        outputs = (result,) if self._flatten is None else self._flatten(result)
+        """Finish the running record. Returns the current time; None: its deadline has expired, or it has failed."""
+        if self._flatten is None:
+            outputs: Any = (result,)  # not a list: the garbage collector would visit it in each of its passes
+        else:
+            try:
+                outputs = self._flatten(result)
+            except Exception as error:  # noqa: BLE001 - the user's iterable may raise anything
+                self._error = error
+                return None
         entry, now = self._entry, self._current_time()
         assert entry is not None
         self._entry = None
         self._ledger.complete(entry, outputs, now)
         if self._has_work.is_awaited:
             self._emitter.emit(now)
-        return None if self._deadlines.by_scope.pop(self._scope, None) is None else now  # `clear` without its call
+        return None if self._running.pop(entry, None) is None else now
+
+    @enable_ki_protection
+    def _complete_attempt(self, result: Any) -> float | None:
+        """An attempt has returned. Returns as `_complete` does; None also if this worker must pause."""
+        entry = self._entry
+        assert entry is not None
+        if self._gates is not None:
+            self._report(self._gates.completed, entry)
+        if self._retries is not None:
+            try:
+                wait = self._retries.after_result(entry, result)
+            except Exception as error:  # noqa: BLE001 - the user's predicate may raise anything
+                self._error = error
+                return None
+            if wait is not None:
+                self._retry(entry, wait, None)
+                return None
+        now = self._complete(result)
+        if now is None or now < self._paused_until or not self._scheduler.must_wait_for_reports:
+            return now
+        return None
+
+    @enable_ki_protection
+    def _fail(self, error: Exception) -> None:
+        """An attempt has raised."""
+        entry = self._entry
+        if entry is None:  # not raised by user code
+            raise error
+        self._ledger.fail_attempt(entry, error)
+        if self._gates is not None:
+            error = self._report(self._gates.failed, entry, error)
+        wait = None
+        if self._retries is not None:
+            try:
+                wait = self._retries.after_error(entry, error)
+            except Exception as raised:  # noqa: BLE001 - the user's predicate may raise anything
+                error = raised
+        if wait is None:
+            self._error = error
+        else:
+            self._retry(entry, wait, error)
+
+    def _retry(self, entry: Entry, seconds: float, error: Exception | None) -> None:
+        """Let another attempt follow, unless it would begin after the deadline: then the record times out now."""
+        context, block = trio.lowlevel.current_task().context, self._pool.context
+        now = self._current_time()
+        if self._scheduler.retry(entry, context if block.is_changed_in(context) else None, seconds, now):
+            assert self._retries is not None
+            self._retries.withdraw()
+            self._entry = None
+            self._timer.wake_by(now + seconds)
+        else:
+            self._is_late, self._cause = True, error
+
+    @enable_ki_protection
+    async def _pause(self) -> float | None:
+        """Let other calls that end now report before this worker asks again. None: the record has no result."""
+        if self._entry is not None or self._scope.cancel_called:
+            return None
+        task = trio.lowlevel.current_task()
+        if self._pool.context.is_changed_in(task.context):
+            self._pool.context.restore(task)
+        await trio.lowlevel.checkpoint()
+        now = self._current_time()
+        self._paused_until = now + SECONDS_PER_PASS
+        return now
+
+    # Records without a result
 
     def _cancel(self) -> None:
-        if self._entry is not None:
-            self._ledger.cancel(self._entry, trio.current_time())
+        entry, self._entry = self._entry, None
+        if entry is not None:
+            if self._gates is not None:
+                self._report(self._gates.cancelled, entry)
+            self._running.pop(entry, None)
+            self._ledger.cancel(entry, trio.current_time())
 
-    async def _rescue(self, entry: Entry, error: Exception | None) -> bool:
-        """Settle a failed or timed-out entry in its slot. Returns whether the worker may continue."""
+    async def _rescue(self, entry: Entry) -> bool:
+        """Settle a failed or timed-out record in its slot. Returns whether the worker may continue."""
+        error, cause, is_late = self._error, self._cause, self._is_late
+        self._entry, self._error, self._cause, self._is_late = None, None, None, False
+        self._running.pop(entry, None)
+        if self._gates is not None:
+            if error is None and not is_late:
+                self._report(self._gates.expired, entry)
+            self._pool.dispatch()  # a gate may have changed, and this worker is busy
         if error is not None and trio.current_effective_deadline() == -inf:
             self._fail_while_stopping(entry, error)
             return False
         try:
-            results = await self._invoker.rescue(entry, error)
+            results = await self._invoker.rescue(entry, error, cause)
         except Exception as final:  # noqa: BLE001 - user code may raise anything
             self._ledger.abandon(entry)
             self._pool.on_failure(final)
@@ -162,3 +410,30 @@ class Worker:
         self._ledger.abandon(entry)
         if fatal is not None:
             self._pool.on_failure(fatal)
+
+    def _report(self, end: Callable[..., Any], *arguments: Any) -> Any:
+        """Report the end of a call to the gates. No worker needs to be woken: this one asks the scheduler next."""
+        self._pool.is_reporting = True
+        try:
+            return end(*arguments)
+        finally:
+            self._pool.is_reporting = False
+
+    # For policies, about the present call
+
+    def deadline(self) -> float:
+        """The deadline of the running record."""
+        entry = self._entry
+        return inf if entry is None or entry not in self._running else entry.since + self._timeout
+
+    def admit_extra(self) -> AbstractContextManager[object] | None:
+        """See `GatesOfCall`."""
+        if self._entry is None or self._gates is None:
+            return None
+        admission = self._scheduler.extra(self._entry, self._gates.weights_of_call, trio.current_time())
+        return None if admission is None else self._gates.around_extra(admission)
+
+    def lose(self, error: Exception | None) -> None:
+        """See `GatesOfCall`."""
+        if self._entry is not None and self._gates is not None:
+            self._gates.lost(self._entry, error)

@@ -20,11 +20,9 @@ Attributes of spans and metrics; those marked * are on spans only:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextvars import Token
+from contextvars import ContextVar, Token
 from functools import partial
 from typing import Any
-
-import trio
 
 from ._core.observer import Observer
 from ._core.probe import text_of
@@ -102,8 +100,6 @@ class OpenTelemetryObserver(Observer):
         self._tracer = trace.get_tracer(_SCOPE, tracer_provider=tracer_provider) if spans else None
         self._meters = _Meters(metrics.get_meter(_SCOPE, meter_provider=meter_provider))
         self._describe = describe
-        # By task: each invocation has one to itself, while the sequences of several operators are equal
-        self._running: dict[trio.lowlevel.Task, _Span | None] = {}
 
     def __reduce__(self) -> tuple[Callable[[], OpenTelemetryObserver], tuple[()]]:
         # Tracers and meters cannot leave their process
@@ -111,15 +107,15 @@ class OpenTelemetryObserver(Observer):
 
     def started(self, sequence: int, element: Any) -> None:
         self._meters.active.add(1, self._attributes)
-        task = trio.lowlevel.current_task()
-        self._running[task] = None
+        running = _Running(self)
+        _RUNNING.set(running)
         if self._tracer is not None:
             attributes = {**self._attributes, f"{_SCOPE}.sequence": sequence}
-            span = self._running[task] = _Span(self._tracer.start_span(self._name, attributes=attributes))
+            span = running.span = _Span(self._tracer.start_span(self._name, attributes=attributes))
             self._set_description(span.span, element)
 
     def attempt_failed(self, sequence: int, element: Any, attempt: int, error: Exception) -> None:
-        span = self._running[trio.lowlevel.current_task()]
+        span = self._present_span()
         if span is not None:
             span.record(error, attempt)
 
@@ -130,7 +126,7 @@ class OpenTelemetryObserver(Observer):
         self._end("timed_out", attempts, seconds, "timeout")
 
     def failed(self, sequence: int, element: Any, attempts: int, seconds: float, error: Exception) -> None:
-        span = self._running.get(trio.lowlevel.current_task())
+        span = self._present_span()
         try:
             if span is not None:
                 span.record(error, attempts)
@@ -141,10 +137,10 @@ class OpenTelemetryObserver(Observer):
         self._end("cancelled", attempts, seconds)
 
     def _end(self, outcome: str, attempts: int, seconds: float, error_type: str | None = None) -> None:
-        task = trio.lowlevel.current_task()
-        if task not in self._running:
+        running = _RUNNING.get()
+        if running is None or running.observer is not self:
             return  # it timed out before, and `on_error` counts it as failed now
-        span = self._running.pop(task)
+        span, running.observer = running.span, None
         ending: dict[str, AttributeValue] = {f"{_SCOPE}.outcome": outcome}
         if error_type is not None:
             ending["error.type"] = error_type
@@ -154,6 +150,10 @@ class OpenTelemetryObserver(Observer):
         finally:  # a span processor may raise
             self._meters.active.add(-1, self._attributes)
             self._meters.ended({**self._attributes, **ending}, self._attributes, attempts, seconds)
+
+    def _present_span(self) -> _Span | None:
+        running = _RUNNING.get()
+        return running.span if running is not None and running.observer is self else None
 
     def _set_description(self, span: trace.Span, element: Any) -> None:
         if self._describe is None or not span.is_recording():
@@ -175,7 +175,7 @@ class _Span:
     def __init__(self, span: trace.Span) -> None:
         self.span = span
         self._token: Token[context.Context] = context.attach(trace.set_span_in_context(span))
-        self._recorded = 0
+        self._recorded = -1
 
     def record(self, error: Exception, attempt: int) -> None:
         """Add an event for the attempt's exception, once per attempt. Several attempts may raise the same object."""
@@ -198,6 +198,24 @@ class _Span:
                 self.span.set_status(trace.StatusCode.ERROR, str(attributes["error.type"]))
         finally:
             self.span.end()
+
+
+class _Running:
+    """An invocation that runs. It is in the context of its record, which all attempts share, whatever task makes them.
+
+    Attributes:
+        observer: That of its operator; None: it has ended.
+        span: Its span, or None.
+    """
+
+    __slots__ = ("observer", "span")
+
+    def __init__(self, observer: OpenTelemetryObserver) -> None:
+        self.observer: OpenTelemetryObserver | None = observer
+        self.span: _Span | None = None
+
+
+_RUNNING: ContextVar[_Running | None] = ContextVar("trio_asyncio_io running invocation", default=None)
 
 
 class _Meters:

@@ -199,9 +199,6 @@ def async_pandas_udf(
         gate: A gate of `trio_asyncio_io.gates`, or a list of them, that holds back the start of calls. Each Python
             worker process has its own, which keeps what it has learnt from one task to the next. With a `gates.PerKey`,
             each key has its own. None by default.
-        yield_slot_after: Seconds, at least 0. During a backoff at least this long, another row of the task can run.
-            Before its next attempt the row waits for a slot again, which does not count towards `timeout`. None by
-            default: a row keeps its slot.
         cluster_capacity: Upper limit of invocations that run at once in all tasks together. Each task gets an equal
             share as its `capacity`. At least the number of tasks that can run at once. None (the default): no limit.
         cluster_rate: Upper limit of calls that start per second in all tasks together, retries included. Each task gets

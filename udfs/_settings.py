@@ -21,7 +21,7 @@ ErrorMode: TypeAlias = Literal["raise", "null", "column"]
 Mode: TypeAlias = Literal["ordered", "unordered", "keyed"]
 
 # The arguments of a UDF that are also options of the operator
-OPERATOR_ARGUMENTS = ("capacity", "buffer", "retry", "observer", "gate", "yield_slot_after")
+OPERATOR_ARGUMENTS = ("capacity", "buffer", "retry", "observer", "gate")
 
 
 class SettingsArguments(TypedDict, total=False):
@@ -31,7 +31,6 @@ class SettingsArguments(TypedDict, total=False):
     cluster_capacity: int | None
     cluster_rate: float | ClusterRate | None
     gate: Gate | PerKey | Sequence[Gate | PerKey] | None
-    yield_slot_after: float | None
     buffer: int | None
     retry: RetryStrategy | None
     on_timeout: Any

@@ -206,7 +206,7 @@ def test_restored_elements_come_first_and_get_new_sequence_numbers() -> None:
 def test_taken_counts_the_elements_of_all_runs() -> None:
     ledger = Ledger(OrderedStreamElementQueue(2), Snapshot((SnapshotElement(7, "a"),), taken=10))
     assert ledger.snapshot().taken == 10
-    ledger.accept_held(0.0, ledger.accept)
+    ledger.accept_held(0.0)
     accept(ledger, "b")
     assert ledger.snapshot().taken == 11
     ledger.hold("c")
@@ -229,7 +229,7 @@ def test_restored_watermarks_do_not_change_taken(through: Any) -> None:
     restored = Ledger(OrderedStreamElementQueue(3), through(ledger.snapshot()))
     while restored.backlog:
         assert restored.snapshot().taken == 2
-        restored.accept_held(0.0, restored.accept)
+        restored.accept_held(0.0)
     accept(restored, inserted_watermark(3), "b")
     assert restored.snapshot().taken == 3
 
@@ -274,7 +274,7 @@ def test_latency_is_the_time_of_each_ended_invocation() -> None:
 
 
 def consumer_share(ledger: Ledger, now: float) -> str:
-    ledger.begin((0.0, 0.0))
+    ledger.begin_run((0.0, 0.0))
     return "\n".join(ledger.verdict(lambda: (now, 0.0)).sentences)
 
 

@@ -96,7 +96,7 @@ def test_differences_add_up_to_the_last_totals() -> None:
 
 def test_invocations_that_run_do_not_count_in_totals() -> None:
     ledger = Ledger(OrderedStreamElementQueue(10), capacity=2)
-    ledger.begin((0.0, 0.0))
+    ledger.begin_run((0.0, 0.0))
     for element in "ab":
         ledger.accept(element, 0.0)
     first = ledger.start(0.0)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trio_asyncio_io._gate_group import SAME_INSTANT
+from trio_asyncio_io._core.admission import SAME_INSTANT
 from trio_asyncio_io.gates import RateLimit
 
 ROUNDING = 1e-6

@@ -121,13 +121,14 @@ async def test_retry_after_takes_a_custom_function_or_none(async_wait: Any, auto
         assert recorder.calls[1].started - start == second
 
 
-async def test_a_retry_after_beyond_the_deadline_times_out_at_the_deadline(
+async def test_a_retry_after_beyond_the_deadline_times_out_at_once(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
-    function = Scripted(default=Step(error=BusyError(3600.0)))
-    with pytest.raises(ElementTimeoutError):
+    function = Scripted(default=Step(1.0, error=BusyError(3600.0)))
+    with pytest.raises(ElementTimeoutError) as caught:
         await outputs(async_wait("a", function, timeout=10.0, retry=FixedDelay(5, 0.0)))
-    assert trio.current_time() == 10.0
+    assert isinstance(caught.value.__cause__, BusyError)
+    assert trio.current_time() == 1.0
 
 
 async def test_a_group_raised_by_a_nursery_is_retried_if_its_exceptions_match(

@@ -113,18 +113,20 @@ async def test_a_weight_is_computed_from_the_value(autojump_clock: MockClock) ->
     assert starts_of(recorder) == [("1234", 0.0), ("12", 4.0), ("1", 6.0)]
 
 
-async def test_a_weight_that_raises_is_the_failure_of_its_element(autojump_clock: MockClock) -> None:
-    async def replace(value: Any, error: Exception) -> str:
-        return f"{type(error).__name__}: {error}"
-
-    gate = RateLimit(1.0, weight=lambda value: len(value) if value else float("nan"))
-    values = ["a", 5, "", "b"]
-    assert await results_of(ordered_wait(values, Scripted(), timeout=1.0, gate=gate, on_error=replace)) == [
-        "a",
-        "TypeError: object of type 'int' has no len()",
-        "ValueError: weight must be finite and not negative, got nan",
-        "b",
-    ]
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [(5, "object of type 'int' has no len()"), ("", "weight must be finite and not negative, got nan")],
+    ids=["raises", "no weight"],
+)
+async def test_a_weight_that_raises_stops_the_operator(
+    value: Any, message: str, raised_by: Any, autojump_clock: MockClock
+) -> None:
+    gate = RateLimit(1.0, weight=lambda value: len(value) if value != "" else float("nan"))
+    operator = AsyncWaitOperator(Scripted(), source=["a", value, "b"], timeout=1.0, gate=gate, on_error="skip")
+    error = await raised_by(operator, wait_for_ever)
+    assert str(error) == message
+    assert error.__notes__ == [f"element 1, {value!r}, before its first attempt"]
+    assert operator.statistics().running == 0
 
 
 async def test_a_retry_passes_the_gate_before_newer_elements_and_its_time_stands_still(

@@ -156,12 +156,17 @@ async def test_a_call_whose_key_is_none_passes_only_the_other_gates(autojump_clo
     assert starts_of(recorder) == {"x": [0.0, 1.0, 2.0], "a": [3.0, 13.0]}
 
 
-async def test_a_key_that_raises_is_the_failure_of_its_element(autojump_clock: MockClock) -> None:
+async def test_a_key_that_raises_stops_the_operator(raised_by: Any, autojump_clock: MockClock) -> None:
     gate = PerKey(RateLimit(1.0), key=lambda value: {"a": 1}[value])
-    async with ordered_wait("ab", Scripted(), timeout=1.0, gate=gate, on_error="dead_letter") as results:
-        assert [result async for result in results] == ["a"]
-        failed = [each async for each in results.dead_letters]
-    assert [(each.element, type(each.error)) for each in failed] == [("b", KeyError)]
+    operator = AsyncWaitOperator(Scripted(), source="ab", timeout=1.0, gate=gate, on_error="skip")
+
+    async def wait_for_ever(operator: Any) -> None:
+        await trio.sleep_forever()
+
+    error = await raised_by(operator, wait_for_ever)
+    assert isinstance(error, KeyError)
+    assert error.__notes__ == ["element 1, 'b', before its first attempt"]
+    assert operator.statistics().running == 0
 
 
 class Limit(Gate):
@@ -401,6 +406,9 @@ async def test_the_hooks_say_which_records_wait(autojump_clock: MockClock) -> No
         def held_back(self, *arguments: Any) -> None:
             self._record("held_back", *arguments)
 
+        def waits_for_slot(self, *arguments: Any) -> None:
+            self._record("waits_for_slot", *arguments)
+
         def retried(self, *arguments: Any) -> None:
             self._record("retried", *arguments)
 
@@ -411,12 +419,12 @@ async def test_the_hooks_say_which_records_wait(autojump_clock: MockClock) -> No
     await results_of(
         unordered_wait(["a1", "a2", "b1"], script, timeout=9.0, capacity=1, retry=retry, gate=gate, observer=observer)
     )
-    steps = {"held_back", "slot_yielded", "slot_regained", "retried", "started"}
+    steps = {"held_back", "waits_for_slot", "retried", "started"}
     assert [step[:2] for step in observer.steps if step[3] == "a1" and step[0] in steps] == [
         ("started", 0.0),
+        ("waits_for_slot", 0.0),
         ("held_back", 0.0),
-        ("slot_yielded", 0.0),
-        ("slot_regained", 50.0),
+        ("waits_for_slot", 50.0),
         ("retried", 50.0),
     ]
     of_a2 = [step[0] for step in observer.steps if step[3] == "a2" and step[0] in steps]

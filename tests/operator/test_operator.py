@@ -170,16 +170,16 @@ async def test_statistics_add_up_on_virtual_time(autojump_clock: MockClock) -> N
     async with ordered_wait("abcd", function, timeout=4.0, capacity=2, retry=retry, on_error="skip") as results:
         await trio.sleep(2.5)
         halfway = results.statistics()
-        assert [(result, trio.current_time()) async for result in results] == [("a", 3.0), ("b", 3.0)]
-    assert (halfway.running, halfway.buffered, halfway.completed, halfway.retried) == (2, 4, 1, 1)
-    assert halfway.slot_wait_seconds == 2.0
+        assert [(result, trio.current_time()) async for result in results] == [("a", 3.0), ("b", 3.5)]
+    assert (halfway.running, halfway.buffered, halfway.completed, halfway.retried) == (2, 4, 0, 0)
+    assert halfway.slot_wait_seconds == 1.0
     statistics = results.statistics()
-    # a: 0.0 to 3.0; b: 0.0 to 2.0, received at 3.0; c: 2.0 to 6.0; d: 3.0 to 4.0, received at 6.0
+    # a: 0.0 to 3.0; b: 0.0 to 1.0, and 3.0 to 3.5; c: 1.0 to 5.0; d: 3.5 to 4.5, received at 5.0
     assert (statistics.completed, statistics.failed, statistics.timed_out, statistics.cancelled) == (2, 1, 1, 0)
     assert (statistics.skipped, statistics.retried, statistics.emitted) == (2, 1, 2)
     assert (statistics.running, statistics.buffered, statistics.peak_running, statistics.peak_buffered) == (0, 0, 2, 4)
-    assert statistics.slot_wait_seconds == 2.0 + 3.0
-    assert statistics.head_wait_seconds == 1.0 + 2.0
+    assert statistics.slot_wait_seconds == (3.0 - 1.5) + 1.0 + 3.5
+    assert statistics.head_wait_seconds == 5.0 - 4.5
 
 
 @pytest.mark.parametrize("when", ["on_timeout", "on_error"])

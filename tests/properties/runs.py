@@ -115,7 +115,6 @@ def operator_of(scenario: Scenario, source: Source, function: Any, **options: An
             "buffer": scenario.buffer,
             "timeout": scenario.timeout,
             "retry": scenario.retry,
-            "yield_slot_after": scenario.yield_slot_after,
             "on_error": handler_of(scenario, "handled") if scenario.on_error == "handle" else scenario.on_error,
             "on_timeout": handler_of(scenario, "late") if scenario.has_on_timeout else None,
             "flatten": scenario.flatten,

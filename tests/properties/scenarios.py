@@ -45,7 +45,6 @@ class Scenario:
     buffer: int
     timeout: float
     retry: RetryStrategy | None
-    yield_slot_after: float | None
     on_error: str
     has_on_timeout: bool
     handler_latency: float
@@ -81,7 +80,6 @@ def scenarios(draw: st.DrawFn, **fixed: Any) -> Scenario:
         "buffer": capacity + draw(st.integers(0, 6)),
         "timeout": draw(st.just(math.inf) | st.integers(0, 20).map(lambda number: number / 4 + 0.125)),
         "retry": draw(st.none() | RETRIES),
-        "yield_slot_after": draw(st.sampled_from([None, None, 0.0, 0.25, 1.0])),
         "on_error": draw(st.sampled_from(["raise", "skip", "handle", "dead_letter"])),
         "has_on_timeout": draw(st.booleans()),
         "handler_latency": draw(FEW_QUARTERS),

@@ -74,7 +74,6 @@ def peak_of(calls: list[Any]) -> int:
     failing=st.sets(st.integers(0, 15), max_size=5),
     mode=st.sampled_from(["ordered", "unordered"]),
     capacity=st.integers(1, 3),
-    yield_slot_after=st.sampled_from([None, 0.0]),
     has_common=st.booleans(),
 )
 def test_each_key_has_its_limits_and_nothing_is_lost(
@@ -83,7 +82,6 @@ def test_each_key_has_its_limits_and_nothing_is_lost(
     failing: set[int],
     mode: Any,
     capacity: int,
-    yield_slot_after: float | None,
     has_common: bool,
 ) -> None:
     values = [(key, number) for number, (key, _) in enumerate(records)]
@@ -98,7 +96,6 @@ def test_each_key_has_its_limits_and_nothing_is_lost(
         mode=mode,
         capacity=capacity,
         retry=FixedDelay(1, 0.5),
-        yield_slot_after=yield_slot_after,
         gate=[*([RateLimit(2.0)] if has_common else []), PerKey([RateLimit(RATE), AtOnce()], key=key_of)],
     )
     assert Counter(results) == Counter(values)

@@ -59,8 +59,7 @@ def check_numbers(trace: Any, numbers: Statistics, scenario: Scenario) -> None:
     assert len(attempts) == len(records) + numbers.retried
     assert sum(record["args"]["attempts"] for record in records) == len(attempts)
     assert max((stay["tid"] for stay in stays), default=0) <= numbers.peak_running <= scenario.capacity
-    if scenario.yield_slot_after is None:  # otherwise the second wait is a part of the backoff without a slot
-        assert seconds_of(trace, "wait for a slot") == numbers.slot_wait_seconds
+    assert seconds_of(trace, "wait for a slot") == numbers.slot_wait_seconds
     assert seconds_of(trace, "wait for the output order") == numbers.head_wait_seconds
 
 

@@ -43,18 +43,21 @@ def files_of(folder: Path) -> list[Path]:
 
 def waits_of(trace: Any) -> list[tuple[str, int, float, float]]:
     """The spans beside the slots: category, sequence, start and end."""
-    ends = {(e["cat"], e["id2"]["local"]): e["ts"] for e in trace["traceEvents"] if e["ph"] == "e"}
+    ends: dict[tuple[str, str], list[int]] = {}
+    for event in trace["traceEvents"]:
+        if event["ph"] == "e":
+            ends.setdefault((event["cat"], event["id2"]["local"]), []).append(event["ts"])
     return [
-        (e["cat"], e["args"]["sequence"], e["ts"] / 1e6, ends[e["cat"], e["id2"]["local"]] / 1e6)
+        (e["cat"], e["args"]["sequence"], e["ts"] / 1e6, ends[e["cat"], e["id2"]["local"]].pop(0) / 1e6)
         for e in trace["traceEvents"]
         if e["ph"] == "b"
     ]
 
 
-async def test_a_backoff_without_a_slot_is_beside_the_slots(autojump_clock: MockClock) -> None:
+async def test_a_backoff_is_beside_the_slots(autojump_clock: MockClock) -> None:
     script = Scripted({"a": [Step(1.0, error=OSError), Step(1.0)]}, default=Step(4.0))
     recorder = TraceRecorder()
-    options: Any = {"retry": FixedDelay(1, 3.0), "yield_slot_after": 1.0, "capacity": 1}
+    options: Any = {"retry": FixedDelay(1, 3.0), "capacity": 1}
     trace = await recorded("abc", script, recorder, **options)
     slots = [(span["name"], span["tid"], span["ts"] / 1e6, span["dur"] / 1e6) for span in spans_of(trace, "record")]
     assert slots == [
@@ -63,14 +66,17 @@ async def test_a_backoff_without_a_slot_is_beside_the_slots(autojump_clock: Mock
         ("record 0", 1, 5.0, 1.0),
         ("record 2", 1, 6.0, 4.0),
     ]
-    assert ("backoff without a slot", 0, 1.0, 5.0) in waits_of(trace)
+    assert [wait for wait in waits_of(trace) if wait[1] == 0 and wait[2] < 5.0] == [
+        ("backoff", 0, 1.0, 4.0),
+        ("wait for a slot", 0, 4.0, 5.0),
+    ]
     assert [name for name, *_ in parts_of(trace, 0)] == ["record 0", "attempt 1 failed", "record 0", "attempt 2"]
     assert "backoff" in timeline(trace)
 
 
 async def test_stays_that_begin_at_one_instant_keep_their_order_in_a_slot(autojump_clock: MockClock) -> None:
     script = Scripted({"b": [Step(0.0, error=OSError), Step(0.0)]}, default=Step(1.0))
-    options: Any = {"retry": FixedDelay(1, 1.0), "yield_slot_after": 0.0, "capacity": 2}
+    options: Any = {"retry": FixedDelay(1, 1.0), "capacity": 2}
     trace = await recorded("abc", script, **options)
     check_format(trace)
     stays = [(span["name"], span["tid"], span["ts"] / 1e6, span["dur"] / 1e6) for span in spans_of(trace, "record")]
@@ -95,12 +101,12 @@ async def test_a_retrys_wait_for_the_gates_of_its_key_is_beside_the_slots(autoju
 async def test_a_record_that_is_cancelled_without_a_slot_ends_in_the_trace(autojump_clock: MockClock) -> None:
     script = Scripted({"a": [Step(1.0, error=OSError), Step(1.0)]}, default=Step(4.0))
     recorder = TraceRecorder()
-    options: Any = {"retry": FixedDelay(1, 60.0), "yield_slot_after": 1.0, "capacity": 1, "timeout": math.inf}
+    options: Any = {"retry": FixedDelay(1, 60.0), "capacity": 1, "timeout": math.inf}
     async with ordered_wait("ab", script, observer=recorder, **options):
         await trio.sleep(3.0)
     check_format(recorder.trace())
     assert [span["dur"] / 1e6 for span in spans_of(recorder.trace(), "record")] == [1.0, 2.0]
-    assert ("backoff without a slot", 0, 1.0, 3.0) in waits_of(recorder.trace())
+    assert ("backoff", 0, 1.0, 3.0) in waits_of(recorder.trace())
 
 
 async def test_each_slot_has_a_track_with_its_invocations(autojump_clock: MockClock) -> None:
@@ -115,17 +121,19 @@ async def test_each_slot_has_a_track_with_its_invocations(autojump_clock: MockCl
     ]
 
 
-async def test_attempts_and_backoffs_are_inside_the_invocation(autojump_clock: MockClock) -> None:
+async def test_each_attempt_is_inside_a_stay_of_its_record_in_a_slot(autojump_clock: MockClock) -> None:
     function = Scripted({"a": [Step(1.0, error=OSError("secret")), Step(2.0)]})
     trace = await recorded("a", function, retry=FixedDelay(3, 0.5))
     assert parts_of(trace, 0) == [
-        ("record 0", 0.0, 3.5),
+        ("record 0", 0.0, 1.0),
         ("attempt 1 failed", 0.0, 1.0),
-        ("backoff", 1.0, 0.5),
+        ("record 0", 1.5, 2.0),
         ("attempt 2", 1.5, 2.0),
     ]
+    assert waits_of(trace) == [("backoff", 0, 1.0, 1.5)]
     assert spans_of(trace, "attempt")[0]["args"] == {"sequence": 0, "outcome": "failed", "error": "OSError"}
-    assert spans_of(trace, "record")[0]["args"] == {
+    assert [span["args"]["outcome"] for span in spans_of(trace, "record")] == ["gave its slot back", "completed"]
+    assert spans_of(trace, "record")[1]["args"] == {
         "sequence": 0,
         "outcome": "completed",
         "attempts": 2,
@@ -140,7 +148,7 @@ async def test_a_result_that_is_retried_ends_its_attempt(autojump_clock: MockClo
     assert [name for name, _, _ in parts_of(trace, 0)] == [
         "record 0",
         "attempt 1 gave a result that is retried",
-        "backoff",
+        "record 0",
         "attempt 2",
     ]
 
@@ -284,7 +292,7 @@ async def test_watermarks_do_not_displace_records(autojump_clock: MockClock) -> 
 async def test_a_record_with_many_retries_has_a_limited_number_of_spans(autojump_clock: MockClock) -> None:
     function = Scripted({"a": fails_first(500, OSError(), then=Step(1.0))})
     trace = await recorded("a", function, timeout=math.inf, retry=FixedDelay(1000, 0.01))
-    assert len(trace["traceEvents"]) < 60
+    assert len(trace["traceEvents"]) < 150
     assert spans_of(trace, "record")[0]["args"]["attempts"] == 501
 
 
@@ -347,14 +355,15 @@ def test_invalid_arguments_are_refused(arguments: Any, message: str) -> None:
 async def test_waits_for_a_gate_are_beside_the_slots_and_before_a_retry(autojump_clock: MockClock) -> None:
     script = Scripted({"a": fails_first(1, OSError, Step(1.0))}, default=Step(1.0))
     trace = await recorded("ab", script, retry=FixedDelay(1, 1.0), gate=RateLimit(0.2), capacity=2)
-    assert waits_of(trace) == [
+    assert sorted(waits_of(trace)) == [
+        ("backoff", 0, 0.0, 1.0),
+        ("wait for a gate", 0, 1.0, 5.0),
         ("wait for a gate", 1, 0.0, 10.0),
     ]
     assert parts_of(trace, 0) == [
-        ("record 0", 0.0, 6.0),
+        ("record 0", 0.0, 0.0),
         ("attempt 1 failed", 0.0, 0.0),
-        ("backoff", 0.0, 1.0),
-        ("wait for a gate", 1.0, 4.0),
+        ("record 0", 5.0, 1.0),
         ("attempt 2", 5.0, 1.0),
     ]
     assert 'class="gate"' in timeline(trace)

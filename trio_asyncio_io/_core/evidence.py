@@ -35,7 +35,7 @@ class Evidence:
         seconds: The length of the run so far.
         calls: Invocations that have ended.
         in_flight: Invocations that ran at once, the mean over the time in which there were elements.
-        latency: The mean duration of an invocation, in seconds.
+        latency: The mean time for which an invocation held a slot, in seconds.
         longest: The longest duration, in seconds.
         source_wait: The share of the same time in which the input had not ended and the buffer had room.
         starved: The share of the same time in which the buffer was full and a slot was free.
@@ -43,8 +43,8 @@ class Evidence:
         cpu: The share of the run in which the thread of the loop used the CPU.
         loads: The latency at each load, in ascending order.
         keyed: The share of the same time in which a record waited for an earlier one with the same key.
-        repeated: The share of the time of invocations before their last attempts: backoffs, and attempts that were
-            retried.
+        repeated: The share of the time of calls that went into attempts that were retried.
+        rested: The share of the time of invocations that their records spent in backoffs, without a slot.
         retried: Attempts after the first.
         timed_out: The share of the time of invocations that their deadline ended.
         peak: The most invocations that ran at once.
@@ -70,6 +70,7 @@ class Evidence:
     loads: tuple[LoadClass, ...] = ()
     keyed: float = 0.0
     repeated: float = 0.0
+    rested: float = 0.0
     retried: int = 0
     timed_out: float = 0.0
     peak: int = 0

@@ -86,10 +86,18 @@ def _of_timeouts(evidence: Evidence) -> tuple[str, str]:
 
 
 def _of_retries(evidence: Evidence) -> tuple[str, str]:
+    if evidence.repeated < evidence.rested:
+        return (
+            (
+                f"The buffer of {evidence.buffer:,} was full {evidence.starved:.0%} of the time, while slots were free: "
+                f"invocations spent {evidence.rested:.0%} of their time in backoffs before {evidence.retried:,} retries."
+            ),
+            "Find out why the attempts fail. With a larger buffer, more other records can run during the backoffs.",
+        )
     return (
         (
             f"{_slots(evidence)} About {evidence.repeated:.0%} of that time went into {evidence.retried:,} attempts "
-            "that were repeated, and the backoffs after them."
+            "that were repeated."
         ),
         "Find out why the attempts fail. More capacity also sends more attempts that fail; a retry budget limits them.",
     )

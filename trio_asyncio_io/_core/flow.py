@@ -7,11 +7,10 @@ from dataclasses import replace
 
 from .evidence import Evidence
 from .histogram import Durations, Histogram
-from .queue import StreamElementQueue
+from .queue import Entry, StreamElementQueue
 from .samples import FOLD, Sampling, histograms_of, loads_of
 from .statistics import Counters
 from .totals import Totals
-from .yields import Yields
 
 __all__ = ["Flow"]
 
@@ -59,16 +58,21 @@ class Flow:
         counters: The operator's counts and sums.
 
     Attributes:
+        capacity: As given.
         sampling: The durations of some records.
         room: The feeder's waits for room in the buffer.
         starved: The parts of these waits in which a slot was free.
         consumer_seconds: The time in which outputs waited for the consumer.
-        gate: The waits of calls for a gate: with a slot, or without one while slots are free for lack of others.
-        gate_wait: The same, of each call.
+        gate: The waits of records for a gate while a slot is free for them, and for a gate of their key while no other
+            record could use the free slots.
+        gate_wait: The waits of each record for gates.
         lanes: The waits of records for an earlier one with the same key.
-        backoff_seconds: The time between attempts of one invocation.
-        timed_out_seconds: The time of invocations that their deadline ended.
-        yields: The times of invocations without a slot.
+        backoffs: By sequence, when the backoff of a record ends or has ended whose retry has not started.
+        spent: By sequence, of a record that has been retried and has no result: its backoffs, and its attempts before
+            the present one, in seconds.
+        rested_seconds: The backoffs of invocations that have ended.
+        repeated_seconds: Their attempts that were retried.
+        timed_out_seconds: The time of invocations that timed out, without backoffs.
         handlers_seconds: The time that records held their slot after their last call: `on_timeout` and `on_error`.
     """
 
@@ -78,15 +82,17 @@ class Flow:
         self.starved = Wait()
         self.consumer_seconds = 0.0
         self.gate = Wait()
-        self._aside = 0  # calls that wait for a gate without a slot
-        self._is_shut = False  # whether they count as gated: slots are free, and no other record can start
+        self._at_keys = 0  # records that wait for gates of their key
+        self._is_shut = False  # whether they count in `gate`: slots are free, and no other record can start
         self.gate_wait = Durations()
         self.lanes = Wait()
-        self.backoff_seconds = 0.0
-        self.yields = Yields()
+        self.backoffs: dict[int, float] = {}
+        self.spent: dict[int, tuple[float, float]] = {}
+        self.rested_seconds = 0.0
+        self.repeated_seconds = 0.0
         self.timed_out_seconds = 0.0
         self.handlers_seconds = 0.0
-        self._capacity = capacity
+        self.capacity = capacity
         self._queue = queue
         self._counters = counters
         self._begin = (0.0, 0.0)
@@ -105,7 +111,7 @@ class Flow:
     def end_input(self, now: float, *, has_jobs: bool) -> None:
         """The input has ended."""
         self._input_end = now
-        if has_jobs or self._counters.running >= self._capacity:
+        if has_jobs or self._counters.running >= self.capacity:
             return
         if self.lanes.is_on:
             self.starved.begin(now)
@@ -114,7 +120,7 @@ class Flow:
     def wait_for_room(self, now: float, *, has_jobs: bool) -> None:
         """The feeder starts to wait for room."""
         self.room.begin(now)
-        if not has_jobs and self._counters.running < self._capacity:
+        if not has_jobs and self._counters.running < self.capacity:
             self.starved.begin(now)
             self._shut(now)
 
@@ -125,21 +131,34 @@ class Flow:
             self.starved.end(now)
         self._open(now)
 
-    def let_go(self, seconds: float, now: float) -> None:
-        """A call has waited for a gate, and does no longer."""
+    def end_gate_wait(self, seconds: float, now: float) -> None:
+        """A record has waited for a gate."""
         self.gate.end(now)
         self._add_wait(seconds)
 
-    def set_aside(self) -> None:
-        """A call starts to wait for a gate without a slot."""
-        self._aside += 1
+    def wait_for_gate_of_key(self) -> None:
+        """A record starts to wait for a gate of its key."""
+        self._at_keys += 1
 
-    def call_back(self, seconds: float, now: float) -> None:
-        """A call has waited for a gate without a slot, and does no longer."""
-        self._aside -= 1
-        if not self._aside:
+    def end_wait_for_gate_of_key(self, seconds: float, now: float) -> None:
+        """A record has waited for a gate of its key."""
+        self._at_keys -= 1
+        if not self._at_keys:
             self._open(now)
         self._add_wait(seconds)
+
+    def back_off(self, entry: Entry, seconds: float, now: float) -> None:
+        """An attempt has ended, and another one follows after these seconds."""
+        rested, _ = self.spent.get(entry.sequence, (0.0, 0.0))
+        self.spent[entry.sequence] = rested + seconds, now - entry.since - rested
+        self.backoffs[entry.sequence] = now + seconds
+
+    def end_retries(self, entry: Entry) -> float:
+        """The invocation of a record has ended that has been retried. Returns its backoffs, in seconds."""
+        rested, attempts = self.spent.pop(entry.sequence, (0.0, 0.0))
+        self.rested_seconds += rested
+        self.repeated_seconds += attempts
+        return rested
 
     def _add_wait(self, seconds: float) -> None:
         self.gate_wait.add(seconds)
@@ -154,18 +173,18 @@ class Flow:
             if not self.starved.is_on:
                 self.starved.begin(now)
             self._shut(now)
-        elif self._input_end is not None and self._aside:
+        elif self._input_end is not None and self._at_keys:
             self._shut(now)
         elif self._input_end is not None and self._supply_end is None:
             self._supply_end = self._supply(now, self._running(now))  # free slots are normal from here on
 
-    def start_at_gate(self, now: float) -> None:
-        """A call that has passed the gates starts."""
-        if self._counters.running >= self._capacity:
+    def start_after_wait(self, now: float) -> None:
+        """A record starts that has waited for more than a slot."""
+        if self._counters.running >= self.capacity:
             self._open(now)
 
     def _shut(self, now: float) -> None:
-        if self._aside and not self._is_shut:
+        if self._at_keys and not self._is_shut:
             self._is_shut = True
             self.gate.begin(now)
 
@@ -213,12 +232,12 @@ class Flow:
         calls = counters.completed + counters.failed + counters.timed_out
         return Totals(
             operators=1,
-            capacity=self._capacity,
+            capacity=self.capacity,
             buffer=self._queue.bound,
             peak=counters.peak_running,
             seconds=now - begin,
             calls=calls,
-            latency=counters.latency_seconds - self.yields.ended,
+            latency=counters.latency_seconds - self.rested_seconds,
             supply=supply_end - begin,
             busy=busy,
             source=source_wait,
@@ -229,7 +248,8 @@ class Flow:
             gated=self.gate.seconds(supply_end),
             gate_waits=counters.gate_wait_seconds,
             seconds_by_gate=counters.seconds_by_gate,
-            repeated=self._repeated(calls),
+            repeated=self.repeated_seconds,
+            rested=self.rested_seconds,
             timed_out=self.timed_out_seconds,
             retried=counters.retried,
             throttled=counters.throttled,
@@ -237,22 +257,16 @@ class Flow:
             hedges_won=counters.hedges_won,
         )
 
-    def _repeated(self, calls: int) -> float:
-        """The time of all invocations before their last attempts, if all attempts are equally long."""
-        retried, without = self._counters.retried, self.yields.ended
-        backoff = max(0.0, self.backoff_seconds - without)
-        attempts = max(0.0, self._counters.latency_seconds - without - backoff)
-        return backoff + attempts * (retried / (retried + calls) if retried else 0.0)
-
     def _running(self, now: float) -> float:
-        """The time for which the running invocations have held their slots."""
-        entries = self._queue.entries()
-        seconds = sum(now - entry.since for entry in entries if entry.attempts and entry.results is None)
-        return seconds - self.yields.running(now)
+        """The time for which the invocations that have not ended have held slots."""
+        ends = self.backoffs
+        entries = (entry for entry in self._queue.entries() if entry.attempts and entry.results is None)
+        seconds = sum(ends.get(entry.sequence, now) - entry.since for entry in entries)
+        return seconds - sum(rested for rested, _ in self.spent.values())
 
     def _supply(self, now: float, running: float) -> tuple[float, float, float, float]:
         """The time, and up to it the busy time of all slots, the wait for the source, and the time without jobs."""
-        busy = self._counters.latency_seconds - self.yields.ended + self.handlers_seconds + running
+        busy = self._counters.latency_seconds - self.rested_seconds + self.handlers_seconds + running
         input_end = now if self._input_end is None else self._input_end
         source_wait = input_end - self._begin[0] - self.room.seconds(now)
         return now, busy, source_wait, self.starved.seconds(now)

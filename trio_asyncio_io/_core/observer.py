@@ -17,8 +17,9 @@ __all__ = ["Observer"]
 class Observer:
     """Hooks for each step of a record; subclass it and override those that you need.
 
-        accepted ─▶ held_back? ─▶ started ─▶ (attempt_failed? ─▶ backing_off
-                            ─▶ (slot_yielded ─▶ slot_regained)? ─▶ held_back? ─▶ retried)*
+        accepted ─▶ (held_back ─▶ waits_for_slot?)* ─▶ started
+                            ─▶ (attempt_failed? ─▶ backing_off ─▶ waits_for_slot
+                            ─▶ (held_back ─▶ waits_for_slot?)* ─▶ retried)*
                             ─▶ completed | attempt_failed? ─▶ failed | timed_out ─▶ failed? | cancelled
                             ─▶ slot_freed ─▶ dequeued ─▶ emitted*
 
@@ -27,8 +28,9 @@ class Observer:
     All of them are between `run_started` and `run_ended`.
 
     The operator calls a hook in the task that takes the step, immediately and without a checkpoint. A hook must be
-    quick and must not await. The hooks from `started` to `slot_freed` run in one task, the one that calls the function.
-    Ctrl-C does not interrupt a hook. An operator without an observer pays nothing for this.
+    quick and must not await. The hooks from `started` to `slot_freed` run in the context of the record, so context
+    variables that a hook sets are there in its calls and in the later hooks, whatever task makes the calls. Ctrl-C does
+    not interrupt a hook. An operator without an observer pays nothing for this.
 
     If a hook raises, the exception is logged to the logger "trio_asyncio_io", and the operator continues without the
     observer, as Trio does with its instruments. For each record whose `started` was called before, it still calls
@@ -58,7 +60,10 @@ class Observer:
         """The record was taken from the source, put, or restored."""
 
     def held_back(self, sequence: int, element: Any) -> None:
-        """A gate holds back the record's first call, or a retry. It has a slot, or waits for the gates of its key."""
+        """A gate holds back the record's first call, or a retry, for which a slot is free."""
+
+    def waits_for_slot(self, sequence: int, element: Any) -> None:
+        """The backoff is over, or the gates of its key no longer hold the record back. It waits for a slot again."""
 
     def started(self, sequence: int, element: Any) -> None:
         """The record has a slot; its first call follows."""
@@ -67,19 +72,15 @@ class Observer:
         """A call raised; a retry may follow."""
 
     def backing_off(self, sequence: int, element: Any, attempt: int, seconds: float) -> None:
-        """The call raised, or its result is retried; the next one follows after these seconds."""
-
-    def slot_yielded(self, sequence: int, element: Any) -> None:
-        """The record gives its slot back: for a long backoff (`yield_slot_after`), or to wait for gates of its key."""
-
-    def slot_regained(self, sequence: int, element: Any) -> None:
-        """The record has a slot again. It retries, unless its deadline has expired."""
+        """The call raised, or its result is retried; the next one follows after these seconds. The slot is free."""
 
     def retried(self, sequence: int, element: Any, attempt: int) -> None:
-        """The backoff is over; the call with this number follows."""
+        """The record has a slot again; the call with this number follows."""
 
     def timed_out(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
-        """The deadline expired and the running attempt has unwound; `on_timeout` is called next."""
+        """The deadline expired and the running attempt has unwound, or the next attempt could not begin before it;
+        `on_timeout` is called next.
+        """
 
     def completed(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
         """The function returned a result."""

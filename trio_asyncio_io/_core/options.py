@@ -38,7 +38,6 @@ class OptionsArguments(TypedDict, total=False):
     restore: Snapshot | None
     observer: Observer | None
     gate: Gate | PerKey | Sequence[Gate | PerKey] | None
-    yield_slot_after: float | None
 
 
 def _checked_capacity(value: Any) -> int | tuple[int, int]:
@@ -71,7 +70,8 @@ class Options:
         buffer: Upper limit of records that are accepted and not yet received, at least `capacity`. It protects memory.
             None (the default) is a hundred times the capacity, but at least 1,000 and at most 100,000, and never less
             than the capacity. With `buffer == capacity`, the operator behaves like Flink's.
-        retry: A retry strategy. None (the default) makes one call per element.
+        retry: A retry strategy. None (the default) makes one call per element. A record holds no slot during a backoff.
+            If the backoff would end after the deadline, the element times out at once.
         on_timeout: Async callable, value -> result, that replaces the result of an element that has timed out. It is
             called when the attempt has unwound. None (the default): an `ElementTimeoutError` goes to `on_error`.
         on_error: "raise" (the default) stops the operator with the exception. "skip" leaves the element out.
@@ -81,12 +81,8 @@ class Options:
         restore: A snapshot, whose elements are accepted before all others. None (the default) starts empty.
         observer: An `Observer`, whose hooks are called at each step of a record. None (the default) costs nothing.
         gate: A `Gate` that holds back the start of calls, such as `gates.RateLimit`, or a list of gates that must all
-            admit a call. It is asked before the deadline starts. With a `gates.PerKey`, each key has its own, and a
-            call that waits for them holds no slot. None (the default) costs nothing.
-        yield_slot_after: Seconds, at least 0. During a backoff at least this long, the record gives its slot back, and
-            another record can run. Before its next attempt it waits for a slot again, ahead of all records that arrived
-            after it. The backoff counts towards `timeout`, the wait does not. None (the default): records keep their
-            slots.
+            admit a call. With a `gates.PerKey`, each key has its own gates. A record that waits for a gate holds no
+            slot, and its time stands still. None (the default) costs nothing.
         mode: The output order: "ordered" (the default), "unordered" or "keyed".
         key: value -> hashable. Required for mode "keyed", refused for the others.
         per_key: Upper limit of invocations of one key that run at once, at least 1 (the default). Only for mode
@@ -108,7 +104,6 @@ class Options:
     restore: Snapshot | None = None
     observer: Observer | None = None
     gate: Gate | PerKey | Sequence[Gate | PerKey] | None = None
-    yield_slot_after: float | None = None
     mode: Mode = "ordered"
     key: Callable[[Any], Hashable] | None = None
     per_key: int = 1
@@ -122,8 +117,6 @@ class Options:
         else:
             buffer = check_int("buffer", self.buffer, at_least=self.slots, limit_name="the capacity")
             set_field(self, "buffer", buffer)
-        if self.yield_slot_after is not None:
-            set_field(self, "yield_slot_after", check_seconds("yield_slot_after", self.yield_slot_after))
         self._check_callables()
         self._check_mode()
         if self.restore is not None and (problem := problem_of(self.restore)):

@@ -30,7 +30,7 @@ class Totals:
         longest: The longest duration of an invocation; 0.0 if unknown.
         seconds: The length of the runs so far.
         calls: Invocations that have ended.
-        latency: Their durations.
+        latency: The time for which they held slots: their durations without backoffs.
         supply: The part of `seconds` up to the moment when the input had ended and all records had started.
         busy: The time for which invocations held a slot.
         source: The time in which the input had not ended and the buffer had room.
@@ -42,7 +42,8 @@ class Totals:
         gated: The time in which a gate held back at least one call.
         gate_waits: The waits for gates, summed over all calls.
         seconds_by_gate: The same, by the class of the gate; see `Statistics`.
-        repeated: The time of invocations before their last attempts.
+        repeated: The time of attempts that were retried.
+        rested: The time that these records spent in backoffs, without a slot.
         timed_out: The time of invocations that their deadline ended.
         retried: Attempts after the first.
         throttled: Calls after which the service asked for fewer calls, counted if there are gates.
@@ -75,6 +76,7 @@ class Totals:
     gated: float = 0.0
     gate_waits: float = 0.0
     repeated: float = 0.0
+    rested: float = 0.0
     timed_out: float = 0.0
     retried: int = 0
     throttled: int = 0
@@ -113,6 +115,7 @@ class Totals:
             loads=self._loads(),
             keyed=_share(self.keyed, self.supply),
             repeated=min(1.0, _share(self.repeated, self.latency)),
+            rested=_share(self.rested, self.latency + self.rested),
             retried=self.retried,
             timed_out=_share(self.timed_out, self.latency),
             peak=self.peak,

@@ -51,9 +51,9 @@ class Verdict:
         limit: "gate": a gate holds calls back. "capacity": all slots are busy. "service": all slots are busy, and more
             load only raises the latency. "source": slots are free, because elements arrive too slowly. "consumer":
             outputs wait for it. "buffer": slots are free and the buffer is full of results that wait for a
-            straggler. "key": slots are free, because records wait for an earlier one with the same key. "timeouts" and
-            "retries": all slots are busy, most of the time with calls that time out, or with attempts that are repeated
-            and backoffs. "cpu": the thread of the event loop is busy. "blocking": the function blocks that thread, so
+            straggler. "key": slots are free, because records wait for an earlier one with the same key. "timeouts": all
+            slots are busy, most of the time with calls that time out. "retries": all slots are busy, most of the time
+            with attempts that are repeated; or slots are free, and records in backoffs fill the buffer. "cpu": the thread of the event loop is busy. "blocking": the function blocks that thread, so
             the calls run one after another. "unknown": too few
             invocations have ended.
         advice: What to change, in one sentence.
@@ -123,7 +123,9 @@ def _limit_of_jobs(evidence: Evidence) -> Limit:
     """What limits an operator whose slots wait for records."""
     if evidence.source_wait >= evidence.starved:
         return "consumer" if 2 * evidence.withheld > evidence.source_wait else "source"
-    return "key" if 2 * evidence.keyed >= evidence.starved else "buffer"
+    if 2 * evidence.keyed >= evidence.starved:
+        return "key"
+    return "retries" if evidence.rested >= WASTE else "buffer"
 
 
 def _is_blocked(evidence: Evidence) -> bool:

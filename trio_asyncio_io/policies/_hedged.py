@@ -9,12 +9,10 @@ from typing import Any, Final, TypeVar
 
 import trio
 
+from .._calls import GatesOfCall, deadline_of_call, gates_of_call, ledger_of_call
+from .._classification import outcome_of
 from .._core.checks import check_int, check_number
 from .._core.describe import describe
-from .._deadlines import deadline_of_call
-from .._gates_of_call import GatesOfCall, gates_of_call
-from .._ledgers import ledger_of_call
-from .._outcomes import outcome_of
 from ._policy import Policy, Wrapped
 from ._race import Race
 from ._recent_latencies import RecentLatencies

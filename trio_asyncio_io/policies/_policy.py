@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import trio
 
 from .._core.describe import describe
-from .._function import AsyncFunction, Wrapper, as_function, awaitable_from, known_of
+from .._function import AsyncFunction, Wrapper, as_function, awaitable_from
 from ._distinct_key import distinct_key
 from ._users import Users
 
@@ -48,8 +48,6 @@ class Policy(Wrapper, AsyncFunction[Any, R]):
 
     def _expose_optional_methods(self) -> None:
         """Add those optional methods that the inner function has. The operator looks for them."""
-        if (known := known_of(self._inner)) is not None:
-            self.known = known
         if callable(timeout := getattr(self._inner, "timeout", None)):
             self.timeout = timeout
         if callable(flush := getattr(self._inner, "flush", None)):

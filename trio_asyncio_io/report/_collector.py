@@ -86,7 +86,7 @@ class Report(Observer):
         self._is_running = False
         self._was_pickled = False
         self._zero = 0.0
-        self._without_slot: set[int] = set()
+        self._waiting: set[int] = set()  # records that wait for a retry
         self._late: set[int] = set()  # records that have timed out and still have their slot
 
     def __repr__(self) -> str:
@@ -153,17 +153,17 @@ class Report(Observer):
     def started(self, sequence: int, element: Any) -> None:
         self._count(self._run.series.started)
 
-    def slot_yielded(self, sequence: int, element: Any) -> None:
+    def backing_off(self, sequence: int, element: Any, attempt: int, seconds: float) -> None:
         self._count(self._run.series.ended)
-        self._without_slot.add(sequence)
+        self._waiting.add(sequence)
 
-    def slot_regained(self, sequence: int, element: Any) -> None:
+    def retried(self, sequence: int, element: Any, attempt: int) -> None:
         self._count(self._run.series.started)
-        self._without_slot.remove(sequence)
+        self._waiting.discard(sequence)
 
     def slot_freed(self, sequence: int, element: Any) -> None:
-        if sequence in self._without_slot:  # it was cancelled
-            self._without_slot.remove(sequence)
+        if sequence in self._waiting:  # for a retry that was cancelled, or refused by a gate
+            self._waiting.remove(sequence)
         else:
             self._count(self._run.series.ended)
         self._late.discard(sequence)
@@ -195,7 +195,12 @@ class Report(Observer):
         if sequence in self._late:
             return  # it counts as timed out
         self._end("failed", sequence, element, attempts, seconds)
-        self._run.failures_of(_type_of(error)).records += 1
+        failures = self._run.failures_of(_type_of(error))
+        failures.records += 1
+        if not attempts:  # refused by a gate, so no attempt has failed
+            failures.add(
+                self._label(sequence, element), lambda: message_of(error, value_of(element), values=self._values)
+            )
 
     def _whole(self) -> Run:
         """All operators so far, as one run."""

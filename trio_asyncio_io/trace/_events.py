@@ -2,7 +2,7 @@
 
     process          the operator
     thread 0         "waiting and watermarks": spans that overlap, as asynchronous events, one category each
-    thread n         "slot n": invocations one after another, and in each of them attempts, backoffs and handlers
+    thread n         "slot n": records one after another, and in each of them an attempt and handlers
 
 Times are whole microseconds since the first element. `cname` is a color of chrome://tracing; Perfetto derives colors
 from names, so spans of different kinds have different names.
@@ -10,7 +10,6 @@ from names, so spans of different kinds have different names.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -21,14 +20,13 @@ from ._file import FORMAT, WRITER, Trace
 from ._sample import Sample
 from ._steps import RecordSteps, Span, WatermarkSteps
 
-__all__ = ["AWAY", "FOR_CONSUMER", "FOR_GATE", "FOR_ORDER", "FOR_SLOT", "WATERMARK", "Event", "Run", "trace_of"]
+__all__ = ["BACKOFF", "FOR_CONSUMER", "FOR_GATE", "FOR_ORDER", "FOR_SLOT", "WATERMARK", "Event", "Run", "trace_of"]
 
 Event: TypeAlias = dict[str, Any]
 
-FOR_SLOT = "wait for a slot"
-FOR_GATE = "wait for a gate"
-AWAY: Final = "backoff without a slot"
-AT_GATE_AWAY: Final = "wait for a gate without a slot"
+FOR_SLOT: Final = "wait for a slot"
+FOR_GATE: Final = "wait for a gate"
+BACKOFF: Final = "backoff"
 FOR_ORDER = "wait for the output order"
 FOR_CONSUMER = "wait for the consumer"
 WATERMARK = "watermark"
@@ -38,8 +36,7 @@ COLORS = {
     "failed": "terrible",
     "timed out": "bad",
     "cancelled": "grey",
-    "backoff": "yellow",
-    AWAY: "yellow",
+    BACKOFF: "yellow",
     "handler": "olive",
     FOR_GATE: "thread_state_uninterruptible",
     "record": "generic_work",
@@ -103,13 +100,15 @@ class _Stay:
 
     @property
     def is_last(self) -> bool:
-        return self.number == len(self.steps.regained)
+        return self.number == len(self.steps.stays) - 1
 
     @property
     def spans(self) -> Iterator[Span]:
-        """The parts of the invocation in this stay."""
+        """The attempt in this stay, and the handlers after it."""
+        attempts = -1
         for span in self.steps.spans:
-            if span.kind not in {AWAY, AT_GATE_AWAY} and bisect_right(self.steps.regained, span.start) == self.number:
+            attempts += span.kind == "attempt"
+            if attempts == self.number and span.kind in {"attempt", "handler"}:
                 yield span
 
 
@@ -181,10 +180,6 @@ class _Events:
 
     def beside_slots(self, steps: RecordSteps) -> Iterator[Event]:
         label = _label(steps)
-        for span in steps.spans:
-            if span.kind in {AWAY, AT_GATE_AWAY}:
-                kind = AWAY if span.kind == AWAY else FOR_GATE
-                yield from self._wait(kind, label, steps.sequence, span.start, span.end)
         for kind, start, end in self._waits(steps):
             is_only = steps.started is None and kind != FOR_CONSUMER  # of a record without an invocation
             if start != end or is_only:
@@ -209,11 +204,10 @@ class _Events:
         yield self._complete(span.kind, name, slot, start=span.start, end=span.end, color=color, arguments=arguments)
 
     def _waits(self, steps: RecordSteps) -> Iterator[tuple[str, float, float | None]]:
-        if steps.started is not None or steps.dequeued is None:
-            held = steps.held_back
-            yield FOR_SLOT, steps.accepted, steps.started if held is None else held
-            if held is not None:
-                yield FOR_GATE, held, steps.started
+        if steps.started is not None or steps.dequeued is None:  # otherwise a restored result, which needs no slot
+            for span in steps.spans:
+                if span.kind in {FOR_SLOT, FOR_GATE, BACKOFF}:
+                    yield span.kind, span.start, span.end
         if steps.dequeued is not None or steps.outcome == "completed":
             since = steps.accepted if steps.freed is None else steps.freed  # a restored result needs no slot
             yield FOR_ORDER, since, steps.dequeued

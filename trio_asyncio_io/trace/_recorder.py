@@ -21,7 +21,7 @@ from .._core.observer import Observer
 from ._events import Run, trace_of
 from ._file import Trace, write
 from ._sample import Sample
-from ._steps import RecordSteps, WatermarkSteps
+from ._steps import Kind, RecordSteps, WatermarkSteps
 
 __all__ = ["TraceRecorder"]
 
@@ -124,24 +124,19 @@ class TraceRecorder(Observer):
     def accepted(self, sequence: int, element: Any) -> None:
         now = self._element_now(sequence)
         value = self._text_of(value_of(element))
-        self._run.records.offer(sequence, lambda: RecordSteps(sequence, value, now))
+        self._run.records.offer(sequence, lambda: RecordSteps.accepted_at(now, sequence, value))
 
     def held_back(self, sequence: int, element: Any) -> None:
-        record = self._step(sequence)
-        if record is not None:
-            now = self._run.last
-            if record.started is None:
-                record.held_back = now if record.held_back is None else record.held_back
-            else:
-                record.end(now)
-                record.begin("wait for a gate", "wait for a gate", now)
+        self._begin(sequence, "wait for a gate")
+
+    def waits_for_slot(self, sequence: int, element: Any) -> None:
+        self._begin(sequence, "wait for a slot")
 
     def started(self, sequence: int, element: Any) -> None:
         record = self._step(sequence)
         if record is not None:
-            now = self._run.last
-            record.started, record.attempts = now, 1
-            record.begin("attempt", "attempt 1", now)
+            record.started = self._run.last
+            record.enter_slot(self._run.last)
 
     def attempt_failed(self, sequence: int, element: Any, attempt: int, error: Exception) -> None:
         record = self._step(sequence)
@@ -153,26 +148,13 @@ class TraceRecorder(Observer):
         if record is not None:
             now = self._run.last
             record.end(now, "gave a result that is retried")
+            record.leave_slot(now)
             record.begin("backoff", "backoff", now)
-
-    def slot_yielded(self, sequence: int, element: Any) -> None:
-        record = self._step(sequence)
-        if record is not None:
-            record.give_slot_back(self._run.last)
-
-    def slot_regained(self, sequence: int, element: Any) -> None:
-        record = self._step(sequence)
-        if record is not None:
-            record.regained.append(self._run.last)
-            record.end(self._run.last)
 
     def retried(self, sequence: int, element: Any, attempt: int) -> None:
         record = self._step(sequence)
         if record is not None:
-            now = self._run.last
-            record.end(now)
-            record.attempts = attempt
-            record.begin("attempt", f"attempt {attempt}", now)
+            record.enter_slot(self._run.last)
 
     def timed_out(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
         record = self._step(sequence)
@@ -197,7 +179,7 @@ class TraceRecorder(Observer):
         record = self._step(sequence)
         if record is not None:
             record.freed = self._run.last
-            record.end(record.freed)
+            record.leave_slot(record.freed)
 
     def dequeued(self, sequence: int, element: Any) -> None:
         record = self._step(sequence)
@@ -222,6 +204,11 @@ class TraceRecorder(Observer):
         steps = self._run.watermarks.get(sequence)
         if steps is not None:
             steps.received = now
+
+    def _begin(self, sequence: int, kind: Kind) -> None:
+        record = self._step(sequence)
+        if record is not None:
+            record.begin(kind, kind, self._run.last)
 
     def _end(self, sequence: int, outcome: str, error: str = "") -> RecordSteps | None:
         """End the present span. The first outcome counts: after a timeout, a failure of the handler is not another."""

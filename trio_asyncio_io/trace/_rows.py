@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ._events import AWAY, FOR_CONSUMER, FOR_GATE, FOR_ORDER, FOR_SLOT, WATERMARK, Event
+from ._events import BACKOFF, FOR_CONSUMER, FOR_GATE, FOR_ORDER, FOR_SLOT, WATERMARK, Event
 from ._file import Trace
 
 __all__ = ["Bar", "Panel", "Row", "panels_of"]
@@ -19,8 +19,7 @@ LOOKS = {
     "failed": "failed",
     "timed out": "late",
     "cancelled": "cancelled",
-    "backoff": "backoff",
-    AWAY: "backoff",
+    BACKOFF: "backoff",
     "handler": "handler",
     FOR_ORDER: "order",
     FOR_CONSUMER: "consumer",

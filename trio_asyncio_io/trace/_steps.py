@@ -7,10 +7,7 @@ from typing import Literal, TypeAlias
 
 __all__ = ["Kind", "RecordSteps", "Span", "WatermarkSteps"]
 
-Kind: TypeAlias = Literal[
-    "attempt", "backoff", "wait for a gate", "handler", "backoff without a slot", "wait for a gate without a slot"
-]
-
+Kind: TypeAlias = Literal["attempt", "handler", "backoff", "wait for a slot", "wait for a gate"]
 
 # The limit of spans per record: a record with a thousand retries must not fill the memory
 MAX_SPANS = 40
@@ -18,9 +15,7 @@ MAX_SPANS = 40
 
 @dataclass(slots=True)
 class Span:
-    """A part of an invocation: an attempt, a backoff, a retry's wait for a gate, or a handler.
-
-    A backoff without a slot, or a wait without one, lasts until the record has one again.
+    """A part of a record's time: an attempt or a handler in a slot, or a wait without one.
 
     Attributes:
         end: None while it lasts.
@@ -43,22 +38,20 @@ class RecordSteps:
     Attributes:
         value: A description of the value, or None if values are not recorded.
         attempts: The number of calls.
-        held_back: When a gate began to hold back the first call.
-        yielded, regained: When it gave its slot back, and had one again.
+        started: When its first call started.
+        stays: When it got a slot, and when it left it. None: it has not left it.
         outcome: How the invocation ended.
         received: The instant at which the consumer received the latest output.
         outputs: The number of outputs received.
-        spans: The parts of the invocation, one after another.
+        spans: The parts of its time, from its acceptance to the end of its invocation, one after another.
     """
 
     sequence: int
     value: str | None
     accepted: float
-    held_back: float | None = None
     started: float | None = None
     attempts: int = 0
-    yielded: list[float] = field(default_factory=list)
-    regained: list[float] = field(default_factory=list)
+    stays: list[tuple[float, float | None]] = field(default_factory=list)
     outcome: str = ""
     freed: float | None = None
     dequeued: float | None = None
@@ -66,24 +59,33 @@ class RecordSteps:
     outputs: int = 0
     spans: list[Span] = field(default_factory=list)
 
+    @classmethod
+    def accepted_at(cls, now: float, sequence: int, value: str | None) -> RecordSteps:
+        """The steps of a record that has just been accepted, and waits for its first slot."""
+        steps = cls(sequence, value, now)
+        steps.begin("wait for a slot", "wait for a slot", now)
+        return steps
+
     def begin(self, kind: Kind, name: str, now: float) -> None:
-        """Start a span."""
+        """End the present span, and start another one."""
+        self.end(now)
+        if self.spans and self.spans[-1].kind in {"wait for a slot", "wait for a gate"} and self.spans[-1].start == now:
+            self.spans.pop()  # there was no wait
         if len(self.spans) < MAX_SPANS:
             self.spans.append(Span(kind, name, now))
 
-    @property
-    def stays(self) -> list[tuple[float, float | None]]:
-        """When the record got a slot, and when it left it."""
-        if self.started is None:
-            return []
-        return list(zip([self.started, *self.regained], [*self.yielded, self.freed], strict=False))
+    def enter_slot(self, now: float) -> None:
+        """The record gets a slot for an attempt."""
+        self.attempts += 1
+        if len(self.spans) < MAX_SPANS:
+            self.stays.append((now, None))
+        self.begin("attempt", f"attempt {self.attempts}", now)
 
-    def give_slot_back(self, now: float) -> None:
-        """The present backoff, or wait for a gate, continues without a slot."""
-        self.yielded.append(now)
-        if self.spans and self.spans[-1].end is None:
-            is_backoff = self.spans[-1].kind == "backoff"
-            self.spans[-1].kind = "backoff without a slot" if is_backoff else "wait for a gate without a slot"
+    def leave_slot(self, now: float) -> None:
+        """The record leaves its slot."""
+        self.end(now)
+        if self.stays and self.stays[-1][1] is None:
+            self.stays[-1] = self.stays[-1][0], now
 
     def end(self, now: float, outcome: str = "", error: str = "") -> None:
         """End the present span, if there is one."""

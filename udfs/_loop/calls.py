@@ -55,7 +55,6 @@ class RowCalls(AsyncFunction[Row, Row]):
             "timeout": options.timeout,
             "capacity": options.slots,
             "gate": gates_of(self._settings),
-            "yield_slot_after": options.yield_slot_after,
             "buffer": options.buffer,
             "key": options.key,
             "per_key": options.per_key,

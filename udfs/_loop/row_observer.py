@@ -27,6 +27,9 @@ class RowObserver(Observer):
     def held_back(self, sequence: int, element: Any) -> None:
         self._observer.held_back(sequence, _inputs(element))
 
+    def waits_for_slot(self, sequence: int, element: Any) -> None:
+        self._observer.waits_for_slot(sequence, _inputs(element))
+
     def started(self, sequence: int, element: Any) -> None:
         self._observer.started(sequence, _inputs(element))
 
@@ -35,12 +38,6 @@ class RowObserver(Observer):
 
     def backing_off(self, sequence: int, element: Any, attempt: int, seconds: float) -> None:
         self._observer.backing_off(sequence, _inputs(element), attempt, seconds)
-
-    def slot_yielded(self, sequence: int, element: Any) -> None:
-        self._observer.slot_yielded(sequence, _inputs(element))
-
-    def slot_regained(self, sequence: int, element: Any) -> None:
-        self._observer.slot_regained(sequence, _inputs(element))
 
     def retried(self, sequence: int, element: Any, attempt: int) -> None:
         self._observer.retried(sequence, _inputs(element), attempt)

@@ -26,7 +26,6 @@ _FIRST_BACKOFF: Final = 0.2
 _LONGEST_BACKOFF: Final = 10.0
 _MAX_BODY_BYTES: Final = 512 * 1024 * 1024
 _STATUSES: Final = range(100, 600)
-_YIELD_SLOT_AFTER: Final = 1.0  # seconds of a backoff
 _PER_HOST: Final = AdaptiveRate()
 
 
@@ -125,7 +124,6 @@ class HttpOptions:
             buffer=self.buffer,
             retry=self._retry(),
             gate=gate,
-            yield_slot_after=None if gate is None else _YIELD_SLOT_AFTER,
         )
         settings = Settings(pack(self._call()), options, buffer=self.buffer, on_error="column", skip_nulls=True)
         if session is not None and self.cluster_rate is not None:

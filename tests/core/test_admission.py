@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trio_asyncio_io._core.holders import Holders
+from trio_asyncio_io._core.admission import Holders
 
 
 def test_the_time_counts_for_the_gate_that_holds_the_line_back() -> None:

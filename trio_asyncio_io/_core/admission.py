@@ -1,0 +1,345 @@
+"""Admission: the gates that a call passes, and the records that wait for them. Plain data, without a task or a clock.
+
+A call passes the gates of its key first, and then those of all calls. All of them must admit it at one instant. The
+records that wait for the same gates form a line. Only the first record in a line is checked, so no record overtakes an
+older one with a larger weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from math import inf
+from operator import sub
+from typing import Any, Protocol, TypeAlias
+
+from .checks import check_number
+from .describe import describe
+from .gate import CANCELLED, Gate, Outcome
+from .queue import Entry
+from .sums import combined
+
+__all__ = [
+    "SAME_INSTANT",
+    "Admission",
+    "GateInUse",
+    "Holders",
+    "KeyGates",
+    "Line",
+    "Passage",
+    "Rank",
+    "Waiting",
+    "Weights",
+    "rank_of",
+    "weights_of",
+]
+
+# Instants that differ by less are equal. Otherwise rounding could yield a delay that is below the clock's resolution
+SAME_INSTANT = 1e-9
+
+Weights: TypeAlias = tuple[float, ...]  # of a call, in each gate
+Rank: TypeAlias = tuple[bool, int, int]  # the lowest one starts first
+
+
+class GateInUse(Protocol):
+    """A gate in the present Trio run. All instants are Trio's."""
+
+    gate: Gate
+
+    def delay(self, now: float, weight: float) -> float: ...
+    def started(self, now: float, weight: float) -> None: ...
+    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None: ...
+    def correct(self, weight: float, actual: float) -> None: ...
+    def has_calls(self) -> bool: ...
+
+
+@dataclass(eq=False, slots=True)
+class Passage:
+    """The gates that a call passes.
+
+    Args:
+        given: The gates as given, whose weights and classifiers apply.
+        in_use: The same gates, in use.
+
+    Attributes:
+        running: The number of admitted calls that have not ended, and of records that wait in the common line.
+        unweighted: The weights of a call if no gate has any.
+        is_weighted: Whether a gate has weights.
+    """
+
+    given: Sequence[Gate]
+    in_use: Sequence[GateInUse]
+    running: int = 0
+    unweighted: Weights = field(init=False)
+    is_weighted: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.unweighted = (1.0,) * len(self.given)
+        self.is_weighted = any(gate.weight is not None for gate in self.given)
+
+
+def weights_of(value: object, passage: Passage) -> Weights:
+    """The weights of a call with this value.
+
+    Raises:
+        Exception: The `weight` of a gate raised, or returned something other than a weight.
+    """
+    if not passage.is_weighted:
+        return passage.unweighted
+    return tuple(1.0 if gate.weight is None else _checked(gate.weight(value)) for gate in passage.given)
+
+
+def _checked(weight: Any) -> float:
+    return check_number("weight", weight, "finite and not negative", lambda number: 0 <= number < inf)
+
+
+@dataclass(slots=True)
+class Admission:
+    """An admitted call: its start, and its weight in each gate."""
+
+    passage: Passage
+    since: float
+    weights: Weights
+
+    def start(self) -> Admission:
+        """Report the start of the call to its gates.
+
+        Raises:
+            Exception: A gate is broken. The call has not started for any of the gates.
+        """
+        for position, (each, weight) in enumerate(zip(self.passage.in_use, self.weights, strict=True)):
+            try:
+                each.started(self.since, weight)
+            except Exception:
+                for earlier, its_weight in zip(self.passage.in_use[:position], self.weights, strict=False):
+                    earlier.ended(self.since, 0.0, CANCELLED, its_weight)
+                raise
+        self.passage.running += 1
+        return self
+
+    def end(self, outcomes: Iterable[Outcome], now: float) -> None:
+        """Report the end of the call. Every gate gets the report, even if another one raises.
+
+        Raises:
+            Exception: The first exception of a gate.
+        """
+        self.passage.running -= 1
+        self.report(outcomes, now)
+
+    def report(self, outcomes: Iterable[Outcome], now: float) -> None:
+        """Report the end of a call whose start was not reported, because the gates were idle. Raises as `end`."""
+        problem: Exception | None = None
+        for each, weight, outcome in zip(self.passage.in_use, self.weights, outcomes, strict=True):
+            try:
+                each.ended(now, now - self.since, outcome, weight)
+            except Exception as error:  # noqa: BLE001 - a gate may raise anything
+                problem = problem or error
+        if problem is not None:
+            raise problem
+
+    def settle(self, actual: float) -> None:
+        """Correct the weight in each gate that has one."""
+        weights = []
+        for gate, each, weight in zip(self.passage.given, self.passage.in_use, self.weights, strict=True):
+            is_weighted = gate.weight is not None
+            weights.append(actual if is_weighted else weight)
+            if is_weighted:
+                each.correct(weight, actual)
+        self.weights = tuple(weights)
+
+
+class Waiting:
+    """A record that waits for something other than its first slot: in a backoff, or for gates.
+
+    Attributes:
+        entry: The record.
+        context: The context variables of its earlier attempts: opaque here. None: those of the operator's block.
+        state: A state of `scheduler.TRANSITIONS`.
+        since: When the present wait began.
+        rank: Of its next attempt.
+        passage, weights, keys: The gates of its next attempt. None: not yet known; `keys` also if it has no key.
+        is_in_line_of_key: Whether it is in the line of its key. It stays there until its attempt has started.
+        earlier: The times of the gates of its line when it joined.
+        slot_wait: The seconds for which it has waited for a slot before its next attempt.
+    """
+
+    __slots__ = (
+        "context",
+        "earlier",
+        "entry",
+        "is_in_line_of_key",
+        "keys",
+        "passage",
+        "rank",
+        "since",
+        "slot_wait",
+        "state",
+        "weights",
+    )
+
+    def __init__(self, entry: Entry, context: Any, state: str, since: float) -> None:
+        self.entry = entry
+        self.context = context
+        self.state = state
+        self.since = since
+        self.rank = rank_of(entry)
+        self.passage: Passage | None = None
+        self.weights: Weights = ()
+        self.keys: KeyGates | None = None
+        self.is_in_line_of_key = False
+        self.earlier: dict[str, float] = {}
+        self.slot_wait = 0.0
+
+
+def rank_of(entry: Entry) -> Rank:
+    """The rank of a record's next attempt.
+
+    Retries are before new records, those with few attempts first, so that not one record makes all the probes of a
+    circuit breaker; then comes the oldest record.
+    """
+    return not entry.attempts, entry.attempts, entry.sequence
+
+
+class Holders:
+    """By gate, the time for which it has been the one that holds back a line.
+
+    All records in a line wait for the gate that holds back the first one. The increase of these times while a record
+    is in the line is its wait for each gate.
+    """
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = {}
+        self._holder = ""
+        self._since = 0.0
+
+    def change(self, gate: str, now: float) -> None:
+        """From now on, this gate holds back the line."""
+        if gate != self._holder:
+            self._seconds = self.seconds(now)
+            self._holder, self._since = gate, now
+
+    def seconds(self, now: float) -> dict[str, float]:
+        """By gate, its time so far."""
+        return {**self._seconds, self._holder: self._seconds.get(self._holder, 0.0) + now - self._since}
+
+    def since(self, earlier: Mapping[str, float], now: float) -> dict[str, float]:
+        """By gate, its time since `seconds` returned `earlier`, without gates whose time is 0."""
+        grown = combined(sub, self.seconds(now), earlier)
+        return {gate: seconds for gate, seconds in grown.items() if seconds > 0}
+
+
+class Line:
+    """The records that wait for some gates, by rank.
+
+    Attributes:
+        in_use: The gates.
+        holders: By gate, how long it has held back this line.
+        held_until: When the first record may be admitted, if nothing changes before. -inf: unknown.
+    """
+
+    def __init__(self, in_use: Iterable[GateInUse] = ()) -> None:
+        self.in_use = list(in_use)
+        self.holders = Holders()
+        self.held_until = -inf
+        self._heap: list[tuple[Rank, Waiting]] = []
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    @property
+    def first(self) -> Waiting:
+        """The record of the lowest rank."""
+        return self._heap[0][1]
+
+    def records(self) -> list[Waiting]:
+        """All records that wait."""
+        return [waiting for _, waiting in self._heap]
+
+    def join(self, waiting: Waiting, now: float) -> None:
+        """A record starts to wait."""
+        waiting.earlier = self.holders.seconds(now)
+        heappush(self._heap, (waiting.rank, waiting))
+        if self.first is waiting:
+            self.held_until = -inf
+
+    def leave(self, waiting: Waiting) -> None:
+        """A record no longer waits."""
+        if self.first is waiting:
+            heappop(self._heap)
+            self.held_until = -inf
+        else:
+            self._heap = [item for item in self._heap if item[1] is not waiting]
+            heapify(self._heap)
+
+    def delay(self, weights: Sequence[float], now: float) -> float:
+        """The longest delay of the gates for a call with these weights. Notes the gate with that delay.
+
+        Raises:
+            RefusedError: A gate refuses the call.
+            Exception: A gate is broken.
+        """
+        longest, holder = 0.0, None
+        for each, weight in zip(self.in_use, weights, strict=True):
+            delay = each.delay(now, weight)
+            if not delay <= SAME_INSTANT:
+                _check_delay(delay, each)
+                if delay > longest:
+                    longest, holder = delay, each.gate
+        if holder is not None:
+            self.holders.change(type(holder).__name__, now)
+        return longest
+
+
+def _check_delay(delay: float, in_use: GateInUse) -> None:
+    if delay != delay:  # noqa: PLR0124 - NaN
+        raise ValueError(
+            f"the delay of the gate {describe(in_use.gate)} must be seconds, got nan: return 0.0 to admit the call"
+        )
+    if delay == inf and not in_use.has_calls():
+        raise RuntimeError(
+            f"the gate {describe(in_use.gate)} holds calls back for ever: its delay is inf, and no call runs whose end "
+            "could change that. Return a finite delay"
+        )
+
+
+class KeyGates:
+    """The gates of one key in one operator.
+
+    Args:
+        in_use: The gates of the key.
+        common: The operator's other gates, which the calls pass as well.
+        given: All of these gates as given, the common ones first.
+        close: Called when the operator no longer uses the gates.
+
+    Attributes:
+        line: The records that wait for the gates of the key. The first one stays until it has started.
+        passage: The gates that the calls pass.
+    """
+
+    def __init__(
+        self,
+        in_use: Iterable[GateInUse],
+        common: Sequence[GateInUse],
+        given: Sequence[Gate],
+        close: Callable[[], None],
+    ) -> None:
+        self.line = Line(in_use)
+        self.passage = Passage(given, (*common, *self.line.in_use))
+        self.close = close
+        self._of_key = slice(len(common), None)
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether records wait, or calls run."""
+        return len(self.line) > 0 or self.passage.running > 0
+
+    def admit(self, waiting: Waiting | None, weights: Weights, now: float) -> bool:
+        """Whether the gates admit the next call of this record, and no other record is before it. Raises as `delay`."""
+        if self.line and self.line.first is not waiting:
+            return False
+        return not self.delay(weights, now)
+
+    def delay(self, weights: Weights, now: float) -> float:
+        """See `Line.delay`."""
+        return self.line.delay(weights[self._of_key], now)

@@ -1,0 +1,168 @@
+"""The observation: calls the user's observer after each step of a ledger.
+
+The ledger takes the step and accounts for it first, with the same arguments as without an observer, and only then are
+the hooks called. So an observer can neither miss a step that is in the table nor change an account.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Hashable, Iterable
+from functools import wraps
+from typing import Any, Final, TypeAlias
+
+from .describe import describe
+from .keyed import KeyedStreamElementQueue
+from .ledger import Ledger
+from .observer import Observer
+from .options import Options
+from .ordered import OrderedStreamElementQueue
+from .queue import Entry, StreamElementQueue
+from .unordered import UnorderedStreamElementQueue
+
+__all__ = ["HOOKS", "ledger_for"]
+
+_log = logging.getLogger("trio_asyncio_io")
+
+Details: TypeAlias = Callable[..., tuple[Any, ...]]
+
+
+def _nothing(entry: Entry, *_: Any) -> tuple[Any, ...]:  # noqa: ARG001 - as all of these
+    return ()
+
+
+def _attempt(entry: Entry, *_: Any) -> tuple[Any, ...]:
+    return (entry.attempts,)
+
+
+def _next_attempt(entry: Entry, *_: Any) -> tuple[Any, ...]:
+    return (entry.attempts + 1,)
+
+
+def _error(entry: Entry, error: Exception) -> tuple[Any, ...]:
+    return entry.attempts, error
+
+
+def _backoff(entry: Entry, seconds: float, now: float) -> tuple[Any, ...]:  # noqa: ARG001
+    return entry.attempts, seconds
+
+
+def _end(entry: Entry, *arguments: Any) -> tuple[Any, ...]:
+    return entry.attempts, arguments[-1] - entry.since
+
+
+def _failure(entry: Entry, error: Exception, now: float) -> tuple[Any, ...]:
+    return entry.attempts, now - entry.since, error
+
+
+# By step of the ledger: the hooks that follow, each with its arguments after `sequence` and `element`
+HOOKS: Final[dict[str, tuple[tuple[str, Details], ...]]] = {
+    "accept": (("accepted", _nothing),),
+    "accept_held": (),  # it accepts
+    "wait_for_gate": (("held_back", _nothing),),
+    "wait_for_gate_of_key": (("held_back", _nothing),),
+    "wait_for_slot": (("waits_for_slot", _nothing),),
+    "start": (("started", _nothing),),
+    "start_after_wait": (("started", _nothing),),
+    "fail_attempt": (("attempt_failed", _error),),
+    "back_off": (("backing_off", _backoff),),
+    "retry": (("retried", _next_attempt),),
+    "complete": (("completed", _end), ("slot_freed", _nothing)),
+    "time_out": (("timed_out", _end),),
+    "fail": (("failed", _failure),),
+    "fail_after_timeout": (("failed", _failure),),
+    "finish": (("slot_freed", _nothing),),
+    "cancel": (("cancelled", _end), ("slot_freed", _nothing)),
+    "cancel_retry": (("cancelled", _end), ("slot_freed", _nothing)),
+    "abandon": (("slot_freed", _nothing),),
+    "poll": (("dequeued", _nothing),),
+    "receive": (("emitted", _nothing),),
+    "receive_dead_letter": (("emitted", _nothing),),
+}
+
+# The ends of an invocation
+ENDS: Final = frozenset({"completed", "timed_out", "failed", "cancelled"})
+_OF_WATERMARKS: Final = {"accepted": "watermark_accepted", "dequeued": None, "emitted": "watermark_emitted"}
+
+
+class Observation:
+    """The calls of one observer's hooks for one operator.
+
+    After a hook has raised, only the end of an invocation whose start was observed is still reported, so that the
+    observer can release what it holds for that invocation.
+    """
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self._has_failed = False
+        self._started: set[int] = set()  # sequences of the invocations whose end will be reported
+
+    def follow(self, ledger: Ledger, options: Options) -> None:
+        """Call the hooks after each step of this ledger from now on."""
+        steps = vars(ledger)
+        for name, hooks in HOOKS.items():
+            if hooks:
+                steps[name] = self._followed(getattr(ledger, name), hooks)
+        steps["begin_run"] = self._then(ledger.begin_run, lambda _: ("run_started", options))
+        steps["end_run"] = self._then(
+            ledger.end_run, lambda clocks: ("run_ended", ledger.statistics(), ledger.verdict(lambda: clocks))
+        )
+
+    def _followed(self, step: Callable[..., Any], hooks: Iterable[tuple[str, Details]]) -> Callable[..., Any]:
+        @wraps(step)
+        def take(*arguments: Any) -> Any:
+            entry = arguments[0] if arguments and isinstance(arguments[0], Entry) else None
+            details = None if entry is None else [of(*arguments) for _, of in hooks]  # the step changes the entry
+            result = step(*arguments)
+            entry = result if entry is None else entry
+            if entry is not None:  # accepted
+                for position, (hook, of) in enumerate(hooks):
+                    self._report(hook, entry, of(entry) if details is None else details[position])
+            return result
+
+        return take
+
+    def _then(self, step: Callable[..., None], hook: Callable[..., tuple[Any, ...]]) -> Callable[..., None]:
+        @wraps(step)
+        def take(*arguments: Any) -> None:
+            step(*arguments)
+            if not self._has_failed:
+                self._call(*hook(*arguments))
+
+        return take
+
+    def _report(self, hook: str, entry: Entry, details: tuple[Any, ...]) -> None:
+        name = _OF_WATERMARKS[hook] if entry.is_watermark else hook
+        if name is None or (hook == "started" and entry.attempts):  # a retry
+            return
+        if hook == "started" and not self._has_failed:
+            self._started.add(entry.sequence)
+        if not self._has_failed or (hook in ENDS and entry.sequence in self._started):
+            self._call(name, entry.sequence, entry.element, *details)
+        if hook in ENDS:
+            self._started.discard(entry.sequence)
+
+    def _call(self, hook: str, *arguments: Any) -> None:
+        try:
+            getattr(self._observer, hook)(*arguments)
+        except Exception:  # noqa: BLE001 - the operator does not depend on the user's observer
+            if not self._has_failed:
+                observer = describe(self._observer)
+                _log.exception("%s of the observer %s raised; nothing more is reported to it", hook, observer)
+            self._has_failed = True
+
+
+def ledger_for(options: Options, key: Callable[[Any], Hashable] | None) -> Ledger:
+    """A new ledger and its queue, observed if the options have an observer. `key` replaces the key of the options."""
+    counts = options.on_error == "dead_letter"
+    ledger = Ledger(_queue_for(options, key), options.restore, capacity=options.slots, counts_dead_letters=counts)
+    if options.observer is not None:
+        Observation(options.observer).follow(ledger, options)
+    return ledger
+
+
+def _queue_for(options: Options, key: Callable[[Any], Hashable] | None) -> StreamElementQueue:
+    if key is not None:
+        return KeyedStreamElementQueue(options.bound, key=key, per_key=options.per_key)
+    kind = OrderedStreamElementQueue if options.mode == "ordered" else UnorderedStreamElementQueue
+    return kind(options.bound)

@@ -1,0 +1,78 @@
+"""The retries of one operator: whether an attempt is followed by another one, and after which delay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from .queue import Entry
+from .retry import RetryStrategy
+from .retry_budget import BudgetAccount
+
+__all__ = ["Retries"]
+
+
+class Retries:
+    """Decides after each attempt.
+
+    Args:
+        strategy: The operator's.
+        slots: The first calls that may run at once.
+        guard: Makes the user's functions open to interrupts.
+        on_denied: Called with the exception of an attempt, if there is one, whose retry the budget does not allow.
+        is_final: Whether an exception is never retried.
+
+    Attributes:
+        timeouts: By id, the timeouts of this operator's attempts. The function may raise those of an operator inside.
+    """
+
+    def __init__(
+        self,
+        strategy: RetryStrategy,
+        slots: int,
+        *,
+        guard: Callable[[Callable[..., Any]], Callable[..., Any]],
+        on_denied: Callable[[Exception | None], None],
+        is_final: Callable[[Exception], bool],
+    ) -> None:
+        self._max_retries = strategy.max_retries
+        self._retries_result = guard(strategy.retries_result)
+        self._retries_exception = guard(strategy.retries_exception)
+        self._wait = guard(strategy.wait)
+        self._account = BudgetAccount(strategy.budget, slots)
+        self._random = Random().random
+        self._on_denied = on_denied
+        self._is_final = is_final
+        self.timeouts: dict[int, Exception] = {}
+
+    def after_error(self, entry: Entry, error: Exception) -> float | None:
+        """The seconds until the next attempt. None: the exception counts."""
+        is_own_timeout = self.timeouts.pop(id(error), None) is not None
+        self._deposit(entry)
+        if entry.attempts > self._max_retries or self._is_final(error):
+            return None
+        if not (is_own_timeout or self._retries_exception(error)):
+            return None
+        return self._wait(entry.attempts, self._random(), error) if self._may_retry(error) else None
+
+    def after_result(self, entry: Entry, result: Any) -> float | None:
+        """The seconds until the next attempt. None: the result counts."""
+        self._deposit(entry)
+        if entry.attempts > self._max_retries or not self._retries_result(result):
+            return None
+        return self._wait(entry.attempts, self._random()) if self._may_retry(None) else None
+
+    def withdraw(self) -> None:
+        """Count a retry that will be made."""
+        self._account.withdraw()
+
+    def _deposit(self, entry: Entry) -> None:
+        if entry.attempts == 1:
+            self._account.deposit()
+
+    def _may_retry(self, error: Exception | None) -> bool:
+        if self._account.balance >= 1:
+            return True
+        self._on_denied(error)
+        return False

@@ -1,0 +1,489 @@
+"""The scheduler: decides which attempt may start now. Plain data: it never waits and has no clock.
+
+A job is one attempt, and a slot is a running call. A record that waits occupies neither a slot nor a task:
+
+              accept                     a slot is free, and the gates admit it
+    (its key) ──────▶ for a slot ──────────────────────────────────────────────────▶ running ──▶ ended
+                       ▲ ▲   │ a gate of its key does not      ┌──── the gate does ────▲ │
+                       │ │   ├──────────▶ for its key's gates ─┤                       │ │ it will be retried, and the
+                       │ │   │  another gate does not          │                       │ │ next attempt begins before
+                       │ └───│─────────────────────────────────┘                       │ │ its deadline
+                       │     └──────────▶ for a gate ──────────────────────────────────┘ │
+                       └──────────────────────────────────── in a backoff ◀──────────────┘
+
+Retries start before new records, those with few attempts first; new records start in arrival order. A record is passed
+over while a gate of its key holds it back, but while a common gate holds back the first record, none starts.
+
+The time of a record runs while it runs and in backoffs, not while it waits for a slot or for gates. A retry that could
+not begin before the deadline is refused by `retry`, so no deadline expires while a record waits.
+
+New records that pass no gate take a short cut: while `is_plain`, workers start the first of `ledger.jobs`. (A group of
+records that becomes one attempt would be formed in `_next_waiting`, where records are taken from the jobs.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from heapq import heappop, heappush
+from itertools import count, takewhile
+from math import inf
+from typing import Any, Final, Protocol
+
+from .admission import Admission, KeyGates, Line, Passage, Waiting, Weights, rank_of, weights_of
+from .gate import RefusedError
+from .ledger import Ledger
+from .queue import Entry
+
+__all__ = ["TRANSITIONS", "Deadlines", "Gates", "Scheduler"]
+
+FOR_SLOT: Final = "for a slot"
+FOR_GATE: Final = "for a gate"
+FOR_KEY_GATE: Final = "for its key's gates"
+IN_BACKOFF: Final = "in a backoff"
+RUNNING: Final = "running"
+ENDED: Final = "ended"
+
+# state -> event -> next state, of a record that may start as far as its key in keyed mode is concerned
+TRANSITIONS: Final[Mapping[str, Mapping[str, str]]] = {
+    FOR_SLOT: {"start": RUNNING, "wait for gate": FOR_GATE, "wait for key's gates": FOR_KEY_GATE, "stop": ENDED},
+    FOR_GATE: {"start": RUNNING, "wait for key's gates": FOR_KEY_GATE, "stop": ENDED},
+    FOR_KEY_GATE: {"wait for slot": FOR_SLOT, "stop": ENDED},
+    RUNNING: {"retry": IN_BACKOFF, "complete": ENDED, "time out": ENDED, "fail": ENDED, "cancel": ENDED},
+    IN_BACKOFF: {"wait for slot": FOR_SLOT, "stop": ENDED},
+    ENDED: {},
+}
+
+
+class Gates(Protocol):
+    """The gates of the operator."""
+
+    is_idle: bool
+    line: Line
+    passage: Passage
+    admissions: dict[int, Admission]
+
+    def of_key(self, value: object) -> KeyGates | None: ...
+
+
+class Deadlines:
+    """The running records, with what works on each, by deadline: `entry.since + timeout`.
+
+    Invariant: all timeouts are equal, so first attempts expire in the order in which they started. A dictionary has
+    that order, which makes it a priority queue that costs a dictionary entry. Retries are in a heap.
+
+    Args:
+        timeout: Seconds, the same for all records. With `math.inf` no deadline expires.
+
+    Attributes:
+        timeout: As given.
+        running: By running record: what works on it, opaque here. First attempts are in the order of their starts.
+    """
+
+    def __init__(self, timeout: float) -> None:
+        self.timeout = timeout
+        self.running: dict[Entry, Any] = {}
+        self._retries: list[tuple[float, int, Entry]] = []  # a heap; invalid if the record does not run
+
+    def set_retry(self, entry: Entry, worker: Any) -> float:
+        """The time of a record runs again. Returns its deadline."""
+        deadline = entry.since + self.timeout
+        self.running[entry] = worker
+        heappush(self._retries, (deadline, entry.sequence, entry))
+        return deadline
+
+    def first(self) -> float:
+        """The first deadline, or `math.inf`. It may be that of a record that has ended, but is never too late."""
+        first = next((entry.since for entry in self.running if entry.attempts <= 1), inf) + self.timeout
+        return min(first, self._retries[0][0]) if self._retries else first
+
+    def expire(self, now: float) -> list[Any]:
+        """Remove the records whose deadlines have expired. Returns what works on them."""
+        timeout, expired = self.timeout, []
+        while self._retries and self._retries[0][0] <= now:
+            deadline, _, entry = heappop(self._retries)
+            if entry in self.running and entry.since + timeout == deadline:
+                expired.append(entry)
+        first_attempts = (entry for entry in self.running if entry.attempts <= 1)
+        expired += takewhile(lambda entry: entry.since + timeout <= now, first_attempts)
+        return [self.running.pop(entry) for entry in dict.fromkeys(expired)]
+
+
+class Scheduler:
+    """The attempts of one operator that may start.
+
+    Args:
+        ledger: Holds the new records, and accounts for each step.
+        capacity: Upper limit of running attempts.
+        timeout: Seconds, of each record.
+        gates: Those that calls pass, or None.
+        on_failure: Called with the exception of a broken gate, of its `weight` or of a `key`, and with the record. It
+            must stop the ledger from starting.
+
+    Attributes:
+        is_plain: Whether no record waits for a retry or a gate, and no gate must be checked, so that workers may start
+            the first of `ledger.jobs`.
+        deadlines: Of the running records.
+        started: What is special about the record that `next` has returned last, or None: its context.
+        refusal: Why the record that `next` has returned last fails without a call, or None.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        capacity: int,
+        timeout: float,
+        *,
+        gates: Gates | None = None,
+        on_failure: Callable[[Exception, Entry], None],
+    ) -> None:
+        self._ledger = ledger
+        self._counters = ledger.counters
+        self._capacity = capacity
+        self._gates = gates
+        self._line = Line() if gates is None else gates.line
+        self._on_failure = on_failure
+        self._waiting: dict[int, Waiting] = {}  # by sequence, all records that wait
+        self._backoffs: list[tuple[float, int, Waiting]] = []  # a heap
+        self._for_slot: list[tuple[Any, Waiting]] = []  # a heap by rank
+        self._keys_due: list[tuple[float, int, KeyGates]] = []  # a heap; invalid if `line.held_until` differs
+        self._changed: set[KeyGates] = set()
+        self._held: set[KeyGates] = set()  # until a call ends
+        self._numbers = count()
+        self._at_gates = 0  # records in lines
+        self.deadlines = Deadlines(timeout)
+        self.is_plain = gates is None
+        self.started: Waiting | None = None
+        self.refusal: Exception | None = None
+
+    @property
+    def must_wait_for_reports(self) -> bool:
+        """Whether calls that end now must report to the gates before `next` is called: records wait."""
+        return self._gates is not None and len(self._waiting) > 0
+
+    # What may start
+
+    def next(self, now: float) -> Entry | None:
+        """Start the attempt that is next, and return its record. None: no attempt may start now.
+
+        The start is accounted for and reported to the gates. If a gate refuses the call, `refusal` is set: the record
+        has its slot, and fails in it.
+        """
+        self.started = self.refusal = None
+        if not self._counters.running:
+            self._recheck_held()
+        self.advance(now)
+        while self._has_free_slot():
+            waiting = self._next_waiting(now)
+            entry = self._ask_line(now) if waiting is None else self._ask(waiting, now)
+            if entry is not None or (waiting is None and not self._line_has_changed(now)):
+                return entry
+        return None
+
+    def advance(self, now: float) -> None:
+        """End the backoffs that are over, and the waits for gates of keys. Their records then wait for a slot."""
+        if not self._ledger.may_start:
+            return
+        while self._backoffs and self._backoffs[0][0] <= now:
+            due, _, waiting = heappop(self._backoffs)
+            self._wait_for_slot(waiting, due)
+        while self._keys_due and self._keys_due[0][0] <= now:
+            at, _, keys = heappop(self._keys_due)
+            if keys.line.held_until == at:
+                self._changed.add(keys)
+        while self._changed:
+            self._ask_key(self._changed.pop(), now)
+        if self._line and self._line.held_until <= now:
+            self._line.held_until = -inf
+
+    def wake_at(self) -> float:
+        """When to call `next` again, if nothing else happens before."""
+        if not self._ledger.may_start:
+            return inf
+        at = self._backoffs[0][0] if self._backoffs else inf
+        if self._keys_due:
+            at = min(at, self._keys_due[0][0])
+        if self._line and self._line.held_until > -inf and self._has_free_slot():
+            at = min(at, self._line.held_until)
+        return at
+
+    def candidates(self) -> int:
+        """How many attempts `next` may start now, about: not 0 if there is one."""
+        free = self._capacity - self._counters.running
+        if free <= 0 or not self._ledger.may_start:
+            return 0
+        places = min(len(self._ledger.jobs), free - len(self._line))
+        number = len(self._for_slot) + len(self._changed)
+        if not self._line:
+            number += max(0, places)
+        elif self._line.held_until > -inf:
+            number += places > 0  # one worker moves them to the line
+        else:
+            number += min(2, len(self._line))  # each one that starts wakes two others: a burst starts in few rounds
+        return min(free, number)
+
+    # What happens
+
+    def retry(self, entry: Entry, context: Any, seconds: float, now: float) -> bool:
+        """End an attempt that is followed by another one after these seconds. Frees the slot.
+
+        Returns:
+            False if the next attempt could not begin before the deadline. The record must time out now: at one
+            instant, the deadline comes before the end of the backoff.
+        """
+        due = now + seconds
+        if due >= entry.since + self.deadlines.timeout:
+            return False
+        self.deadlines.running.pop(entry, None)
+        self._ledger.back_off(entry, seconds, now)
+        waiting = Waiting(entry, context, RUNNING, now)
+        self._register(waiting, "retry", now)
+        heappush(self._backoffs, (due, entry.sequence, waiting))
+        return True
+
+    def extra(self, entry: Entry, weights_in: Callable[[Passage], Weights], now: float) -> Admission | None:
+        """Start a further call of a running record. None: a gate holds it back or refuses it, or records wait."""
+        gates = self._gates
+        assert gates is not None
+        try:
+            keys = gates.of_key(entry.value)
+            passage = gates.passage if keys is None else keys.passage
+            weights = weights_in(passage)
+            if self._line or self._delay(weights, now) > 0:
+                return None
+            if keys is not None and not keys.admit(None, weights, now):
+                return None
+            return Admission(passage, now, weights).start()
+        except RefusedError:
+            return None
+        except Exception as error:  # noqa: BLE001 - a gate may raise anything
+            self._on_failure(error, entry)
+            return None
+
+    def change(self, keys: KeyGates | None = None) -> bool:
+        """A gate may admit a call earlier than it said: a gate of this key, or a common one.
+
+        Returns:
+            Whether records wait for it, so `next` must be called.
+        """
+        line = self._line if keys is None else keys.line
+        line.held_until = -inf
+        if keys is not None and line:
+            self._changed.add(keys)
+        return len(line) > 0
+
+    def refresh(self) -> None:
+        """The gates have become idle, or are idle no longer; or a record has begun or ended to wait."""
+        self.is_plain = not self._waiting and (self._gates is None or self._gates.is_idle)
+
+    def close(self, now: float) -> None:
+        """The operator has ended, so nothing starts any more. Retries that waited count as cancelled."""
+        for waiting in self._waiting.values():
+            if waiting.state == FOR_GATE:
+                self._leave_line(waiting, now)
+            if waiting.entry.attempts:
+                _call_in(waiting, self._ledger.cancel_retry, waiting.entry, now)
+        self._waiting.clear()
+
+    # Candidates
+
+    def _recheck_held(self) -> None:
+        """No call runs, so no end of a call can change a gate. A gate that still waits for one is broken."""
+        if self._line.held_until == inf:
+            self._line.held_until = -inf
+        self._changed |= self._held
+
+    def _has_free_slot(self) -> bool:
+        return self._ledger.may_start and self._counters.running < self._capacity
+
+    def _next_waiting(self, now: float) -> Waiting | None:
+        """Remove and return the record that goes to the gates next. As many wait for a gate as slots are free."""
+        jobs, ready = self._ledger.jobs, self._for_slot
+        has_place = self._counters.running + len(self._line) < self._capacity
+        if ready and (has_place or ready[0][1].entry.attempts):
+            rank, waiting = ready[0]
+            if not jobs or rank < rank_of(jobs[0]):
+                heappop(ready)
+                return waiting
+        if jobs and has_place:
+            entry = self._ledger.take()
+            return Waiting(entry, None, FOR_SLOT, entry.since)
+        return None
+
+    def _wait_for_slot(self, waiting: Waiting, since: float) -> None:
+        waiting.state, waiting.since = TRANSITIONS[waiting.state]["wait for slot"], since
+        heappush(self._for_slot, (waiting.rank, waiting))
+        _call_in(waiting, self._ledger.wait_for_slot, waiting.entry)
+
+    # Gates
+
+    def _ask(self, waiting: Waiting, now: float) -> Entry | None:
+        """Start the attempt of a record for which a slot is free, or let it wait for gates."""
+        gates, entry = self._gates, waiting.entry
+        if gates is None or (gates.is_idle and not self._at_gates):
+            return self._start(waiting, now)
+        try:
+            if waiting.passage is None:
+                waiting.keys = gates.of_key(entry.value)
+                waiting.passage = gates.passage if waiting.keys is None else waiting.keys.passage
+                waiting.weights = weights_of(entry.value, waiting.passage)
+            keys, weights = waiting.keys, waiting.weights
+            if keys is not None and not keys.admit(waiting, weights, now):
+                self._wait_for_gate_of_key(waiting, keys, now)
+            elif self._line or self._delay(weights, now) > 0:
+                self._wait_for_gate(waiting, now)
+            else:
+                return self._start(waiting, now, Admission(waiting.passage, now, weights).start())
+        except RefusedError as refusal:
+            return self._refuse(waiting, refusal, now)
+        except Exception as error:  # noqa: BLE001 - a gate may raise anything
+            self._fail(waiting, error)
+        return None
+
+    def _line_has_changed(self, now: float) -> bool:
+        """Whether the first record in the line may be checked again now."""
+        return len(self._line) > 0 and self._line.held_until <= now
+
+    def _ask_line(self, now: float) -> Entry | None:
+        """Start the attempt of the first record in the line, if the gates admit it."""
+        line = self._line
+        if not self._line_has_changed(now):
+            return None
+        waiting = line.first
+        keys, passage, weights = waiting.keys, waiting.passage, waiting.weights
+        assert passage is not None
+        try:
+            delay = self._delay(weights, now)
+            if delay:
+                line.held_until = now + delay
+                return None
+            if keys is not None and not keys.admit(waiting, weights, now):
+                self._leave_line(waiting, now)
+                self._wait_for_gate_of_key(waiting, keys, now)
+                return None
+            admission = Admission(passage, now, weights).start()
+        except RefusedError as refusal:
+            self._leave_line(waiting, now)
+            return self._refuse(waiting, refusal, now)
+        except Exception as error:  # noqa: BLE001 - a gate may raise anything
+            self._fail(waiting, error)
+            return None
+        self._leave_line(waiting, now)
+        entry = self._start(waiting, now, admission)
+        self._check_first(now)
+        return entry
+
+    def _check_first(self, now: float) -> None:
+        """Note until when the first record in the line is held, so that no worker wakes in vain."""
+        if self._line:
+            try:
+                delay = self._delay(self._line.first.weights, now)
+            except Exception:  # noqa: BLE001 - the record gets the exception when it is checked
+                return
+            if delay:
+                self._line.held_until = now + delay
+
+    def _delay(self, weights: Weights, now: float) -> float:
+        return self._line.delay(weights[: len(self._line.in_use)], now)
+
+    def _wait_for_gate(self, waiting: Waiting, now: float) -> None:
+        self._end_slot_wait(waiting, now)
+        self._register(waiting, "wait for gate", now)
+        assert waiting.passage is not None
+        waiting.passage.running += 1  # its gates stay in use
+        self._at_gates += 1
+        self._line.join(waiting, now)
+        _call_in(waiting, self._ledger.wait_for_gate, waiting.entry, now)
+
+    def _leave_line(self, waiting: Waiting, now: float) -> None:
+        assert waiting.passage is not None
+        waiting.passage.running -= 1
+        self._at_gates -= 1
+        self._line.leave(waiting)
+        self._ledger.end_gate_wait(now - waiting.since, now, self._line.holders.since(waiting.earlier, now))
+        waiting.since = now
+
+    def _wait_for_gate_of_key(self, waiting: Waiting, keys: KeyGates, now: float) -> None:
+        if waiting.state == FOR_SLOT:
+            self._end_slot_wait(waiting, now)
+        self._register(waiting, "wait for key's gates", now)
+        if waiting.is_in_line_of_key:  # it was first, and may have been overtaken by a retry
+            waiting.earlier = keys.line.holders.seconds(now)
+        else:
+            waiting.is_in_line_of_key = True
+            self._at_gates += 1
+            keys.line.join(waiting, now)
+        _call_in(waiting, self._ledger.wait_for_gate_of_key, waiting.entry, now)
+        self._ask_key(keys, now)
+
+    def _ask_key(self, keys: KeyGates, now: float) -> None:
+        """If the gates of a key may admit the first record in its line, the record waits for a slot from now on."""
+        line = keys.line
+        self._held.discard(keys)
+        if not line or line.first.state != FOR_KEY_GATE:
+            return
+        waiting = line.first
+        try:
+            delay = keys.delay(waiting.weights, now)
+        except Exception:  # noqa: BLE001 - the record gets the exception when it is checked
+            delay = 0.0
+        line.held_until = now + delay
+        if not delay:
+            by_gate = line.holders.since(waiting.earlier, now)
+            self._ledger.end_wait_for_gate_of_key(now - waiting.since, now, by_gate)
+            self._wait_for_slot(waiting, now)
+        elif delay < inf:
+            heappush(self._keys_due, (line.held_until, next(self._numbers), keys))
+        else:
+            self._held.add(keys)
+
+    # Starts
+
+    def _start(self, waiting: Waiting, now: float, admission: Admission | None = None) -> Entry:
+        entry = waiting.entry
+        if waiting.state == FOR_SLOT:
+            self._end_slot_wait(waiting, now)
+        if admission is not None:
+            assert self._gates is not None
+            self._gates.admissions[entry.sequence] = admission
+        waiting.state = TRANSITIONS[waiting.state]["start"]
+        self._forget(waiting, now)
+        self.started = waiting
+        _call_in(waiting, self._ledger.start_after_wait, entry, waiting.slot_wait, now)
+        return entry
+
+    def _refuse(self, waiting: Waiting, refusal: Exception, now: float) -> Entry:
+        self.refusal = refusal
+        return self._start(waiting, now)
+
+    def _fail(self, waiting: Waiting, error: Exception) -> None:
+        """A gate is broken: the operator stops, and the record stays unfinished."""
+        self._on_failure(error, waiting.entry)
+        self._ledger.stop_starting()
+
+    def _register(self, waiting: Waiting, event: str, now: float) -> None:
+        waiting.state, waiting.since = TRANSITIONS[waiting.state][event], now
+        self._waiting[waiting.entry.sequence] = waiting
+        self.is_plain = False
+
+    def _forget(self, waiting: Waiting, now: float) -> None:
+        """A record no longer waits."""
+        self._waiting.pop(waiting.entry.sequence, None)
+        keys = waiting.keys
+        if keys is not None and waiting.is_in_line_of_key:
+            keys.line.leave(waiting)
+            self._at_gates -= 1
+            self._ask_key(keys, now)  # now: all workers may be busy afterwards
+        if not self._waiting:
+            self.refresh()
+
+    def _end_slot_wait(self, waiting: Waiting, now: float) -> None:
+        waiting.slot_wait += now - waiting.since
+        self._ledger.end_slot_wait(now - waiting.since)
+
+
+def _call_in(waiting: Waiting, step: Callable[..., None], *arguments: Any) -> None:
+    """Take a step in the context of the record, in which observers have set their variables."""
+    if waiting.context is None:
+        step(*arguments)
+    else:
+        waiting.context.run(step, *arguments)

@@ -1,0 +1,531 @@
+"""The gates of an operator: shared by name or object, one copy for each key, and the calls that they have admitted.
+
+The scheduler decides which call the gates admit. Here are their clocks, their users, and the reports of calls that end.
+
+A gate belongs to its object, or to all gates of its class and name in the present Trio run. A gate of a `PerKey` is a
+family: one copy for each key. All operators that use a gate or a family share one `GateInUse` or `GateFamily`, and are
+notified when it has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias, TypeVar
+from weakref import ref
+
+import trio
+from trio.lowlevel import RunVar, enable_ki_protection
+
+from ._classification import outcome_of
+from ._core.admission import Admission, KeyGates, Line, Passage, Weights
+from ._core.gate import CANCELLED, CURRENT_CALL, OK, Gate, Outcome, as_outcome
+from ._core.ledger import Ledger
+from ._core.per_key import Copies, PerKey
+from ._core.queue import Entry
+
+__all__ = ["Gates", "GateFamily", "GateInUse", "User", "in_present_run", "use", "use_family"]
+
+T = TypeVar("T")
+
+FEW = 64  # with fewer keys, a search for those without calls is not worth its cost
+
+
+@dataclass(eq=False, frozen=True, slots=True)
+class User:
+    """An operator that uses a gate.
+
+    Args:
+        refresh: Called when the gate has become idle, or is idle no longer.
+        change: Called when the gate may admit a call earlier than it said.
+        running: Returns the number of the operator's running calls.
+    """
+
+    refresh: Callable[[], None]
+    change: Callable[[], None]
+    running: Callable[[], int]
+
+
+class _Clock:
+    """A clock that continues from one Trio run to the next, as if no time had passed. Each run has its own clock."""
+
+    __slots__ = ("_latest", "_offset", "_run")
+
+    def __init__(self) -> None:
+        self._run: trio.lowlevel.TrioToken | None = None
+        self._latest = 0.0
+        self._offset = 0.0
+
+    def enter_run(self) -> None:
+        """Continue in the present Trio run."""
+        token = trio.lowlevel.current_trio_token()
+        if self._run is not token:
+            self._run = token
+            self._offset = self._latest - trio.current_time()
+
+    def at(self, now: float) -> float:
+        """The time of this clock at an instant of Trio's."""
+        self._latest = now + self._offset
+        return self._latest
+
+
+class GateInUse:
+    """A gate in the present Trio run. All instants are Trio's.
+
+    Args:
+        gate: The first of its name that was used, or the only one.
+        clock: The gate's.
+
+    Attributes:
+        gate: As given.
+        users: The operators that use the gate now.
+        on_idle_change: Called before the users when the gate has become idle, or is idle no longer.
+    """
+
+    def __init__(self, gate: Gate, clock: _Clock) -> None:
+        self.gate = gate
+        self.users: set[User] = set()
+        self.on_idle_change: Callable[[], None] = _do_nothing
+        self._at = clock.at
+        self._was_idle = gate.is_idle
+
+    def delay(self, now: float, weight: float) -> float:
+        """See `Gate.delay`."""
+        return self.gate.delay(self._at(now), weight)
+
+    def started(self, now: float, weight: float) -> None:
+        """See `Gate.started`."""
+        self.gate.started(self._at(now), weight)
+
+    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
+        """See `Gate.ended`. Notifies all users."""
+        self.gate.ended(self._at(now), seconds, outcome, weight)
+        self._notify()
+
+    def correct(self, weight: float, actual: float) -> None:
+        """See `Gate.correct`. Notifies all users."""
+        self.gate.correct(weight, actual)
+        self._notify()
+
+    def may_forget(self, now: float) -> bool:
+        """See `Gate.may_forget`."""
+        return self.gate.may_forget(self._at(now))
+
+    def has_calls(self) -> bool:
+        """Whether an operator that uses the gate has a running call."""
+        return any(user.running() for user in self.users)
+
+    def leave(self, user: User) -> None:
+        """Remove a user. A gate without a name and without users is forgotten; its state is in the gate."""
+        self.users.discard(user)
+        if not self.users and self.gate.name is None:
+            _of_run(_IN_USE).pop(_key(self.gate), None)
+
+    def _notify(self) -> None:
+        if self.gate.is_idle != self._was_idle:
+            self._was_idle = self.gate.is_idle
+            self.on_idle_change()
+            for user in self.users:
+                user.refresh()
+        for user in self.users:
+            user.change()
+
+
+class GateFamily:
+    """The copies of one gate, by key, in the present Trio run. All operators that use the family share it.
+
+    Args:
+        copies: The gates, by key. Those of earlier runs are among them.
+
+    Attributes:
+        users: Called when the family has become idle, or is idle no longer.
+    """
+
+    def __init__(self, copies: Copies) -> None:
+        self.users: set[Callable[[], None]] = set()
+        self._copies = copies
+        self._in_use: dict[Hashable, GateInUse] = {}
+        self._busy = {key for key, gate in copies.items() if not gate.is_idle}
+        self._enough = FEW
+
+    @property
+    def gate(self) -> Gate:
+        """The gate that is copied."""
+        return self._copies.gate
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no call has to be checked."""
+        return self.gate.is_idle and not self._busy
+
+    def use(self, key: Hashable, user: User) -> GateInUse:
+        """The gate of this key."""
+        in_use = self._in_use.get(key)
+        if in_use is None:
+            self._forget_some()
+            in_use = self._in_use[key] = in_present_run(self._copies[key])
+            in_use.on_idle_change = lambda: self._refresh(key)
+        in_use.users.add(user)
+        return in_use
+
+    def leave(self, key: Hashable, user: User) -> None:
+        """An operator has no more calls of this key."""
+        in_use = self._in_use[key]
+        in_use.users.discard(user)
+        if not in_use.users:
+            del self._in_use[key]
+            if in_use.may_forget(trio.current_time()):
+                self._forget(key)
+
+    def release(self, refresh: Callable[[], None]) -> None:
+        """An operator has ended. A family without a name and without users is left to its `PerKey`."""
+        self.users.discard(refresh)
+        if not self.users and self.gate.name is None:
+            _of_run(_FAMILIES).pop(_key_of_family(self._copies), None)
+
+    def _forget_some(self) -> None:
+        """Forget the keys without calls that may be forgotten. The cost is a few steps per key, on average."""
+        if len(self._copies) < self._enough:
+            return
+        now = trio.current_time()
+        for key in [key for key in self._copies if key not in self._in_use]:
+            if in_present_run(self._copies[key]).may_forget(now):
+                self._forget(key)
+        self._enough = max(FEW, 2 * len(self._copies))
+
+    def _forget(self, key: Hashable) -> None:
+        del self._copies[key]
+        self._set_busy(key, is_busy=False)
+
+    def _refresh(self, key: Hashable) -> None:
+        self._set_busy(key, is_busy=not self._copies[key].is_idle)
+
+    def _set_busy(self, key: Hashable, *, is_busy: bool) -> None:
+        was_idle = self.is_idle
+        (self._busy.add if is_busy else self._busy.discard)(key)
+        if self.is_idle != was_idle:
+            for refresh in list(self.users):
+                refresh()
+
+
+# Those that the present Trio run uses, and those with a name that it has used
+_IN_USE: RunVar[dict[Hashable, GateInUse]] = RunVar("trio_asyncio_io gates")
+_FAMILIES: RunVar[dict[Hashable, GateFamily]] = RunVar("trio_asyncio_io families of gates")
+# By id, because a gate may be unhashable, such as a dataclass
+_CLOCKS: dict[int, tuple[ref[Gate], _Clock]] = {}
+
+
+def use(gate: Gate, user: User) -> GateInUse:
+    """The one object for this gate, or for the gates of its class and name, in the present Trio run.
+
+    Raises:
+        ValueError: Another operator uses a gate of this name with another configuration.
+    """
+    gates, key = _of_run(_IN_USE), _key(gate)
+    in_use = gates.get(key)
+    if in_use is None or not _check_configuration(in_use.gate, gate, is_used=bool(in_use.users)):
+        in_use = gates[key] = in_present_run(gate)
+    in_use.users.add(user)
+    return in_use
+
+
+def in_present_run(gate: Gate) -> GateInUse:
+    """A gate in the present Trio run, without users."""
+    number = id(gate)
+    if number not in _CLOCKS:
+        _CLOCKS[number] = ref(gate, lambda _: _CLOCKS.pop(number, None)), _Clock()
+    _, clock = _CLOCKS[number]
+    clock.enter_run()
+    return GateInUse(gate, clock)
+
+
+def use_family(copies: Copies, refresh: Callable[[], None]) -> GateFamily:
+    """The family of these copies, or of their class and name, in the present Trio run.
+
+    Args:
+        copies: Of a `PerKey`.
+        refresh: Becomes a user of the family.
+
+    Raises:
+        ValueError: Another operator uses gates of this name with another configuration.
+    """
+    families, key = _of_run(_FAMILIES), _key_of_family(copies)
+    family = families.get(key)
+    if family is None or not _check_configuration(family.gate, copies.gate, is_used=bool(family.users)):
+        family = families[key] = GateFamily(copies)
+    family.users.add(refresh)
+    return family
+
+
+def _check_configuration(first: Gate, given: Gate, *, is_used: bool) -> bool:
+    """Whether two gates of one name have the same configuration.
+
+    Raises:
+        ValueError: They have not, and the first one is used.
+    """
+    is_same = first.configuration() == given.configuration()
+    if is_used and not is_same:
+        raise ValueError(
+            f"two different gates have the name {given.name!r}: {first} is in use, and {given} was given. Give both "
+            "the same arguments, or different names"
+        )
+    return is_same
+
+
+def _key(gate: Gate) -> Hashable:
+    return id(gate) if gate.name is None else (type(gate), gate.name)
+
+
+def _key_of_family(copies: Copies) -> Hashable:
+    return id(copies) if copies.gate.name is None else (type(copies.gate), copies.gate.name)
+
+
+def _of_run(variable: RunVar[dict[Hashable, T]]) -> dict[Hashable, T]:
+    try:
+        return variable.get()
+    except LookupError:
+        variable.set({})
+        return variable.get()
+
+
+# In the place of an admission: the end of the call has been reported
+_REPORTED: Final = Admission(Passage((), ()), 0.0, ())
+
+_End: TypeAlias = Callable[[Sequence[Outcome], float], None]
+
+
+class _EndedCall(NamedTuple):
+    """A call that has ended, and how its end is reported."""
+
+    admission: Admission
+    end: _End
+
+
+@dataclass(slots=True)
+class SettledCall:
+    """A call whose weight `settle` corrects.
+
+    Args:
+        admission: The call.
+        on_failure: Called with the exception of a broken gate.
+    """
+
+    admission: Admission
+    on_failure: Callable[[Exception, Entry | None], None]
+
+    @enable_ki_protection
+    def settle(self, actual: float) -> None:
+        """Correct the weight in each gate that has one."""
+        try:
+            self.admission.settle(actual)
+        except Exception as error:  # noqa: BLE001 - a gate may raise anything
+            self.on_failure(error, None)
+
+
+class Gates:
+    """The gates of one operator.
+
+    Args:
+        gates: One or more. All of them must admit a call.
+        ledger: Counts the calls after which the service asked for fewer.
+        on_failure: Called with the exception of a broken gate, which stops the operator.
+
+    Attributes:
+        is_idle: Whether no call has to be checked.
+        line: The records that wait for gates of all calls.
+        passage: The gates of calls without a key.
+        admissions: By sequence, the calls that were admitted and have not ended. A call that started while all gates
+            were idle has none.
+    """
+
+    def __init__(
+        self, gates: tuple[Gate | PerKey, ...], ledger: Ledger, on_failure: Callable[[Exception, Entry | None], None]
+    ) -> None:
+        self._common = [gate for gate in gates if isinstance(gate, Gate)]
+        self._per_key = next((gate for gate in gates if isinstance(gate, PerKey)), None)
+        self._given = self._common if self._per_key is None else [*self._common, *self._per_key.gates]
+        self._ledger = ledger
+        self._on_failure = on_failure
+        self._families: list[GateFamily] = []
+        self._of_key: dict[Hashable, KeyGates] = {}
+        self._enough = FEW
+        self.is_weighted = any(gate.weight is not None for gate in self._given)
+        self.is_idle = False
+        self.line = Line()
+        self.passage = Passage(self._common, self.line.in_use)
+        self.admissions: dict[int, Admission] = {}
+
+    def open(self, refresh: Callable[[], None], change: Callable[[KeyGates | None], None]) -> None:
+        """The operator starts.
+
+        Args:
+            refresh: Called when `is_idle` may have changed.
+            change: Called when a gate may admit a call earlier than it said: a gate of this key, or a common one.
+
+        Raises:
+            ValueError: A gate has the name of another one, with another configuration.
+        """
+        self._notify, self._change = refresh, change
+        self._user = User(self._refresh, lambda: change(None), self._running)
+        for gate in self._common:
+            self.line.in_use.append(use(gate, self._user))
+        if self._per_key is not None:
+            for copies in self._per_key.copies:
+                self._families.append(use_family(copies, self._refresh))
+        self._refresh()
+
+    def close(self) -> None:
+        """The operator has ended."""
+        for each in self.line.in_use:
+            each.leave(self._user)
+        for keys in self._of_key.values():
+            keys.close()
+        for family in self._families:
+            family.release(self._refresh)
+
+    def of_key(self, value: object) -> KeyGates | None:
+        """The gates of this value's key. None: it has none.
+
+        Raises:
+            Exception: `key` raised.
+        """
+        key = None if self._per_key is None else self._per_key.key(value)
+        if key is None:
+            return None
+        found = self._of_key.get(key)
+        if found is None:
+            self._drop_some()
+            found = self._of_key[key] = self._opened(key)
+        return found
+
+    # The ends of calls
+
+    def completed(self, entry: Entry) -> None:
+        """A call has returned."""
+        self._end_admitted(entry, OK)
+
+    def cancelled(self, entry: Entry) -> None:
+        """A call was cancelled."""
+        self._end_admitted(entry, CANCELLED)
+
+    def expired(self, entry: Entry) -> None:
+        """The deadline of a record has expired during a call."""
+        outcome = Outcome("overload", error=TimeoutError("the deadline of an element expired"))
+        if (call := self._take(entry)) is not None:
+            self._report(call.end, [outcome] * len(call.admission.weights), entry)
+
+    def failed(self, entry: Entry, error: Exception) -> Exception:
+        """A call has raised this error. Returns why the attempt failed: the error, or the exception of a `classify`."""
+        if (call := self._take(entry)) is None:
+            return error
+        outcomes, problem = self._outcomes_of(error, call.admission.passage)
+        self._report(call.end, outcomes, entry)
+        return problem or error
+
+    def lost(self, entry: Entry, error: Exception | None) -> None:
+        """A call has raised, or was cancelled (None), and another call has given the element its result."""
+        if error is None:
+            self.cancelled(entry)
+        else:
+            self.failed(entry, error)
+        self.admissions[entry.sequence] = _REPORTED
+
+    def call_of(self, entry: Entry) -> SettledCall | None:
+        """The call of a record, for `settle`. None: all gates were idle when it started."""
+        admission = self.admissions.get(entry.sequence)
+        return None if admission is None else SettledCall(admission, self._on_failure)
+
+    def weights_of_call(self, passage: Passage) -> Weights:
+        """The weights of the present task's call."""
+        present = CURRENT_CALL.get()
+        return present.admission.weights if passage.is_weighted and present is not None else passage.unweighted
+
+    @contextmanager
+    def around_extra(self, admission: Admission) -> Iterator[None]:
+        """What a further call runs in. Reports its end."""
+        outcomes: Sequence[Outcome] = [CANCELLED] * len(admission.weights)
+        CURRENT_CALL.set(SettledCall(admission, self._on_failure))
+        try:
+            yield
+            outcomes = [OK] * len(admission.weights)
+        except Exception as error:
+            outcomes, problem = self._outcomes_of(error, admission.passage)
+            if problem is not None:
+                raise problem from error
+            raise
+        finally:
+            enable_ki_protection(self._report)(admission.end, outcomes, None)
+
+    def _end_admitted(self, entry: Entry, outcome: Outcome) -> None:
+        admission = self.admissions.pop(entry.sequence, None)
+        if admission is not None and admission is not _REPORTED:
+            self._report(admission.end, [outcome] * len(admission.weights), entry)
+
+    def _take(self, entry: Entry) -> _EndedCall | None:
+        """The call of a record that ends. None: its end was reported."""
+        admission = self.admissions.pop(entry.sequence, None)
+        if admission is not None:
+            return None if admission is _REPORTED else _EndedCall(admission, admission.end)
+        try:
+            keys = self.of_key(entry.value)
+        except Exception as error:  # noqa: BLE001 - the user's key may raise anything
+            self._on_failure(error, entry)
+            return None
+        passage = self.passage if keys is None else keys.passage
+        admission = Admission(passage, entry.since, passage.unweighted)
+        return _EndedCall(admission, admission.report)
+
+    def _report(self, end: _End, outcomes: Sequence[Outcome], entry: Entry | None) -> None:
+        try:
+            end(outcomes, trio.current_time())
+        except Exception as error:  # noqa: BLE001 - a gate may raise anything
+            self._on_failure(error, entry)
+
+    def _outcomes_of(self, error: Exception, passage: Passage) -> tuple[list[Outcome], Exception | None]:
+        """The outcome of an error for each gate, and the first exception of a `classify`."""
+        outcomes, problem = [], None
+        for gate in passage.given:
+            try:
+                outcomes.append(_outcome_of(error, gate))
+            except Exception as raised:  # noqa: BLE001 - the user's classifier may raise anything
+                raised.__context__ = raised.__context__ or error
+                outcomes.append(Outcome("error", error=error))
+                problem = problem or raised
+        if any(outcome.kind == "throttled" for outcome in outcomes):
+            self._ledger.throttle()
+        return outcomes, problem
+
+    def _refresh(self) -> None:
+        is_idle = all(each.gate.is_idle for each in self.line.in_use)
+        self.is_idle = is_idle and all(family.is_idle for family in self._families)
+        self._notify()
+
+    def _running(self) -> int:
+        return self._ledger.counters.running
+
+    def _opened(self, key: Hashable) -> KeyGates:
+        user = User(_do_nothing, lambda: self._change(keys), self._running)
+
+        def close() -> None:
+            for family in self._families:
+                family.leave(key, user)
+
+        in_use = [family.use(key, user) for family in self._families]
+        keys = KeyGates(in_use, self.line.in_use, self._given, close)
+        return keys
+
+    def _drop_some(self) -> None:
+        """Drop the keys without calls. The cost is a few steps per key, on average."""
+        if len(self._of_key) >= self._enough:
+            for key in [key for key, each in self._of_key.items() if not each.is_in_use]:
+                self._of_key.pop(key).close()
+            self._enough = max(FEW, 2 * len(self._of_key))
+
+
+def _outcome_of(error: Exception, gate: Gate) -> Outcome:
+    return outcome_of(error) if gate.classify is None else as_outcome(gate.classify(error), error)
+
+
+def _do_nothing() -> None:
+    pass
