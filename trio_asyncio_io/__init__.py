@@ -9,20 +9,18 @@
 #     _stream              ordered_wait, unordered_wait, keyed_wait
 #     _operator            owns the nursery; read it first
 #     _parts               the parts of an operator, connected
-#     _feeder  _worker_pool  _gated_worker  _worker  _emitter  _results
+#     _feeder  _worker  _emitter  _results
 #                          the tasks, and the channel that the consumer reads
-#     _lifetime  _invoker  _attempts  _deadlines  _dead_letters
-#     _wakeup  _pace  _context  _boundary         waiting, checkpoints, context variables, Ctrl-C
-#     _clocks              the time, and the CPU time of the loop's thread
-#     _gatekeeper  _line  _admissions  _gate_group  _gate_in_use
-#                          where calls wait for gates, and the calls that they admit
-#     _keyed_gates  _gates_of_key  _gate_family    gates of which each key has its own
-#     _slots               slots that are given back during long waits
-#     _gates_of_call  _ledgers    the gates of the present call, and its operator's ledger, for policies
+#     _attempts  _dead_letters  _lifetime
+#                          one call, and what replaces its result; opening and closing
+#     _gates               gates in use: their clocks, their users, and the calls that they have admitted
+#     _calls               how a policy finds the deadline, the gates and the ledger of its call
+#     _boundary  _tasks  _timer
+#                          Ctrl-C and context variables; wake-ups, checkpoints, clocks; one task for all instants
 #     _sharing             resources that several operators share by name
-#     _function  _errors  _exception_copy  _exception_groups  _transient  _outcomes
-#     gates                which calls may start: rates, plain data without await
-#     _core                plain data without await: queues, ledger, options, retry arithmetic, snapshot
+#     _function  _classification  _errors  _exceptions
+#     gates                rates, capacities, circuit breakers: plain data without await
+#     _core                plain data without await: queues, ledger, scheduler, retries, options, snapshot
 #     _sqlite              an SQLite file of ours, for the persistent cache and durable checkpoints
 #     keywords             lists keyword arguments in signatures and docstrings
 #     _addresses           sets `__module__` of public names to their public module

@@ -11,7 +11,7 @@ from trio.lowlevel import enable_ki_protection
 from ._core.dead_letter import DeadLetter
 from ._core.ledger import Ledger
 from ._core.queue import Entry
-from ._wakeup import Wakeup
+from ._tasks import Wakeup
 
 __all__ = ["DeadLetters"]
 

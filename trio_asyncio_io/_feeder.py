@@ -11,8 +11,7 @@ from trio.lowlevel import disable_ki_protection, enable_ki_protection
 from ._boundary import InterruptibleAsyncIterator
 from ._core.ledger import Ledger
 from ._core.queue import Entry
-from ._pace import Pace
-from ._wakeup import Wakeup
+from ._tasks import Pace, Wakeup
 
 __all__ = ["ELEMENTS_PER_PASS", "Feeder"]
 
@@ -154,7 +153,7 @@ class Feeder:
 
     async def _wait_for_room(self) -> None:
         flow = self._ledger.flow
-        flow.wait_for_room(trio.current_time(), has_jobs=bool(self._ledger.jobs))
+        flow.wait_for_room(trio.current_time(), jobs=len(self._ledger.jobs))
         try:
             await self._has_room.wait()
         finally:

@@ -20,12 +20,11 @@ from trio.lowlevel import RunVar, enable_ki_protection
 
 from ._classification import outcome_of
 from ._core.admission import Admission, KeyGates, Line, Passage, Weights
-from ._core.gate import CANCELLED, CURRENT_CALL, OK, Gate, Outcome, as_outcome
+from ._core.gate import CANCELLED, CURRENT_CALL, OK, Copies, Gate, Outcome, PerKey, as_outcome
 from ._core.ledger import Ledger
-from ._core.per_key import Copies, PerKey
 from ._core.queue import Entry
 
-__all__ = ["Gates", "GateFamily", "GateInUse", "User", "in_present_run", "use", "use_family"]
+__all__ = ["GateFamily", "GateInUse", "Gates", "User", "in_present_run", "use", "use_family"]
 
 T = TypeVar("T")
 
@@ -347,6 +346,7 @@ class Gates:
         self._given = self._common if self._per_key is None else [*self._common, *self._per_key.gates]
         self._ledger = ledger
         self._on_failure = on_failure
+        self._in_use: list[GateInUse] = []
         self._families: list[GateFamily] = []
         self._of_key: dict[Hashable, KeyGates] = {}
         self._enough = FEW
@@ -369,7 +369,8 @@ class Gates:
         self._notify, self._change = refresh, change
         self._user = User(self._refresh, lambda: change(None), self._running)
         for gate in self._common:
-            self.line.in_use.append(use(gate, self._user))
+            self._in_use.append(use(gate, self._user))
+            self.line.in_use.append(self._in_use[-1])
         if self._per_key is not None:
             for copies in self._per_key.copies:
                 self._families.append(use_family(copies, self._refresh))
@@ -377,7 +378,7 @@ class Gates:
 
     def close(self) -> None:
         """The operator has ended."""
-        for each in self.line.in_use:
+        for each in self._in_use:
             each.leave(self._user)
         for keys in self._of_key.values():
             keys.close()

@@ -10,7 +10,7 @@ import trio
 from ._boundary import awaited
 from ._core.describe import describe
 from ._core.notes import Notes
-from ._exception_groups import combine, flatten, is_cancelled, is_caused_by, split
+from ._exceptions import combine, flatten, is_cancelled, is_caused_by, split
 from ._sharing.scope import Scope
 
 __all__ = ["Lifetime"]

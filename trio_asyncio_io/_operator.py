@@ -46,7 +46,6 @@ from typing import Generic, Self, TypeAlias, TypeVar, Unpack
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from ._clocks import read_clocks
 from ._core.describe import describe
 from ._core.elements import Element, StreamRecord, Watermark
 from ._core.options import Mode, Options, OptionsArguments
@@ -54,11 +53,12 @@ from ._core.snapshot import Snapshot
 from ._core.statistics import Statistics
 from ._core.totals import Totals
 from ._core.verdict import Verdict
-from ._exception_groups import reraise
+from ._exceptions import reraise
 from ._function import Function, as_function
 from ._lifetime import Lifetime
 from ._parts import Parts
 from ._results import Results
+from ._tasks import read_clocks
 from .keywords import list_keywords
 
 __all__ = ["AsyncWaitOperator", "Source"]

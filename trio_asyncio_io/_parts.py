@@ -10,7 +10,6 @@ import trio
 from ._attempts import Invoker
 from ._boundary import interruptible
 from ._calls import cover
-from ._clocks import read_clocks
 from ._core.observation import ledger_for
 from ._core.options import Options
 from ._core.queue import Entry
@@ -20,7 +19,7 @@ from ._emitter import Emitter
 from ._feeder import ELEMENTS_PER_PASS, Feeder
 from ._gates import Gates
 from ._results import Results
-from ._wakeup import Wakeup
+from ._tasks import Wakeup, read_clocks
 from ._worker import WorkerPool
 from .gates import AdaptiveCapacity
 

@@ -8,14 +8,13 @@ from typing import Generic, Self, TypeVar
 import trio
 from trio.lowlevel import checkpoint_if_cancelled, enable_ki_protection
 
-from ._clocks import read_clocks
 from ._core.ledger import Ledger
 from ._core.queue import Entry
 from ._core.snapshot import Snapshot
 from ._core.statistics import Statistics
 from ._core.verdict import Verdict
 from ._dead_letters import DeadLetters
-from ._wakeup import Wakeup
+from ._tasks import Wakeup, read_clocks
 
 __all__ = ["Results"]
 

@@ -19,17 +19,16 @@ import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from ._attempts import Invoker
+from ._boundary import BlockContext
 from ._calls import own_calls
-from ._context import BlockContext
 from ._core.admission import KeyGates
 from ._core.ledger import Ledger
 from ._core.queue import Entry
 from ._core.scheduler import Scheduler
 from ._emitter import Emitter
 from ._gates import Gates
-from ._pace import SECONDS_PER_PASS
+from ._tasks import SECONDS_PER_PASS, Wakeup
 from ._timer import Timer
-from ._wakeup import Wakeup
 
 __all__ = ["JOBS_PER_PASS", "WorkerPool"]
 
@@ -192,6 +191,7 @@ class Worker:
         start, call, fail, current_time = self._start, self._invoker.call, self._fail, self._current_time
         complete = self._complete if is_plain else self._complete_attempt
         task, size = trio.lowlevel.current_task(), block.size
+        may_retry = self._retries is not None
         now: float | None = current_time()
         due, jobs_left = 0.0, 0
         while now is not None:
@@ -204,20 +204,18 @@ class Worker:
             if now >= due or not jobs_left:
                 await trio.lowlevel.checkpoint()
                 now = current_time()
-                continue
-            entry = start(now)
-            if entry is None:
+            elif (entry := start(now)) is None:
                 now = await self._wait()
-                continue
-            jobs_left -= 1
-            try:
-                if self._context is not None:
-                    await self._resume(entry)
-                now = complete(await call(entry))  # one expression, so no interrupt can lose the result
-            except Exception as error:
-                now = fail(error)
-            if now is None:
-                now = await self._pause()
+            else:
+                jobs_left -= 1
+                try:
+                    if may_retry and self._context is not None:
+                        await self._resume(entry)
+                    now = complete(await call(entry))  # one expression, so no interrupt can lose the result
+                except Exception as error:  # noqa: BLE001 - user code may raise anything
+                    now = fail(error)
+                if now is None:
+                    now = await self._pause()
 
     # One attempt
 
@@ -237,10 +235,10 @@ class Worker:
             entry = found
             if entry.attempts:
                 return entry
-        self._running[entry] = self._scope
-        deadline = now + self._timeout
-        if deadline < self._timer.at:
-            self._timer.wake_by(deadline)
+        running = self._running
+        if not running and now + self._timeout < self._timer.at:  # otherwise the timer wakes for another record before
+            self._timer.wake_by(now + self._timeout)
+        running[entry] = self._scope
         return entry
 
     def _next(self, now: float) -> Entry | None:
@@ -430,7 +428,7 @@ class Worker:
         """See `GatesOfCall`."""
         if self._entry is None or self._gates is None:
             return None
-        admission = self._scheduler.extra(self._entry, self._gates.weights_of_call, trio.current_time())
+        admission = self._scheduler.start_extra(self._entry, self._gates.weights_of_call, trio.current_time())
         return None if admission is None else self._gates.around_extra(admission)
 
     def lose(self, error: Exception | None) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from trio_asyncio_io._core.evidence import Evidence
 from trio_asyncio_io._core.flow import Wait
 from trio_asyncio_io._core.ledger import Ledger
 from trio_asyncio_io._core.ordered import OrderedStreamElementQueue
 from trio_asyncio_io._core.queue import Entry
+from trio_asyncio_io._core.verdict import Evidence
 
 
 def ledger_of(*elements: str, bound: int = 2, capacity: int = 2) -> Ledger:
@@ -62,7 +62,7 @@ def test_a_full_buffer_starves_only_while_a_slot_is_free() -> None:
     ledger = ledger_of("a", "b")
     start(ledger, 0.0)
     b = start(ledger, 0.0)
-    ledger.flow.wait_for_room(0.0, has_jobs=False)  # both slots are busy
+    ledger.flow.wait_for_room(0.0, jobs=0)  # both slots are busy
     ledger.complete(b, ["B"], 4.0)
     ledger.flow.idle(4.0)
     ledger.flow.have_room(7.0)

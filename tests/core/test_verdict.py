@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from trio_asyncio_io._core.evidence import Evidence, LoadClass
-from trio_asyncio_io._core.verdict import judge
+from trio_asyncio_io._core.verdict import Evidence, LoadClass, judge
 
 # 100 calls a second of 0.1 s each, in 10 of 10 slots
 BUSY = Evidence(

@@ -121,9 +121,7 @@ async def test_retry_after_takes_a_custom_function_or_none(async_wait: Any, auto
         assert recorder.calls[1].started - start == second
 
 
-async def test_a_retry_after_beyond_the_deadline_times_out_at_once(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
+async def test_a_retry_after_beyond_the_deadline_times_out_at_once(async_wait: Any, autojump_clock: MockClock) -> None:
     function = Scripted(default=Step(1.0, error=BusyError(3600.0)))
     with pytest.raises(ElementTimeoutError) as caught:
         await outputs(async_wait("a", function, timeout=10.0, retry=FixedDelay(5, 0.0)))

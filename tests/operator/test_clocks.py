@@ -7,7 +7,7 @@ from time import thread_time
 import trio
 from trio.testing import MockClock
 
-from trio_asyncio_io._clocks import read_clocks
+from trio_asyncio_io._tasks import read_clocks
 
 
 async def test_the_clocks_are_the_time_of_trio_and_the_cpu_time_of_the_thread(autojump_clock: MockClock) -> None:

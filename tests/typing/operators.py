@@ -95,12 +95,6 @@ async def gates() -> None:
     ordered_wait(["a"], length, timeout=5.0, capacity="all")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
-async def slots_given_back() -> None:
-    async with keyed_wait(["a"], length, key=str.upper, timeout=5.0, yield_slot_after=5) as results:
-        assert_type(results, Results[int])
-    ordered_wait(["a"], length, timeout=5.0, yield_slot_after="5")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-
-
 async def retries() -> None:
     fixed = FixedDelay(3, 0.5, retry_on=(OSError, TimeoutError))
     growing = ExponentialBackoff(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from .evidence import Evidence
 from .histogram import Durations, Histogram
 from .queue import Entry, StreamElementQueue
 from .samples import FOLD, Sampling, histograms_of, loads_of
 from .statistics import Counters
 from .totals import Totals
+from .verdict import Evidence
 
 __all__ = ["Flow"]
 
@@ -108,21 +108,19 @@ class Flow:
         """The operator has ended. The clocks are not read any more."""
         self._end = clocks
 
-    def end_input(self, now: float, *, has_jobs: bool) -> None:
-        """The input has ended."""
+    def end_input(self, now: float, *, jobs: int) -> None:
+        """The input has ended. So many records can start."""
         self._input_end = now
-        if has_jobs or self._counters.running >= self.capacity:
+        if jobs + self._counters.running >= self.capacity:
             return
         if self.lanes.is_on:
             self.starved.begin(now)
         self._shut(now)
 
-    def wait_for_room(self, now: float, *, has_jobs: bool) -> None:
-        """The feeder starts to wait for room."""
+    def wait_for_room(self, now: float, *, jobs: int) -> None:
+        """The feeder starts to wait for room. So many records can start."""
         self.room.begin(now)
-        if not has_jobs and self._counters.running < self.capacity:
-            self.starved.begin(now)
-            self._shut(now)
+        self.check_slots(now, jobs=jobs)
 
     def have_room(self, now: float) -> None:
         """The feeder no longer waits for room."""
@@ -164,6 +162,13 @@ class Flow:
         self.gate_wait.add(seconds)
         if len(self.gate_wait.unfolded) >= FOLD:
             self.gate_wait.fold()
+
+    def check_slots(self, now: float, *, jobs: int) -> None:
+        """A slot may be free for which there is no record, because so many can start and no more come now."""
+        is_waiting = self.room.is_on or (self._input_end is not None and self.lanes.is_on)
+        if is_waiting and jobs + self._counters.running < self.capacity and not self.starved.is_on:
+            self.starved.begin(now)
+            self._shut(now)
 
     def idle(self, now: float) -> None:
         """A slot becomes free, and there is no record to start."""

@@ -1,13 +1,15 @@
-"""The protocol of gates: a gate holds back the start of a call."""
+"""The protocol of gates: a gate holds back the start of a call, and can be copied for each key."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from contextvars import ContextVar
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
+from .checks import check_callable
 from .describe import describe
 
 __all__ = [
@@ -15,12 +17,15 @@ __all__ = [
     "CURRENT_CALL",
     "OK",
     "Classify",
+    "Copies",
     "Gate",
     "Outcome",
     "OutcomeKind",
+    "PerKey",
     "RefusedError",
     "as_outcome",
 ]
+
 
 OutcomeKind: TypeAlias = Literal["ok", "throttled", "overload", "error", "cancelled"]
 
@@ -73,20 +78,23 @@ class RefusedError(Exception):
 class Gate(ABC):
     """Decides when a call may start. Subclass it to write your own.
 
-    A gate is plain data: it never waits and has no clock. The operator asks it before the deadline of a call starts,
-    for retries as well, and does the waiting. Instants are seconds on a clock that never goes back, not even from one
-    Trio run to the next.
+    A gate is plain data: it never waits and has no clock. The operator calls it before each attempt, retries included,
+    and does the waiting. Instants are seconds on a clock that never goes back, not even from one Trio run to the next.
 
-    One gate can serve several operators of one thread. What it has learnt stays with the object. In one Trio run, and
-    so in one Python worker of Spark, gates of one class and one name are one gate.
+    One gate can serve several operators of one thread. Its state stays with the object. In one Trio run, and so in one
+    Python worker of Spark, gates of one class and one name are one gate.
+
+    Any exception of a gate other than a `RefusedError` of `delay` stops the operator with this exception, whatever its
+    `on_error`: a broken gate protects nothing. So does an exception of `weight`. An exception of `classify` fails the
+    element.
 
     Attributes:
         is_idle: While it is True, the gate holds back no call and needs no report of one that returned. The operator
             then neither calls `delay` and `started`, nor `ended` for calls that returned.
         classify: exception -> `Outcome`, or the name of its kind. None: `outcome_of`.
-        weight: The arguments of a call -> what it weighs, such as its tokens. None: each call weighs 1.0.
-        name: What it shares its state by, or None. `classify` and `weight` are not shared: those of the gate that an
-            operator was given apply to its calls.
+        weight: The arguments of a call -> its weight, such as its tokens. None: each call weighs 1.0.
+        name: Gates of one class and name share one state. None: the object has its own. `classify` and `weight` are not
+            shared: those of the gate that an operator was given apply to its calls.
     """
 
     is_idle: bool = False
@@ -98,16 +106,19 @@ class Gate(ABC):
     def delay(self, now: float, weight: float) -> float:
         """The seconds until a call of this weight may start; 0.0: now. `math.inf`: not before another call has ended.
 
+        It may be called again at any time before the call starts. NaN is an error, and so is `math.inf` while no call
+        runs whose end could change it.
+
         Raises:
             RefusedError: The call must not be made, so its element fails.
             Exception: The operator stops with this exception.
         """
 
     def started(self, now: float, weight: float) -> None:  # noqa: B027 - most gates need only some of these
-        """A call starts. `delay` has returned 0.0 for it."""
+        """A call starts. `delay` has returned 0.0 for it at this instant."""
 
     def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:  # noqa: B027
-        """A call has ended, `seconds` after its start."""
+        """A call has ended, `seconds` after its start. Each start has one end, even if the call is cancelled."""
 
     def correct(self, weight: float, actual: float) -> None:  # noqa: B027
         """A call that started with this weight actually weighs `actual`; see `settle`."""
@@ -127,3 +138,62 @@ class Gate(ABC):
         name = {} if self.name is None else {"name": self.name}
         shown = {**self.configuration(), **name}
         return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in shown.items())})"
+
+
+class PerKey:
+    """Per-key gates: each key gets its own copy. For services with many hosts, tenants or accounts.
+
+    Give it to an operator as `gate=`, alone or in a list with gates for all calls. A key that is held back does not
+    hold back the others: its records are passed over. The buffer limits how many wait; when all of its records wait for
+    one key, the operator reads no more elements.
+
+    The first call for a key copies the gates. A key is forgotten when none of its calls waits or runs, and its gates
+    may be forgotten; see `Gate.may_forget`. What the gates of the other keys have learnt stays with this object.
+
+    Args:
+        gate: The gate that is copied for each key, or a list of gates, which must all admit a call.
+        key: The arguments of a call -> hashable. It is called for each attempt, and may be called again for a failure,
+            so it must be cheap, and always have the same result. None as a result: the call passes none of these gates.
+            If it raises, the operator stops with its exception.
+
+    Raises:
+        TypeError: An argument has another type.
+
+    Example:
+        def host(url):
+            return urlsplit(url).hostname
+
+        gate = PerKey([AdaptiveRate(), CircuitBreaker()], key=host)
+        ordered_wait(urls, fetch, timeout=10.0, gate=gate)
+    """
+
+    def __init__(self, gate: Gate | Sequence[Gate], key: Callable[..., Hashable]) -> None:
+        gates: object = (gate,) if isinstance(gate, Gate) else gate
+        if not (isinstance(gates, Sequence) and gates and all(isinstance(each, Gate) for each in gates)):
+            raise TypeError(f"the gate of a PerKey must be a Gate or a list of gates, got {describe(gate)}")
+        self.gates: tuple[Gate, ...] = tuple(gates)
+        self.key = check_callable("key", key)
+        self.copies: tuple[Copies, ...] = tuple(Copies(each) for each in self.gates)
+
+    def __repr__(self) -> str:
+        gates = self.gates[0] if len(self.gates) == 1 else list(self.gates)
+        return f"PerKey({gates!r}, key={describe(self.key)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PerKey, (self.gates, self.key)
+
+
+class Copies(dict[Hashable, Gate]):
+    """The copies of one gate, by key.
+
+    Args:
+        gate: Is copied for each key that is missing.
+    """
+
+    def __init__(self, gate: Gate) -> None:
+        super().__init__()
+        self.gate = gate
+
+    def __missing__(self, key: Hashable) -> Gate:
+        self[key] = copy = deepcopy(self.gate)
+        return copy

@@ -27,8 +27,9 @@ class Inventory:
     Attributes:
         queue: As given.
         backlog: (element, results or None) of elements that were taken from the source but are not in the queue yet.
-        leaving: By sequence, the entries that have left the queue and are not received yet.
-        dead_letters: By sequence, the dead letters of the elements in the queue or leaving.
+        leaving: By sequence, the entries with outputs that have left the queue and are not received yet.
+        unread: By sequence, the entries of dead letters that have left the queue and are not received yet.
+        dead_letters: By sequence, the dead letters of the elements in the queue or unread.
         inserted: The number of watermarks in the queue's input that are not elements of the source.
     """
 
@@ -38,13 +39,14 @@ class Inventory:
             (element.element, element.results) for element in restored.elements
         )
         self.leaving: dict[int, Entry] = {}
+        self.unread: dict[int, Entry] = {}
         self.dead_letters: dict[int, DeadLetter] = {}
         self.inserted = -self._inserted_in_backlog()  # `restored.taken` does not include them
         self._taken_before = restored.taken - len(self.backlog)
 
     def snapshot(self) -> Snapshot:
         """Every element held, in arrival order."""
-        entries = sorted([*self.leaving.values(), *self.queue.entries()], key=by_sequence)
+        entries = sorted([*self.leaving.values(), *self.unread.values(), *self.queue.entries()], key=by_sequence)
         accepted = [SnapshotElement(entry.sequence, entry.element, self._unreceived(entry)) for entry in entries]
         held = [
             SnapshotElement(sequence, element, None if results is None else list(results))

@@ -54,7 +54,7 @@ class Ledger:
         backlog: (element, results or None) of elements that were taken from the source but are not in the queue yet:
             restored elements, or the element that the feeder holds.
         input_ended: Whether no more elements will be accepted.
-        leaving: By sequence, the entries that have left the queue and are not received yet.
+        leaving: By sequence, the entries with outputs that have left the queue and are not received yet.
         counts_dead_letters: As given.
 
     The attributes are read-only outside this class.
@@ -146,7 +146,7 @@ class Ledger:
         """Record that no more elements will be accepted."""
         if not self.input_ended:
             self.input_ended = True
-            self.flow.end_input(now, has_jobs=bool(self.jobs))
+            self.flow.end_input(now, jobs=len(self.jobs))
 
     # Waits for the start of an attempt
 
@@ -224,8 +224,6 @@ class Ledger:
         counters.peak_running = max(counters.peak_running, running)
         if entry.attempts:
             entry.since += now - self.flow.backoffs.pop(entry.sequence)
-            if entry.samples is not None and slot_wait:
-                entry.samples.slot_wait.add(slot_wait)
         else:
             entry.since, entry.load = now, running
             self._sampling.countdown -= 1
@@ -342,9 +340,7 @@ class Ledger:
             return entry
         is_dead_letter = entry.sequence in self._dead_letters
         if is_dead_letter:
-            if not self.leaving:
-                self._ready_since = now
-            self.leaving[entry.sequence] = entry
+            self._inventory.unread[entry.sequence] = entry
         if not (is_dead_letter and self.counts_dead_letters):
             self.counters.buffered -= 1
         return entry
@@ -383,7 +379,7 @@ class Ledger:
     def receive_dead_letter(self, entry: Entry) -> None:
         """Record that the entry's dead letter has been received or dropped."""
         del self._dead_letters[entry.sequence]
-        del self.leaving[entry.sequence]
+        del self._inventory.unread[entry.sequence]
         if self.counts_dead_letters:
             self.counters.buffered -= 1
 
@@ -399,8 +395,7 @@ class Ledger:
 
     def verdict(self, read_clocks: Callable[[], tuple[float, float]]) -> Verdict:
         """What limits the operator. `read_clocks` returns the time and the CPU time of its thread."""
-        has_outputs = any(entry.results for entry in self.leaving.values())
-        return judge(self.flow.evidence(read_clocks, ready_since=self._ready_since if has_outputs else None))
+        return judge(self.flow.evidence(read_clocks, ready_since=self._ready_since if self.leaving else None))
 
     def totals(self, read_clocks: Callable[[], tuple[float, float]]) -> Totals:
         """Where the time went, as sums. `read_clocks` is as in `verdict`."""
@@ -430,6 +425,7 @@ class Ledger:
         if successor is None or not self.may_start:
             return
         self.flow.lanes.end(now)
+        self.flow.check_slots(now, jobs=len(self.jobs) + 1)
         if not self.jobs or self.jobs[-1].sequence < successor.sequence:
             self.jobs.append(successor)
         else:

@@ -78,8 +78,9 @@ class Observer:
         """The record has a slot again; the call with this number follows."""
 
     def timed_out(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
-        """The deadline expired and the running attempt has unwound, or the next attempt could not begin before it;
-        `on_timeout` is called next.
+        """The deadline expired, or a retry could not begin before it. `on_timeout` is called next.
+
+        The running attempt has unwound.
         """
 
     def completed(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:

@@ -8,9 +8,8 @@ from typing import Any, Literal, TypeAlias, TypedDict
 
 from .checks import check_int, check_seconds
 from .describe import describe
-from .gate import Gate
+from .gate import Gate, PerKey
 from .observer import Observer
-from .per_key import PerKey
 from .retry import RetryStrategy
 from .snapshot import Snapshot, SnapshotError, problem_of
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .evidence import LoadClass
 from .histogram import Durations, Histogram
+from .verdict import LoadClass
 
 __all__ = ["Samples", "Sampling", "histograms_of", "loads_of"]
 

@@ -150,6 +150,7 @@ class Scheduler:
         self._held: set[KeyGates] = set()  # until a call ends
         self._numbers = count()
         self._at_gates = 0  # records in lines
+        self._in_line_now = 1  # how many workers ask for the records in the line
         self.deadlines = Deadlines(timeout)
         self.is_plain = gates is None
         self.started: Waiting | None = None
@@ -173,7 +174,7 @@ class Scheduler:
             self._recheck_held()
         self.advance(now)
         while self._has_free_slot():
-            waiting = self._next_waiting(now)
+            waiting = self._next_waiting()
             entry = self._ask_line(now) if waiting is None else self._ask(waiting, now)
             if entry is not None or (waiting is None and not self._line_has_changed(now)):
                 return entry
@@ -218,7 +219,7 @@ class Scheduler:
         elif self._line.held_until > -inf:
             number += places > 0  # one worker moves them to the line
         else:
-            number += min(2, len(self._line))  # each one that starts wakes two others: a burst starts in few rounds
+            number += self._in_line_now
         return min(free, number)
 
     # What happens
@@ -240,7 +241,7 @@ class Scheduler:
         heappush(self._backoffs, (due, entry.sequence, waiting))
         return True
 
-    def extra(self, entry: Entry, weights_in: Callable[[Passage], Weights], now: float) -> Admission | None:
+    def start_extra(self, entry: Entry, weights_in: Callable[[Passage], Weights], now: float) -> Admission | None:
         """Start a further call of a running record. None: a gate holds it back or refuses it, or records wait."""
         gates = self._gates
         assert gates is not None
@@ -295,7 +296,7 @@ class Scheduler:
     def _has_free_slot(self) -> bool:
         return self._ledger.may_start and self._counters.running < self._capacity
 
-    def _next_waiting(self, now: float) -> Waiting | None:
+    def _next_waiting(self) -> Waiting | None:
         """Remove and return the record that goes to the gates next. As many wait for a gate as slots are free."""
         jobs, ready = self._ledger.jobs, self._for_slot
         has_place = self._counters.running + len(self._line) < self._capacity
@@ -348,6 +349,7 @@ class Scheduler:
         line = self._line
         if not self._line_has_changed(now):
             return None
+        self._in_line_now = 1
         waiting = line.first
         keys, passage, weights = waiting.keys, waiting.passage, waiting.weights
         assert passage is not None
@@ -373,7 +375,11 @@ class Scheduler:
         return entry
 
     def _check_first(self, now: float) -> None:
-        """Note until when the first record in the line is held, so that no worker wakes in vain."""
+        """Note until when the first record in the line is held, so that no worker wakes in vain.
+
+        If it is not held, this start wakes two workers, so a burst starts in few rounds.
+        """
+        self._in_line_now = 1
         if self._line:
             try:
                 delay = self._delay(self._line.first.weights, now)
@@ -381,6 +387,8 @@ class Scheduler:
                 return
             if delay:
                 self._line.held_until = now + delay
+            else:
+                self._in_line_now = 2
 
     def _delay(self, weights: Weights, now: float) -> float:
         return self._line.delay(weights[: len(self._line.in_use)], now)

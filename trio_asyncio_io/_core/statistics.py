@@ -19,7 +19,7 @@ class Statistics:
     clock.
 
     Attributes:
-        running: Invocations that have a slot now.
+        running: Calls and handlers that run now, each in a slot. A record that waits has none.
         buffered: Records accepted and not yet received by the consumer, now.
         peak_running: The highest `running` so far; never above the capacity.
         peak_buffered: The highest `buffered` so far; never above the buffer.
@@ -30,8 +30,8 @@ class Statistics:
         failed: Invocations whose last attempt raised, whatever `on_error` did next.
         skipped: Elements dropped by `on_error="skip"`; each one also counts as failed or timed_out.
         cancelled: Invocations cancelled because the operator stopped.
-        slot_wait_seconds: The sum of the waits for a slot: between acceptance and the start of the invocation, without
-            `gate_wait_seconds`, and of records that gave theirs back.
+        slot_wait_seconds: The sum of the waits for a slot, before first calls and retries, without
+            `gate_wait_seconds`.
         head_wait_seconds: The sum of the waits of completed records for earlier ones in the output order.
         retries_denied: Retries that the retry budget refused.
         dead_lettered: Elements that became dead letters; each one also counts as failed or timed_out.
@@ -44,10 +44,10 @@ class Statistics:
         seconds_by_gate: The parts of `gate_wait_seconds`, by the class of the gate, such as {"RateLimit": 38.0}. If
             several gates hold a call back, its wait counts for the one with the longest delay.
         latency_seconds: The sum of the durations of invocations, attempts and backoffs included, until the function
-            returned, its last attempt raised or the deadline expired, without waits for a gate or for another slot.
+            returned, its last attempt raised or the element timed out, without waits for a gate or a slot.
             Those that were cancelled do not count.
         latency: The durations whose sum is `latency_seconds`.
-        slot_wait: The waits whose sum is `slot_wait_seconds`, of records whose invocation has started.
+        slot_wait: The waits for a slot before the first calls of records. Those of retries are in `slot_wait_seconds`.
         head_wait: The waits whose sum is `head_wait_seconds`, of records that have left the queue.
         gate_wait: The waits whose sum is `gate_wait_seconds`, of the calls that a gate held back.
 

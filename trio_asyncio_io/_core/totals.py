@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, fields
 from operator import add, sub
 from typing import Any, ClassVar
 
-from .evidence import Evidence, LoadClass
 from .sums import combined
-from .verdict import Verdict, judge
+from .verdict import Evidence, LoadClass, Verdict, judge
 
 __all__ = ["Totals"]
 

@@ -6,13 +6,289 @@ service are the limit. If slots are free, no record may start: either none has a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from math import ceil
 from typing import Literal, TypeAlias
 
-from .evidence import CALLS_OF_A_CLASS, Evidence
-from .explanation import EXPLANATIONS, throughput
+__all__ = ["EXPLANATIONS", "Evidence", "Limit", "LoadClass", "Verdict", "judge"]
 
-__all__ = ["Limit", "Verdict", "judge"]
+
+CALLS_OF_A_CLASS = 10  # so that its mean is meaningful
+
+
+@dataclass(frozen=True, slots=True)
+class LoadClass:
+    """The latency at one load.
+
+    Args:
+        running: Invocations that ran at once, about.
+        calls: Invocations that completed at this load.
+        latency: The median of their durations, in seconds.
+    """
+
+    running: int
+    calls: int
+    latency: float
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What an operator has measured.
+
+    Shares are from 0.0 to 1.0.
+
+    Args:
+        capacity, buffer: Its two limits.
+        seconds: The length of the run so far.
+        calls: Invocations that have ended.
+        in_flight: Invocations that ran at once, the mean over the time in which there were elements.
+        latency: The mean time for which an invocation held a slot, in seconds.
+        longest: The longest duration, in seconds.
+        source_wait: The share of the same time in which the input had not ended and the buffer had room.
+        starved: The share of the same time in which the buffer was full and a slot was free.
+        consumer: The share of the run in which outputs waited for the consumer.
+        cpu: The share of the run in which the thread of the loop used the CPU.
+        loads: The latency at each load, in ascending order.
+        keyed: The share of the same time in which a record waited for an earlier one with the same key.
+        repeated: The share of the time of calls that went into attempts that were retried.
+        rested: The share of the time of invocations that their records spent in backoffs, without a slot.
+        retried: Attempts after the first.
+        timed_out: The share of the time of invocations that their deadline ended.
+        peak: The most invocations that ran at once.
+        gated: The share of the same time in which a gate held back at least one call.
+        gates: By gate, the sum of the waits for it, in seconds.
+        withheld: The share of the same time in which the input could not be read, because outputs were being written.
+        operators: How many operators these are. All numbers are their sums, or the mean of their shares.
+        running: Invocations that run now.
+        failed: Invocations that failed or timed out.
+    """
+
+    capacity: int
+    buffer: int
+    seconds: float
+    calls: int
+    in_flight: float
+    latency: float
+    longest: float
+    source_wait: float
+    starved: float
+    consumer: float
+    cpu: float
+    loads: tuple[LoadClass, ...] = ()
+    keyed: float = 0.0
+    repeated: float = 0.0
+    rested: float = 0.0
+    retried: int = 0
+    timed_out: float = 0.0
+    peak: int = 0
+    gated: float = 0.0
+    gates: tuple[tuple[str, float], ...] = ()
+    withheld: float = 0.0
+    operators: int = 1
+    running: int = 0
+    failed: int = 0
+
+    @property
+    def busy(self) -> float:
+        """The share of the slots that were busy."""
+        return self.in_flight / self.capacity
+
+    @property
+    def slot_wait(self) -> float:
+        """The share of the time in which records waited for a slot."""
+        return max(0.0, 1 - self.source_wait - self.starved)
+
+    @property
+    def allowed(self) -> float:
+        """Calls per second that the slots allow at this latency."""
+        return self.capacity / self.latency
+
+    @property
+    def started_at_once(self) -> bool:
+        """Whether there were no more records than slots, so that none had to wait for one.
+
+        Of several operators, one may have had many records. So none of them may have used all of its slots.
+        """
+        records = self.calls + self.running
+        return records <= self.capacity or (records <= self.operators * self.capacity and self.peak < self.capacity)
+
+    @property
+    def compared(self) -> tuple[LoadClass, LoadClass] | None:
+        """The lowest and the highest load; None if they are about equal."""
+        loads = [each for each in self.loads if each.calls >= CALLS_OF_A_CLASS and each.latency > 0]
+        return (loads[0], loads[-1]) if loads and 2 * loads[0].running < loads[-1].running else None
+
+
+RISE = 1.25  # of the latency from a low to a high load
+
+
+def throughput(evidence: Evidence) -> Iterator[str]:
+    """The sentences that each verdict has."""
+    calls = _calls(evidence.calls) + (f" ({evidence.failed:,} failed or timed out)" if evidence.failed else "")
+    runs = f", summed over {evidence.operators:,} operators: each" if evidence.operators > 1 else ":"
+    yield (
+        f"{calls} in {_seconds(evidence.seconds)}{runs} {_rate(evidence.calls / evidence.seconds)}, "
+        f"with a mean latency of {_seconds(evidence.latency)}."
+    )
+    yield (
+        f"The capacity of {evidence.capacity:,} allows {_rate(evidence.allowed)} at this latency; on average "
+        f"{evidence.in_flight:,.1f} slots were busy ({evidence.busy:.0%})."
+    )
+
+
+def _of_cpu(evidence: Evidence) -> tuple[str, str]:
+    return (
+        f"The thread of the event loop used the CPU {evidence.cpu:.0%} of the time.",
+        "A higher capacity changes nothing: use more processes, or move computations out of the event loop.",
+    )
+
+
+def _of_consumer(evidence: Evidence) -> tuple[str, str]:
+    return (
+        f"Outputs waited for the consumer {evidence.consumer:.0%} of the time.",
+        "Make the code that receives the results faster, or receive in several tasks.",
+    )
+
+
+def _of_gate(evidence: Evidence) -> tuple[str, str]:
+    by_wait = sorted(evidence.gates, key=lambda gate: -gate[1])
+    waits = ", ".join(f"{name} {_seconds(seconds)}" for name, seconds in by_wait)
+    reason = f"A gate held calls back {evidence.gated:.0%} of the time. Summed over all calls: {waits}."
+    return reason, "More capacity changes nothing. If the service allows more, change the gate; else accept the time."
+
+
+def _of_capacity(evidence: Evidence) -> tuple[str, str]:
+    if 2 * evidence.failed >= evidence.calls:
+        return _slots(evidence), "Find out why the calls fail. More capacity only makes more of them fail."
+    doubled = 2 * evidence.capacity
+    if evidence.compared is None:
+        reason = f"{_slots(evidence)} The load was always about the same, so its effect on the latency is unknown."
+        return reason, f"Try capacity={doubled:,}: it gives up to 2 x the throughput if the latency does not rise."
+    reason = f"{_slots(evidence)} {_response(*evidence.compared)}"
+    return reason, f"Set capacity={doubled:,}: it gives 2 x the throughput if the latency still does not rise."
+
+
+def _of_service(evidence: Evidence) -> tuple[str, str]:
+    assert evidence.compared is not None
+    low, high = evidence.compared
+    enough = max(1, round(evidence.capacity * low.latency / high.latency))
+    return (
+        f"{_slots(evidence)} {_response(low, high)} So the calls wait in the service.",
+        f"More capacity only raises the latency. Make the service faster; for this one, capacity={enough:,} is enough.",
+    )
+
+
+def _of_blocking(evidence: Evidence) -> tuple[str, str]:
+    return (
+        (
+            f"Never more than one call ran at once, although records waited: the function does not let others run. The "
+            f"thread of the event loop used the CPU {evidence.cpu:.0%} of the time."
+        ),
+        "Call a blocking function in a thread, with adapters.in_thread, or replace it by an async one.",
+    )
+
+
+def _of_timeouts(evidence: Evidence) -> tuple[str, str]:
+    return (
+        f"{_slots(evidence)} Calls that timed out took {evidence.timed_out:.0%} of that time.",
+        "Make the service answer in time. A shorter timeout frees the slots earlier; more capacity adds more timeouts.",
+    )
+
+
+def _of_retries(evidence: Evidence) -> tuple[str, str]:
+    if evidence.starved > evidence.slot_wait:
+        return (
+            (
+                f"The buffer of {evidence.buffer:,} was full {evidence.starved:.0%} of the time, while slots were "
+                f"free: records spent {evidence.rested:.0%} of their time in backoffs, before {evidence.retried:,} "
+                "retries."
+            ),
+            "Find out why the attempts fail. With a larger buffer, more other records can run during the backoffs.",
+        )
+    return (
+        (
+            f"{_slots(evidence)} About {evidence.repeated:.0%} of that time went into {evidence.retried:,} attempts "
+            "that were repeated."
+        ),
+        "Find out why the attempts fail. More capacity also sends more attempts that fail; a retry budget limits them.",
+    )
+
+
+def _of_key(evidence: Evidence) -> tuple[str, str]:
+    return (
+        (
+            f"Slots were free {evidence.starved:.0%} of the time, while records waited for earlier ones with the same key."
+        ),
+        (
+            "Use a finer key, combine the records of a key into one call, or make that call faster. More capacity "
+            "changes nothing."
+        ),
+    )
+
+
+def _of_buffer(evidence: Evidence) -> tuple[str, str]:
+    needed = ceil(evidence.allowed * evidence.longest)
+    reason = (
+        f"The buffer of {evidence.buffer:,} was full {evidence.starved:.0%} of the time, while slots were free: "
+        f"results waited for an earlier call. The longest call took {_seconds(evidence.longest)}."
+    )
+    return reason, f"Set buffer={max(needed, 2 * evidence.buffer):,}, or use unordered_wait."
+
+
+def _of_source(evidence: Evidence) -> tuple[str, str]:
+    if evidence.started_at_once and evidence.source_wait <= evidence.slot_wait:
+        count = _calls(evidence.calls + evidence.running)
+        reason = f"No record waited for a slot: there were only {count}, for {evidence.capacity:,} slots."
+        return reason, "More capacity changes nothing. With more elements, more calls can run at once."
+    enough = max(1, ceil(1.2 * evidence.in_flight))
+    advice = f" For this one, capacity={enough:,} is enough." if enough < evidence.capacity else ""
+    return (
+        f"Elements came too slowly: {evidence.source_wait:.0%} of the time the buffer had room for more.",
+        f"Make the source faster.{advice}",
+    )
+
+
+# By limit: evidence -> the reason and the advice
+EXPLANATIONS = {
+    "cpu": _of_cpu,
+    "consumer": _of_consumer,
+    "gate": _of_gate,
+    "blocking": _of_blocking,
+    "timeouts": _of_timeouts,
+    "retries": _of_retries,
+    "key": _of_key,
+    "capacity": _of_capacity,
+    "service": _of_service,
+    "buffer": _of_buffer,
+    "source": _of_source,
+}
+
+
+def _slots(evidence: Evidence) -> str:
+    share = max(evidence.busy, evidence.slot_wait)
+    return f"All slots were busy {share:.0%} of the time."
+
+
+def _response(low: LoadClass, high: LoadClass) -> str:
+    change = "rose" if high.latency > RISE * low.latency else "did not rise"
+    return (
+        f"The latency {change} with the load: {_seconds(low.latency)} with about {_calls(low.running)} at once, "
+        f"{_seconds(high.latency)} with about {high.running:,}."
+    )
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:,.1f} s" if seconds >= 10 else f"{seconds:.3g} s"  # noqa: PLR2004 - digits
+
+
+def _rate(rate: float) -> str:
+    return f"{rate:,.0f} a second" if rate >= 10 else f"{rate:.2g} a second"  # noqa: PLR2004 - digits
+
+
+def _calls(count: int) -> str:
+    return f"{count:,} call{'' if count == 1 else 's'}"
+
 
 Limit: TypeAlias = Literal[
     "unknown",
@@ -53,9 +329,9 @@ class Verdict:
             outputs wait for it. "buffer": slots are free and the buffer is full of results that wait for a
             straggler. "key": slots are free, because records wait for an earlier one with the same key. "timeouts": all
             slots are busy, most of the time with calls that time out. "retries": all slots are busy, most of the time
-            with attempts that are repeated; or slots are free, and records in backoffs fill the buffer. "cpu": the thread of the event loop is busy. "blocking": the function blocks that thread, so
-            the calls run one after another. "unknown": too few
-            invocations have ended.
+            with attempts that are repeated; or slots are free, and records in backoffs fill the buffer. "cpu": the
+            thread of the event loop is busy. "blocking": the function blocks that thread, so the calls run one after
+            another. "unknown": too few invocations have ended.
         advice: What to change, in one sentence.
         sentences: The numbers on which this rests.
     """

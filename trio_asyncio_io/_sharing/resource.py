@@ -11,7 +11,7 @@ import trio
 from trio.lowlevel import RunVar
 
 from .._core.checks import check_seconds
-from .._exception_copy import copied
+from .._exceptions import copied
 from .definition import parts_of
 from .instance import Instance
 

@@ -11,8 +11,7 @@ deadline of a call starts, so no call times out because it had to wait. Retries 
 #     _settle           corrects the weight of the present call
 
 from .._addresses import publish
-from .._core.gate import Gate, Outcome, RefusedError
-from .._core.per_key import PerKey
+from .._core.gate import Gate, Outcome, PerKey, RefusedError
 from ._adaptive_capacity import AdaptiveCapacity
 from ._adaptive_rate import AdaptiveRate
 from ._circuit_breaker import CircuitBreaker, CircuitOpenError

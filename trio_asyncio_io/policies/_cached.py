@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 import trio
 
 from .._core.checks import check_exception_types, check_int
-from .._exception_copy import copied
+from .._exceptions import copied
 from ._from_cache import from_cache
 from ._lifetime import Lifetime, is_none
 from ._policy import Policy, Wrapped

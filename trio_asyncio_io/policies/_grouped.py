@@ -10,7 +10,7 @@ import trio
 from .._core.checks import check_flag, check_int, check_seconds
 from .._core.describe import describe
 from .._errors import NotAsyncError
-from .._exception_copy import copied
+from .._exceptions import copied
 from .._function import AsyncFunction
 from ._policy import Policy, call_when_idle
 from ._shared_call import SharedCall

@@ -9,7 +9,7 @@ from typing import Any
 import trio
 
 from .._errors import NotAsyncError
-from .._exception_groups import is_cancelled, split
+from .._exceptions import is_cancelled, split
 
 __all__ = ["Race"]
 

@@ -198,7 +198,7 @@ class Report(Observer):
         failures = self._run.failures_of(_type_of(error))
         failures.records += 1
         if not attempts:  # refused by a gate, so no attempt has failed
-            failures.add(
+            failures.keep(
                 self._label(sequence, element), lambda: message_of(error, value_of(element), values=self._values)
             )
 

@@ -43,6 +43,10 @@ class Failures:
     def add(self, record: str, create_message: Callable[[], str]) -> None:
         """Count a failed call, and keep its message if it is a new one."""
         self.attempts += 1
+        self.keep(record, create_message)
+
+    def keep(self, record: str, create_message: Callable[[], str]) -> None:
+        """Keep a message if it is a new one."""
         if len(self.examples) < MAX_EXAMPLES:
             self.examples.setdefault(create_message(), record)
 

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 import trio
 
-from ..._exception_copy import copied
+from ..._exceptions import copied
 from ..._sqlite import FileThread
 from .._shared_call import SharedCall
 

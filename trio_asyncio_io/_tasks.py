@@ -1,10 +1,47 @@
-"""The pace: how long a task may run between two checkpoints."""
+"""Helpers of the operator's tasks: wake-ups, checkpoints and clocks."""
 
 from __future__ import annotations
 
-import trio
+from time import thread_time
 
-__all__ = ["SECONDS_PER_PASS", "Pace"]
+import trio
+from trio.lowlevel import ParkingLot
+
+__all__ = ["SECONDS_PER_PASS", "Pace", "Wakeup", "read_clocks"]
+
+
+class Wakeup:
+    """Tasks that wait until another task wakes them, one at a time and in the order in which they came.
+
+    A wake-up for which nobody waits has no effect, so a task checks its condition first, and waits without a checkpoint
+    in between.
+
+    Attributes:
+        is_awaited: Whether a task is waiting. Reading it is cheaper than calling `wake`.
+    """
+
+    def __init__(self) -> None:
+        self._lot = ParkingLot()
+        self.is_awaited = False
+
+    def __len__(self) -> int:
+        """The number of tasks that wait."""
+        return len(self._lot)
+
+    async def wait(self) -> None:
+        """Wait until woken."""
+        self.is_awaited = True
+        try:
+            await self._lot.park()
+        finally:  # also if it was cancelled
+            self.is_awaited = bool(self._lot)
+
+    def wake(self) -> None:
+        """Wake the task that has waited longest, if any."""
+        if self.is_awaited:
+            self._lot.unpark()
+            self.is_awaited = bool(self._lot)
+
 
 SECONDS_PER_PASS = 0.005
 
@@ -47,3 +84,8 @@ class Pace:
     def _restart(self, seconds_of_others: float = 0.0) -> None:
         self.steps_left = self._steps
         self.due = trio.current_time() + max(SECONDS_PER_PASS, seconds_of_others / 2)
+
+
+def read_clocks() -> tuple[float, float]:
+    """The time on Trio's clock, and the CPU time of this thread, in seconds."""
+    return trio.current_time(), thread_time()

@@ -1,0 +1,125 @@
+"""An observer, and gates that hold nothing back, change nothing: calls, instants, sums, statistics and verdict."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from math import inf
+from random import Random
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.properties.runs import on_virtual_time
+from trio_asyncio_io import AsyncWaitOperator, FixedDelay, Observer
+from trio_asyncio_io.gates import AdaptiveCapacity, Gate, PerKey, RateLimit
+from trio_asyncio_io.testing import Recorder, Scripted, Step
+
+KEYS = "abc"
+
+
+class BusyError(Exception):
+    """The service requests a delay."""
+
+    retry_after = 3.0
+
+
+class Open(Gate):
+    """Holds nothing back."""
+
+    def __init__(self, *, is_idle: bool) -> None:
+        self.is_idle = is_idle
+
+    def delay(self, now: float, weight: float) -> float:
+        return 0.0
+
+
+@dataclass
+class Seen:
+    """What a run has shown."""
+
+    outputs: list[Any]
+    calls: list[Any]
+    statistics: dict[str, Any]
+    totals: dict[str, Any]
+    verdict: Any
+
+
+def scenario_of(seed: int) -> tuple[list[str], dict[str, list[Step]], dict[str, Any]]:
+    """The values, the steps of each one, and options. Few things happen at one instant, because latencies are odd."""
+    random = Random(seed)
+    values = [f"{random.choice(KEYS)}{number}" for number in range(random.randint(5, 40))]
+    errors: list[Any] = [OSError, TimeoutError, BusyError, ValueError]
+    steps = {
+        value: [
+            Step(random.randint(1, 4000) / 1024, error=random.choice(errors) if random.random() < 0.35 else None)
+            for _ in range(5)
+        ]
+        for value in values
+    }
+    options: dict[str, Any] = {
+        "mode": random.choice(["ordered", "unordered", "keyed"]),
+        "capacity": random.choice([1, 2, 5, 20]),
+        "timeout": random.choice([3.1, 9.3, 30.7, inf]),
+        "on_error": "skip",
+        "flatten": random.random() < 0.3,
+    }
+    if options["mode"] == "keyed":
+        options |= {"key": lambda value: value[0], "per_key": random.randint(1, 2)}
+    if random.random() < 0.7:
+        delay = random.choice([0.0, 0.37, 2.2, 11.1])
+        options["retry"] = FixedDelay(random.randint(0, 4), delay, retry_on=(OSError, TimeoutError, BusyError))
+    return values, steps, options
+
+
+def seen(seed: int, **others: Any) -> Seen:
+    """Run the scenario with other options."""
+    values, steps, options = scenario_of(seed)
+    recorder: Recorder[Any, Any] = Recorder(Scripted(steps))
+
+    async def body() -> Seen:
+        async with AsyncWaitOperator(recorder, source=values, **options, **others) as operator:
+            outputs = [output async for output in operator.output]
+        numbers, totals = operator.statistics(), operator.totals()
+        assert (numbers.running, numbers.buffered, recorder.running) == (0, 0, 0)
+        assert recorder.peak_running <= numbers.peak_running <= options["capacity"]
+        calls = sorted((call.value, call.started, call.ended) for call in recorder.calls)
+        return Seen(
+            sorted(outputs),
+            calls,
+            asdict(replace(numbers, throttled=0)),  # counted only if there are gates
+            asdict(replace(totals, cpu=0.0, throttled=0)),
+            operator.explain().limit,
+        )
+
+    found: Seen = on_virtual_time(body)
+    return found
+
+
+SEEDS = st.integers(0, 1_000_000)
+
+
+@given(SEEDS)
+def test_an_observer_changes_nothing(seed: int) -> None:
+    assert seen(seed, observer=Observer()) == seen(seed)
+
+
+@given(SEEDS)
+def test_an_observer_changes_nothing_in_front_of_gates(seed: int) -> None:
+    def gates() -> list[Any]:
+        return [RateLimit(3.1, burst=2), AdaptiveCapacity(2, 6), PerKey(RateLimit(0.7), key=lambda value: value[0])]
+
+    assert seen(seed, gate=gates(), observer=Observer()) == seen(seed, gate=gates())
+
+
+@given(SEEDS)
+def test_idle_gates_change_nothing(seed: int) -> None:
+    gate = [Open(is_idle=True), PerKey(Open(is_idle=True), key=lambda value: value[0])]
+    assert seen(seed, gate=gate) == seen(seed)
+
+
+@given(SEEDS)
+def test_gates_that_admit_each_call_change_no_call(seed: int) -> None:
+    gate = [Open(is_idle=False), PerKey(Open(is_idle=False), key=lambda value: value[0])]
+    with_gates, without = seen(seed, gate=gate), seen(seed)
+    assert (with_gates.outputs, with_gates.calls) == (without.outputs, without.calls)
