@@ -385,7 +385,8 @@ class Worker:
         if self._gates is not None:
             if error is None and not is_late:
                 self._report(self._gates.expired, entry)
-            self._pool.dispatch()  # a gate may have changed, and this worker is busy
+            if not self._scheduler.is_plain:
+                self._pool.dispatch()  # a gate may have changed, and this worker is busy
         if error is not None and trio.current_effective_deadline() == -inf:
             self._fail_while_stopping(entry, error)
             return False

@@ -20,7 +20,6 @@ async def main():
         retry=FixedDelay(
             20, 30.0, retry_on=transient, retry_on_result=lambda found: found is None
         ),
-        yield_slot_after=5.0,  # a backoff of 30 s needs no slot
         on_error="skip",  # of a user who has no profile after 600 s
     ) as results:
         ends = [trio.current_time() async for _ in results]

@@ -27,7 +27,6 @@ def main():
         retry=FixedDelay(
             60, 0.5, retry_on=transient, retry_on_result=lambda found: found is None
         ),
-        yield_slot_after=0.5,  # seconds; in production, such as 30 with a delay of 30
         on_error="null",  # a user who has no profile after 60 s
     )
     print(out.where("found is not null").count(), "found")

@@ -2,11 +2,11 @@
 
 # The layout. Imports point down only.
 #
-#     observed_ledger                      a ledger that also calls an observer
-#     ledger (inventory)                   what one operator holds: the buffer, the outputs, the snapshot
-#     invocations (flow  yields  totals  samples)    its jobs and slots, every counter, and where the time goes
-#     holders                              which gate has held back a line of calls, and for how long
+#     observation                          calls an observer after each step of a ledger
+#     scheduler (admission)                which attempt starts now: slots, retries, lines in front of gates
+#     ledger (inventory  flow)             what one operator holds, every counter, and where the time goes
+#     retries (retry  retry_after  retry_budget)    whether another attempt follows, and when
 #     ordered  unordered  keyed (queue)    the order of the output
-#     options  retry  retry_after  retry_budget  gate  arrival  per_key
-#     snapshot  statistics (histogram)  verdict (explanation  evidence)  dead_letter (portable)  observer  notes
+#     options  gate  arrival  observer     what users give
+#     statistics (histogram  samples)  totals  verdict  snapshot  dead_letter (portable)  notes    what users get
 #     elements  watermarks  checks  probe  sums  describe
