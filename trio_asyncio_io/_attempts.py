@@ -225,8 +225,11 @@ def _timed(once: Call, seconds: float, timeout: float, retries: Retries) -> Call
             return await once(entry)
         if trio.current_time() >= entry.since + timeout:
             await trio.sleep_forever()  # of two timeouts at one instant, that of the element has precedence
-        what = f"attempt {entry.attempts} gave no result for {describe(entry.value)}"
-        error = AttemptTimeoutError(f"{what} within its attempt_timeout of {seconds:g} s", seconds)
+        error = AttemptTimeoutError(
+            f"attempt {entry.attempts} gave no result for {describe(entry.value)} within its attempt_timeout of "
+            f"{seconds:g} s",
+            seconds,
+        )
         retries.timeouts[id(error)] = error
         raise error
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 from weakref import ref
 
 import trio
@@ -294,7 +294,8 @@ _REPORTED: Final = Admission(Passage((), ()), 0.0, ())
 _End: TypeAlias = Callable[[Sequence[Outcome], float], None]
 
 
-class _EndedCall(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _EndedCall:
     """A call that has ended, and how its end is reported."""
 
     admission: Admission

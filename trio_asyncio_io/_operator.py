@@ -1,4 +1,4 @@
-"""The operator: one nursery owns the feeder, the workers, the emitter and the deadlines.
+"""The operator: one nursery owns the feeder, the workers, the emitter and the timer.
 
     feeder:     for element in source:                      # or: the caller puts elements
                     while the buffer is full: wait          # backpressure: nothing is read meanwhile
@@ -8,17 +8,20 @@
                 input_ended = True
 
     worker:     loop:                                       # at most `capacity` of them
-                    wait for a job                          # jobs start in arrival order
+                    wait for scheduler.next()               # due retries first, then records in arrival order; gates
                     set the deadline
-                    result = await function(value)          # with all attempts and backoffs
+                    result = await function(value)          # one attempt
+                    if that raised, and another attempt begins before the deadline:
+                        scheduler.retry()                   # frees the slot; the record waits without a task
+                        continue
                     if that raised or the deadline expired:
                         result = rescue()                   # on_timeout, then on_error; may stop the operator
                     entry.complete(result)                  # frees the slot, not the place in the buffer
                     emit
 
-    deadlines:  loop:
-                    sleep until the first deadline          # all timeouts are equal, so the oldest
-                    cancel its worker's scope
+    timer:      loop:
+                    sleep until the first instant           # a deadline, the end of a backoff, a gate that opens
+                    cancel the scopes of workers whose deadlines have expired; let workers call scheduler.next()
 
     emit:       if the emitter waits: send the entry that may be emitted; wake the emitter if there are more
 
@@ -31,10 +34,11 @@
     consumer:   for output in channel:
                     wake the feeder                         # when a part of the buffer is free, or no job waits
 
-    failure:    remember the first exception, stop the feeder, start no more jobs, cancel the nursery
+    failure:    remember the first exception, stop the feeder, start no more attempts, cancel the nursery
     end:        cancel the nursery, wait until every task has unwound, close the function, raise the failure
 
-`_parts` connects these tasks. The state of all this is in `_core.ledger`, which has a method for each step.
+`_parts` connects these tasks. `_core.scheduler` decides what starts. The state of all this is in `_core.ledger`, which
+has a method for each step.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class InUse:
 
 
 class FakeGates:
-    """The gates of an operator: common ones, and one for each first letter."""
+    """The gates of an operator: common ones, and one for each first character."""
 
     def __init__(self, common: list[Gate], per_key: Any = None) -> None:
         self.is_idle = False

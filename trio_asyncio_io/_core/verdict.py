@@ -218,7 +218,8 @@ def _of_retries(evidence: Evidence) -> tuple[str, str]:
 def _of_key(evidence: Evidence) -> tuple[str, str]:
     return (
         (
-            f"Slots were free {evidence.starved:.0%} of the time, while records waited for earlier ones with the same key."
+            f"Slots were free {evidence.starved:.0%} of the time, while records waited for earlier ones with the same "
+            "key."
         ),
         (
             "Use a finer key, combine the records of a key into one call, or make that call faster. More capacity "

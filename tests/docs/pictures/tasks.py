@@ -14,7 +14,7 @@ __all__ = ["flink_threads", "task_tree"]
 ROLES = {
     "feeder": "reads the source, waits for room",
     "emitter": "sends outputs in their order",
-    "deadlines": "sleeps until the first deadline",
+    "timer": "sleeps until the first deadline",
     "worker": "calls the function, one at a time",
 }
 
@@ -98,7 +98,7 @@ def flink_threads() -> str:
         ("feeder", "while full: wait; put"),
         ("workers", "await function(value)"),
         ("emitter", "poll; send"),
-        ("deadlines", "cancel the scope"),
+        ("timer", "cancel the scope"),
     ]
     figure.add('<rect class="group" x="340" y="84" width="286" height="252" rx="6"/>')
     for number, (name, role) in enumerate(right):
