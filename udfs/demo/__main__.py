@@ -153,7 +153,7 @@ def run_batch(spark: SparkSession, url: str, scratch: Path, options: argparse.Na
     flights = read_flights(spark.read, flights_csv(scratch)).where(in_span)
     tasks = -(-options.days // DAYS_PER_TASK)
     flights = flights.repartitionByRange(tasks, "scheduled").sortWithinPartitions("scheduled").cache()
-    console.print(f"{flights.count():,} flights. The service listens on {url}.")
+    console.print(f"Looking up {flights.count():,} flights at {url}")
     calls = Observation("flights")
     started = time.monotonic()
     with (
@@ -178,7 +178,7 @@ def run_stream(spark: SparkSession, url: str, scratch: Path, options: argparse.N
     """
     stream = Stream(options.output or Path("output", "stream"))
     how = "Resuming the stopped stream" if stream.is_resumed else "Streaming one file per day"
-    console.print(f"{how}. The service listens on {url}.")
+    console.print(f"{how}. Looking up flights at {url}")
     days = days_of(flights_csv(scratch), options.end)
     arriving = read_flights(spark.readStream.option("maxFilesPerTrigger", 1), stream.incoming)
     started = time.monotonic()
@@ -220,7 +220,7 @@ def main(arguments: list[str] | None = None) -> int:
     java = check_java()
     if java.state == "fault":
         sys.exit(f"error: {java.text}. {java.remedy}")
-    console = Console()
+    console = Console(highlight=False)
     console.print("Starting the lookup service and Spark...")
     run = run_stream if options.stream else run_batch
     farewell = "Stopping Spark and the service."
@@ -289,12 +289,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _up_to(most: int) -> Callable[[str], int]:
-    def number(text: str) -> int:
+    def integer(text: str) -> int:
         if not 1 <= int(text) <= most:
             raise argparse.ArgumentTypeError(f"must be 1 to {most:,}, got {text}")
         return int(text)
 
-    return number
+    return integer
 
 
 if __name__ == "__main__":
