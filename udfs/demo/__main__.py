@@ -41,6 +41,8 @@ JANUARY: Final = 31
 YEAR: Final = 365
 DAYS_PER_TASK: Final = 8
 ADDED: Final = f"{WEATHER}, {PLANE}"
+LOST: Final = "{:,} flights did not come out as in the source data"
+WRONG: Final = "{:,} rows came out twice, or not as in the source data"
 ADDED_NAMES: Final = [column.split()[0] for column in ADDED.split(", ")]
 
 
@@ -126,11 +128,7 @@ def check(spark: SparkSession, flights: DataFrame, enriched: DataFrame) -> list[
     failed = enriched.where("error is not null").count()
     lost = known.exceptAll(answered).count() - failed
     wrong = answered.exceptAll(known).count()
-    counts = {
-        f"{lost:,} flights have not come out as in the source data": lost,
-        f"{wrong:,} rows came out that are not as in the source data": wrong,
-    }
-    return [problem for problem, count in counts.items() if count]
+    return [problem.format(count) for problem, count in ((LOST, lost), (WRONG, wrong)) if count]
 
 
 def _columns(spark: SparkSession, path: Path, ddl: str) -> DataFrame:
