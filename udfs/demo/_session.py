@@ -23,7 +23,7 @@ def interruptible(work: Callable[[], int], console: Console, farewell: str) -> i
     Args:
         work: The function. It may print to the console.
         console: The console.
-        farewell: What to print after Ctrl-C. Nothing is printed after it.
+        farewell: What to print after Ctrl-C. This process prints nothing after it.
 
     Raises:
         KeyboardInterrupt: After Ctrl-C, when the processes that `work` started have ended. Its thread may still run.

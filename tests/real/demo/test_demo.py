@@ -159,7 +159,7 @@ def test_ctrl_c_stops_a_run_and_leaves_no_process_behind(run: str, request: pyte
     stopped = found[0] if run == "streams" else found
     assert stopped.status == 130, stopped.output
     last = "Stopping Spark and the service." + " The same command continues the stream." * (run == "streams")
-    assert stopped.output.splitlines()[-1] == last
+    assert last in stopped.output.splitlines(), stopped.output  # a JVM that starts may write a note after it
     assert "Traceback" not in stopped.output, stopped.output
     assert len(stopped.children) >= 2, "the service and Spark's JVM"
     wait_until(lambda: not [pid for pid in stopped.children if is_alive(pid)])
