@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ._column import AsyncPandasUDF, async_pandas_udf
     from ._dataframe import keyed_wait, ordered_wait, unordered_wait
     from ._loop.hangup import HangUpError
+    from ._loop.rate_gates import ClusterRateError
     from ._memo.errors import MemoError
     from ._memo.memo import Memo
     from ._plan.metrics import explain, summary
@@ -50,6 +51,7 @@ __all__ = [
     "CarriedTooLongError",
     "CarryOver",
     "ClusterRate",
+    "ClusterRateError",
     "DelayList",
     "ExponentialBackoff",
     "FixedDelay",
@@ -78,6 +80,7 @@ _MODULES = {
     "CarriedTooLongError": "._carry_over.options",
     "CarryOver": "._carry_over.options",
     "ClusterRate": "._rate.cluster_rate",
+    "ClusterRateError": "._loop.rate_gates",
     "HangUpError": "._loop.hangup",
     "Memo": "._memo.memo",
     "MemoError": "._memo.errors",

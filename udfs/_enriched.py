@@ -18,7 +18,7 @@ from ._memo.memo import Memo, as_memo
 from ._memo.plan import check_memo, enriched_with_memo
 from ._packed_function import parameter_names
 from ._plan.metrics import check_metrics, observed
-from ._plan.rate import gate_of_rate
+from ._plan.rate import rate_for_tasks
 from ._plan.row_plan import plan_rows
 from ._plan.schema import microseconds, new_columns
 from ._plan.session import share_of
@@ -115,9 +115,7 @@ def _settings(
     settings = make_settings(
         function, timeout, arguments, mode=mode, per_key=per_key, delay=delay, has_metrics=has_metrics
     )
-    return (
-        settings if cluster_rate is None else replace(settings, rate_gate=gate_of_rate(cluster_rate, df.sparkSession))
-    )
+    return settings if cluster_rate is None else replace(settings, rate=rate_for_tasks(cluster_rate, df.sparkSession))
 
 
 def _check_carry_over(carry_over: CarryOver, df: DataFrame, event_time: str | None) -> None:

@@ -6,25 +6,24 @@ of the same function continue with it.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from functools import lru_cache
+from typing import Any
 
 from pyspark import cloudpickle
 
 from trio_asyncio_io.gates import AdaptiveCapacity, Gate, PerKey
 
 from .._packed_function import dumped
-from .._rate.cluster_lease import ClusterLease
-from .._rate.share import ClusterShare
+from .._rate.cluster_rate import TaskShare
 from .._settings import Settings
+from .rate_gates import ClusterLease, ClusterRateSourceAway, ClusterShare, rate_gates
 
 __all__ = ["gate_classes", "gates_of"]
 
-# The process, the function, the gate's position in its list, and the digest of its configuration. Spark's daemon forks
-Key: TypeAlias = tuple[int, str, int, str]
-_of_process: dict[Key, Gate | PerKey] = {}
+# A query that builds its function for each micro-batch leaves gates behind each time
+MAX_GATES = 64
 
 
 def gates_of(settings: Settings) -> list[Gate | PerKey]:
@@ -37,7 +36,7 @@ def gates_of(settings: Settings) -> list[Gate | PerKey]:
     if isinstance(options.capacity, tuple):
         gates.append(AdaptiveCapacity(*options.capacity))
     kept = [_instance(settings.function.digest, position, gate) for position, gate in enumerate(gates)]
-    return kept if settings.rate_gate is None else [*kept, settings.rate_gate()]
+    return kept if settings.rate is None else [*kept, *rate_gates(settings.rate)]
 
 
 def gate_classes(settings: Settings) -> list[str]:
@@ -45,17 +44,25 @@ def gate_classes(settings: Settings) -> list[str]:
     given = [each for gate in settings.options.gates for each in (gate.gates if isinstance(gate, PerKey) else [gate])]
     own = [type(gate).__name__ for gate in given]
     adaptive = [AdaptiveCapacity.__name__] if isinstance(settings.options.capacity, tuple) else []
-    of_cluster = [] if settings.rate_gate is None else [ClusterShare.__name__, ClusterLease.__name__]
-    return list(dict.fromkeys([*own, *adaptive, *of_cluster]))
+    return list(dict.fromkeys([*own, *adaptive, *_rate_gate_classes(settings)]))
+
+
+def _rate_gate_classes(settings: Settings) -> list[str]:
+    if settings.rate is None:
+        return []
+    leased = [ClusterLease.__name__, ClusterRateSourceAway.__name__]
+    return [ClusterShare.__name__] if isinstance(settings.rate, TaskShare) else leased
 
 
 def _instance(function: str, position: int, configured: Gate | PerKey) -> Gate | PerKey:
-    payload = dumped(configured, "gate")
-    key = os.getpid(), function, position, hashlib.sha256(payload).hexdigest()
-    gate = _of_process.get(key)
-    if gate is None:
-        gate = _of_process[key] = _for_rows(cloudpickle.loads(payload))
-    return gate
+    return _of_process(os.getpid(), function, position, dumped(configured, "gate"))
+
+
+@lru_cache(MAX_GATES)
+def _of_process(process: int, function: str, position: int, payload: bytes) -> Gate | PerKey:  # noqa: ARG001 - the key
+    """The gate that the tasks of one function share in this process. Spark's daemon forks."""
+    gate: Gate | PerKey = cloudpickle.loads(payload)
+    return _for_rows(gate)
 
 
 def _for_rows(gate: Gate | PerKey) -> Gate | PerKey:
