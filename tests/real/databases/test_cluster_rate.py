@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from benchmarks.resilience._counting import most_in_a_second
+from tests.support import PATIENCE
 from trio_asyncio_io import unordered_wait
 from udfs import ClusterRate, ClusterRateError
 from udfs._loop.rate_gates import ClusterLease, ClusterRateSourceAway, LeaseOfProcess
@@ -62,11 +63,21 @@ async def test_it_grants_what_the_source_of_the_driver_grants(source: RedisSourc
     assert grant.count
 
 
+async def until(condition: Callable[[], Any]) -> None:
+    """Poll, because a server and a log set no event."""
+    with trio.fail_after(PATIENCE):
+        while not condition():  # noqa: ASYNC110
+            await trio.sleep(0.01)
+
+
 async def granted(source: RedisSource, name: str) -> float:
-    """Ask until there are tokens, and return the instant of the first one."""
-    while not (grant := await source.grant(request(name))).count:
-        await trio.sleep(0.01)
-    return grant.start
+    """Send requests until there are tokens, and return the instant of the first one."""
+    with trio.fail_after(PATIENCE):
+        while True:
+            grant = await source.grant(request(name))
+            if grant.count:
+                return grant.start
+            await trio.sleep(0.01)
 
 
 async def flush(redis: Any, name: str) -> None:
@@ -152,20 +163,18 @@ async def test_calls_wait_while_the_server_hangs_and_continue_afterwards(
         async with trio.open_nursery() as nursery:
             for gates in processes(url, "hangs", 2):
                 nursery.start_soon(run, gates, 100, starts)
-            while len(starts) < 50:
-                await trio.sleep(0.01)
+            await until(lambda: len(starts) >= 50)
             stopped_after = trio.current_time()
             os.kill(server, signal.SIGSTOP)
             try:
-                while len([each for each in caplog.messages if "is away, so the calls" in each]) < 2:
-                    await trio.sleep(0.05)
+                await until(lambda: sum("is away, so the calls" in each for each in caplog.messages) == 2)
                 away = trio.current_time()
             finally:
                 os.kill(server, signal.SIGCONT)
     assert not [each for each in starts if stopped_after + 2 * HORIZON < each < away]
     assert len(starts) == 200
     assert most_in_a_second(sorted(starts)) <= RATE
-    assert len([each for each in caplog.messages if "is back after" in each]) == 2
+    assert sum("is back after" in each for each in caplog.messages) == 2
 
 
 async def test_a_task_gives_up_on_a_server_that_is_not_there(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_a_remote_session_may_lease_from_a_redis() -> None:
 
 
 def test_a_url_that_cannot_be_read_is_refused_and_not_shown() -> None:
-    with pytest.raises(ValueError, match="by must be a URL that redis.Redis.from_url can read") as caught:
+    with pytest.raises(ValueError, match="by must be a URL that redis") as caught:
         rate_for_tasks(ClusterRate(500, by="redis://:hid/den@192.0.2.1:port/0"), Session("local[4]"))
     assert "hid" not in str(caught.value)
     assert caught.value.__cause__ is None
