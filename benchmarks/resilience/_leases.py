@@ -10,9 +10,9 @@ import trio
 
 from trio_asyncio_io.gates import Gate
 from udfs import ClusterRate
-from udfs._loop.rate_gates import ClusterLease, ClusterRateSourceAway, LeaseOfProcess
-from udfs._rate.cluster_rate import LeasedRate, TokenAddress
 from udfs._rate.tokens import Grant, Request, TokenSource
+from udfs._sent.cluster_rate import LeasedRate, TokenAddress
+from udfs._trio_thread.rate_gates import ClusterLease, ClusterRateSourceAway, LeaseOfProcess
 
 __all__ = ["SimulatedSource", "leases"]
 

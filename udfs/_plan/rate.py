@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from .._loop.rate_sources import RedisSource
-from .._rate.cluster_rate import ClusterRate, LeasedRate, TaskShare, TokenAddress, as_cluster_rate
+from .._rate.redis_tokens import RedisTokens
+from .._sent.cluster_rate import ClusterRate, LeasedRate, TaskShare, TokenAddress, as_cluster_rate
 from .session import task_slots
 from .token_server import TokenServer
 
@@ -59,7 +59,7 @@ def rate_for_tasks(cluster_rate: Any, session: Any) -> TaskShare | LeasedRate:
         return TaskShare(_whole_share(given.rate, session))
     if given.by == "lease":
         return LeasedRate(given, _address_of_source(given, session))
-    RedisSource(given.by)  # checks the URL, and that redis-py is installed
+    RedisTokens(given.by)  # checks the URL, and that redis-py is installed
     return LeasedRate(given)
 
 

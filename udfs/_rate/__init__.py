@@ -9,9 +9,10 @@ A source that starts, or that may have lost its memory, cannot repeat an instant
 most `HORIZON` ahead, so its first token is for the instant `HORIZON + 1 / pace` after its start.
 
     tokens          the source, and its requests and grants
+    redis_tokens    the same source as a script in a Redis
     lease           a process's side: when to send a request, and when a call may start
     signed_lines    messages between the driver and its workers
 
-The driver runs the source of `tokens` in a thread (`_plan.token_server`). Redis runs the same steps as a script.
-Nothing here has a clock or imports Trio, and only `signed_lines` waits: for the stream that it is given.
+The driver runs the source of `tokens` in a thread (`_plan.token_server`). `_trio_thread.rate_gates` has the worker's
+gates. Nothing here imports Trio, or knows in which thread or process it runs.
 """

@@ -19,10 +19,11 @@ from benchmarks.resilience._counting import most_in_a_second
 from tests.support import PATIENCE
 from trio_asyncio_io import unordered_wait
 from udfs import ClusterRate, ClusterRateError
-from udfs._loop.rate_gates import ClusterLease, ClusterRateSourceAway, LeaseOfProcess
-from udfs._loop.rate_sources import KEPT, RedisSource
-from udfs._rate.cluster_rate import LeasedRate
+from udfs._rate.redis_tokens import KEPT
 from udfs._rate.tokens import HORIZON, Request, TokenSource, pace_of
+from udfs._sent.cluster_rate import LeasedRate
+from udfs._trio_thread.rate_gates import ClusterLease, ClusterRateSourceAway, LeaseOfProcess
+from udfs._trio_thread.rate_sources import RedisSource
 
 pytestmark = pytest.mark.processes
 
@@ -43,7 +44,7 @@ def url(redis_server: str) -> str:
 def source(url: str) -> Iterator[RedisSource]:
     made = RedisSource(url)
     yield made
-    made._redis.close()
+    made._tokens.close()
 
 
 @pytest.fixture

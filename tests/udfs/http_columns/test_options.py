@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from trio_asyncio_io import retry_after
-from udfs._rate.cluster_rate import TaskShare
+from udfs._sent.cluster_rate import TaskShare
 from udfs.http_columns import http_get, http_request, register_http
 from udfs.http_columns._options import HttpOptions
 from udfs.http_columns._response import Response, RetryableError

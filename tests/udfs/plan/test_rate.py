@@ -13,7 +13,7 @@ import pytest
 from udfs import ClusterRate
 from udfs._plan import rate
 from udfs._plan.rate import MAX_NAMES, rate_for_tasks
-from udfs._rate.cluster_rate import LeasedRate, TaskShare
+from udfs._sent.cluster_rate import LeasedRate, TaskShare
 
 HOST = "127.0.0.1"
 

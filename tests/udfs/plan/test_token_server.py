@@ -13,12 +13,12 @@ import pytest
 import trio
 
 from tests.support import PATIENCE, wait_until
-from udfs._loop.rate_sources import DriverSource
 from udfs._plan import token_server
 from udfs._plan.token_server import MAX_STRANGERS, TokenServer
-from udfs._rate.cluster_rate import TokenAddress
 from udfs._rate.signed_lines import SignedLines, UnsignedError
 from udfs._rate.tokens import HORIZON, Request, pace_of
+from udfs._sent.cluster_rate import TokenAddress
+from udfs._trio_thread.rate_sources import DriverSource
 
 HOST = "127.0.0.1"
 REQUEST = Request("weather", 1000, 5, lead=0.0)
