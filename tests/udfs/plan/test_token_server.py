@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
+from math import inf
 from typing import Any
 
 import pytest
@@ -126,7 +127,10 @@ async def test_a_stranger_that_sends_slowly_is_disconnected_after_a_while(
         nursery.cancel_scope.cancel()
 
 
-async def test_many_silent_strangers_do_not_keep_a_client_out(server: TokenServer) -> None:
+async def test_many_silent_strangers_do_not_keep_a_client_out(
+    server: TokenServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(token_server, "LOGIN_SECONDS", inf)
     async with AsyncExitStack() as stack:
         streams = [
             await stack.enter_async_context(await trio.open_tcp_stream(HOST, server.listen()))

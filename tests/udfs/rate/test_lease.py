@@ -44,6 +44,15 @@ def test_no_second_has_more_calls_than_the_rate(simulation: Simulation) -> None:
     assert most_in_a_second(simulation.run(7.0)) <= simulation.rate
 
 
+@given(rate=st.integers(1, 300) | st.floats(1.0, 300.0), late=st.integers(1, 300), modulus=st.integers(1, 3))
+def test_tokens_that_are_used_late_leave_the_rate_as_it_is(rate: float, late: int, modulus: int) -> None:
+    """Even if some calls take 4 ms longer to reach the service than others."""
+    longest = LATENESS + 0.004
+    is_late = [number < late and number % modulus == 0 for number in range(600)]
+    starts = [number / pace_of(rate) + longest * each for number, each in enumerate(is_late)]
+    assert most_in_a_second(sorted(starts)) <= rate
+
+
 def test_a_rate_below_one_call_per_second_is_kept_too() -> None:
     starts = Simulation(0.2, 3, outages=[Outage(30.0, 1.0, forgets=True)]).run(120.0)
     assert min(later - start for start, later in pairwise(starts)) >= 5.0
@@ -124,6 +133,13 @@ def test_a_source_remembers_only_rates_in_use() -> None:
     assert len(source._next) == 1
 
 
+def test_a_source_keeps_a_rate_in_use_when_others_begin() -> None:
+    source = TokenSource("a", began=0.0)
+    source.grant(7.0, request(20))
+    source.grant(7.0, request(20, "other"))
+    assert source.grant(7.0, request(1)).start == pytest.approx(7.0 + 20 / pace_of(100))
+
+
 def test_a_token_is_used_only_when_its_instant_is_certainly_past_and_not_long_past() -> None:
     """The grant took 4 ms, so the source's clock is known to 4 ms."""
     lease = Lease("name", 100)
@@ -149,12 +165,13 @@ def test_another_request_is_sent_when_half_of_the_tokens_are_used() -> None:
 
 
 def test_tokens_of_an_earlier_epoch_are_not_used() -> None:
-    """They are instants on another clock."""
+    """They are instants on another clock, even if it differs by milliseconds only."""
     lease = Lease("name", 100)
-    lease.request(0.0)
-    lease.granted(Grant("a", now=7.0, start=7.0, count=4), sent=0.0, received=0.0)
-    lease.granted(Grant("b", now=900.0, start=900.2, count=1), sent=0.01, received=0.01)
-    assert lease.delay(0.01) == pytest.approx(0.2)
+    lease.granted(Grant("a", now=7.0, start=7.05, count=4), sent=0.0, received=0.01)
+    lease.granted(Grant("b", now=7.025, start=7.3, count=1), sent=0.02, received=0.03)
+    assert lease.delay(0.03) == pytest.approx(0.275)
+    assert lease.delay(0.319) == 0.0
+    assert lease.delay(7.3 - 7.005 + LATENESS + 0.001) > 0.0
 
 
 def test_a_source_whose_answers_are_slow_is_away_and_the_reason_says_so() -> None:

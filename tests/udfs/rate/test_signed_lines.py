@@ -111,7 +111,10 @@ async def test_an_echo_is_no_proof(autojump_clock: MockClock) -> None:
 
 
 async def test_a_line_of_the_other_direction_is_refused(wire: Wire) -> None:
-    await wire.client.send("text")
+    """It has the position that the next line of this direction must have."""
+    for _ in range(2):
+        await wire.client.send("text")
+    await wire.line_of_client()
     await wire.send_to_client(await wire.line_of_client())
     with pytest.raises(UnsignedError):
         await wire.client.receive()
