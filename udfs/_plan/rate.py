@@ -100,7 +100,6 @@ def _port_of(server: TokenServer, given: ClusterRate, host: str) -> int:
     except OSError as error:
         port = "a free port" if given.port is None else f"port={given.port}"
         raise OSError(
-            error.errno,
             f"cluster_rate={given}: the driver cannot listen on {port} of {host} ({error.strerror or error}). Choose "
-            "another port, and check spark.driver.bindAddress",
+            "another port, and check spark.driver.bindAddress"
         ) from error

@@ -58,7 +58,7 @@ class SignedLines:
         other = await self._receive_number()
         self._own_key, self._other_key = self._keys(own, other)
         if await self.receive() != READY:
-            raise UnsignedError("the other end is no source of tokens")
+            raise UnsignedError("the other end is not a source of tokens")
 
     async def accept(self) -> None:
         """Begin as the server. The first line that `receive` returns proves that the client knows the secret."""
@@ -101,7 +101,7 @@ class SignedLines:
     async def _receive_number(self) -> bytes:
         number = await self._receive_line()
         if len(number) != HEX_DIGITS:
-            raise UnsignedError("the other end is no source of tokens")
+            raise UnsignedError("the other end is not a source of tokens")
         return number
 
     async def _receive_line(self) -> bytes:

@@ -6,7 +6,7 @@ import secrets
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, ClassVar
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import urlsplit
 
 __all__ = ["SOURCE_AWAY", "ClusterRate", "LeasedRate", "TaskShare", "TokenAddress", "as_cluster_rate"]
 
@@ -145,15 +145,6 @@ class LeasedRate:
             return f"the driver at {self.driver.host}:{self.driver.port}"
         url = urlsplit(self.rate.by)
         return f"the Redis at {url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
-
-    @property
-    def passwords(self) -> list[str]:
-        """The password in the URL, as text and as part of a URL. Empty if there is none."""
-        if self.driver is not None:
-            return []
-        url = urlsplit(self.rate.by)
-        passwords = unquote(url.password or ""), dict(parse_qsl(url.query)).get("password")
-        return [each for password in passwords if password for each in (password, quote(password, safe=""))]
 
     @property
     def advice(self) -> str:

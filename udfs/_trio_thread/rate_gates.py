@@ -106,8 +106,7 @@ class LeaseOfProcess:
             return False
         if self._warned_since is None:
             self._warned_since = outage.since
-            reason = self._without_password(outage.reason)
-            logger.warning("%s is away, so the calls of %r wait: %s", self._rate.source, self._rate.rate, reason)
+            logger.warning("%s is away, so the calls of %r wait: %s", self._rate.source, self._rate.rate, outage.reason)
         return True
 
     def check(self, began: float) -> None:
@@ -125,7 +124,7 @@ class LeaseOfProcess:
         raise ClusterRateError(
             f"{self._rate.source}, which is the source of {self._rate.rate!r}, has granted no call for "
             f"{outage.latest - outage.since:,.0f} s, and give_up={give_up:g}. The last attempt failed with "
-            f"{self._without_password(outage.reason)}. {self._rate.advice}"
+            f"{outage.reason}. {self._rate.advice}"
         )
 
     async def _exchange(self, requests: trio.MemoryReceiveChannel[Request]) -> None:
@@ -157,11 +156,6 @@ class LeaseOfProcess:
             away = trio.current_time() - self._warned_since
             logger.warning("%s is back after %.0f s", self._rate.source, away)
             self._warned_since = None
-
-    def _without_password(self, reason: str) -> str:
-        for password in self._rate.passwords:
-            reason = reason.replace(password, "***")
-        return reason
 
 
 def _described(error: Exception) -> str:

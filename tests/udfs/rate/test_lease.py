@@ -59,11 +59,11 @@ def test_a_rate_below_one_call_per_second_is_kept_too() -> None:
     assert len(starts) >= 20
 
 
-@pytest.mark.parametrize("rate", [20, 500])
+@pytest.mark.parametrize("rate", [1, 5, 20, 500])
 @pytest.mark.parametrize("processes", [1, 4, 16])
 def test_processes_with_work_use_the_rate(processes: int, rate: int) -> None:
-    starts = Simulation(rate, processes, drift=DRIFT).run(21.0)
-    assert between(starts, 1.0, 21.0) >= 0.95 * rate * 20
+    starts = Simulation(rate, processes, drift=DRIFT).run(62.0)
+    assert between(starts, 2.0, 62.0) >= 0.95 * rate * 60
 
 
 def test_a_process_that_checks_a_little_late_loses_no_token() -> None:
@@ -213,6 +213,6 @@ def test_the_bounds_of_a_clock_offset_hold(
         middle, received = now + there, now + there + back
         bounds.narrow(clock.read(now), middle, clock.read(received))
         now = received
-        slack = DRIFT * (there + back) + 1e-9  # the difference changes between the request and the grant
+        slack = DRIFT * 0.2 + 1e-9  # the difference changes between a request and its grant
         assert bounds.lowest - slack <= clock.read(now) - now <= bounds.highest + slack
         assert bounds.uncertainty <= (1 + DRIFT) * (there + back) + 1e-9

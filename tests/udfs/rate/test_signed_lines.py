@@ -200,7 +200,7 @@ async def test_a_line_without_an_end_is_refused(begin: Callable[[SignedLines], A
 async def test_garbage_is_refused(begin: Callable[[SignedLines], Awaitable[None]], sent: bytes) -> None:
     near, far = memory_stream_pair()
     await far.send_all(sent)
-    with pytest.raises(UnsignedError, match="is no source of tokens"):
+    with pytest.raises(UnsignedError, match="is not a source of tokens"):
         await begin(SignedLines(near, SECRET))
 
 
