@@ -15,7 +15,7 @@ OPEN_SECONDS = 5.0  # for a connection to open
 TIMEOUT = 1.0  # seconds for a grant to arrive
 AGAIN = 0.03  # seconds until the next request after the first failure
 PROBE = 0.25  # seconds until the next request after later failures, and at most after a grant without tokens
-AWAY_AFTER = 1.5  # seconds without a grant after which the source counts as away: one lost message is no outage
+AWAY_AFTER = 1.5  # seconds without a grant after which the source counts as away: more than one lost message
 STALE = 5.0  # seconds without a request after which it is unknown whether the source is away
 
 POLL = 0.01  # seconds until a waiting call checks for the grant
