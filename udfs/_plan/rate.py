@@ -85,7 +85,7 @@ def _address_of_source(given: ClusterRate, session: Any) -> TokenAddress:
     with _starting:
         for ended in [name for name, each in _applications.items() if not each.server.is_running]:
             if ended != context.applicationId:
-                del _applications[ended]
+                _applications.pop(ended).server.close()
         application = _applications.get(context.applicationId)
         if application is None:
             application = _applications[context.applicationId] = _Application(context, bound)
