@@ -165,6 +165,9 @@ class Worker:
         self._cause: Exception | None = None  # its last error, if it times out because a retry would begin too late
         self._is_late = False  # whether it does
         self._context: Any = None  # that of its earlier attempts, if they have changed a variable
+        self._admissions = {} if pool.gates is None else pool.gates.admissions
+        self._has_reported = False  # whether this worker has reported an end, and has not asked the scheduler since
+        self._must_pause = False
         self._paused_until = -inf
         self.has_gates = pool.gates is not None
 
@@ -187,11 +190,11 @@ class Worker:
     @disable_ki_protection
     async def _make_attempts(self) -> None:
         """Make attempts until a record has failed or timed out."""
-        block, is_plain = self._pool.context, self._retries is None and self._gates is None
+        block, retries = self._pool.context, self._retries
         start, call, fail, current_time = self._start, self._invoker.call, self._fail, self._current_time
-        complete = self._complete if is_plain else self._complete_attempt
+        complete = self._complete if retries is None or not retries.checks_results else self._complete_attempt
         task, size = trio.lowlevel.current_task(), block.size
-        may_retry = self._retries is not None
+        may_retry = retries is not None
         now: float | None = current_time()
         due, jobs_left = 0.0, 0
         while now is not None:
@@ -244,6 +247,11 @@ class Worker:
     def _next(self, now: float) -> Entry | None:
         """Ask the scheduler. Another worker asks if there may be more, and the timer wakes when there will be."""
         scheduler = self._scheduler
+        if self._has_reported:
+            self._has_reported = False
+            if now >= self._paused_until and scheduler.must_wait_for_reports:
+                self._must_pause = True
+                return None
         entry = scheduler.next(now)
         self._timer.wake_by(scheduler.wake_at())
         if entry is None:
@@ -265,6 +273,8 @@ class Worker:
     @enable_ki_protection
     async def _wait(self) -> float | None:
         """Wait until an attempt may start. Returns the time; None: the record of this worker was refused."""
+        if self._must_pause:
+            return await self._pause()
         if self._entry is not None:
             if self._context is not None:
                 await self._enter_context()
@@ -285,6 +295,8 @@ class Worker:
     @enable_ki_protection
     def _complete(self, result: Any) -> float | None:
         """Finish the running record. Returns the current time; None: its deadline has expired, or it has failed."""
+        if self._admissions:
+            self._report_completed()
         if self._flatten is None:
             outputs: Any = (result,)  # not a list: the garbage collector would visit it in each of its passes
         else:
@@ -303,24 +315,25 @@ class Worker:
 
     @enable_ki_protection
     def _complete_attempt(self, result: Any) -> float | None:
-        """An attempt has returned. Returns as `_complete` does; None also if this worker must pause."""
+        """An attempt has returned whose result may be retried. Returns as `_complete` does; None also if it is."""
         entry = self._entry
         assert entry is not None
-        if self._gates is not None:
-            self._report(self._gates.completed, entry)
-        if self._retries is not None:
-            try:
-                wait = self._retries.after_result(entry, result)
-            except Exception as error:  # noqa: BLE001 - the user's predicate may raise anything
-                self._error = error
-                return None
-            if wait is not None:
-                self._retry(entry, wait, None)
-                return None
-        now = self._complete(result)
-        if now is None or now < self._paused_until or not self._scheduler.must_wait_for_reports:
-            return now
+        assert self._retries is not None
+        if self._admissions:
+            self._report_completed()
+        try:
+            wait = self._retries.after_result(entry, result)
+        except Exception as error:  # noqa: BLE001 - the user's predicate may raise anything
+            self._error = error
+            return None
+        if wait is None:
+            return self._complete(result)
+        self._retry(entry, wait, None)
         return None
+
+    def _report_completed(self) -> None:
+        assert self._gates is not None
+        self._report(self._gates.completed, self._entry)
 
     @enable_ki_protection
     def _fail(self, error: Exception) -> None:
@@ -359,6 +372,7 @@ class Worker:
         """Let other calls that end now report before this worker asks again. None: the record has no result."""
         if self._entry is not None or self._scope.cancel_called:
             return None
+        self._must_pause = False
         task = trio.lowlevel.current_task()
         if self._pool.context.is_changed_in(task.context):
             self._pool.context.restore(task)
@@ -412,7 +426,7 @@ class Worker:
 
     def _report(self, end: Callable[..., Any], *arguments: Any) -> Any:
         """Report the end of a call to the gates. No worker needs to be woken: this one asks the scheduler next."""
-        self._pool.is_reporting = True
+        self._pool.is_reporting = self._has_reported = True
         try:
             return end(*arguments)
         finally:

@@ -24,6 +24,7 @@ class Retries:
         is_final: Whether an exception is never retried.
 
     Attributes:
+        checks_results: Whether `after_result` must be called. Otherwise each result counts.
         timeouts: By id, the timeouts of this operator's attempts. The function may raise those of an operator inside.
     """
 
@@ -44,6 +45,8 @@ class Retries:
         self._random = Random().random
         self._on_denied = on_denied
         self._is_final = is_final
+        is_default = type(strategy).retries_result is RetryStrategy.retries_result and strategy.retry_on_result is None
+        self.checks_results = not is_default or strategy.budget is not None
         self.timeouts: dict[int, Exception] = {}
 
     def after_error(self, entry: Entry, error: Exception) -> float | None:
