@@ -17,6 +17,6 @@ def add_displays() -> None:
 
 
 def _html_of(value: Histogram | Snapshot | Statistics | Verdict) -> str:
-    from .report._display import html_of  # noqa: PLC0415 - only a notebook needs it
+    from ._watch.display import html_of  # noqa: PLC0415 - only a notebook needs it
 
     return html_of(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trio_asyncio_io.report._series import MAX_BINS, Series, merged
+from trio_asyncio_io._watch.run import MAX_BINS, Series, merged
 
 INSTANTS = st.lists(st.floats(0, 10_000), max_size=50)
 

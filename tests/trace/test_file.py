@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from trio_asyncio_io._watch.files import write
 from trio_asyncio_io.trace import TraceError, TraceRecorder, read
-from trio_asyncio_io.trace._file import write
 
 ABOUT = {"writer": "trio_asyncio_io", "format": 1}
 SPAN = {"ph": "X", "cat": "record", "name": "a", "pid": 1, "tid": 1, "ts": 0, "dur": 1, "args": {"sequence": 0}}
@@ -26,6 +26,7 @@ def with_event(**changes: Any) -> str:
         pytest.param(" \n", "is empty", id="blank"),
         pytest.param("{", "is not JSON: Expecting property name", id="not JSON"),
         pytest.param("PAR1\udcff", "is not JSON: ", id="not text"),
+        pytest.param("[" * 100_000, "is not JSON: it is too deeply nested", id="deeply nested"),
         pytest.param("[]", "is not a trace of a TraceRecorder: there is no list of traceEvents", id="a list"),
         pytest.param('{"traceEvents": 3}', "there is no list of traceEvents", id="no events"),
         pytest.param('{"traceEvents": []}', "another program has written it", id="of another program"),

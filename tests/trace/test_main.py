@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.trace.test_merge import trace_of
+from trio_asyncio_io._watch.files import write
+from trio_asyncio_io.trace import _main as main
 from trio_asyncio_io.trace import read
-from trio_asyncio_io.trace.__main__ import main
-from trio_asyncio_io.trace._file import write
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_a_drawing_has_the_title_and_the_rows_asked_for(traces: Path, tmp_path: 
     main([str(traces / "0.json"), "-o", str(target), "--title", "Weather", "--rows", "1"])
     drawing = target.read_text(encoding="utf-8")
     assert "Weather" in drawing
-    assert "1 more records are not shown" in drawing
+    assert "1 other record not shown" in drawing
 
 
 def test_a_directory_is_merged(traces: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

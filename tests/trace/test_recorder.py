@@ -313,12 +313,14 @@ async def test_the_file_is_written_when_the_run_fails(autojump_clock: MockClock,
     assert files_of(path.parent) == [path]
 
 
-def test_a_pickled_recorder_keeps_its_arguments_and_nothing_else(tmp_path: Path) -> None:
+async def test_a_pickled_recorder_keeps_its_arguments_and_nothing_else(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
     recorder = TraceRecorder(tmp_path, name="weather", every=3)
-    recorder._run.records.offer(0, lambda: None)  # type: ignore[arg-type, return-value]
+    recorder.accepted(0, "a")
     copy = pickle.loads(pickle.dumps(recorder))
-    assert (copy.path, copy._run.name, copy._run.records.every) == (tmp_path, "weather", 3)
-    assert copy._run.records.offered == 0
+    assert (copy.path, copy._recording.name, copy._recording.records.every) == (tmp_path, "weather", 3)
+    assert copy._recording.records.offered == 0
 
 
 async def test_the_recorder_of_a_task_writes_a_new_file_with_the_time_of_its_start(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -11,9 +12,9 @@ import trio
 from trio.testing import MockClock
 
 from trio_asyncio_io import FixedDelay, Watermark, keyed_wait, ordered_wait, unordered_wait
+from trio_asyncio_io._watch.timeline import LEFT, WIDTH
 from trio_asyncio_io.testing import Scripted, Step, fails_first
 from trio_asyncio_io.trace import TraceRecorder, merge, timeline
-from trio_asyncio_io.trace._timeline import WIDTH
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -126,7 +127,7 @@ def test_a_drawing_has_a_title_and_a_description_in_words() -> None:
     assert drawing.get("aria-labelledby") == f"{title.get('id')} {description.get('id')}"
     assert drawing.get("role") == "img"
     assert description.text == (
-        "A timeline of 1 seconds. unordered_wait: 1 records. a:1 completed after 1 call in slot 1, 1 s."
+        "A timeline of 1 s. unordered_wait: 1 record. a:1 completed after 1 call in slot 1, 1 s."
     )
 
 
@@ -138,8 +139,28 @@ def test_a_long_title_is_broken_into_lines() -> None:
 def test_records_beyond_the_limit_are_counted() -> None:
     drawing = drawn(trace_of(unordered_wait, range(30), Scripted(default=Step(1.0)), every=3), max_rows=4)
     assert list(rows_of(drawing)) == ["0", "3", "6", "9"]
-    assert "6 more records are not shown" in texts_of(drawing)
+    assert "6 other records not shown: these failed or took longest" in texts_of(drawing)
     assert "20 more records were not recorded" in texts_of(drawing)
+
+
+def test_the_records_that_failed_and_the_slow_ones_are_drawn_first() -> None:
+    script = {7: Step(8.0), 12: Step(0.1, error=OSError()), 25: Step(5.0), 28: Step(math.inf)}
+    source = [each for number in range(30) for each in (number, Watermark(number))]
+    trace = trace_of(ordered_wait, source, Scripted(script, default=Step(1.0)), on_error="skip")
+    drawing = drawn(trace, max_rows=4)
+    assert list(rows_of(drawing)) == ["7", "12", "25", "28"]
+    assert "26 other records not shown: these failed or took longest" in texts_of(drawing)
+    walls = [group for group in drawing.iter(f"{SVG}g") if group.get("class") == "watermark"]
+    assert len(walls) == 30
+    assert all(LEFT <= float(wall.findall(f"{SVG}line")[0].get("x1", "")) <= WIDTH for wall in walls)
+
+
+@pytest.mark.parametrize("name", ["a\x00b", "a\x1b[31m", "a\ud800", "\ufffe"])
+def test_names_and_titles_without_a_place_in_xml_are_escaped(name: str, tmp_path: Path) -> None:
+    trace = TraceRecorder(name=name).trace()
+    for drawing in (timeline(trace), timeline(trace, title=name)):
+        (tmp_path / "run.svg").write_text(drawing, encoding="utf-8")
+        assert ET.parse(tmp_path / "run.svg").getroot().findtext(f"{SVG}title") == repr(name)[1:-1]
 
 
 def test_without_values_a_record_has_its_number_as_label() -> None:
@@ -164,7 +185,7 @@ def test_hostile_values_are_text() -> None:
     [
         (7.0, "s", ["0", "1", "2", "3", "4", "5", "6", "7"]),
         (0.0421, "ms", ["0", "5", "10", "15", "20", "25", "30", "35", "40"]),
-        (0.000009, "μs", ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]),
+        (0.000009, "µs", ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]),
         (3000.0, "s", ["0", "500", "1000", "1500", "2000", "2500", "3000"]),
     ],
     ids=["seconds", "milliseconds", "microseconds", "an hour"],

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-__all__ = ["describe"]
+__all__ = ["describe", "printable"]
 
 _BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")"), set: ("{", "}"), dict: ("{", "}")}
 
@@ -28,6 +28,11 @@ def describe(value: object, limit: int = 80) -> str:
     text = " ".join(text.split())[: limit + 1]
     text = text.encode("utf-8", "backslashreplace").decode()  # a repr may contain lone surrogates
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def printable(text: str) -> str:
+    """The text with escapes for control characters, marks that change the direction of writing, and lone surrogates."""
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 def _start_of_repr(value: Any, limit: int) -> str:

@@ -11,7 +11,7 @@ import trio
 from tests.docs.pictures.lanes import LEFT, RIGHT, Lanes, panels
 from tests.docs.pictures.runs import record, run, script
 from trio_asyncio_io import Observer
-from trio_asyncio_io.trace._svg import cross, line, text
+from trio_asyncio_io._watch.svg import cross, line, text
 
 __all__ = ["backpressure", "checkpoint", "life"]
 

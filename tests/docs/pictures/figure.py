@@ -6,7 +6,7 @@ import textwrap
 from xml.sax.saxutils import escape
 
 from tests.docs.pictures.style import STYLE
-from trio_asyncio_io.trace._svg import text
+from trio_asyncio_io._watch.svg import text
 
 __all__ = ["WIDTH", "Figure", "arrow", "box"]
 

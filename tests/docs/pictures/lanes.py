@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.docs.pictures.figure import Figure
-from trio_asyncio_io.trace import _timeline, merge
-from trio_asyncio_io.trace._file import Trace
-from trio_asyncio_io.trace._rows import Bar, Panel, Row, panels_of
-from trio_asyncio_io.trace._svg import bar, cross, dot, line, text
+from trio_asyncio_io._watch import timeline as _timeline
+from trio_asyncio_io._watch.files import Trace
+from trio_asyncio_io._watch.svg import bar, cross, dot, line, text
+from trio_asyncio_io._watch.timeline import Bar, Panel, Row, panels_of
+from trio_asyncio_io.trace import merge
 
 __all__ = ["Lanes", "by_slot", "panels", "row"]
 
 LEFT, RIGHT = _timeline.LEFT, _timeline.WIDTH - _timeline.RIGHT
 
 
-class Lanes(_timeline._Drawing):
+class Lanes(_timeline.Drawing):
     """A timeline to which more can be added below its rows: curves, boxes and notes."""
 
     def __init__(self, title: str, end: float) -> None:

@@ -15,7 +15,7 @@ from trio_asyncio_io import (
     Watermark,
 )
 from trio_asyncio_io._core.queue import StreamElementQueue
-from trio_asyncio_io.trace._svg import text
+from trio_asyncio_io._watch.svg import text
 
 __all__ = ["queues", "stepper"]
 

@@ -13,8 +13,8 @@ from typing import Any
 import trio
 from trio.testing import MockClock
 
+from trio_asyncio_io._watch.files import Trace
 from trio_asyncio_io.trace import TraceRecorder
-from trio_asyncio_io.trace._file import Trace
 
 __all__ = ["record", "run", "script"]
 

@@ -12,9 +12,9 @@ from tests.docs.pictures.lanes import Lanes, panels, row
 from tests.docs.pictures.runs import run, script
 from tests.docs.pictures.timelines import moved
 from trio_asyncio_io import unordered_wait
+from trio_asyncio_io._watch.timeline import Panel, Row
 from trio_asyncio_io.testing import Recorder
 from trio_asyncio_io.trace import TraceRecorder
-from trio_asyncio_io.trace._rows import Panel, Row
 
 __all__ = ["micro_batches", "spark_bridge"]
 

@@ -1,6 +1,6 @@
 """The style sheet of the pictures: that of the timelines, with more classes, and with text of a fixed size."""
 
-from trio_asyncio_io.trace._svg import STYLE as TIMELINE
+from trio_asyncio_io._watch.svg import STYLE as TIMELINE
 
 __all__ = ["STYLE"]
 

@@ -7,7 +7,7 @@ from trio.testing import MockClock
 
 from tests.docs.pictures.figure import Figure, arrow, box
 from trio_asyncio_io import unordered_wait
-from trio_asyncio_io.trace._svg import text
+from trio_asyncio_io._watch.svg import text
 
 __all__ = ["flink_threads", "task_tree"]
 

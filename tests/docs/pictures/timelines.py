@@ -11,10 +11,10 @@ from tests.docs.pictures.figure import box
 from tests.docs.pictures.lanes import LEFT, Lanes, by_slot, panels, row
 from tests.docs.pictures.runs import record, run, script
 from trio_asyncio_io import keyed_wait, ordered_wait, unordered_wait
+from trio_asyncio_io._watch.svg import text
+from trio_asyncio_io._watch.timeline import Bar, Panel
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 from trio_asyncio_io.trace import merge, timeline
-from trio_asyncio_io.trace._rows import Bar, Panel
-from trio_asyncio_io.trace._svg import text
 
 __all__ = [
     "failures",

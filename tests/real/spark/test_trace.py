@@ -9,7 +9,7 @@ import pytest
 
 from tests.trace.trace_format import check_format
 from trio_asyncio_io.trace import TraceRecorder, read
-from trio_asyncio_io.trace.__main__ import main
+from trio_asyncio_io.trace import _main as main
 from udfs import unordered_wait
 
 pytestmark = pytest.mark.spark

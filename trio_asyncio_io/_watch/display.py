@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import singledispatch
 from html import escape
 from itertools import islice
 from pathlib import Path
 
-from .._core.describe import describe
+from .._core.describe import describe, printable
 from .._core.histogram import Histogram
 from .._core.snapshot import Snapshot, SnapshotElement
 from .._core.statistics import Statistics
+from .._core.units import amount, duration, plural
 from .._core.verdict import Verdict
-from ._charts import latency_chart
-from ._texts import printable
-from ._units import amount, duration, plural
+from .charts import latency_chart
+from .page import table
 
 __all__ = ["frame_of", "html_of"]
 
 # The colors of texts are the notebook's. Those of bars and lines can be seen on light and on dark
 STYLE = """<style>
 .trio-asyncio-io svg{display:block;width:calc(100% - 5rem);max-width:48rem;margin-left:4rem;overflow:visible}
+.trio-asyncio-io :is(th,td){text-align:left}
 .trio-asyncio-io text{font-size:12px;fill:currentColor}
 .trio-asyncio-io .grid{stroke:currentColor;opacity:.2}
 .trio-asyncio-io .bar{fill:#2f86c1}
@@ -63,7 +63,7 @@ def _(statistics: Statistics) -> str:
     rows = [(name, amount(count)) for name, count in counts.items() if count]
     rows += [(f"gated by {gate}", duration(seconds)) for gate, seconds in statistics.seconds_by_gate.items()]
     found = {name: getattr(statistics, attribute) for attribute, name in HISTOGRAMS.items()}
-    return _block(_table(("", "count"), rows or [("emitted", "0")]), _quantiles(found))
+    return _block(table(("", "count"), rows or [("emitted", "0")]), _quantiles(found))
 
 
 @html_of.register
@@ -78,7 +78,7 @@ def _(snapshot: Snapshot) -> str:
     more = len(snapshot) - len(rows)
     return _block(
         f"Snapshot of {plural(len(snapshot), 'element')}; {snapshot.taken:,} were taken from the source.",
-        _table(("sequence", "element", "results"), rows) if rows else "",
+        table(("sequence", "element", "results"), rows) if rows else "",
         f"… and {plural(more, 'other')}." if more else "",
     )
 
@@ -106,18 +106,8 @@ def _quantiles(found: dict[str, Histogram]) -> str:
         for name, histogram in found.items()
         if histogram.count
     ]
-    return _table(("", *QUANTILES), rows) if rows else ""
+    return table(("", *QUANTILES), rows) if rows else ""
 
 
 def _block(*parts: str) -> str:
     return f'<div class="trio-asyncio-io">{"".join(parts)}</div>'
-
-
-def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    lines = "".join(_row("td", row) for row in rows)
-    return f"<table><thead>{_row('th', header)}</thead><tbody>{lines}</tbody></table>"
-
-
-def _row(tag: str, cells: Iterable[str]) -> str:
-    parts = (f'<{tag} style="text-align:left">{escape(cell)}</{tag}>' for cell in cells)
-    return f"<tr>{''.join(parts)}</tr>"

@@ -1,7 +1,8 @@
-"""What a report is about: the numbers of one run, or of all tasks of a Spark query."""
+"""The numbers of one run, or of all tasks of a Spark query: what a report is about."""
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial, reduce
@@ -12,9 +13,92 @@ from .._core.histogram import Histogram
 from .._core.statistics import Statistics
 from .._core.sums import combined
 from .._core.verdict import Verdict
-from ._series import Series, merged
 
-__all__ = ["Failures", "Run", "SlowRecord", "merge"]
+__all__ = ["MAX_BINS", "Failures", "Run", "Series", "SlowRecord", "merge", "merged"]
+
+# When there are more, each two become one
+MAX_BINS = 120
+
+# The width of the first bins, in seconds: a power of two, so that the edges of bins are exact
+FINEST = 2**-7
+
+
+@dataclass
+class Series:
+    """The number of starts, ends, outputs and failed calls in each bin of time.
+
+    Args:
+        width: The width of a bin, in seconds: a power of two.
+        started, ended, received, failed: By bin, from the beginning of the run.
+    """
+
+    width: float = FINEST
+    started: list[int] = field(default_factory=list)
+    ended: list[int] = field(default_factory=list)
+    received: list[int] = field(default_factory=list)
+    failed: list[int] = field(default_factory=list)
+
+    def add(self, counts: list[int], seconds: float) -> None:
+        """Count one event, which happened this long after the beginning of the run."""
+        while seconds >= MAX_BINS * self.width:
+            self.coarsen()
+        number = int(seconds / self.width)
+        if number >= len(counts):
+            counts.extend([0] * (number + 1 - len(counts)))
+        counts[number] += 1
+
+    def coarsen(self) -> None:
+        """Double the width of the bins."""
+        self.width *= 2
+        for counts in self.lists():
+            counts[:] = [sum(counts[index : index + 2]) for index in range(0, len(counts), 2)]
+
+    @property
+    def bins(self) -> int:
+        """The number of bins up to the last event."""
+        return max(map(len, self.lists()))
+
+    def rates(self, counts: list[int]) -> list[float]:
+        """Events per second, by bin."""
+        return [count / self.width for count in self._padded(counts)]
+
+    def running(self) -> list[int]:
+        """Invocations that run at the end of each bin."""
+        total, totals = 0, []
+        for started, ended in zip(self._padded(self.started), self._padded(self.ended), strict=True):
+            total += started - ended
+            totals.append(total)
+        return totals
+
+    def lists(self) -> tuple[list[int], ...]:
+        """All counts, in an order that is always the same."""
+        return self.started, self.ended, self.received, self.failed
+
+    def _padded(self, counts: list[int]) -> list[int]:
+        return counts + [0] * (self.bins - len(counts))
+
+
+def merged(parts: Iterable[tuple[float, Series]]) -> Series:
+    """One series of many. Each comes with the time of its beginning, in seconds after the first one."""
+    parts = list(parts)
+    series = Series()
+    last = max((shift + part.width * part.bins for shift, part in parts), default=0.0)
+    coarsest = max((part.width for _, part in parts), default=FINEST)
+    while series.width < coarsest or last > MAX_BINS * series.width:
+        series.coarsen()
+    for shift, part in parts:
+        for counts, into in zip(part.lists(), series.lists(), strict=True):
+            _move(counts, part.width, shift, into, series.width)
+    return series
+
+
+def _move(counts: list[int], width: float, shift: float, into: list[int], into_width: float) -> None:
+    for number, count in enumerate(counts):
+        target = int((shift + number * width) / into_width)
+        if target >= len(into):
+            into.extend([0] * (target + 1 - len(into)))
+        into[target] += count
+
 
 MAX_EXAMPLES = 3
 MAX_SLOW = 10
@@ -23,7 +107,7 @@ MAX_TYPES = 50
 OTHER_TYPES = "other types"
 
 HISTOGRAMS = ("latency", "slot_wait", "head_wait", "gate_wait")
-PEAKS = ("peak_running", "peak_buffered")
+HIGHEST = ("peak_running", "peak_buffered", "longest_seconds")
 
 
 @dataclass
@@ -39,11 +123,6 @@ class Failures:
     attempts: int = 0
     records: int = 0
     examples: dict[str, str] = field(default_factory=dict)
-
-    def add(self, record: str, create_message: Callable[[], str]) -> None:
-        """Count a failed call, and keep its message if it is a new one."""
-        self.attempts += 1
-        self.keep(record, create_message)
 
     def keep(self, record: str, create_message: Callable[[], str]) -> None:
         """Keep a message if it is a new one."""
@@ -103,6 +182,12 @@ class Run:
         is_new = kind not in self.failures
         return self.failures.setdefault(OTHER_TYPES if is_new and len(self.failures) >= MAX_TYPES else kind, Failures())
 
+    def keep_slow(self, seconds: float, create_label: Callable[[], str], attempts: int, outcome: str) -> None:
+        """Keep a record if it is among the slowest."""
+        if len(self.slowest) < MAX_SLOW or seconds > self.slowest[0].seconds:
+            insort(self.slowest, SlowRecord(seconds, create_label(), attempts, outcome))
+            del self.slowest[:-MAX_SLOW]
+
     def to_json(self) -> dict[str, Any]:
         """The run as an object for `json.dumps`."""
         return asdict(self)
@@ -153,11 +238,11 @@ def merge(name: str, runs: Iterable[Run]) -> Run:
 
 
 def _sum(parts: list[Statistics]) -> Statistics:
-    """The sums of several statistics; peaks are those of the highest one."""
+    """The sums of several statistics; what is a maximum is that of all."""
     values: dict[str, Any] = {}
     for each in fields(Statistics):
         found = [getattr(part, each.name) for part in parts]
-        if each.name in PEAKS:
+        if each.name in HIGHEST:
             values[each.name] = max(found)
         elif each.name == "seconds_by_gate":
             values[each.name] = reduce(partial(combined, add), found)

@@ -1,7 +1,7 @@
-"""The commands: draw a trace, or merge several.
+"""Records a run as a file for Perfetto, and draws it as a timeline.
 
 python -m trio_asyncio_io.trace run.json                   # draws run.svg
-python -m trio_asyncio_io.trace merge traces -o run.json   # merges the traces of many tasks
+python -m trio_asyncio_io.trace merge traces -o run.json   # one file of those of many tasks
 """
 
 from __future__ import annotations
@@ -11,13 +11,20 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import TraceError, merge, read, timeline
-from ._file import write
+from ._addresses import publish
+from ._watch.events import merge
+from ._watch.files import TraceError, read, write
+from ._watch.timeline import timeline
+from ._watch.tracing import TraceRecorder
+
+__all__ = ["TraceError", "TraceRecorder", "merge", "read", "timeline"]
+
+publish(globals())
 
 PROGRAM = "python -m trio_asyncio_io.trace"
 
 
-def main(arguments: Sequence[str]) -> None:
+def _main(arguments: Sequence[str]) -> None:
     """Run one command. Exits with one sentence if a file is not a trace."""
     try:
         if arguments[:1] == ["merge"]:
@@ -75,4 +82,4 @@ def _rows(text: str) -> int:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    _main(sys.argv[1:])

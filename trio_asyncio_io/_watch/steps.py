@@ -1,11 +1,17 @@
-"""The steps of one record or watermark, as they are recorded. Instants are seconds on Trio's clock."""
+"""The steps of the records and watermarks of a trace, and which of them are recorded.
+
+Instants are seconds on Trio's clock.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Generic, Literal, TypeAlias, TypeVar
 
-__all__ = ["Kind", "RecordSteps", "Span", "WatermarkSteps"]
+__all__ = ["Kind", "RecordSteps", "Sample", "Span", "WatermarkSteps"]
+
+T = TypeVar("T")
 
 Kind: TypeAlias = Literal["attempt", "handler", "backoff", "wait for a slot", "wait for a gate"]
 
@@ -38,7 +44,6 @@ class RecordSteps:
     Attributes:
         value: A description of the value, or None if values are not recorded.
         attempts: The number of calls.
-        started: When its first call started.
         stays: When it got a slot, and when it left it. None: it has not left it.
         outcome: How the invocation ended.
         received: The instant at which the consumer received the latest output.
@@ -49,7 +54,6 @@ class RecordSteps:
     sequence: int
     value: str | None
     accepted: float
-    started: float | None = None
     attempts: int = 0
     stays: list[tuple[float, float | None]] = field(default_factory=list)
     outcome: str = ""
@@ -81,6 +85,12 @@ class RecordSteps:
             self.stays.append((now, None))
         self.begin("attempt", f"attempt {self.attempts}", now)
 
+    def refuse(self) -> None:
+        """A gate has refused the call for which the record has its slot, so there is no attempt."""
+        self.attempts -= 1
+        if self.spans[-1].kind == "attempt":
+            self.spans.pop()
+
     def leave_slot(self, now: float) -> None:
         """The record leaves its slot."""
         self.end(now)
@@ -102,3 +112,50 @@ class WatermarkSteps:
     timestamp: str | None
     accepted: float
     received: float | None = None
+
+
+class Sample(Generic[T]):
+    """Every n-th of the items that are offered.
+
+    When the sample is full, n doubles, and the items that are no longer due are dropped. So a sample always covers the
+    whole sequence evenly, and the same sequence always has the same sample.
+
+    Args:
+        every: The first n, at least 1.
+        limit: Upper limit of the items, at least 1.
+
+    Attributes:
+        every: The present n.
+        offered: The number of items offered.
+    """
+
+    def __init__(self, every: int, limit: int) -> None:
+        self.every = every
+        self.offered = 0
+        self._limit = limit
+        self._items: dict[int, tuple[int, T]] = {}  # by key: its number among those offered, and the item
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def offer(self, key: int, create: Callable[[], T]) -> None:
+        """Add an item under this key if it is due."""
+        number = self.offered
+        self.offered += 1
+        if number % self.every == 0 and len(self._items) == self._limit:
+            self._thin_out()
+        if number % self.every == 0:
+            self._items[key] = number, create()
+
+    def get(self, key: int) -> T | None:
+        """The item with this key. None if it is not in the sample."""
+        found = self._items.get(key)
+        return None if found is None else found[1]
+
+    def items(self) -> Iterable[T]:
+        """The items, in the order in which they were offered."""
+        return [item for _, item in self._items.values()]
+
+    def _thin_out(self) -> None:
+        self.every *= 2
+        self._items = {key: each for key, each in self._items.items() if each[0] % self.every == 0}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from xml.sax.saxutils import escape, quoteattr
 
-__all__ = ["STYLE", "bar", "cross", "dot", "group", "line", "text"]
+from .._core.describe import printable
+
+__all__ = ["STYLE", "bar", "cross", "dot", "escaped", "group", "line", "text"]
 
 # Color-blind safe (Okabe and Ito). On a narrow screen the drawing shrinks, so its text grows
 STYLE = """
@@ -39,9 +41,14 @@ STYLE = """
 THICK, THIN = 7, 3
 
 
+def escaped(content: str) -> str:
+    """Text of a document. XML has no control characters and no lone surrogates, not even as references."""
+    return escape(printable(content), {'"': "&quot;"})
+
+
 def text(x: float, y: float, content: str, look: str = "", anchor: str = "start") -> str:
     """A line of text. `look` is a class of the style sheet."""
-    return f'<text class="{look}" x="{x:g}" y="{y:g}" text-anchor="{anchor}">{escape(content)}</text>'
+    return f'<text class="{look}" x="{x:g}" y="{y:g}" text-anchor="{anchor}">{escaped(content)}</text>'
 
 
 def line(x1: float, y1: float, x2: float, y2: float, look: str) -> str:
@@ -70,4 +77,4 @@ def cross(x: float, y: float) -> str:
 
 def group(title: str, parts: list[str], look: str) -> str:
     """Parts with a title, which a browser shows for the pointer and reads aloud."""
-    return f"<g class={quoteattr(look)}><title>{escape(title)}</title>{''.join(parts)}</g>"
+    return f"<g class={quoteattr(look)}><title>{escaped(title)}</title>{''.join(parts)}</g>"

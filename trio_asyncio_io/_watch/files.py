@@ -1,15 +1,23 @@
-"""Trace files: JSON objects in Chrome's Trace Event Format."""
+"""Files of a run: a trace as JSON in Chrome's Trace Event Format, the page of a report, and the parts of tasks."""
 
 from __future__ import annotations
 
+import errno
 import json
+import logging
 import os
+import re
+import shutil
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 from uuid import uuid4
 
-__all__ = ["FORMAT", "WRITER", "Trace", "TraceError", "read", "write"]
+from .run import Run
+
+__all__ = ["FORMAT", "WRITER", "Parts", "Trace", "TraceError", "path_of_part", "read", "replace", "write"]
+
+_log = logging.getLogger("trio_asyncio_io")
 
 Trace: TypeAlias = dict[str, Any]
 
@@ -32,8 +40,8 @@ def read(path: str | PathLike[str]) -> Trace:
     if not content.strip():
         raise TraceError(f"{path} is empty: the run that should have written it may have been killed")
     try:
-        trace = json.loads(content)
-    except ValueError as error:  # also invalid UTF-8
+        trace = _parsed(content)
+    except ValueError as error:
         raise TraceError(f"{path} is not JSON: {error}") from error
     problem = _problem_of(trace)
     if problem:
@@ -49,12 +57,7 @@ def write(trace: Trace, path: str | PathLike[str]) -> None:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
-    try:
-        partial.write_text(_text_of(trace), encoding="utf-8")
-        os.replace(partial, path)  # noqa: PTH105 - as in its documentation: atomic
-    finally:
-        partial.unlink(missing_ok=True)
+    replace(path, _text_of(trace))
 
 
 def _text_of(trace: Trace) -> str:
@@ -102,3 +105,83 @@ def _has_id(event: Trace) -> bool:
 
 def _are(kind: type, values: list[Any]) -> bool:
     return all(type(value) is kind for value in values)  # a bool is not a number
+
+
+class Parts:
+    """The page of a report, and the directory of the parts that tasks write.
+
+    Args:
+        page: The path of the page, absolute.
+    """
+
+    def __init__(self, page: Path) -> None:
+        self.page = page
+        self.folder = page.with_name(f"{page.name}.parts")
+
+    def create(self) -> None:
+        """Create an empty directory for parts, in place of one that an earlier run has left behind.
+
+        Raises:
+            OSError: The page cannot be written.
+        """
+        try:
+            if self.page.is_dir():
+                raise IsADirectoryError(errno.EISDIR, "it is a directory")
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.folder.mkdir()
+        except OSError as error:
+            text = f"the report cannot be written ({error.strerror}): pass a path in a directory that exists"
+            raise OSError(error.errno, text, str(self.page)) from None
+
+    def path_of(self, name: str) -> Path:
+        """A new path for the part of this task."""
+        return path_of_part(self.folder, name)
+
+    def read(self) -> list[Run]:
+        """The parts that tasks have written."""
+        found = (_read(part) for part in sorted(self.folder.glob("*.json")))
+        return [part for part in found if part is not None]
+
+    def remove(self) -> None:
+        """Remove the directory of the parts."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def path_of_part(folder: Path, name: str) -> Path:
+    """A new path for what the task of this name writes."""
+    slug = re.sub(r"[^\w-]+", "-", name).strip("-")
+    return folder / f"{slug[:100]}-{uuid4().hex[:8]}.json"
+
+
+def replace(path: Path, text: str) -> None:
+    """Write a file as a whole, or leave what is there.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    partial_file = path.with_name(f".{uuid4().hex}")
+    try:
+        partial_file.write_text(text, encoding="utf-8", errors="backslashreplace")
+        os.replace(partial_file, path)  # noqa: PTH105 - as in its documentation: atomic
+    finally:
+        partial_file.unlink(missing_ok=True)
+
+
+def _read(part: Path) -> Run | None:
+    try:
+        return Run.from_json(_parsed(part.read_bytes()))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:  # of another version, for example
+        _log.warning("a part of a report cannot be read: %s: %r", part, error)
+        return None
+
+
+def _parsed(content: bytes) -> Any:
+    """The JSON value.
+
+    Raises:
+        ValueError: It is not JSON, not UTF-8, or too deeply nested for the parser.
+    """
+    try:
+        return json.loads(content)
+    except RecursionError:
+        raise ValueError("it is too deeply nested") from None

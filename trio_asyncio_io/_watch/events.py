@@ -4,23 +4,33 @@
     thread 0         "waiting and watermarks": spans that overlap, as asynchronous events, one category each
     thread n         "slot n": records one after another, and in each of them an attempt and handlers
 
-Times are whole microseconds since the first element. `cname` is a color of chrome://tracing; Perfetto derives colors
+Times are whole microseconds since the start of the run. `cname` is a color of chrome://tracing; Perfetto derives colors
 from names, so spans of different kinds have different names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
 from typing import Any, Final, TypeAlias
 
-from ._file import FORMAT, WRITER, Trace
-from ._sample import Sample
-from ._steps import RecordSteps, Span, WatermarkSteps
+from .files import FORMAT, WRITER, Trace, TraceError
+from .steps import RecordSteps, Sample, Span, WatermarkSteps
 
-__all__ = ["BACKOFF", "FOR_CONSUMER", "FOR_GATE", "FOR_ORDER", "FOR_SLOT", "WATERMARK", "Event", "Run", "trace_of"]
+__all__ = [
+    "BACKOFF",
+    "FOR_CONSUMER",
+    "FOR_GATE",
+    "FOR_ORDER",
+    "FOR_SLOT",
+    "WATERMARK",
+    "Event",
+    "Recording",
+    "merge",
+    "trace_of",
+]
 
 Event: TypeAlias = dict[str, Any]
 
@@ -48,11 +58,11 @@ COLORS = {
 
 
 @dataclass(slots=True)
-class Run:
+class Recording:
     """What was recorded of one run.
 
     Attributes:
-        zero: The instant of the first element.
+        zero: The instant at which the run started.
         last: The instant of the latest step; spans that have not ended are drawn until then.
         began: The wall-clock time of `zero`, in seconds since 1970, if it is recorded.
     """
@@ -65,7 +75,7 @@ class Run:
     began: float | None = None
 
 
-def trace_of(run: Run) -> Trace:
+def trace_of(run: Recording) -> Trace:
     """The run as a trace. The same steps always have the same trace."""
     make = _Events(run)
     stays = _stays_of(run)
@@ -112,7 +122,7 @@ class _Stay:
                 yield span
 
 
-def _stays_of(run: Run) -> list[_Stay]:
+def _stays_of(run: Recording) -> list[_Stay]:
     """All stays in their order, each in the lowest slot that was free.
 
     Computed from the instants, because Trio does not define which of two workers that wake at one instant comes first.
@@ -130,7 +140,7 @@ def _stays_of(run: Run) -> list[_Stay]:
     return stays
 
 
-def _numbered(run: Run) -> Iterator[tuple[RecordSteps, int]]:
+def _numbered(run: Recording) -> Iterator[tuple[RecordSteps, int]]:
     for steps in run.records.items():
         for number in range(len(steps.stays)):
             yield steps, number
@@ -157,7 +167,7 @@ def _metadata(name: str, thread: int, arguments: dict[str, Any]) -> Event:
 class _Events:
     """Makes the events of one run."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Recording) -> None:
         self._zero = run.zero
         self._last = run.last
 
@@ -181,7 +191,7 @@ class _Events:
     def beside_slots(self, steps: RecordSteps) -> Iterator[Event]:
         label = _label(steps)
         for kind, start, end in self._waits(steps):
-            is_only = steps.started is None and kind != FOR_CONSUMER  # of a record without an invocation
+            is_only = not steps.stays and kind != FOR_CONSUMER  # of a record without an invocation
             if start != end or is_only:
                 yield from self._wait(kind, label, steps.sequence, start, end)
 
@@ -204,7 +214,7 @@ class _Events:
         yield self._complete(span.kind, name, slot, start=span.start, end=span.end, color=color, arguments=arguments)
 
     def _waits(self, steps: RecordSteps) -> Iterator[tuple[str, float, float | None]]:
-        if steps.started is not None or steps.dequeued is None:  # otherwise a restored result, which needs no slot
+        if steps.stays or steps.dequeued is None:  # otherwise a restored result, which needs no slot
             for span in steps.spans:
                 if span.kind in {FOR_SLOT, FOR_GATE, BACKOFF}:
                     yield span.kind, span.start, span.end
@@ -257,3 +267,62 @@ class _Events:
 
 def _label(steps: RecordSteps) -> str:
     return f"record {steps.sequence}" if steps.value is None else steps.value
+
+
+# Many traces as one
+
+
+def merge(traces: Iterable[Trace]) -> Trace:
+    """One trace of many: those of the tasks of a Spark job, or of several runs to compare.
+
+    Args:
+        traces: At least one. Traces of Spark tasks contain the time at which they began, so they are placed in time.
+            Others keep their order, and all start at 0.
+
+    Raises:
+        TraceError: There is no trace, or only some of the traces contain the time at which they began.
+    """
+    several = list(traces)
+    if not several:
+        raise TraceError("there is no trace to merge")
+    began = [trace["otherData"]["began"] for trace in several if "began" in trace["otherData"]]
+    if began and len(began) < len(several):
+        raise TraceError(
+            f"{len(several) - len(began)} of {len(several)} traces do not contain the time at which they began: "
+            "merge traces of Spark tasks, or traces of other runs, but not both"
+        )
+    zero = min(began, default=0.0)
+    several.sort(key=lambda trace: trace["otherData"].get("began", 0.0))  # stable
+    names, events, processes = list[Event](), list[Event](), 0
+    for trace in several:
+        shift = round((trace["otherData"].get("began", 0.0) - zero) * 1e6)
+        last = processes
+        for event in _moved(trace, processes, shift):
+            (names if event["ph"] == "M" else events).append(event)
+            last = max(last, event["pid"])
+        processes = last
+    events.sort(key=lambda event: event["ts"])
+    return {"traceEvents": [*names, *events], "displayTimeUnit": "ms", "otherData": _about(several, zero)}
+
+
+def _moved(trace: Trace, processes: int, shift: int) -> Iterator[Event]:
+    """The events of a trace, with their processes after those that are there already."""
+    for event in trace["traceEvents"]:
+        process = event["pid"] + processes
+        moved = {**event, "pid": process}
+        if event["ph"] == "M":
+            if event["name"] == "process_sort_index":
+                moved["args"] = {"sort_index": process}
+        else:
+            moved["ts"] += shift
+        yield moved
+
+
+def _about(traces: list[Trace], zero: float) -> dict[str, Any]:
+    abouts = [trace["otherData"] for trace in traces]
+    about: dict[str, Any] = {"writer": WRITER, "format": FORMAT}
+    for key in ("records", "records_left_out", "watermarks", "watermarks_left_out"):
+        about[key] = sum(each.get(key, 0) for each in abouts)
+    if zero:
+        about["began"] = zero
+    return about

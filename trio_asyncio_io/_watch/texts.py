@@ -11,14 +11,14 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from .._core.describe import describe
+from .._core.describe import describe, printable
 from .._core.options import Options
 from .._core.probe import text_of
 from .._core.snapshot import Snapshot
+from .._core.units import duration
 from .._errors import AttemptTimeoutError
-from ._units import duration
 
-__all__ = ["message_of", "options_of", "printable"]
+__all__ = ["message_of", "options_of", "type_of"]
 
 MAX_MESSAGE = 200
 
@@ -62,9 +62,9 @@ def message_of(error: Exception, value: object, *, values: bool) -> str:
     return text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE - 1]}…"
 
 
-def printable(text: str) -> str:
-    """The text with escapes for control characters, marks that change the direction of writing, and lone surrogates."""
-    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+def type_of(error: BaseException) -> str:
+    """The name of the exception's class."""
+    return printable(type(error).__name__)
 
 
 def _shown(value: Any) -> str:

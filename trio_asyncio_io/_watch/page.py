@@ -13,13 +13,53 @@ from operator import itemgetter
 import trio
 
 from .._core.histogram import Histogram
+from .._core.units import amount, duration, plural
 from .._core.verdict import Verdict
-from ._charts import failures_chart, latency_chart, running_chart, throughput_chart
-from ._run import Failures, Run
-from ._style import STYLE
-from ._units import amount, duration, plural
+from .charts import failures_chart, latency_chart, running_chart, throughput_chart
+from .run import Failures, Run
 
-__all__ = ["page"]
+__all__ = ["page", "table"]
+
+# Blue and vermilion are those of Okabe and Ito, which people with any color vision can distinguish
+STYLE = """
+:root{color-scheme:light dark;--bg:#fff;--fg:#1f2328;--soft:#59636e;--line:#d0d7de;--card:#f6f8fa;--bar:#0072b2;
+--mark:#b3470a;--hover:#0001}
+@media (prefers-color-scheme:dark){:root{--bg:#0d1117;--fg:#e6edf3;--soft:#9198a1;--line:#30363d;--card:#161b22;
+--bar:#56b4e9;--mark:#ff8a4c;--hover:#fff2}}
+body{margin:0 auto;max-width:60rem;padding:1.5rem 1rem 2rem;background:var(--bg);color:var(--fg);
+font:16px/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
+h1{margin:0;font-size:1.7rem;line-height:1.25}
+h2{margin:2.2rem 0 .6rem;font-size:1.15rem}
+h3{margin:1rem 0 .2rem;font-size:1rem}
+p{margin:.3rem 0}
+.soft,footer{color:var(--soft)}
+.failed{color:var(--mark);font-weight:600}
+footer{margin-top:2.5rem;padding-top:.6rem;border-top:1px solid var(--line);font-size:.85rem}
+.cards{display:grid;grid-template-columns:repeat(4,1fr);gap:.6rem;margin:1.2rem 0}
+.card{padding:.6rem .8rem;background:var(--card);border:1px solid var(--line);border-radius:.5rem}
+.card b{display:block;font-size:1.35rem}
+.verdict{padding:.8rem 1rem;background:var(--card);border-left:4px solid var(--bar);border-radius:.3rem}
+figure{margin:0 0 1rem}
+figcaption{color:var(--soft)}
+.plot{display:block;width:calc(100% - 4rem);margin-left:3.5rem;overflow:visible}
+.plot text{font:12px system-ui,sans-serif;fill:var(--soft)}
+.plot .grid{stroke:var(--line)}
+.plot .bar{fill:var(--bar);shape-rendering:crispEdges}
+.plot .column{fill:transparent}
+.plot g:hover .column{fill:var(--hover)}
+.failures .bar{fill:var(--mark)}
+.plot .mark{stroke:var(--mark);stroke-width:1.5;stroke-dasharray:5 4}
+.plot .mark-name{fill:var(--mark);stroke:var(--bg);stroke-width:4;stroke-linejoin:round;paint-order:stroke}
+ul{margin:.2rem 0;padding-left:1.2rem}
+li{margin:.2rem 0}
+code{font:.85rem/1.5 ui-monospace,monospace}
+table{border-collapse:collapse;width:100%}
+th,td{padding:.3rem .6rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
+th{font-weight:600}
+.number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
+@media (max-width:40rem){.minor{display:none}table{font-size:.85rem}
+.cards{grid-template-columns:1fr 1fr}th,td{padding:.3rem .35rem}}
+"""
 
 # The page loads nothing and runs no script, whatever is in it
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -55,7 +95,7 @@ def _sections(run: Run, tasks: int, note: str) -> Iterator[str]:
     yield from _section("Gates", _gates(run))
     yield from _section("What went wrong", _failures(run))
     yield from _section("The slowest records", _slowest(run))
-    yield from _section("Options", _table(("Option", "Value"), run.options.items()))
+    yield from _section("Options", table(("Option", "Value"), run.options.items()))
     yield f"<footer>{_versions()}</footer>"
 
 
@@ -128,13 +168,13 @@ def _latency(run: Run) -> str:
     if numbers.gate_wait.count:
         rows.insert(2, _quantiles("Wait for a gate", numbers.gate_wait))
     figure = _figure("Calls by latency, on a logarithmic axis", latency_chart(numbers.latency))
-    return figure + _table(("", "p50", "p95", "p99", "longest"), rows, numbers=(1, 2, 3, 4))
+    return figure + table(("", "p50", "p95", "p99", "longest"), rows, numbers=(1, 2, 3, 4))
 
 
 def _gates(run: Run) -> str:
     by_wait = sorted(run.statistics.seconds_by_gate.items(), key=itemgetter(1), reverse=True)
     rows = [(gate, duration(seconds)) for gate, seconds in by_wait]
-    return _table(("Gate", "Waits of all calls"), rows, numbers=(1,))
+    return table(("Gate", "Waits of all calls"), rows, numbers=(1,))
 
 
 def _quantiles(name: str, histogram: Histogram) -> tuple[str, ...]:
@@ -159,7 +199,7 @@ def _failures_of(kind: str, found: Failures) -> str:
 
 def _slowest(run: Run) -> str:
     rows = [(each.label, duration(each.seconds), str(each.attempts), each.outcome) for each in reversed(run.slowest)]
-    return _table(("Record", "Time", "Attempts", "Outcome"), rows, numbers=(1, 2)) if rows else ""
+    return table(("Record", "Time", "Attempts", "Outcome"), rows, numbers=(1, 2)) if rows else ""
 
 
 def _versions() -> str:
@@ -178,9 +218,10 @@ def _figure(caption: str, svg: str, name: str = "") -> str:
     return f"<figure{kind}><figcaption>{escape(caption)}</figcaption>{svg}</figure>" if svg else ""
 
 
-def _table(header: Iterable[str], rows: Iterable[Iterable[str]], *, numbers: tuple[int, ...] = ()) -> str:
-    lines = [_row("th", header, numbers), *(_row("td", row, numbers) for row in rows)]
-    return f"<table>{''.join(lines)}</table>" if len(lines) > 1 else ""
+def table(header: Iterable[str], rows: Iterable[Iterable[str]], *, numbers: tuple[int, ...] = ()) -> str:
+    """A table; empty if there are no rows. The columns with these positions are aligned to the right."""
+    lines = "".join(_row("td", row, numbers) for row in rows)
+    return f"<table><thead>{_row('th', header, numbers)}</thead><tbody>{lines}</tbody></table>" if lines else ""
 
 
 def _row(tag: str, cells: Iterable[str], numbers: tuple[int, ...]) -> str:

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from itertools import count
-from xml.sax.saxutils import escape
+from typing import Any
 
 from .._core.checks import check_int
-from ._file import Trace
-from ._rows import Panel, Row, panels_of
-from ._svg import STYLE, bar, cross, dot, group, line, text
+from .._core.units import duration, plural
+from .events import BACKOFF, FOR_CONSUMER, FOR_GATE, FOR_ORDER, FOR_SLOT, WATERMARK, Event
+from .files import Trace
+from .svg import STYLE, bar, cross, dot, escaped, group, line, text
 
-__all__ = ["timeline"]
+__all__ = ["Bar", "Drawing", "Panel", "Row", "panels_of", "timeline"]
 
 WIDTH, LEFT, RIGHT, ROW = 640, 124, 16, 26
 MAX_LABEL = 11
 LINE = 58  # characters of the title per line
 
 # With their microseconds
-UNITS = (("s", 1_000_000), ("ms", 1_000), ("μs", 1))
+UNITS = (("s", 1_000_000), ("ms", 1_000), ("µs", 1))
 
 LEGEND = {
     "run": "call, in a slot",
     "failed": "failed call",
     "late": "call that timed out",
     "cancelled": "cancelled call",
-    "backoff": "backoff, in the slot",
+    "backoff": "backoff, without a slot",
     "handler": "handler, in the slot",
     "slot": "waits for a slot",
     "gate": "waits for a gate",
@@ -44,7 +46,8 @@ def timeline(trace: Trace, *, title: str = "", max_rows: int = 60) -> str:
     Args:
         trace: From a `TraceRecorder`, `read` or `merge`.
         title: The heading. By default the names of the operators.
-        max_rows: Upper limit of rows in a panel, at least 1. The drawing says how many records are not shown.
+        max_rows: Upper limit of rows in a panel, at least 1. If there are more records, those that failed and those
+            whose calls took longest are shown.
 
     Raises:
         TypeError, ValueError: `max_rows` is invalid.
@@ -53,7 +56,7 @@ def timeline(trace: Trace, *, title: str = "", max_rows: int = 60) -> str:
     panels = panels_of(trace, max_rows)
     end = max((_end_of(panel) for panel in panels), default=0)
     heading = title or " and ".join(panel.name for panel in panels) or "a run without elements"
-    drawing = _Drawing(heading, end)
+    drawing = Drawing(heading, end)
     left_out = trace["otherData"].get("records_left_out", 0)
     for panel in panels:
         drawing.draw_panel(panel)
@@ -64,7 +67,7 @@ def timeline(trace: Trace, *, title: str = "", max_rows: int = 60) -> str:
     return _document(heading, _description(panels, end, left_out), drawing)
 
 
-class _Drawing:
+class Drawing:
     """Collects the parts of the drawing, from top to bottom.
 
     Attributes:
@@ -89,7 +92,7 @@ class _Drawing:
             self.y += 16
             self._draw_walls(panel, top)
         if panel.more:
-            self.note(f"{panel.more:,} more records are not shown")
+            self.note(f"{plural(panel.more, 'other record')} not shown: these failed or took longest")
 
     def draw_axis(self) -> None:
         step, unit, scale = _ticks(self._end)
@@ -141,14 +144,14 @@ class _Drawing:
         return LEFT + (WIDTH - LEFT - RIGHT) * instant / self._end
 
 
-def _document(title: str, description: str, drawing: _Drawing) -> str:
+def _document(title: str, description: str, drawing: Drawing) -> str:
     height = round(drawing.y)
     body = "\n".join(drawing.parts)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="timeline" viewBox="0 0 {WIDTH} {height}" role="img" '
         'aria-labelledby="timeline-title timeline-description">\n'
-        f'<title id="timeline-title">{escape(title)}</title>\n'
-        f'<desc id="timeline-description">{escape(description)}</desc>\n'
+        f'<title id="timeline-title">{escaped(title)}</title>\n'
+        f'<desc id="timeline-description">{escaped(description)}</desc>\n'
         f"<style>{STYLE}</style>\n{body}\n</svg>\n"
     )
 
@@ -159,17 +162,17 @@ def _description(panels: list[Panel], end: int, left_out: int) -> str:
 
 
 def _sentences(panels: list[Panel], end: int, left_out: int) -> Iterator[str]:
-    yield f"A timeline of {end / 1e6:g} seconds."
+    yield f"A timeline of {duration(end / 1e6)}."
     for panel in panels:
         rows = "; ".join(f"{row.label} {row.description}" for row in panel.rows[:10])
-        yield f"{panel.name}: {len(panel.rows)} records. {rows}."
+        yield f"{panel.name}: {plural(len(panel.rows), 'record')}. {rows}."
     if left_out:
         yield f"{left_out:,} more records were not recorded."
 
 
 def _end_of(panel: Panel) -> int:
     ends = [each.end for row in panel.rows for each in row.bars]
-    return max([*ends, *(at for at, _ in panel.walls if not panel.more)], default=0)
+    return max([*ends, *(at for at, _ in panel.walls)], default=0)
 
 
 def _ticks(end: int) -> tuple[int, str, int]:
@@ -178,3 +181,133 @@ def _ticks(end: int) -> tuple[int, str, int]:
     step = next(step for step in steps if end <= 10 * step)
     unit, scale = next((unit, scale) for unit, scale in UNITS if end >= scale)
     return step, unit, scale
+
+
+# The rows of a drawing: instants are microseconds
+
+# The look of a bar by the event's category and outcome
+LOOKS = {
+    FOR_SLOT: "slot",
+    FOR_GATE: "gate",
+    "attempt": "run",
+    "failed": "failed",
+    "timed out": "late",
+    "cancelled": "cancelled",
+    BACKOFF: "backoff",
+    "handler": "handler",
+    FOR_ORDER: "order",
+    FOR_CONSUMER: "consumer",
+}
+
+
+WAITS = {LOOKS[kind] for kind in (FOR_SLOT, FOR_GATE, FOR_ORDER, FOR_CONSUMER)}
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A stretch of a row. `look` is one of the values of `LOOKS`."""
+
+    look: str
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class Row:
+    """One record.
+
+    Attributes:
+        description: A sentence with the numbers of the record.
+        emitted: The instant at which the consumer received it, or None.
+        has_failed: Whether its function gave no result.
+    """
+
+    sequence: int
+    label: str
+    description: str = "not started"
+    bars: list[Bar] = field(default_factory=list)
+    emitted: int | None = None
+    has_failed: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """The time of its calls, backoffs and handlers."""
+        return sum(bar.end - bar.start for bar in self.bars if bar.look not in WAITS) / 1e6
+
+
+@dataclass(slots=True)
+class Panel:
+    """One operator.
+
+    Attributes:
+        rows: Its records, or those that failed and the slowest ones, by sequence.
+        more: The number of records in the trace that have no row.
+        walls: The instant and the label of each watermark that was received.
+    """
+
+    name: str
+    rows: list[Row]
+    more: int
+    walls: list[tuple[int, str]]
+
+
+def panels_of(trace: Trace, max_rows: int) -> list[Panel]:
+    """A panel for each operator in the trace, with at most `max_rows` rows each."""
+    by_process: dict[int, list[Event]] = {}
+    for event in trace["traceEvents"]:
+        by_process.setdefault(event["pid"], []).append(event)
+    return [_panel(events, max_rows) for _, events in sorted(by_process.items())]
+
+
+def _panel(events: list[Event], max_rows: int) -> Panel:
+    names = [event["args"].get("name") for event in events if event["name"] == "process_name"]
+    rows: dict[int, Row] = {}
+    for event in events:
+        if event["ph"] in "Xb" and event["cat"] != WATERMARK:
+            _add(event, rows)
+    for begin, end in _waits(events):
+        rows[begin["args"]["sequence"]].bars.append(Bar(LOOKS[begin["cat"]], begin["ts"], end))
+    walls = [(each["ts"], each["name"]) for each in events if each["ph"] == "i" and each["cat"] == WATERMARK]
+    ordered = [rows[sequence] for sequence in sorted(rows)]
+    first = sorted(ordered, key=lambda row: (not row.has_failed, -row.seconds))[:max_rows]  # stable
+    shown = sorted(first, key=lambda row: row.sequence)
+    for row in shown:
+        row.bars.sort(key=lambda bar: bar.start)
+        if row.emitted is not None:  # received at the end of its last wait
+            row.emitted = max(row.emitted, *(bar.end for bar in row.bars))
+    return Panel(str(names[0]) if names else "operator", shown, len(ordered) - len(shown), walls)
+
+
+def _add(event: Event, rows: dict[int, Row]) -> None:
+    arguments: dict[str, Any] = event["args"]
+    sequence, category = arguments["sequence"], event["cat"]
+    row = rows.setdefault(sequence, Row(sequence, str(arguments.get("label", event["name"]))))
+    if category == "record":
+        row.label = event["name"]
+        row.description = _in_words(event)
+        row.has_failed = arguments.get("outcome") in {"failed", "timed out", "cancelled"}
+        row.emitted = event["ts"] + event["dur"] if arguments.get("outputs") else None
+    elif event["ph"] == "X" and category in LOOKS:
+        look = LOOKS[arguments.get("outcome", "")] if arguments.get("outcome") in LOOKS else LOOKS[category]
+        row.bars.append(Bar(look, event["ts"], event["ts"] + event["dur"]))
+
+
+def _in_words(event: Event) -> str:
+    arguments = event["args"]
+    calls = "1 call" if arguments.get("attempts") == 1 else f"{arguments.get('attempts')} calls"
+    return f"{arguments.get('outcome')} after {calls} in slot {event['tid']}, {duration(event['dur'] / 1e6)}"
+
+
+def _waits(events: Iterable[Event]) -> list[tuple[Event, int]]:
+    """The spans of asynchronous events that belong to a record: the beginning, and the instant of the end."""
+    begun: dict[tuple[str, str], Event] = {}
+    found: list[tuple[Event, int]] = []
+    for event in events:
+        if event["ph"] not in "be" or event["cat"] not in LOOKS:
+            continue
+        key = event["cat"], event["id2"]["local"]
+        if event["ph"] == "b":
+            begun[key] = event
+        elif key in begun:
+            found.append((begun.pop(key), event["ts"]))
+    return found

@@ -1,11 +1,10 @@
-"""The observer of a report, which writes the page at the end of its block."""
+"""The report: a recorder that writes a page at the end of its block."""
 
 from __future__ import annotations
 
 import json
 import logging
 import time
-from bisect import insort
 from collections.abc import Callable
 from functools import partial
 from os import PathLike
@@ -15,18 +14,17 @@ from typing import Any, Self
 
 import trio
 
-from .._core.describe import describe
 from .._core.elements import value_of
-from .._core.observer import Observer
 from .._core.options import Options
 from .._core.probe import leaves_of
 from .._core.statistics import Statistics
 from .._core.verdict import Verdict
-from ._display import frame_of
-from ._files import Files, replace
-from ._page import page
-from ._run import MAX_SLOW, Run, SlowRecord, merge
-from ._texts import message_of, options_of, printable
+from .display import frame_of
+from .files import Parts, replace
+from .page import page
+from .recorder import Recorder
+from .run import Run, merge
+from .texts import message_of, options_of, type_of
 
 __all__ = ["Report", "report"]
 
@@ -67,56 +65,51 @@ def report(path: str | PathLike[str], *, title: str = "operator", values: bool =
     return Report(path, title=title, values=values)
 
 
-class Report(Observer):
+class Report(Recorder):
     """An observer that collects what a page about the run shows; see `report`.
 
     Attributes:
         path: The path of the page.
     """
 
+    path: Path
+
     def __init__(self, path: str | PathLike[str], *, title: str, values: bool, task: str = "") -> None:
-        self.path = Path(path)
-        self._files = Files(self.path.absolute())
-        self._values = values
+        super().__init__(path, title, values=values, create_copy=partial(type(self), title=title, values=values))
+        self._parts = Parts(self.path.absolute())
         self._task = task
-        self._create_copy = partial(type(self), title=title, values=values)
-        self._title = printable(title)
-        self._ended = Run(self._title)  # all operators that have ended, as one
-        self._run = Run(self._title)
-        self._is_running = False
-        self._was_pickled = False
-        self._zero = 0.0
-        self._waiting: set[int] = set()  # records that wait for a retry
-        self._late: set[int] = set()  # records that have timed out and still have their slot
+        self._ended = Run(self._name)  # all operators that have ended, as one
+        self._run = Run(self._name)
+        self._is_running = self._was_pickled = False
 
     def __repr__(self) -> str:
         return f"<report {str(self.path)!r}>"
 
     def _repr_html_(self) -> str:
-        return frame_of(self._files.page)
+        return frame_of(self._parts.page)
 
     def __enter__(self) -> Self:
-        self._files.create()
+        self._parts.create()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         try:
-            parts = self._files.read_parts()
-            run = merge(self._title, parts or [self._whole()])
+            parts = self._parts.read()
+            run = merge(self._name, parts or [self._whole()])
             run.end = _end_of(error)
-            replace(self._files.page, page(run, tasks=len(parts), note=self._why_no_tasks()))
+            replace(self._parts.page, page(run, tasks=len(parts), note=self._why_no_tasks()))
         except OSError as problem:
             if error is None:
                 raise
             _log.warning("the report was not written: %s", problem)
         finally:
-            self._files.remove_parts()
+            self._parts.remove()
 
-    def __reduce__(self) -> tuple[Callable[..., Report], tuple[Path]]:
+    def __reduce__(self) -> Any:
         self._was_pickled = True
-        return self._create_copy, (self._files.page,)
+        return super().__reduce__()
 
     def of_task(self, name: str) -> Report:
         """A new observer like this one, for one of many tasks. Its `write_part` writes its part of the page.
@@ -124,7 +117,7 @@ class Report(Observer):
         Args:
             name: The name of the task.
         """
-        return self._create_copy(self._files.path_of_part(name), task=f" of {name}")
+        return self._create_copy(self._parts.path_of(name), task=f" of {name}")
 
     def write_part(self) -> None:
         """Write the part of this task.
@@ -134,89 +127,71 @@ class Report(Observer):
         """
         replace(self.path, json.dumps(self._whole().to_json()))
 
-    # The hooks
+    # The run, and its records
 
     def run_started(self, options: Options) -> None:
         if self._is_running:
             raise RuntimeError("an operator with this report is running: use one report for each")
-        self._ended = self._whole()
-        self._run = Run(self._title, time.time(), capacity=options.slots, options=options_of(options))
+        super().run_started(options)
         self._is_running = True
-        self._zero = trio.current_time()
+        self._ended = self._whole()
+        self._run = Run(self._name, time.time(), capacity=options.slots, options=options_of(options))
 
     def run_ended(self, statistics: Statistics, verdict: Verdict) -> None:
         self._is_running = False
-        self._run.seconds = trio.current_time() - self._zero
+        self._run.seconds = self._seconds()
         self._run.statistics = statistics
         self._run.verdicts = [verdict]
 
-    def started(self, sequence: int, element: Any) -> None:
+    def enter_slot(self, sequence: int) -> None:
         self._count(self._run.series.started)
 
-    def backing_off(self, sequence: int, element: Any, attempt: int, seconds: float) -> None:
+    def leave_slot(self, sequence: int) -> None:
         self._count(self._run.series.ended)
-        self._waiting.add(sequence)
-
-    def retried(self, sequence: int, element: Any, attempt: int) -> None:
-        self._count(self._run.series.started)
-        self._waiting.discard(sequence)
-
-    def slot_freed(self, sequence: int, element: Any) -> None:
-        if sequence in self._waiting:  # for a retry that was cancelled, or refused by a gate
-            self._waiting.remove(sequence)
-        else:
-            self._count(self._run.series.ended)
-        self._late.discard(sequence)
 
     def emitted(self, sequence: int, element: Any) -> None:
         self._count(self._run.series.received)
 
     def attempt_failed(self, sequence: int, element: Any, attempt: int, error: Exception) -> None:
         self._count(self._run.series.failed)
-        failures = self._run.failures_of(_type_of(error))
-        failures.add(
-            self._label(sequence, element),
-            lambda: message_of(error, value_of(element), values=self._values),
-        )
-
-    def completed(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
-        self._end("completed", sequence, element, attempts, seconds)
+        found = self._run.failures_of(type_of(error))
+        found.attempts += 1
+        found.keep(self._label(sequence, element), self._message(element, error))
 
     def timed_out(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
-        self._end("timed out", sequence, element, attempts, seconds)
-        self._late.add(sequence)
+        super().timed_out(sequence, element, attempts, seconds)
         self._count(self._run.series.failed)
-        timeout = self._run.options["timeout"]
-        timeouts = self._run.failures_of("timeout")
-        timeouts.add(self._label(sequence, element), lambda: f"no result within {timeout}")
-        timeouts.records += 1
+        found = self._run.failures_of("timeout")
+        found.attempts += 1
+        found.records += 1
+        found.keep(self._label(sequence, element), lambda: f"no result within {self._run.options['timeout']}")
 
     def failed(self, sequence: int, element: Any, attempts: int, seconds: float, error: Exception) -> None:
-        if sequence in self._late:
-            return  # it counts as timed out
-        self._end("failed", sequence, element, attempts, seconds)
-        failures = self._run.failures_of(_type_of(error))
-        failures.records += 1
-        if not attempts:  # refused by a gate, so no attempt has failed
-            failures.keep(
-                self._label(sequence, element), lambda: message_of(error, value_of(element), values=self._values)
-            )
+        if sequence not in self._late:
+            found = self._run.failures_of(type_of(error))
+            found.records += 1
+            found.keep(self._label(sequence, element), self._message(element, error))
+        super().failed(sequence, element, attempts, seconds, error)
+
+    def end(self, sequence: int, element: Any, outcome: str, attempts: int, seconds: float, *, error: str = "") -> None:
+        if outcome != "cancelled":
+            self._run.keep_slow(seconds, lambda: self._label(sequence, element), attempts, outcome)
 
     def _whole(self) -> Run:
         """All operators so far, as one run."""
-        return merge(self._title, [run for run in (self._ended, self._run) if run.began])
+        return merge(self._name, [run for run in (self._ended, self._run) if run.began])
+
+    def _seconds(self) -> float:
+        return trio.current_time() - self.zero
 
     def _count(self, counts: list[int]) -> None:
-        self._run.series.add(counts, trio.current_time() - self._zero)
-
-    def _end(self, outcome: str, sequence: int, element: Any, attempts: int, seconds: float) -> None:
-        slowest = self._run.slowest
-        if len(slowest) < MAX_SLOW or seconds > slowest[0].seconds:
-            insort(slowest, SlowRecord(seconds, self._label(sequence, element), attempts, outcome))
-            del slowest[:-MAX_SLOW]
+        self._run.series.add(counts, self._seconds())
 
     def _label(self, sequence: int, element: Any) -> str:
-        return printable(describe(value_of(element))) if self._values else f"record {sequence:,}{self._task}"
+        return self.describe(element) or f"record {sequence:,}{self._task}"
+
+    def _message(self, element: Any, error: Exception) -> Callable[[], str]:
+        return lambda: message_of(error, value_of(element), values=self._values)
 
     def _why_no_tasks(self) -> str:
         if not self._was_pickled:
@@ -227,13 +202,9 @@ class Report(Observer):
         )
 
 
-def _type_of(error: BaseException) -> str:
-    return printable(type(error).__name__)
-
-
 def _end_of(error: BaseException | None) -> str:
     """How the block has ended. Messages are not shown: they may contain values."""
     if error is None:
         return "completed"
-    names = sorted({_type_of(each) for each in leaves_of(error)})
+    names = sorted({type_of(each) for each in leaves_of(error)})
     return "cancelled" if names == ["Cancelled"] else f"failed: {', '.join(names[:3])}"

@@ -1,0 +1,202 @@
+"""The trace recorder: what each slot does, and when."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from os import PathLike
+from types import TracebackType
+from typing import Any, Self
+
+import trio
+
+from .._core.checks import check_int
+from .._core.elements import Watermark
+from .._core.options import Options
+from .events import Recording, trace_of
+from .files import Trace, path_of_part, write
+from .recorder import Recorder
+from .steps import Kind, RecordSteps, Sample, WatermarkSteps
+
+__all__ = ["TraceRecorder"]
+
+
+class TraceRecorder(Recorder):
+    """An observer that records a run of one operator, for Perfetto and for `timeline`.
+
+    The trace has a track for each slot, with a span for each stay of a record in it, and inside it spans for the
+    attempt and handlers. Spans beside them show backoffs, and how long a record waited for a slot, for a gate, for its
+    place in the output order, and for the consumer; and watermarks. Times are relative to the start of the run, on
+    Trio's clock.
+
+    Memory is bounded: when more than `max_records` records have been recorded, every second one of them is dropped, and
+    from then on only every second (then fourth, eighth, ...) record is recorded. A record is recorded with all its
+    steps or not at all, except for attempts and backoffs after the fortieth. Watermarks have the same limit, for
+    themselves. The file contains how many were left out. Slots are numbered from those records that are in the trace.
+
+    As a context manager, it writes the file at the end of the block, however the block ends. Put the operator's block
+    inside it. In Spark, give it to `observer=`, without a block: each task writes a file of its own.
+
+    Args:
+        path: The file to write. In Spark a directory, which is created if necessary. None: call `write`.
+        name: The name of the operator in the trace.
+        every: Record every n-th record from the start, at least 1.
+        max_records: Upper limit of records in the trace, at least 1.
+        values: Whether to record descriptions of values and timestamps. They may be secret, so the default is False.
+            Exceptions are recorded by their type only, in any case.
+
+    Raises:
+        TypeError, ValueError: An argument is invalid. The message names it and its value.
+
+    Example:
+        with TraceRecorder("run.json") as recorder:
+            async with ordered_wait(words, look_up, timeout=5.0, observer=recorder) as results:
+                ...
+    """
+
+    def __init__(
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        name: str = "operator",
+        every: int = 1,
+        max_records: int = 5_000,
+        values: bool = False,
+    ) -> None:
+        check_int("every", every, at_least=1)
+        check_int("max_records", max_records, at_least=1)
+        create_copy = partial(type(self), name=name, every=every, max_records=max_records, values=values)
+        super().__init__(path, name, values=values, create_copy=create_copy)
+        self._recording = Recording(self._name, Sample(every, max_records), Sample(every, max_records))
+        self._has_run = self._reads_wall_clock = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self.path is not None:
+            self.write(self.path)
+
+    def of_task(self, name: str) -> TraceRecorder:
+        """A new recorder like this one, for one of many tasks that run in several processes.
+
+        It writes a new file in the directory `path`, which `merge` can place in time.
+
+        Args:
+            name: The name of the task in the trace, and the beginning of the file's name.
+
+        Raises:
+            ValueError: This recorder has no path.
+        """
+        if self.path is None:
+            raise ValueError('give the recorder a directory for the files of the tasks: TraceRecorder("traces")')
+        copy = self._create_copy(path_of_part(self.path, name), name=name)
+        copy._reads_wall_clock = True  # noqa: SLF001 - of this class
+        return copy
+
+    def trace(self) -> Trace:
+        """The trace so far, as an object in Chrome's Trace Event Format."""
+        return trace_of(self._recording)
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write the trace so far to a file, as JSON. The file is replaced as a whole.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        write(self.trace(), path)
+
+    # The run, and its records
+
+    def run_started(self, options: Options) -> None:
+        if self._has_run:
+            raise RuntimeError("a TraceRecorder records one run of one operator: create a new one for each run")
+        super().run_started(options)
+        self._has_run = True
+        self._recording.zero = self._recording.last = self.zero
+        self._recording.began = time.time() if self._reads_wall_clock else None
+
+    def accepted(self, sequence: int, element: Any) -> None:
+        now, value = self._now(), self.describe(element)
+        self._recording.records.offer(sequence, lambda: RecordSteps.accepted_at(now, sequence, value))
+
+    def held_back(self, sequence: int, element: Any) -> None:
+        self._begin(sequence, "wait for a gate")
+
+    def waits_for_slot(self, sequence: int, element: Any) -> None:
+        self._begin(sequence, "wait for a slot")
+
+    def enter_slot(self, sequence: int) -> None:
+        if (record := self._record(sequence)) is not None:
+            record.enter_slot(self._recording.last)
+
+    def attempt_failed(self, sequence: int, element: Any, attempt: int, error: Exception) -> None:
+        if (record := self._record(sequence)) is not None:
+            record.end(self._recording.last, "failed", type(error).__name__)
+
+    def backing_off(self, sequence: int, element: Any, attempt: int, seconds: float) -> None:
+        if (record := self._record(sequence)) is not None:
+            record.end(self._recording.last, "gave a result that is retried")
+        super().backing_off(sequence, element, attempt, seconds)
+        self._begin(sequence, "backoff")
+
+    def end(self, sequence: int, element: Any, outcome: str, attempts: int, seconds: float, *, error: str = "") -> None:
+        if (record := self._record(sequence)) is not None:
+            if attempts < record.attempts:
+                record.refuse()
+            record.end(self._recording.last, "" if outcome == "completed" else outcome, error)
+            record.outcome = outcome
+            if outcome == "timed out":
+                record.begin("handler", "on_timeout", self._recording.last)
+
+    def failed(self, sequence: int, element: Any, attempts: int, seconds: float, error: Exception) -> None:
+        super().failed(sequence, element, attempts, seconds, error)
+        if (record := self._record(sequence)) is not None:
+            record.end(self._recording.last, "failed", type(error).__name__)  # on_timeout, if that has raised
+            record.begin("handler", "on_error", self._recording.last)
+
+    def leave_slot(self, sequence: int) -> None:
+        if (record := self._record(sequence)) is not None:
+            record.leave_slot(self._recording.last)
+
+    def slot_freed(self, sequence: int, element: Any) -> None:
+        super().slot_freed(sequence, element)
+        if (record := self._record(sequence)) is not None:
+            record.freed = self._recording.last
+
+    def dequeued(self, sequence: int, element: Any) -> None:
+        if (record := self._record(sequence)) is not None:
+            record.dequeued = self._recording.last
+
+    def emitted(self, sequence: int, element: Any) -> None:
+        if (record := self._record(sequence)) is not None:
+            record.received = self._recording.last
+            record.outputs += 1
+
+    # Watermarks
+
+    def watermark_accepted(self, sequence: int, watermark: Watermark) -> None:
+        now, timestamp = self._now(), self.describe(watermark.timestamp)
+        self._recording.watermarks.offer(sequence, lambda: WatermarkSteps(sequence, timestamp, now))
+
+    def watermark_emitted(self, sequence: int, watermark: Watermark) -> None:
+        now = self._now()
+        if (steps := self._recording.watermarks.get(sequence)) is not None:
+            steps.received = now
+
+    def _begin(self, sequence: int, kind: Kind) -> None:
+        if (record := self._record(sequence)) is not None:
+            record.begin(kind, kind, self._recording.last)
+
+    def _record(self, sequence: int) -> RecordSteps | None:
+        """The record, if it is recorded. Sets the time, which costs more than the rest."""
+        record = self._recording.records.get(sequence)
+        if record is not None:
+            self._now()
+        return record
+
+    def _now(self) -> float:
+        self._recording.last = trio.current_time()
+        return self._recording.last
