@@ -12,7 +12,15 @@ import trio
 from ._core.ledger import Ledger
 from ._sharing.scope import nurseries_of_call
 
-__all__ = ["GatesOfCall", "cover", "deadline_of_call", "gates_of_call", "ledger_of_call", "own_calls"]
+__all__ = [
+    "GatesOfCall",
+    "answer_from_cache",
+    "cover",
+    "deadline_of_call",
+    "gates_of_call",
+    "ledger_of_call",
+    "own_calls",
+]
 
 
 class GatesOfCall(Protocol):
@@ -29,6 +37,8 @@ class _Owner(GatesOfCall, Protocol):
     has_gates: bool
 
     def deadline(self) -> float: ...
+
+    def answer_from_cache(self) -> None: ...
 
 
 _OWNERS: WeakKeyDictionary[trio.lowlevel.Task, _Owner] = WeakKeyDictionary()
@@ -50,6 +60,13 @@ def deadline_of_call() -> float:
     """When the present task's call is cancelled: the deadline of its element, or of a cancel scope around it."""
     owner = _OWNERS.get(trio.lowlevel.current_task())
     return min(inf if owner is None else owner.deadline(), trio.current_effective_deadline())
+
+
+def answer_from_cache() -> None:
+    """Report that the present task's call is answered from a cache."""
+    owner = _OWNERS.get(trio.lowlevel.current_task())
+    if owner is not None:
+        owner.answer_from_cache()
 
 
 def gates_of_call() -> GatesOfCall | None:

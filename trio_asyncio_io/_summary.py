@@ -8,6 +8,7 @@ from html import escape
 from operator import itemgetter
 
 from ._core.statistics import Statistics
+from ._core.units import amount, duration, plural
 
 __all__ = ["Summary", "clock", "format_outputs", "format_rate", "gates_and_hedges", "summary"]
 
@@ -45,7 +46,11 @@ def summary(statistics: Statistics, seconds: float) -> Summary:
     """
     rate = f" ({format_rate(statistics.emitted, seconds)})" if seconds > 0 else ""
     problems = f"{statistics.retried:,} retried, {statistics.failed:,} failed, {statistics.timed_out:,} timed out"
-    parts = [f"{format_outputs(statistics.emitted)} in {seconds:,.1f} s{rate}", problems, *gates_and_hedges(statistics)]
+    parts = [
+        f"{format_outputs(statistics.emitted)} in {duration(seconds)}{rate}",
+        problems,
+        *gates_and_hedges(statistics),
+    ]
     return Summary(", ".join(parts))
 
 
@@ -56,7 +61,8 @@ def gates_and_hedges(statistics: Statistics) -> list[str]:
         statistics: The operator's statistics.
 
     Returns:
-        The sum of the waits, by the class of the gate; how often the service asked for fewer calls; and the second
+        The sum of the waits, by the class of the gate; the elements that a gate refused before their first call; how
+        often the service asked for fewer calls; and the second
         calls of `hedged` per hundred calls, with the share of them that won. Only what happened.
 
     Example:
@@ -64,18 +70,20 @@ def gates_and_hedges(statistics: Statistics) -> list[str]:
         >>> waits = {"CircuitBreaker": 3.0, "RateLimit": 38.0}
         >>> numbers = Statistics(gate_wait_seconds=41.0, seconds_by_gate=waits, throttled=212)
         >>> gates_and_hedges(numbers)
-        ['gated 41.0 s (RateLimit 38.0 s, CircuitBreaker 3.0 s)', '212 throttled']
+        ['gated 41 s (RateLimit 38 s, CircuitBreaker 3 s)', '212 throttled']
         >>> gates_and_hedges(Statistics(completed=1_000, hedged=51, hedges_won=36))
         ['hedged 5.1% (won 71%)']
     """
     parts = []
     if gated := statistics.gate_wait_seconds:
-        parts.append(f"gated {gated:,.1f} s{_gates(statistics.seconds_by_gate)}")
+        parts.append(f"gated {duration(gated)}{_gates(statistics.seconds_by_gate)}")
+    if refused := statistics.refused:
+        parts.append(f"{refused:,} refused")
     if throttled := statistics.throttled:
         parts.append(f"{throttled:,} throttled")
     if hedged := statistics.hedged:
         ended = statistics.completed + statistics.failed + statistics.timed_out + statistics.cancelled
-        calls = ended + statistics.running + statistics.retried
+        calls = ended + statistics.running + statistics.retried - statistics.refused
         parts.append(f"hedged {hedged / max(calls, 1):.1%} (won {statistics.hedges_won / hedged:.0%})")
     return parts
 
@@ -85,18 +93,17 @@ def _gates(seconds_by_gate: Mapping[str, float]) -> str:
     by_wait = sorted(seconds_by_gate.items(), key=itemgetter(1), reverse=True)
     if len(by_wait) <= 1:
         return "".join(f" ({gate})" for gate, _ in by_wait)
-    return f" ({', '.join(f'{gate} {seconds:,.1f} s' for gate, seconds in by_wait)})"
+    return f" ({', '.join(f'{gate} {duration(seconds)}' for gate, seconds in by_wait)})"
 
 
 def format_outputs(count: int) -> str:
     """The number of outputs."""
-    return f"{count:,} output{'' if count == 1 else 's'}"
+    return plural(count, "output")
 
 
 def format_rate(outputs: int, seconds: float) -> str:
     """Outputs per second."""
-    rate = outputs / seconds if seconds > 0 else 0.0
-    return f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s"  # noqa: PLR2004 - two digits
+    return f"{amount(outputs / seconds if seconds > 0 else 0.0)}/s"
 
 
 def clock(seconds: float) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from time import thread_time
 
 import trio
 from trio.lowlevel import ParkingLot
 
-__all__ = ["SECONDS_PER_PASS", "Pace", "Wakeup", "read_clocks"]
+__all__ = ["SECONDS_PER_PASS", "Pace", "Wakeup", "cpu_wait", "read_clocks"]
 
 
 class Wakeup:
@@ -86,6 +87,21 @@ class Pace:
         self.due = trio.current_time() + max(SECONDS_PER_PASS, seconds_of_others / 2)
 
 
+# The times of the present thread in nanoseconds: on the CPU, and ready to run while the CPU did something else
+SCHEDSTAT = Path("/proc/thread-self/schedstat")
+
+
 def read_clocks() -> tuple[float, float]:
-    """The time on Trio's clock, and the CPU time of this thread, in seconds."""
-    return trio.current_time(), thread_time()
+    """The time on Trio's clock, and the time for which this thread used the CPU or waited for it, in seconds."""
+    return trio.current_time(), thread_time() + cpu_wait()
+
+
+def cpu_wait() -> float:
+    """How long this thread was ready to run while the CPU did something else; 0.0 where the system does not count it.
+
+    On a busy machine, the thread of a CPU-bound function has the CPU for a part of the time only.
+    """
+    try:
+        return int(SCHEDSTAT.read_bytes().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0

@@ -439,6 +439,11 @@ class Worker:
         entry = self._entry
         return inf if entry is None or entry not in self._running else entry.since + self._timeout
 
+    def answer_from_cache(self) -> None:
+        """The running record is answered from a cache."""
+        if self._entry is not None:
+            self._ledger.answer_from_cache(self._entry)
+
     def admit_extra(self) -> AbstractContextManager[object] | None:
         """See `GatesOfCall`."""
         if self._entry is None or self._gates is None:

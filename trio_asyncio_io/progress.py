@@ -11,6 +11,7 @@ from trio.lowlevel import checkpoint_if_cancelled, disable_ki_protection, enable
 from ._addresses import publish
 from ._core.checks import check_int
 from ._core.statistics import Statistics
+from ._core.units import duration
 from ._results import Results
 from ._summary import Summary, clock, format_outputs, format_rate, gates_and_hedges, summary
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from ._display import Display
 
-__all__ = ["Progress", "Summary", "clock", "display_on", "gates_and_hedges", "progress", "summary"]
+__all__ = ["Progress", "Summary", "clock", "display_on", "duration", "gates_and_hedges", "progress", "summary"]
 
 R = TypeVar("R")
 

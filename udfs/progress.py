@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from trio_asyncio_io.progress import clock, display_on
+from trio_asyncio_io.progress import clock, display_on, duration
 
 from ._extras import needs_extra
 
@@ -85,5 +85,5 @@ def progress(
         ended.set()
         thread.join(CLOSE_SECONDS)
         watch.close()
-        line = f"{', '.join(numbers.tasks())} in {time.monotonic() - started:,.1f} s"
+        line = f"{', '.join(numbers.tasks())} in {duration(time.monotonic() - started)}"
         display.close(prefix + "; ".join([line, *numbers.streams]))

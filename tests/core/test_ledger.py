@@ -266,11 +266,25 @@ def test_latency_is_the_time_of_each_ended_invocation() -> None:
     accept(ledger, "a", "b", "c", "d", "e")
     a, b, c, d, _ = [ledger.start(1.0) for _ in range(5)]
     ledger.complete(a, ["A"], 2.0)
+    b.attempts = 1
     ledger.fail(b, ValueError(), 3.0)
     ledger.time_out(c, 5.0)
     ledger.cancel(d, 9.0)
     ledger.finish(b, ["B"], 8.0)  # the time of a handler does not count
     assert ledger.statistics().latency == Histogram.of([1.0, 2.0, 4.0])
+    assert ledger.statistics().longest_seconds == 4.0
+
+
+def test_a_record_that_a_gate_refused_has_no_latency() -> None:
+    ledger = ordered(2)
+    accept(ledger, "a", "b")
+    a, b = ledger.start(1.0), ledger.start(1.0)
+    ledger.fail(a, ValueError(), 3.0)
+    ledger.complete(b, ["B"], 2.0)
+    numbers = ledger.statistics()
+    assert (numbers.failed, numbers.refused, numbers.latency) == (1, 1, Histogram.of([1.0]))
+    totals = ledger.totals(lambda: (9.0, 0.0))
+    assert (totals.calls, totals.failed, totals.refused) == (1, 0, 1)
 
 
 def consumer_share(ledger: Ledger, now: float) -> str:

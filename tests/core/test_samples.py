@@ -34,6 +34,7 @@ def test_the_latency_of_a_failure_has_no_load() -> None:
     for value in "ab":
         ledger.accept(value, 0.0)
     a, b = ledger.start(0.0), ledger.start(0.0)
+    a.attempts = 1
     ledger.fail(a, ValueError(), 5.0)
     ledger.finish(a, [], 5.0)
     ledger.complete(b, ["x"], 1.0)
@@ -66,6 +67,36 @@ def test_later_records_are_counted_as_a_sample_and_their_sums_exactly() -> None:
         assert percentiles == pytest.approx([500 / 1024, 950 / 1024, 990 / 1024], rel=0.04)
 
 
+@pytest.mark.parametrize("calls", [1, EXACT_RECORDS, EXACT_RECORDS + 5, 994, 1000, 2345])
+def test_the_histogram_of_the_latency_has_a_duration_for_each_call(calls: int) -> None:
+    ledger = Ledger(OrderedStreamElementQueue(1))
+    for number in range(calls):
+        call_one(ledger, 1 + number % 7)
+    numbers = ledger.statistics()
+    assert numbers.latency.count == numbers.completed == calls
+
+
+def test_the_longest_duration_is_exact_even_if_it_is_in_no_sample() -> None:
+    for late in range(STRIDE):
+        ledger = Ledger(OrderedStreamElementQueue(1))
+        for number in range(EXACT_RECORDS + 40):
+            call_one(ledger, 3.41 if number == EXACT_RECORDS + late else 1.0)
+        assert ledger.statistics().longest_seconds == pytest.approx(3.41)
+        assert ledger.totals(lambda: (9.0, 0.0)).longest == ledger.statistics().longest_seconds
+
+
+def test_answers_from_a_cache_have_no_load() -> None:
+    ledger = Ledger(OrderedStreamElementQueue(4))
+    for value in "ab":
+        ledger.accept(value, 0.0)
+    a, b = ledger.start(0.0), ledger.start(0.0)
+    ledger.answer_from_cache(a)
+    ledger.complete(a, ["x"], 0.0)
+    ledger.complete(b, ["x"], 1.0)
+    assert loads_of(ledger.flow.sampling) == (LoadClass(3, 1, Histogram.of([1.0]).p50),)
+    assert ledger.statistics().latency == Histogram.of([0.0, 1.0])
+
+
 def test_the_lists_of_durations_stay_short() -> None:
     ledger = Ledger(OrderedStreamElementQueue(1))
     lengths = set()
@@ -86,4 +117,4 @@ def test_both_samples_count_in_the_histograms() -> None:
     sampling = Sampling(4)
     sampling.exact.slot_wait.add(1.0)
     sampling.later.slot_wait.add(2.0)
-    assert histograms_of(sampling)["slot_wait"] == Histogram.of([1.0, *[2.0] * STRIDE])
+    assert histograms_of(sampling, 0)["slot_wait"] == Histogram.of([1.0, *[2.0] * STRIDE])

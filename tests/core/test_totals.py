@@ -81,7 +81,7 @@ def test_the_sum_is_the_mean_operator() -> None:
     assert both.evidence().busy == pytest.approx(0.55)
     assert both.evidence().source_wait == pytest.approx(0.45)
     assert both.explain().sentences[0] == (
-        "110 calls in 20.0 s, summed over 2 operators: each 5.5 a second, with a mean latency of 1 s."
+        "110 calls in 20 s, summed over 2 operators: each 5.5 a second, with a mean latency of 1 s."
     )
 
 

@@ -73,17 +73,18 @@ def test_numbers_have_their_limit(evidence: Evidence, limit: str) -> None:
 
 def test_a_verdict_prints_its_sentences_and_its_advice() -> None:
     assert str(judge(replace(BUSY, loads=loads(0.1, 0.1)))) == (
-        "10,000 calls in 100.0 s: 100 a second, with a mean latency of 0.1 s.\n"
+        "10,000 calls in 100 s: 100 a second, with a mean latency of 100 ms.\n"
         "The capacity of 10 allows 100 a second at this latency; on average 10.0 slots were busy (100%).\n"
-        "All slots were busy 100% of the time. The latency did not rise with the load: 0.1 s with about 1 call at "
-        "once, 0.1 s with about 10.\n"
-        "Set capacity=20: it gives 2 x the throughput if the latency still does not rise."
+        "All slots were busy 100% of the time. The latency did not rise with the load: 100 ms with about 1 call at "
+        "once, 100 ms with about 10.\n"
+        "Set capacity=20: it gives 2 x the throughput if the latency still does not rise. If the throughput did not "
+        "rise, go back to 10."
     )
 
 
 def test_failures_are_counted_and_come_before_more_capacity() -> None:
     verdict = judge(replace(BUSY, failed=5_000))
-    assert verdict.sentences[0].startswith("10,000 calls (5,000 failed or timed out) in 100.0 s")
+    assert verdict.sentences[0].startswith("10,000 calls (5,000 failed or timed out) in 100 s: ")
     assert verdict.advice.startswith("Find out why the calls fail.")
     assert judge(replace(BUSY, failed=4_999)).advice.startswith("Try capacity=20")
 

@@ -92,7 +92,7 @@ async def test_each_part_of_a_wait_counts_for_the_gate_that_held_the_call_back(a
     numbers = results.statistics()
     assert numbers.seconds_by_gate == {"Spy": 2 * 10.0, "RateLimit": 1.0 + (12.0 - 10.5)}
     assert numbers.gate_wait_seconds == 22.5
-    assert "Summed over all calls: Spy 20.0 s, RateLimit 2.5 s." in str(results.explain())
+    assert "Summed over all calls: Spy 20 s, RateLimit 2.5 s." in str(results.explain())
 
 
 async def test_the_waits_of_several_operators_add_up_by_gate(autojump_clock: MockClock) -> None:

@@ -299,7 +299,7 @@ async def test_a_gate_per_key_is_the_verdict_if_the_slots_are_free_because_of_it
     async with ordered_wait(["a"] * 30, Scripted(default=Step(0.1)), timeout=1.0, gate=gate) as results:
         assert len([result async for result in results]) == 30
     assert results.explain().limit == "gate"
-    assert "Summed over all calls: RateLimit 435.0 s." in str(results.explain())
+    assert "Summed over all calls: RateLimit 435 s." in str(results.explain())
 
 
 async def test_a_gate_per_key_is_not_the_verdict_while_calls_of_other_keys_use_all_slots(

@@ -76,7 +76,7 @@ class Refusing(Gate):
 async def test_a_refused_record_is_no_failed_call_and_has_its_message(path: Path, autojump_clock: MockClock) -> None:
     page = await run(path, {}, range(2), gate=Refusing())
     assert page.sections["What went wrong"] == [
-        *("RefusedError", "0 failed calls, 2 records without a result"),
+        *("RefusedError", "2 records without a result: refused by a gate"),
         *("record 0: ", "closed"),
     ]
 

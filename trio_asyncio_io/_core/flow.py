@@ -209,7 +209,7 @@ class Flow:
 
     def histograms(self) -> dict[str, Histogram]:
         """The histograms, by their names in `Statistics`."""
-        return {**histograms_of(self.sampling), "gate_wait": self.gate_wait.histogram()}
+        return {**histograms_of(self.sampling, self._calls), "gate_wait": self.gate_wait.histogram()}
 
     def evidence(self, read_clocks: Callable[[], tuple[float, float]], *, ready_since: float | None = None) -> Evidence:
         """The numbers so far, with those of the invocations that run.
@@ -221,17 +221,8 @@ class Flow:
         clocks = self._end or read_clocks()
         totals = self._totals(clocks, self._supply_end or self._supply(clocks[0], self._running(clocks[0])))
         late = 0.0 if ready_since is None else clocks[0] - ready_since
-        totals = replace(
-            totals,
-            consumer=totals.consumer + late,
-            longest=histograms_of(self.sampling)["latency"].quantile(1.0),
-        )
-        return replace(
-            totals.evidence(),
-            loads=loads_of(self.sampling),
-            running=self._counters.running,
-            failed=self._counters.failed + self._counters.timed_out,
-        )
+        totals = replace(totals, consumer=totals.consumer + late)
+        return replace(totals.evidence(), loads=loads_of(self.sampling), running=self._counters.running)
 
     def totals(self, read_clocks: Callable[[], tuple[float, float]]) -> Totals:
         """The sums so far, without the invocations that run. Takes the same short time however many there are."""
@@ -243,14 +234,16 @@ class Flow:
         now, cpu_seconds = clocks
         begin, begin_cpu = self._begin
         supply_end, busy, source_wait, starved = supply
-        calls = counters.completed + counters.failed + counters.timed_out
         return Totals(
             operators=1,
             capacity=self.capacity,
             buffer=self._queue.bound,
             peak=counters.peak_running,
             seconds=now - begin,
-            calls=calls,
+            longest=counters.longest_seconds,
+            calls=self._calls,
+            failed=counters.failed + counters.timed_out - counters.refused,
+            refused=counters.refused,
             latency=counters.latency_seconds - self.rested_seconds,
             supply=supply_end - begin,
             busy=busy,
@@ -270,6 +263,12 @@ class Flow:
             hedged=counters.hedged,
             hedges_won=counters.hedges_won,
         )
+
+    @property
+    def _calls(self) -> int:
+        """Invocations that have ended and made a call."""
+        counters = self._counters
+        return counters.completed + counters.failed + counters.timed_out - counters.refused
 
     def _running(self, now: float) -> float:
         """The time for which the invocations that have not ended have held slots."""

@@ -7,7 +7,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from math import ceil
 from struct import pack, unpack
 
@@ -91,6 +91,14 @@ class Histogram:
     def buckets(self) -> list[tuple[float, int]]:
         """(the middle of a bucket, in seconds, its count) of each bucket that is not empty, in ascending order."""
         return [(_middle(bucket), count) for bucket, count in self.counts]
+
+    def scaled(self, count: int) -> Histogram:
+        """The histogram of as many durations as given, which are distributed like these."""
+        if count == self.count or not self.count:
+            return self
+        sums = [round(total * count / self.count) for total in accumulate(each for _, each in self.counts)]
+        parts = [total - before for before, total in pairwise([0, *sums])]
+        return Histogram(tuple((bucket, part) for (bucket, _), part in zip(self.counts, parts, strict=True) if part))
 
     def __add__(self, other: Histogram) -> Histogram:
         """The histogram of the durations of both."""

@@ -259,6 +259,11 @@ class Ledger:
         """Count a further call that has given the result."""
         self.counters.hedges_won += 1
 
+    def answer_from_cache(self, entry: Entry) -> None:
+        """Record that a cache answers a running record: its duration is not that of a call at this load."""
+        if entry.samples is not None:
+            entry.samples = entry.samples.without_load
+
     # Ends of invocations
 
     def complete(self, entry: Entry, results: Sequence[Any], now: float) -> None:
@@ -267,6 +272,8 @@ class Ledger:
         counters.completed += 1
         latency = now - entry.since
         counters.latency_seconds += latency
+        if latency > counters.longest_seconds:
+            counters.longest_seconds = latency
         if self._spent:
             self.flow.end_retries(entry)
         load = counters.running
@@ -286,7 +293,10 @@ class Ledger:
     def fail(self, entry: Entry, error: Exception, now: float) -> None:  # noqa: ARG002 - an observer needs the error
         """Record that the last call of a running record raised. It keeps its slot for its handler, until `finish`."""
         self.counters.failed += 1
-        self._end_last_call(entry, now)
+        if entry.attempts:
+            self._end_last_call(entry, now)
+        else:
+            self.counters.refused += 1
 
     def fail_after_timeout(self, entry: Entry, error: Exception, now: float) -> None:
         """Record that a record that has timed out has no result. Only an observer needs this."""
@@ -412,8 +422,9 @@ class Ledger:
 
     def _end_last_call(self, entry: Entry, now: float) -> float:
         """Record the latency of a record without a result. Returns its backoffs, in seconds."""
-        latency = now - entry.since
-        self.counters.latency_seconds += latency
+        counters, latency = self.counters, now - entry.since
+        counters.latency_seconds += latency
+        counters.longest_seconds = max(counters.longest_seconds, latency)
         self.flow.handlers_seconds -= latency
         if entry.samples is not None:
             entry.samples.latency[0].add(latency)

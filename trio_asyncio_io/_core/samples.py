@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 
 from .histogram import Durations, Histogram
 from .verdict import LoadClass
@@ -30,15 +31,18 @@ class Samples:
         slot_wait, head_wait: The waits of the records.
         latency: By class of load, the durations of the invocations.
         max_load: As given.
+        without_load: The same samples, for invocations whose duration says nothing about the load.
     """
 
-    __slots__ = ("head_wait", "latency", "max_load", "slot_wait")
+    __slots__ = ("head_wait", "latency", "max_load", "slot_wait", "without_load")
 
     def __init__(self, times: int, max_load: int) -> None:
         self.slot_wait = Durations(times)
         self.head_wait = Durations(times)
         self.latency = [Durations(times) for _ in range(max_load.bit_length() + 1)]
         self.max_load = max_load
+        self.without_load = copy(self)
+        self.without_load.latency = [self.latency[0]] * len(self.latency)
 
     def leave(self, head_wait: float) -> None:
         """A record has left the queue."""
@@ -78,11 +82,12 @@ class Sampling:
         return self.exact
 
 
-def histograms_of(sampling: Sampling) -> dict[str, Histogram]:
-    """The histograms, by their names in `Statistics`."""
+def histograms_of(sampling: Sampling, calls: int) -> dict[str, Histogram]:
+    """The histograms, by their names in `Statistics`, with this number of durations in that of the latency."""
     samples = (sampling.exact, sampling.later)
+    exact, later = (_sum(each.latency) for each in samples)
     return {
-        "latency": _sum(durations for each in samples for durations in each.latency),
+        "latency": exact + later.scaled(calls - exact.count) if later.count else exact.scaled(calls),
         "slot_wait": _sum(each.slot_wait for each in samples),
         "head_wait": _sum(each.head_wait for each in samples),
     }

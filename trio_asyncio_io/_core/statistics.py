@@ -41,18 +41,20 @@ class Statistics:
         hedged: Further calls that `hedged` has made for elements of this operator. Calls that several elements share
             count for the operator whose element started them.
         hedges_won: Those of them that gave the result.
+        refused: Elements that a gate refused before their first attempt; each one also counts as failed.
+        longest_seconds: The longest of the durations in `latency`. It is exact.
         seconds_by_gate: The parts of `gate_wait_seconds`, by the class of the gate, such as {"RateLimit": 38.0}. If
             several gates hold a call back, its wait counts for the one with the longest delay.
         latency_seconds: The sum of the durations of invocations, attempts and backoffs included, until the function
             returned, its last attempt raised or the element timed out, without waits for a gate or a slot.
-            Those that were cancelled do not count.
+            Those that were cancelled, or that a gate refused before their first attempt, do not count.
         latency: The durations whose sum is `latency_seconds`.
         slot_wait: The waits for a slot before the first calls of records. Those of retries are in `slot_wait_seconds`.
         head_wait: The waits whose sum is `head_wait_seconds`, of records that have left the queue.
         gate_wait: The waits whose sum is `gate_wait_seconds`, of the calls that a gate held back.
 
-    The sums are exact. `gate_wait` has each wait. The other histograms have the first 500 records, and then one in
-    nineteen, which counts nineteen times.
+    The sums are exact, and so is the number of durations in `latency`. `gate_wait` has each wait. The other histograms
+    have the first 500 records, and then one in nineteen, which represents those between.
     """
 
     running: int = 0
@@ -79,6 +81,8 @@ class Statistics:
     gate_wait: Histogram = field(default_factory=Histogram)
     hedged: int = 0
     hedges_won: int = 0
+    refused: int = 0
+    longest_seconds: float = 0.0
     seconds_by_gate: Mapping[str, float] = field(default_factory=dict, hash=False)
 
 
@@ -106,6 +110,8 @@ class Counters:
     latency_seconds: float = 0.0
     hedged: int = 0
     hedges_won: int = 0
+    refused: int = 0
+    longest_seconds: float = 0.0
     seconds_by_gate: Mapping[str, float] = field(default_factory=dict)
     at_gate: int = 0
 

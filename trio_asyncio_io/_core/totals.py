@@ -26,9 +26,11 @@ class Totals:
         capacity: Upper limit of invocations that run at once in an operator.
         buffer: Upper limit of records that an operator holds.
         peak: The most invocations that ran at once in an operator.
-        longest: The longest duration of an invocation; 0.0 if unknown.
+        longest: The longest duration of an invocation.
         seconds: The length of the runs so far.
-        calls: Invocations that have ended.
+        calls: Invocations that have ended, without records that a gate refused before their first attempt.
+        failed: Those of them that failed or timed out.
+        refused: Records that a gate refused before their first attempt.
         latency: The time for which they held slots: their durations without backoffs.
         supply: The part of `seconds` up to the moment when the input had ended and all records had started.
         busy: The time for which invocations held a slot.
@@ -36,7 +38,7 @@ class Totals:
         withheld: The part of it in which the input could not be read, because outputs were being written.
         starved: The time in which the buffer was full and a slot was free.
         consumer: The time in which outputs waited for the consumer.
-        cpu: The CPU time of the thread of the loop.
+        cpu: The CPU time of the thread of the loop and, where the system counts it, the time it waited for the CPU.
         keyed: The time in which a record waited for an earlier one with the same key.
         gated: The time in which a gate held back at least one call.
         gate_waits: The waits for gates, summed over all calls.
@@ -63,6 +65,8 @@ class Totals:
     longest: float = 0.0
     seconds: float = 0.0
     calls: int = 0
+    failed: int = 0
+    refused: int = 0
     latency: float = 0.0
     supply: float = 0.0
     busy: float = 0.0
@@ -116,6 +120,8 @@ class Totals:
             repeated=min(1.0, _share(self.repeated, self.latency)),
             rested=_share(self.rested, self.latency + self.rested),
             retried=self.retried,
+            failed=self.failed,
+            refused=self.refused,
             timed_out=_share(self.timed_out, self.latency),
             peak=self.peak,
             gated=_share(self.gated, self.supply),

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Literal, TypeAlias
 
+from .units import amount, duration, plural
+
 __all__ = ["EXPLANATIONS", "Evidence", "Limit", "LoadClass", "Verdict", "judge"]
 
 
@@ -41,14 +43,15 @@ class Evidence:
     Args:
         capacity, buffer: Its two limits.
         seconds: The length of the run so far.
-        calls: Invocations that have ended.
+        calls: Invocations that have ended, without records that a gate refused before their first attempt.
         in_flight: Invocations that ran at once, the mean over the time in which there were elements.
         latency: The mean time for which an invocation held a slot, in seconds.
-        longest: The longest duration, in seconds.
+        longest: The longest duration of an invocation, in seconds.
         source_wait: The share of the same time in which the input had not ended and the buffer had room.
         starved: The share of the same time in which the buffer was full and a slot was free.
         consumer: The share of the run in which outputs waited for the consumer.
-        cpu: The share of the run in which the thread of the loop used the CPU.
+        cpu: The share of the run in which the thread of the loop used the CPU or, where the system counts that, waited
+            for it.
         loads: The latency at each load, in ascending order.
         keyed: The share of the same time in which a record waited for an earlier one with the same key.
         repeated: The share of the time of calls that went into attempts that were retried.
@@ -62,6 +65,7 @@ class Evidence:
         operators: How many operators these are. All numbers are their sums, or the mean of their shares.
         running: Invocations that run now.
         failed: Invocations that failed or timed out.
+        refused: Records that a gate refused before their first attempt.
     """
 
     capacity: int
@@ -88,6 +92,7 @@ class Evidence:
     operators: int = 1
     running: int = 0
     failed: int = 0
+    refused: int = 0
 
     @property
     def busy(self) -> float:
@@ -125,22 +130,29 @@ RISE = 1.25  # of the latency from a low to a high load
 
 def throughput(evidence: Evidence) -> Iterator[str]:
     """The sentences that each verdict has."""
-    calls = _calls(evidence.calls) + (f" ({evidence.failed:,} failed or timed out)" if evidence.failed else "")
+    calls, each = plural(evidence.calls + evidence.retried, "call"), ""
+    if evidence.retried:
+        calls, each = f"{calls} for {plural(evidence.calls, 'record')}", " records"
+    counts = {"retried": evidence.retried, "failed or timed out": evidence.failed}
+    problems = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
     runs = f", summed over {evidence.operators:,} operators: each" if evidence.operators > 1 else ":"
     yield (
-        f"{calls} in {_seconds(evidence.seconds)}{runs} {_rate(evidence.calls / evidence.seconds)}, "
-        f"with a mean latency of {_seconds(evidence.latency)}."
+        f"{calls}{f' ({problems})' if problems else ''} in {duration(evidence.seconds)}{runs} "
+        f"{amount(evidence.calls / evidence.seconds)}{each} a second, with a mean latency of "
+        f"{duration(evidence.latency)}."
     )
+    if evidence.refused:
+        yield f"Gates refused {plural(evidence.refused, 'other record')}, for which no call was made."
     yield (
-        f"The capacity of {evidence.capacity:,} allows {_rate(evidence.allowed)} at this latency; on average "
+        f"The capacity of {evidence.capacity:,} allows {amount(evidence.allowed)} a second at this latency; on average "
         f"{evidence.in_flight:,.1f} slots were busy ({evidence.busy:.0%})."
     )
 
 
 def _of_cpu(evidence: Evidence) -> tuple[str, str]:
     return (
-        f"The thread of the event loop used the CPU {evidence.cpu:.0%} of the time.",
-        "A higher capacity changes nothing: use more processes, or move computations out of the event loop.",
+        f"The thread of the event loop used the CPU, or waited for it, {evidence.cpu:.0%} of the time.",
+        "More capacity changes nothing: use more processes on free cores, or move computations out of the event loop.",
     )
 
 
@@ -153,7 +165,7 @@ def _of_consumer(evidence: Evidence) -> tuple[str, str]:
 
 def _of_gate(evidence: Evidence) -> tuple[str, str]:
     by_wait = sorted(evidence.gates, key=lambda gate: -gate[1])
-    waits = ", ".join(f"{name} {_seconds(seconds)}" for name, seconds in by_wait)
+    waits = ", ".join(f"{name} {duration(seconds)}" for name, seconds in by_wait)
     reason = f"A gate held calls back {evidence.gated:.0%} of the time. Summed over all calls: {waits}."
     return reason, "More capacity changes nothing. If the service allows more, change the gate; else accept the time."
 
@@ -161,21 +173,26 @@ def _of_gate(evidence: Evidence) -> tuple[str, str]:
 def _of_capacity(evidence: Evidence) -> tuple[str, str]:
     if 2 * evidence.failed >= evidence.calls:
         return _slots(evidence), "Find out why the calls fail. More capacity only makes more of them fail."
-    doubled = 2 * evidence.capacity
+    double, back = (
+        f"capacity={2 * evidence.capacity:,}",
+        f"If the throughput did not rise, go back to {evidence.capacity:,}.",
+    )
     if evidence.compared is None:
         reason = f"{_slots(evidence)} The load was always about the same, so its effect on the latency is unknown."
-        return reason, f"Try capacity={doubled:,}: it gives up to 2 x the throughput if the latency does not rise."
+        return reason, f"Try {double}: it gives up to 2 x the throughput if the latency does not rise. {back}"
     reason = f"{_slots(evidence)} {_response(*evidence.compared)}"
-    return reason, f"Set capacity={doubled:,}: it gives 2 x the throughput if the latency still does not rise."
+    return reason, f"Set {double}: it gives 2 x the throughput if the latency still does not rise. {back}"
 
 
 def _of_service(evidence: Evidence) -> tuple[str, str]:
     assert evidence.compared is not None
     low, high = evidence.compared
-    enough = max(1, round(evidence.capacity * low.latency / high.latency))
+    # Not less than ran at the low load: only there the latency is known not to rise
+    enough = max(low.running, round(evidence.capacity * low.latency / high.latency))
+    advice = f"; for this one, capacity={enough:,} is enough" if enough < evidence.capacity else ""
     return (
         f"{_slots(evidence)} {_response(low, high)} So the calls wait in the service.",
-        f"More capacity only raises the latency. Make the service faster; for this one, capacity={enough:,} is enough.",
+        f"More capacity only raises the latency. Make the service faster{advice}.",
     )
 
 
@@ -232,18 +249,18 @@ def _of_buffer(evidence: Evidence) -> tuple[str, str]:
     needed = ceil(evidence.allowed * evidence.longest)
     reason = (
         f"The buffer of {evidence.buffer:,} was full {evidence.starved:.0%} of the time, while slots were free: "
-        f"results waited for an earlier call. The longest call took {_seconds(evidence.longest)}."
+        f"results waited for an earlier call. The longest call took {duration(evidence.longest)}."
     )
     return reason, f"Set buffer={max(needed, 2 * evidence.buffer):,}, or use unordered_wait."
 
 
 def _of_source(evidence: Evidence) -> tuple[str, str]:
     if evidence.started_at_once and evidence.source_wait <= evidence.slot_wait:
-        count = _calls(evidence.calls + evidence.running)
+        count = plural(evidence.calls + evidence.running, "call")
         reason = f"No record waited for a slot: there were only {count}, for {evidence.capacity:,} slots."
         return reason, "More capacity changes nothing. With more elements, more calls can run at once."
-    enough = max(1, ceil(1.2 * evidence.in_flight))
-    advice = f" For this one, capacity={enough:,} is enough." if enough < evidence.capacity else ""
+    enough = max(evidence.peak, ceil(1.2 * evidence.in_flight))
+    advice = f" For this one, capacity={enough:,} is enough." if evidence.peak and enough < evidence.capacity else ""
     return (
         f"Elements came too slowly: {evidence.source_wait:.0%} of the time the buffer had room for more.",
         f"Make the source faster.{advice}",
@@ -274,21 +291,9 @@ def _slots(evidence: Evidence) -> str:
 def _response(low: LoadClass, high: LoadClass) -> str:
     change = "rose" if high.latency > RISE * low.latency else "did not rise"
     return (
-        f"The latency {change} with the load: {_seconds(low.latency)} with about {_calls(low.running)} at once, "
-        f"{_seconds(high.latency)} with about {high.running:,}."
+        f"The latency {change} with the load: {duration(low.latency)} with about {plural(low.running, 'call')} at "
+        f"once, {duration(high.latency)} with about {high.running:,}."
     )
-
-
-def _seconds(seconds: float) -> str:
-    return f"{seconds:,.1f} s" if seconds >= 10 else f"{seconds:.3g} s"  # noqa: PLR2004 - digits
-
-
-def _rate(rate: float) -> str:
-    return f"{rate:,.0f} a second" if rate >= 10 else f"{rate:.2g} a second"  # noqa: PLR2004 - digits
-
-
-def _calls(count: int) -> str:
-    return f"{count:,} call{'' if count == 1 else 's'}"
 
 
 Limit: TypeAlias = Literal[

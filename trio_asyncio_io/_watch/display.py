@@ -14,7 +14,7 @@ from .._core.statistics import Statistics
 from .._core.units import amount, duration, plural
 from .._core.verdict import Verdict
 from .charts import latency_chart
-from .page import table
+from .page import quantiles, table, times
 
 __all__ = ["frame_of", "html_of"]
 
@@ -32,16 +32,19 @@ STYLE = """<style>
 MAX_ELEMENTS = 10
 FRAME_HEIGHT = 600
 
-HISTOGRAMS = {
-    "latency": "latency",
-    "slot_wait": "wait for a slot",
-    "head_wait": "wait for the output order",
-    "gate_wait": "wait for a gate",
-}
-QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "longest": 1.0}
 COUNTS = (
     *("emitted", "completed", "failed", "timed_out", "retried", "skipped", "dead_lettered", "cancelled"),
-    *("retries_denied", "throttled", "hedged", "hedges_won", "running", "buffered", "peak_running", "peak_buffered"),
+    *(
+        "retries_denied",
+        "refused",
+        "throttled",
+        "hedged",
+        "hedges_won",
+        "running",
+        "buffered",
+        "peak_running",
+        "peak_buffered",
+    ),
 )
 
 
@@ -54,7 +57,7 @@ def html_of(value: object) -> str:
 @html_of.register
 def _(histogram: Histogram) -> str:
     chart = latency_chart(histogram)
-    return _block(STYLE + chart if chart else "", _quantiles({plural(histogram.count, "duration"): histogram}))
+    return _block(STYLE + chart if chart else "", quantiles({plural(histogram.count, "duration"): histogram}))
 
 
 @html_of.register
@@ -62,8 +65,7 @@ def _(statistics: Statistics) -> str:
     counts = {name.replace("_", " "): getattr(statistics, name) for name in COUNTS}
     rows = [(name, amount(count)) for name, count in counts.items() if count]
     rows += [(f"gated by {gate}", duration(seconds)) for gate, seconds in statistics.seconds_by_gate.items()]
-    found = {name: getattr(statistics, attribute) for attribute, name in HISTOGRAMS.items()}
-    return _block(table(("", "count"), rows or [("emitted", "0")]), _quantiles(found))
+    return _block(table(("", "count"), rows or [("emitted", "0")]), times(statistics))
 
 
 @html_of.register
@@ -98,15 +100,6 @@ def frame_of(page: Path) -> str:
 def _of_element(each: SnapshotElement) -> tuple[str, str, str]:
     results = "" if each.results is None else describe(each.results)
     return f"{each.sequence:,}", printable(describe(each.element)), printable(results)
-
-
-def _quantiles(found: dict[str, Histogram]) -> str:
-    rows = [
-        (name, *(duration(histogram.quantile(share)) for share in QUANTILES.values()))
-        for name, histogram in found.items()
-        if histogram.count
-    ]
-    return table(("", *QUANTILES), rows) if rows else ""
 
 
 def _block(*parts: str) -> str:

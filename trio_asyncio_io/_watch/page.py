@@ -13,6 +13,7 @@ from operator import itemgetter
 import trio
 
 from .._core.histogram import Histogram
+from .._core.statistics import Statistics
 from .._core.units import amount, duration, plural
 from .._core.verdict import Verdict
 from .charts import failures_chart, latency_chart, running_chart, throughput_chart
@@ -27,7 +28,7 @@ STYLE = """
 @media (prefers-color-scheme:dark){:root{--bg:#0d1117;--fg:#e6edf3;--soft:#9198a1;--line:#30363d;--card:#161b22;
 --bar:#56b4e9;--mark:#ff8a4c;--hover:#fff2}}
 body{margin:0 auto;max-width:60rem;padding:1.5rem 1rem 2rem;background:var(--bg);color:var(--fg);
-font:16px/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
+font:16px/1.5 system-ui,sans-serif;overflow-wrap:break-word}
 h1{margin:0;font-size:1.7rem;line-height:1.25}
 h2{margin:2.2rem 0 .6rem;font-size:1.15rem}
 h3{margin:1rem 0 .2rem;font-size:1rem}
@@ -52,7 +53,8 @@ figcaption{color:var(--soft)}
 .plot .mark-name{fill:var(--mark);stroke:var(--bg);stroke-width:4;stroke-linejoin:round;paint-order:stroke}
 ul{margin:.2rem 0;padding-left:1.2rem}
 li{margin:.2rem 0}
-code{font:.85rem/1.5 ui-monospace,monospace}
+code{font:.85rem/1.5 ui-monospace,monospace;overflow-wrap:anywhere}
+.wide{overflow-x:auto}
 table{border-collapse:collapse;width:100%}
 th,td{padding:.3rem .6rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
 th{font-weight:600}
@@ -160,15 +162,8 @@ def _latency(run: Run) -> str:
     numbers = run.statistics
     if not numbers.latency.count:
         return ""
-    rows = [
-        _quantiles("Latency of a call, with its retries", numbers.latency),
-        _quantiles("Wait for a slot", numbers.slot_wait),
-        _quantiles("Wait for the output order", numbers.head_wait),
-    ]
-    if numbers.gate_wait.count:
-        rows.insert(2, _quantiles("Wait for a gate", numbers.gate_wait))
     figure = _figure("Calls by latency, on a logarithmic axis", latency_chart(numbers.latency))
-    return figure + table(("", "p50", "p95", "p99", "longest"), rows, numbers=(1, 2, 3, 4))
+    return figure + times(numbers)
 
 
 def _gates(run: Run) -> str:
@@ -177,8 +172,28 @@ def _gates(run: Run) -> str:
     return table(("Gate", "Waits of all calls"), rows, numbers=(1,))
 
 
-def _quantiles(name: str, histogram: Histogram) -> tuple[str, ...]:
-    return (name, *(duration(histogram.quantile(share)) for share in (0.5, 0.95, 0.99, 1.0)))
+def times(statistics: Statistics) -> str:
+    """A table of the durations of calls and waits. The longest call is exact, the quantiles are those of a sample."""
+    found = {
+        "latency of a call, with its retries": statistics.latency,
+        "wait for a slot": statistics.slot_wait,
+        "wait for a gate": statistics.gate_wait,
+        "wait for the output order": statistics.head_wait,
+    }
+    return quantiles(found, longest=duration(statistics.longest_seconds))
+
+
+def quantiles(found: dict[str, Histogram], *, longest: str = "") -> str:
+    """A table of these histograms, without those that are empty. `longest` is the longest duration of the first one."""
+    rows = [
+        [name, duration(histogram.p50), duration(histogram.p95), duration(histogram.p99)]
+        for name, histogram in found.items()
+        if histogram.count
+    ]
+    if rows and longest:
+        rows[0].append(longest)
+    header = ["", "p50", "p95", "p99", *(["longest"] if longest else [])]
+    return table(header, [row + [""] * (len(header) - len(row)) for row in rows], numbers=(1, 2, 3, 4))
 
 
 def _failures(run: Run) -> str:
@@ -190,11 +205,10 @@ def _failures(run: Run) -> str:
 
 def _failures_of(kind: str, found: Failures) -> str:
     lost = f"{plural(found.records, 'record')} without a result" if found.records else "all records have a result"
+    # A record that a gate has refused has no failed call
+    counts = f"{plural(found.attempts, 'failed call')}, {lost}" if found.attempts else f"{lost}: refused by a gate"
     examples = [f"<li>{escape(record)}: <code>{escape(text)}</code></li>" for text, record in found.examples.items()]
-    return (
-        f'<h3>{escape(kind)}</h3>\n<p class="soft">{plural(found.attempts, "failed call")}, {lost}</p>\n'
-        f"<ul>{''.join(examples)}</ul>\n"
-    )
+    return f'<h3>{escape(kind)}</h3>\n<p class="soft">{counts}</p>\n<ul>{"".join(examples)}</ul>\n'
 
 
 def _slowest(run: Run) -> str:
@@ -221,7 +235,8 @@ def _figure(caption: str, svg: str, name: str = "") -> str:
 def table(header: Iterable[str], rows: Iterable[Iterable[str]], *, numbers: tuple[int, ...] = ()) -> str:
     """A table; empty if there are no rows. The columns with these positions are aligned to the right."""
     lines = "".join(_row("td", row, numbers) for row in rows)
-    return f"<table><thead>{_row('th', header, numbers)}</thead><tbody>{lines}</tbody></table>" if lines else ""
+    head = _row("th", header, numbers)
+    return f'<div class="wide"><table><thead>{head}</thead><tbody>{lines}</tbody></table></div>' if lines else ""
 
 
 def _row(tag: str, cells: Iterable[str], numbers: tuple[int, ...]) -> str:

@@ -12,7 +12,7 @@ import trio
 
 from .._core.checks import check_exception_types, check_int
 from .._exceptions import copied
-from ._from_cache import from_cache
+from ._from_cache import hit
 from ._lifetime import Lifetime, is_none
 from ._policy import Policy, Wrapped
 from ._run_change import RunChange
@@ -97,7 +97,7 @@ class cached(Policy[R]):  # noqa: N801 - used like a function
         entry = self._entries.get(key)
         if entry is not None and trio.current_time() < entry.expires:
             self.hits += 1
-            from_cache.set(True)
+            hit()
             self._entries.move_to_end(key)
             return entry.outcome()
         self.misses += 1

@@ -97,18 +97,27 @@ class _ClassicWatch:
         for job in jobs - self._ended_jobs:
             info = self._tracker.getJobInfo(job)
             if info is None or info.status == "RUNNING":
-                running += self._numbers_of(info, has_ended=False)
+                running += self._numbers_of(info)
             else:
                 self._ended += self._numbers_of(info, has_ended=True)
                 self._ended_jobs.add(job)
         return replace(self._ended + running, streams=self._streams.lines())
 
-    def _numbers_of(self, info: Any, *, has_ended: bool) -> Numbers:
-        numbers = Numbers()
-        for stage in map(self._tracker.getStageInfo, [] if info is None else info.stageIds):
-            # A stage of an ended job that never ran was skipped, because its output existed already
-            if stage is not None and not (has_ended and not stage.numCompletedTasks + stage.numFailedTasks):
+    def _numbers_of(self, info: Any, *, has_ended: bool = False) -> Numbers:
+        """The counts of a job, without stages that Spark skips, because their output exists already.
+
+        Spark does not report which ones it skips. A stage reads the output of earlier ones, so one that has not begun
+        when a later one has will not run.
+        """
+        numbers, may_begin = Numbers(), not has_ended
+        for number in [] if info is None else sorted(info.stageIds, reverse=True):
+            stage = self._tracker.getStageInfo(number)
+            if stage is None:
+                continue
+            has_begun = stage.numActiveTasks + stage.numCompletedTasks + stage.numFailedTasks > 0
+            if has_begun or may_begin:
                 numbers += Numbers(stage.numCompletedTasks, stage.numTasks, stage.numActiveTasks, stage.numFailedTasks)
+            may_begin = may_begin and not has_begun
         return numbers
 
 

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from trio_asyncio_io import ElementTimeoutError, Statistics, Totals, Verdict
 from trio_asyncio_io.gates import AdaptiveCapacity, PerKey
-from trio_asyncio_io.progress import Summary, gates_and_hedges
+from trio_asyncio_io.progress import Summary, duration, gates_and_hedges
 
 from .._sent.cluster_rate import SOURCE_AWAY
 from .._sent.extra_columns import METRICS_COLUMN
@@ -41,7 +41,7 @@ SCOPE = (
 # Where the words for Spark differ from those for one operator
 ADVICE = {
     "consumer": "Spark reads the results too slowly. Make what follows in the same stage faster, or use more tasks.",
-    "cpu": "A higher capacity changes nothing: use more tasks, or move computations out of the event loop.",
+    "cpu": "More capacity changes nothing: use more tasks on free cores, or move computations out of the event loop.",
 }
 CHECK_SOURCE = (
     "The source of the cluster_rate was away, and calls waited for it. Check that the workers can reach it: the logger "
@@ -105,7 +105,7 @@ def summary(metrics: Any) -> Summary:
     ]
     mean = sums["seconds"] / sums["rows"] if sums["rows"] else 0.0
     times = {"mean": mean, "slowest": sums["slowest"], **{name: sums[name] for name in PERCENTILES if name in sums}}
-    return Summary(", ".join([*counts, *(f"{name} {seconds:.3f} s" for name, seconds in times.items())]))
+    return Summary(", ".join([*counts, *(f"{name} {duration(seconds)}" for name, seconds in times.items())]))
 
 
 def explain(metrics: Any, name: str | None = None) -> Verdict:
@@ -178,9 +178,11 @@ def _statistics_of(totals: Totals) -> Statistics:
     """What `gates_and_hedges` reads."""
     return Statistics(
         completed=totals.calls,
+        failed=totals.refused,
         retried=totals.retried,
         gate_wait_seconds=totals.gate_waits,
         seconds_by_gate=totals.seconds_by_gate,
+        refused=totals.refused,
         throttled=totals.throttled,
         hedged=totals.hedged,
         hedges_won=totals.hedges_won,

@@ -9,6 +9,7 @@ from typing import Any
 import trio
 
 from trio_asyncio_io import Totals
+from trio_asyncio_io.policies import from_cache
 
 __all__ = ["Loads"]
 
@@ -27,12 +28,13 @@ class Loads:
         self._high = (0, 0.0)
 
     async def measured(self, call: Callable[..., Awaitable[Any]], inputs: Sequence[Any]) -> Any:
-        """The result of the call. A call that raises does not count."""
+        """The result of the call. A call that raises, or is answered from a cache, does not count."""
         self._running += 1
         load, started = self._running, trio.current_time()
         try:
             result = await call(*inputs)
-            self._add(max(load, self._running), trio.current_time() - started)
+            if not from_cache.get():
+                self._add(max(load, self._running), trio.current_time() - started)
         finally:
             self._running -= 1
         return result

@@ -10,7 +10,7 @@ import pytest
 from udfs._plan.job_watch import Numbers, watch_on
 
 SEEN = {"rows": 3, "calls": 5, "retried": 2, "failed": 1, "timed_out": 0, "cached": 1, "seconds": 0.9, "slowest": 0.5}
-SUMMARY = "3 rows, 5 calls, 2 retried, 1 failed, 0 timed out, 1 from a cache, mean 0.300 s, slowest 0.500 s"
+SUMMARY = "3 rows, 5 calls, 2 retried, 1 failed, 0 timed out, 1 from a cache, mean 300 ms, slowest 500 ms"
 
 
 class Job(NamedTuple):
@@ -87,6 +87,14 @@ def test_a_skipped_stage_is_not_counted(tracker: Tracker, session: Any) -> None:
     watch = watch_on(session)
     tracker.run(1, Stage(10, 8, 0, 0, 0), Stage(11, 2, 0, 2, 0), status="SUCCEEDED")
     assert watch.look() == Numbers(done=2, total=2)
+
+
+def test_a_stage_that_a_later_one_does_not_wait_for_is_skipped(tracker: Tracker, session: Any) -> None:
+    watch = watch_on(session)
+    tracker.run(1, Stage(10, 1, 0, 0, 0), Stage(11, 1, 0, 0, 0), Stage(12, 1, 1, 0, 0))
+    assert watch.look() == Numbers(done=0, total=1, running=1)
+    tracker.run(1, Stage(10, 1, 0, 0, 0), Stage(11, 1, 0, 0, 0), Stage(12, 1, 0, 1, 0), status="SUCCEEDED")
+    assert watch.look() == Numbers(done=1, total=1)
 
 
 def test_jobs_that_the_tracker_has_forgotten_are_still_counted(tracker: Tracker, session: Any) -> None:

@@ -27,14 +27,14 @@ SUMS = {
     [
         ({}, []),
         ({"explain": '{"gate_waits": 0.0, "throttled": 0.0}'}, []),
-        ({"explain": '{"gate_waits": 1041.25, "throttled": 1212.0}'}, ["gated 1,041.2 s", "1,212 throttled"]),
+        ({"explain": '{"gate_waits": 1041.25, "throttled": 1212.0}'}, ["gated 1,041 s", "1,212 throttled"]),
         (
             {"explain": '{"gate_waits": 5, "seconds_by_gate.RateLimit": 5, "seconds_by_gate.CircuitBreaker": 0}'},
-            ["gated 5.0 s (RateLimit)"],
+            ["gated 5 s (RateLimit)"],
         ),
         (
             {"explain": '{"gate_waits": 7, "seconds_by_gate.CircuitBreaker": 2, "seconds_by_gate.RateLimit": 5}'},
-            ["gated 7.0 s (RateLimit 5.0 s", "CircuitBreaker 2.0 s)"],
+            ["gated 7 s (RateLimit 5 s", "CircuitBreaker 2 s)"],
         ),
         ({"explain": '{"calls": 4, "retried": 1, "hedged": 3, "hedges_won": 2}'}, ["hedged 60.0% (won 67%)"]),
     ],

@@ -40,7 +40,7 @@ def test_a_line_on_standard_error_summarises_the_task(
         TaskLog("weather").write(NUMBERS, 1019)
     seen = capsys.readouterr()
     line = (
-        r"\S+ \S+ INFO udfs: weather: 1,000 outputs in \d+\.\d s \([\d,]+/s\), 17 retried, 2 failed, 1 timed out, "
+        r"\S+ \S+ INFO udfs: weather: 1,000 outputs in [\d.]+ [mnµ]?s \([\d,]+/s\), 17 retried, 2 failed, 1 timed out, "
         r"3 cancelled, at most 100 at once, 1,019 calls\n"
     )
     assert seen.out == ""

@@ -15,7 +15,7 @@ import trio
 from ..._core.checks import check_name, check_path
 from ..._core.describe import describe
 from ..._sqlite import FileThread
-from .._from_cache import from_cache
+from .._from_cache import hit
 from .._lifetime import Lifetime, is_none
 from .._policy import Policy, Wrapped
 from .group_commit import GroupCommit
@@ -128,7 +128,7 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
         found = await self._find(self._group_commit, key)
         if found is not None:
             self.hits += 1
-            from_cache.set(True)
+            hit()
             return found[0]
         self.misses += 1
         result: R = await self._call(*arguments)
