@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from functools import partial
 from typing import Any
 
 import trio
@@ -50,3 +52,17 @@ class StepRecorder(Observer):
         self.steps.append((hook, trio.current_time(), sequence, element, *rest))
         if hook == self._failing_hook:
             raise ZeroDivisionError
+
+
+class Several(Observer):
+    """Calls several observers."""
+
+    def __init__(self, *observers: Observer) -> None:
+        for name, member in vars(Observer).items():
+            if inspect.isfunction(member):
+                setattr(self, name, partial(self._call, name, observers))
+
+    @staticmethod
+    def _call(name: str, observers: tuple[Observer, ...], *arguments: Any) -> None:
+        for observer in observers:
+            getattr(observer, name)(*arguments)

@@ -245,7 +245,8 @@ class _Meters:
         seconds: float,
     ) -> None:
         self._invocations.add(1, by_outcome)
-        self._duration.record(seconds, by_outcome)
+        if attempts:  # otherwise a gate has refused the record, so there was no call
+            self._duration.record(seconds, by_outcome)
         self._attempts.add(attempts, attributes)
         if attempts > 1:
             self._retries.add(attempts - 1, attributes)

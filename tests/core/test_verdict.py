@@ -94,5 +94,19 @@ def test_the_advised_buffer_holds_all_results_behind_the_longest_call() -> None:
     assert verdict.advice.startswith("Set buffer=500, ")  # 100 calls a second, for 5 s
 
 
+def test_the_advised_capacity_is_not_below_what_ran_at_the_low_load() -> None:
+    low, high = LoadClass(24, 100, 0.01), LoadClass(200, 1000, 1.0)
+    evidence = replace(BUSY, capacity=200, in_flight=200.0, loads=(low, high))
+    assert judge(evidence).advice.endswith("for this one, capacity=24 is enough.")
+
+
+def test_calls_and_records_are_told_apart_if_there_were_retries() -> None:
+    verdict = judge(replace(BUSY, calls=200, retried=22, failed=3))
+    assert verdict.sentences[0] == (
+        "222 calls for 200 records (22 retried, 3 failed or timed out) in 100 s: 2 records a second, with a mean "
+        "latency of 100 ms."
+    )
+
+
 def test_an_unpickled_verdict_equals_the_original() -> None:
     assert pickle.loads(pickle.dumps(judge(BUSY))) == judge(BUSY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from opentelemetry.sdk.metrics import MeterProvider
@@ -52,11 +53,21 @@ class Backend:
 
     def points(self, metric: str) -> dict[str, Any]:
         """The data points of a metric by outcome; "" for a metric without one."""
+        return {point.attributes.get(OUTCOME, ""): point for point in self._points(metric)}
+
+    def counted(self, metric: str) -> dict[str, int]:
+        """What a metric has counted by outcome, over all types of errors."""
+        counts: Counter[str] = Counter()
+        for point in self._points(metric):
+            counts[point.attributes.get(OUTCOME, "")] += getattr(point, "count", 0) or getattr(point, "value", 0)
+        return dict(counts)
+
+    def _points(self, metric: str) -> list[Any]:
         data = self._reader.get_metrics_data()
-        for each in data.resource_metrics[0].scope_metrics[0].metrics if data else ():
-            if each.name == f"trio_asyncio_io.{metric}":
-                return {point.attributes.get(OUTCOME, ""): point for point in each.data.data_points}
-        return {}
+        metrics = data.resource_metrics[0].scope_metrics[0].metrics if data else ()
+        return [
+            point for each in metrics if each.name == f"trio_asyncio_io.{metric}" for point in each.data.data_points
+        ]
 
     def numbers(self, metric: str) -> dict[str, Any]:
         return {outcome: point.value for outcome, point in self.points(metric).items()}

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections import Counter
-from functools import partial
 from typing import Any
 
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.observing import Several
 from tests.properties.runs import Source, function_of, on_virtual_time, operator_of, receiving_dead_letters
 from tests.properties.scenarios import QUARTERS, FailureOf, Scenario, scenarios
 from tests.trace.trace_format import check_format, seconds_of, spans_of
@@ -63,25 +62,11 @@ def check_numbers(trace: Any, numbers: Statistics, scenario: Scenario) -> None:
     assert seconds_of(trace, "wait for the output order") == numbers.head_wait_seconds
 
 
-class Two(Observer):
-    """Calls two observers."""
-
-    def __init__(self, *observers: Observer) -> None:
-        for name, member in vars(Observer).items():
-            if inspect.isfunction(member):
-                setattr(self, name, partial(self._call, name, observers))
-
-    @staticmethod
-    def _call(name: str, observers: tuple[Observer, ...], *arguments: Any) -> None:
-        for observer in observers:
-            getattr(observer, name)(*arguments)
-
-
 @given(scenarios(), st.integers(1, 3), st.integers(1, 6))
 def test_a_sample_of_a_run_is_a_part_of_its_whole_trace(scenario: Scenario, every: int, limit: int) -> None:
     async def body() -> None:
         recorders = TraceRecorder(), TraceRecorder(every=every, max_records=limit)
-        await traced(scenario, Two(*recorders), math.inf)
+        await traced(scenario, Several(*recorders), math.inf)
         whole, sample = (recorder.trace() for recorder in recorders)
         check_format(sample)
         about = sample["otherData"]
