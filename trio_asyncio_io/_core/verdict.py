@@ -164,6 +164,9 @@ def _of_consumer(evidence: Evidence) -> tuple[str, str]:
 
 
 def _of_gate(evidence: Evidence) -> tuple[str, str]:
+    if evidence.refused > evidence.calls:
+        reason = f"Gates refused {evidence.refused:,} of {evidence.refused + evidence.calls:,} records."
+        return reason, "Find out why the calls fail: gates refuse further ones to protect the service."
     by_wait = sorted(evidence.gates, key=lambda gate: -gate[1])
     waits = ", ".join(f"{name} {duration(seconds)}" for name, seconds in by_wait)
     reason = f"A gate held calls back {evidence.gated:.0%} of the time. Summed over all calls: {waits}."
@@ -330,14 +333,14 @@ class Verdict:
     """What limits the throughput of an operator, and what to change. `str()` gives the sentences and the advice.
 
     Attributes:
-        limit: "gate": a gate holds calls back. "capacity": all slots are busy. "service": all slots are busy, and more
-            load only raises the latency. "source": slots are free, because elements arrive too slowly. "consumer":
-            outputs wait for it. "buffer": slots are free and the buffer is full of results that wait for a
-            straggler. "key": slots are free, because records wait for an earlier one with the same key. "timeouts": all
-            slots are busy, most of the time with calls that time out. "retries": all slots are busy, most of the time
-            with attempts that are repeated; or slots are free, and records in backoffs fill the buffer. "cpu": the
-            thread of the event loop is busy. "blocking": the function blocks that thread, so the calls run one after
-            another. "unknown": too few invocations have ended.
+        limit: "gate": a gate holds calls back, or refuses most of them. "capacity": all slots are busy. "service": all
+            slots are busy, and more load only raises the latency. "source": slots are free, because elements arrive too
+            slowly. "consumer": outputs wait for it. "buffer": slots are free and the buffer is full of results that
+            wait for a straggler. "key": slots are free, because records wait for an earlier one with the same key.
+            "timeouts": all slots are busy, most of the time with calls that time out. "retries": all slots are busy,
+            most of the time with attempts that are repeated; or slots are free, and records in backoffs fill the
+            buffer. "cpu": the thread of the event loop is busy. "blocking": the function blocks that thread, so the
+            calls run one after another. "unknown": too few invocations have ended.
         advice: What to change, in one sentence.
         sentences: The numbers on which this rests.
     """
@@ -386,7 +389,8 @@ def _limit_outside(evidence: Evidence) -> Limit | None:
     """What limits an operator, if it is neither its limits nor its source."""
     if evidence.cpu >= CPU_IS_BUSY:
         return "cpu"
-    if evidence.gated >= GATE_IS_SHUT and evidence.consumer < CONSUMER_IS_LATE:
+    is_shut = evidence.gated >= GATE_IS_SHUT or evidence.refused > evidence.calls
+    if is_shut and evidence.consumer < CONSUMER_IS_LATE:
         return "gate"
     if _is_blocked(evidence):
         return "blocking"

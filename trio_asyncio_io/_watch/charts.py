@@ -49,14 +49,20 @@ def failures_chart(series: Series) -> str:
     return _over_time(title, rates, series.width, "failed calls per second")
 
 
-def latency_chart(latency: Histogram) -> str:
-    """How many calls took how long, on a logarithmic axis, with the percentiles."""
+def latency_chart(latency: Histogram, longest: float = math.inf) -> str:
+    """How many calls took how long, on a logarithmic axis, with the percentiles.
+
+    Args:
+        latency: The durations of the calls.
+        longest: The exact longest one. The middle of its bucket may be above it.
+    """
     powers = _by_power(latency)
     if not powers:
         return ""
     first, last = _range_of(powers)
     step = 1 / (last - first + 1)
-    plot = Plot(f"Distribution of the latency: half of the calls took at most {duration(latency.p50)}", len(QUANTILES))
+    half = duration(min(latency.p50, longest))
+    plot = Plot(f"Distribution of the latency: half of the calls took at most {half}", len(QUANTILES))
     plot.add_levels(max(powers.values()))
     for power, count in sorted(powers.items()):
         label = f"{amount(count)} calls from {duration(_edge(power))} to {duration(_edge(power + 1))}"
@@ -64,7 +70,7 @@ def latency_chart(latency: Histogram) -> str:
     for seconds, is_minor in _ticks(first, last + 1):
         plot.tick((log10(seconds) * PER_DECADE - first) * step, duration(seconds), is_minor=is_minor)
     for line, (name, share) in enumerate(QUANTILES):
-        seconds = latency.quantile(share)
+        seconds = min(latency.quantile(share), longest)
         if seconds > 0:
             plot.mark((log10(seconds) * PER_DECADE - first) * step, f"{name} {duration(seconds)}", line)
     return plot.svg()

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from html import escape
 from importlib import metadata
+from math import inf
 from operator import itemgetter
 
 import trio
@@ -123,12 +124,14 @@ def _cards(run: Run) -> str:
         "outputs": amount(numbers.emitted),
         "outputs per second": amount(numbers.emitted / run.seconds) if run.seconds else "0",
         "calls in flight, at most": amount(max([numbers.peak_running, *run.series.running()])),
-        "median latency": duration(numbers.latency.p50),
-        "99th percentile": duration(numbers.latency.p99),
+        "median latency": duration(min(numbers.latency.p50, numbers.longest_seconds)),
+        "99th percentile": duration(min(numbers.latency.p99, numbers.longest_seconds)),
         "failed": _share(numbers.failed, ended),
         "timed out": _share(numbers.timed_out, ended),
         "retries": amount(numbers.retried),
     }
+    if numbers.refused:
+        cards["refused by a gate"] = _share(numbers.refused, ended)
     parts = [f'<div class="card"><b>{value}</b><span class="soft">{name}</span></div>' for name, value in cards.items()]
     return f'<div class="cards">{"".join(parts)}</div>'
 
@@ -162,7 +165,7 @@ def _latency(run: Run) -> str:
     numbers = run.statistics
     if not numbers.latency.count:
         return ""
-    figure = _figure("Calls by latency, on a logarithmic axis", latency_chart(numbers.latency))
+    figure = _figure("Calls by latency, on a logarithmic axis", latency_chart(numbers.latency, numbers.longest_seconds))
     return figure + times(numbers)
 
 
@@ -180,20 +183,27 @@ def times(statistics: Statistics) -> str:
         "wait for a gate": statistics.gate_wait,
         "wait for the output order": statistics.head_wait,
     }
-    return quantiles(found, longest=duration(statistics.longest_seconds))
+    return quantiles(found, longest=statistics.longest_seconds)
 
 
-def quantiles(found: dict[str, Histogram], *, longest: str = "") -> str:
-    """A table of these histograms, without those that are empty. `longest` is the longest duration of the first one."""
+def quantiles(found: dict[str, Histogram], *, longest: float | None = None) -> str:
+    """A table of these histograms, without those that are empty.
+
+    Args:
+        found: By name, the histograms.
+        longest: The exact longest duration of the first one. The middle of its bucket may be above it.
+    """
+    limits = [inf if longest is None else longest, *[inf] * len(found)]
     rows = [
-        [name, duration(histogram.p50), duration(histogram.p95), duration(histogram.p99)]
-        for name, histogram in found.items()
+        [name, *(duration(min(seconds, limit)) for seconds in (histogram.p50, histogram.p95, histogram.p99))]
+        for (name, histogram), limit in zip(found.items(), limits, strict=False)
         if histogram.count
     ]
-    if rows and longest:
-        rows[0].append(longest)
-    header = ["", "p50", "p95", "p99", *(["longest"] if longest else [])]
-    return table(header, [row + [""] * (len(header) - len(row)) for row in rows], numbers=(1, 2, 3, 4))
+    header = ["", "p50", "p95", "p99"]
+    if rows and longest is not None:
+        header.append("longest")
+        rows = [[*row, "" if number else duration(longest)] for number, row in enumerate(rows)]
+    return table(header, rows, numbers=(1, 2, 3, 4))
 
 
 def _failures(run: Run) -> str:

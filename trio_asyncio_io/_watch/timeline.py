@@ -269,13 +269,21 @@ def _panel(events: list[Event], max_rows: int) -> Panel:
         rows[begin["args"]["sequence"]].bars.append(Bar(LOOKS[begin["cat"]], begin["ts"], end))
     walls = [(each["ts"], each["name"]) for each in events if each["ph"] == "i" and each["cat"] == WATERMARK]
     ordered = [rows[sequence] for sequence in sorted(rows)]
-    first = sorted(ordered, key=lambda row: (not row.has_failed, -row.seconds))[:max_rows]  # stable
-    shown = sorted(first, key=lambda row: row.sequence)
+    shown = sorted(_most_interesting(ordered, max_rows), key=lambda row: row.sequence)
     for row in shown:
         row.bars.sort(key=lambda bar: bar.start)
         if row.emitted is not None:  # received at the end of its last wait
             row.emitted = max(row.emitted, *(bar.end for bar in row.bars))
     return Panel(str(names[0]) if names else "operator", shown, len(ordered) - len(shown), walls)
+
+
+def _most_interesting(rows: list[Row], limit: int) -> list[Row]:
+    """The slowest records, at most half of them such that have failed, unless there are no others."""
+    slowest = sorted(rows, key=lambda row: -row.seconds)  # stable
+    failed = [row for row in slowest if row.has_failed]
+    others = [row for row in slowest if not row.has_failed]
+    failed = failed[: max(limit - len(others), (limit + 1) // 2)]
+    return failed + others[: limit - len(failed)]
 
 
 def _add(event: Event, rows: dict[int, Row]) -> None:

@@ -13,7 +13,7 @@ from pyspark import cloudpickle
 
 from trio_asyncio_io.adapters import is_async
 
-__all__ = ["PackedFunction", "dumped", "pack", "parameter_names"]
+__all__ = ["PackedFunction", "dumped", "name_of", "pack", "parameter_names"]
 
 PATTERN = """\
 Open clients, connections, locks and nurseries in the worker. Do not capture them on the driver:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import trio
@@ -11,6 +12,7 @@ import trio
 from trio_asyncio_io import AsyncFunction, RetryStrategy
 from trio_asyncio_io.policies import from_cache
 
+from .._sent.packed_function import name_of
 from .._sent.row import Failure, Row
 from .._sent.settings import Settings
 from .gates import gates_of
@@ -49,7 +51,7 @@ class RowCalls(AsyncFunction[Row, Row]):
 
     def options(self) -> dict[str, Any]:
         """The arguments of the operator."""
-        options = self._settings.options
+        options, on_error = self._settings.options, self._settings.on_error
         return {
             "mode": options.mode,
             "timeout": options.timeout,
@@ -60,8 +62,8 @@ class RowCalls(AsyncFunction[Row, Row]):
             "per_key": options.per_key,
             "retry": options.retry and _of_rows(options.retry),
             "observer": options.observer and RowObserver(options.observer),
-            "on_timeout": self._timed_out if self._on_timeout else None,
-            "on_error": "raise" if self._settings.on_error == "raise" else self._failed,
+            "on_timeout": self._on_timeout and _named(name_of(self._on_timeout), self._timed_out),
+            "on_error": on_error if on_error == "raise" else _named(on_error, self._failed),
         }
 
     async def open(self) -> None:
@@ -107,6 +109,13 @@ class RowCalls(AsyncFunction[Row, Row]):
     def _seconds(self, row: Row) -> float:
         """Seconds since the first call started; 0.0 if the settings do not ask for times."""
         return 0.0 if row.started is None else trio.current_time() - row.started
+
+
+def _named(name: str, handler: Callable[..., Awaitable[Row]]) -> Callable[..., Awaitable[Row]]:
+    """The handler under the name that the user knows, which reports show."""
+    named = partial(handler)
+    vars(named)["__qualname__"] = name
+    return named
 
 
 def _of_rows(strategy: RetryStrategy) -> RetryStrategy:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from trio.testing import MockClock
 
 from trio_asyncio_io import AsyncFunction, AsyncWaitOperator, ElementTimeoutError, ExponentialBackoff, FixedDelay
 from trio_asyncio_io.gates import RateLimit
+from trio_asyncio_io.report import report
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 from udfs._sent.row import Failure, Row
 from udfs._spark_thread.reading import rows_of
@@ -44,6 +46,25 @@ async def test_the_function_is_called_with_the_values_of_the_row(settings: Any) 
     assert (await calls.invoke(row)) is row
     assert row.result == "('EWR', 5)"
     assert (await calls.invoke(null)).result == "(None, None)"
+
+
+async def test_a_report_shows_the_names_that_the_user_has_given(
+    settings: Any, rows: Any, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async def lookup(value: str) -> str:
+        raise ValueError
+
+    async def last_known(value: str) -> str:
+        return value
+
+    with report(tmp_path / "run.html") as observer:
+        calls = RowCalls(lookup, last_known, settings(lookup, on_error="column", observer=observer))
+        async with AsyncWaitOperator(calls, source=rows(["a"]), **calls.options()) as operator:
+            assert [row.failure is not None async for row in operator.output] == [True]
+    page = (tmp_path / "run.html").read_text("utf-8")
+    assert "<td>on_error</td><td>column</td>" in page
+    assert "last_known" in page
+    assert "RowCalls" not in page
 
 
 async def test_an_object_is_called_through_invoke(run: Any) -> None:
