@@ -333,6 +333,7 @@ class Gates:
 
     Attributes:
         is_idle: Whether no call has to be checked.
+        has_keys: Whether calls have gates of their keys.
         line: The records that wait for gates of all calls.
         passage: The gates of calls without a key.
         admissions: By sequence, the calls that were admitted and have not ended. A call that started while all gates
@@ -353,6 +354,7 @@ class Gates:
         self._enough = FEW
         self.is_weighted = any(gate.weight is not None for gate in self._given)
         self.is_idle = False
+        self.has_keys = self._per_key is not None
         self.line = Line()
         self.passage = Passage(self._common, self.line.in_use)
         self.admissions: dict[int, Admission] = {}

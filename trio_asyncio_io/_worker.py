@@ -249,17 +249,24 @@ class Worker:
         scheduler = self._scheduler
         if self._has_reported:
             self._has_reported = False
-            if now >= self._paused_until and scheduler.must_wait_for_reports:
-                self._must_pause = True
+            self._must_pause = now >= self._paused_until and scheduler.must_wait_for_reports
+            if self._must_pause:
                 return None
         entry = scheduler.next(now)
-        self._timer.wake_by(scheduler.wake_at())
+        if scheduler.waiting:
+            self._timer.wake_by(scheduler.wake_at())
+            if entry is not None:
+                self._pool.dispatch()
         if entry is None:
-            if self._ledger.counters.running < self._pool.ledger.flow.capacity:
+            if self._ledger.counters.running < self._ledger.flow.capacity:
                 self._ledger.flow.idle(now)
             return None
         self._entry, self._error = entry, scheduler.refusal
-        self._pool.dispatch()
+        return entry if scheduler.started is None else self._continue(entry)
+
+    def _continue(self, entry: Entry) -> Entry | None:
+        """Continue with a record that has waited. None: a gate has refused its call."""
+        scheduler = self._scheduler
         assert scheduler.started is not None
         self._context = scheduler.started.context
         if self._error is not None:
