@@ -12,8 +12,8 @@ import pyarrow as pa
 import trio
 from pyspark.sql.types import LongType, StructField, StructType
 
+from udfs._plan.arguments import make_settings
 from udfs._sent.enrichment import Enrichment
-from udfs._sent.settings import make_settings
 from udfs._spark_thread.row_conversion import RowConversion
 
 from ._contenders import Call, with_operator

@@ -13,14 +13,14 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType
 from trio_asyncio_io import AsyncFunction, Options
 from trio_asyncio_io.keywords import list_keywords
 
-from ._plan.rate import gate_of_rate
-from ._plan.schema import parse_type
-from ._plan.session import active_session, default_time_zone, share_of, time_zone
+from ._plan.arguments import UDFArguments, check_keywords, for_session, make_settings
+from ._plan.schema import check_time_zone, parse_type
+from ._plan.session import active_session, default_time_zone, time_zone
 from ._plan.worker_python import needs_packages, use_the_drivers_python
 from ._rate.cluster_rate import ClusterRate, as_cluster_rate
 from ._sent.extra_columns import extra_columns
 from ._sent.plan_types import plan_type
-from ._sent.settings import Settings, SettingsArguments, make_settings
+from ._sent.settings import Settings
 from ._sent.zone import Zone
 from ._spark_thread.arrow_in_pandas import for_column_udf
 from ._spark_thread.column import ColumnConversion
@@ -116,13 +116,10 @@ class AsyncPandasUDF(Generic[F_co]):
         """The function that Spark sends to the workers: an iterator of arrays -> an iterator of arrays."""
         session = active_session()
         use_the_drivers_python(session)
-        settings = self.settings
-        if self.cluster_capacity is not None:
-            settings = settings.with_capacity(share_of(self.cluster_capacity, session))
-        if self.cluster_rate is not None:
-            settings = replace(settings, rate_gate=gate_of_rate(self.cluster_rate, session))
+        settings = for_session(self.settings, self.cluster_capacity, self.cluster_rate, session)
         zone = Zone(time_zone(session), default_time_zone(session))
         kind = parse_type(self.declared)
+        check_time_zone(zone.active, kind)
 
         def run(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
             with traceback_as_note():
@@ -139,7 +136,7 @@ def async_pandas_udf(
     *,
     timeout: float,
     deterministic: bool = False,
-    **arguments: Unpack[SettingsArguments],
+    **arguments: Unpack[UDFArguments],
 ) -> AsyncPandasUDF[F]: ...
 
 
@@ -149,7 +146,7 @@ def async_pandas_udf(
     *,
     timeout: float,
     deterministic: bool = False,
-    **arguments: Unpack[SettingsArguments],
+    **arguments: Unpack[UDFArguments],
 ) -> Callable[[F], AsyncPandasUDF[F]]: ...
 
 
@@ -159,18 +156,18 @@ def async_pandas_udf(
     returnType: DataType | str,  # noqa: N803 - pandas_udf's names
     timeout: float,
     deterministic: bool = False,
-    **arguments: Unpack[SettingsArguments],
+    **arguments: Unpack[UDFArguments],
 ) -> Callable[[F], AsyncPandasUDF[F]]: ...
 
 
-@list_keywords(SettingsArguments, Settings, Options)
+@list_keywords(UDFArguments, Settings, Options)
 def async_pandas_udf(
     f: Any = None,
     returnType: DataType | str | None = None,  # noqa: N803 - the name in pandas_udf
     *,
     timeout: float,
     deterministic: bool = False,
-    **arguments: Unpack[SettingsArguments],
+    **arguments: Unpack[UDFArguments],
 ) -> Any:
     """Make a column UDF of an async function.
 
@@ -250,16 +247,19 @@ def async_pandas_udf(
 
 
 def _make(
-    function: F, kind: DataType | str, timeout: float, arguments: SettingsArguments, *, deterministic: bool
+    function: F, kind: DataType | str, timeout: float, arguments: UDFArguments, *, deterministic: bool
 ) -> AsyncPandasUDF[F]:
-    arguments = arguments.copy()  # a decorator may be used again
-    cluster_capacity = arguments.pop("cluster_capacity", None)
-    if cluster_capacity is not None:
-        arguments["capacity"] = 1  # `func` replaces it by the task's share, which only a session can compute
-    cluster_rate = arguments.pop("cluster_rate", None)
+    check_keywords(async_pandas_udf, arguments)
     settings = make_settings(function, timeout, arguments)
-    rate = None if cluster_rate is None else as_cluster_rate(cluster_rate)
-    return AsyncPandasUDF(settings, kind, cluster_capacity, deterministic, rate, function)
+    rate = arguments.get("cluster_rate")
+    return AsyncPandasUDF(
+        settings,
+        kind,
+        arguments.get("cluster_capacity"),
+        deterministic,
+        None if rate is None else as_cluster_rate(rate),
+        function,
+    )
 
 
 def _identity(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:

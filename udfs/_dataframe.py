@@ -11,7 +11,8 @@ from pyspark.sql.types import DataType
 from trio_asyncio_io import Options
 from trio_asyncio_io.keywords import list_keywords
 
-from ._plan.enriched import DataFrameArguments, enriched
+from ._plan.arguments import DataFrameArguments, check_keywords
+from ._plan.enriched import enriched
 from ._sent.carry_over import CarryOver
 from ._sent.enrichment import Flatten
 from ._sent.settings import Settings
@@ -110,6 +111,7 @@ def ordered_wait(
     """
     if "carry_over" in arguments:
         raise TypeError(NOT_ORDERED)
+    check_keywords(ordered_wait, arguments)
     return enriched(df, function, schema, timeout, arguments, mode="ordered", inputs=inputs, flatten=flatten)
 
 
@@ -164,6 +166,7 @@ def unordered_wait(
             max_out_of_orderness="10 seconds",
         )
     """
+    check_keywords(unordered_wait, arguments)
     return enriched(
         df,
         function,
@@ -223,6 +226,7 @@ def keyed_wait(
     Example:
         keyed_wait(df, book, "receipt string", key="account", timeout=5.0)
     """
+    check_keywords(keyed_wait, arguments)
     return enriched(
         df,
         function,

@@ -107,14 +107,15 @@ class MetricsColumn:
     def __init__(self) -> None:
         self._reported = Totals()
         self._latest = Totals()
+        self._last: tuple[int, int] | None = None  # the outputs of one row may be in two arrays
 
     def array(self, rows: Sequence[Row]) -> pa.Array:
         """The values: null for all outputs of a row but the first, so that each row counts once."""
-        previous = [None, *((row.batch, row.index) for row in rows)]
-        metrics = [
-            None if (row.batch, row.index) == before else self._metrics_of(row)
-            for before, row in zip(previous, rows, strict=False)
-        ]
+        metrics = []
+        for row in rows:
+            place = (row.batch, row.index)
+            metrics.append(None if place == self._last else self._metrics_of(row))
+            self._last = place
         return pa.array(metrics, type=arrow_type(METRICS_TYPE))
 
     def _metrics_of(self, row: Row) -> dict[str, Any]:

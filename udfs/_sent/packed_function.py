@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dis
 import hashlib
 import inspect
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import pairwise
 from typing import Any
 
 from pyspark import cloudpickle
@@ -26,6 +29,29 @@ Open clients, connections, locks and nurseries in the worker. Do not capture the
         async def close(self):
             await self.client.aclose()
 """
+
+# Attributes of asyncio that need its loop
+NEEDS_ASYNCIO = frozenset(
+    {
+        "TaskGroup",
+        "create_task",
+        "current_task",
+        "ensure_future",
+        "gather",
+        "get_running_loop",
+        "open_connection",
+        "open_unix_connection",
+        "create_subprocess_exec",
+        "create_subprocess_shell",
+        "sleep",
+        "timeout",
+        "timeout_at",
+        "to_thread",
+        "wait",
+        "wait_for",
+    }
+)
+LIBRARIES_WITH_TRIO = frozenset({"anyio", "sniffio", "trio", "trio_asyncio"})
 
 # Annotations may contain names that only type checkers know. Python 3.14 evaluates them when `signature` reads them
 _ANNOTATIONS: dict[str, Any] = {}
@@ -69,6 +95,11 @@ def pack(function: Any, label: str = "the function") -> PackedFunction:
         raise TypeError(
             f"{label} must be async, got {name}. Declare it with `async def`, or run a blocking function in threads: "
             f"trio_asyncio_io.adapters.in_thread({name})"
+        )
+    if (part := _asyncio_part(function)) is not None:
+        raise TypeError(
+            f"{label} {name} uses {part}, which needs an asyncio loop, and UDFs run on Trio: wrap it in "
+            f"trio_asyncio_io.adapters.from_asyncio({name}), or use Trio's own functions"
         )
     payload = dumped(function, f"{label} {name}")
     return PackedFunction(name, hashlib.sha256(payload).hexdigest(), payload)
@@ -118,6 +149,35 @@ def _innermost(function: Any) -> Any:
     while hasattr(function, "function"):
         function = function.function
     return function
+
+
+def _asyncio_part(function: Any) -> str | None:
+    """What the code of a function uses of asyncio that needs its loop, such as "asyncio.sleep"; None: nothing.
+
+    A function that also uses Trio, anyio or sniffio may call asyncio's functions only where asyncio runs.
+    """
+    code = getattr(function, "invoke", function)
+    code = getattr(code, "__func__", code)
+    if not inspect.isfunction(code):
+        return None
+    try:
+        found = inspect.getclosurevars(code)
+    except ValueError:  # a variable has no value yet
+        return None
+    used = {**found.globals, **found.nonlocals}
+    if any(inspect.ismodule(each) and each.__name__ in LIBRARIES_WITH_TRIO for each in used.values()):
+        return None
+    modules = {name for name, each in used.items() if each is sys.modules.get("asyncio")}
+    imported = [each.__name__ for each in used.values() if str(getattr(each, "__module__", "")).startswith("asyncio.")]
+    parts = (f"asyncio.{name}" for name in [*imported, *_attributes_of(code, modules)] if name in NEEDS_ASYNCIO)
+    return next(parts, None)
+
+
+def _attributes_of(function: Any, names: set[str]) -> Iterator[str]:
+    """The attributes that the code of a function reads of these variables."""
+    for variable, attribute in pairwise(dis.get_instructions(function)):
+        if variable.argval in names and attribute.opname in {"LOAD_ATTR", "LOAD_METHOD"}:
+            yield str(attribute.argval)
 
 
 def _culprits(function: Any) -> list[str]:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 import operator
-import re
 from collections.abc import Callable
-from datetime import date, datetime, time, timedelta, tzinfo
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from numbers import Real
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
+from .._sent.zone import tzinfo_of
 from .._spark_version import TimeType
 
 __all__ = ["Convert", "scalar_converter"]
@@ -42,14 +41,9 @@ def _instant(zone: str) -> Convert:
         if value is None:
             return None
         _expect(datetime, value)
-        return value if value.tzinfo else value.replace(tzinfo=_tzinfo(zone))
+        return value if value.tzinfo else value.replace(tzinfo=tzinfo_of(zone))
 
     return convert
-
-
-def _tzinfo(zone: str) -> tzinfo | None:
-    """The time zone: a region, or an offset such as "+02:00"."""
-    return datetime.strptime(zone, "%z").tzinfo if re.fullmatch(r"Z|[+-]\d\d:\d\d", zone) else ZoneInfo(zone)
 
 
 def _text(kind: T.VarcharType | T.CharType) -> Convert:

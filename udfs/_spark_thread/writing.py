@@ -86,7 +86,7 @@ class ResultWriter:
         """Set the row's failure, or raise it."""
         misfit = self._misfit(row, value, error)
         if self._settings.on_error == "raise":
-            raise misfit from error
+            raise misfit from (error if self._settings.show_values else None)  # Arrow's message has the value
         row.failure = Failure(misfit, row.attempts, row.seconds)
 
     def _misfit(self, row: Row, value: Any, error: Exception) -> ResultTypeError:

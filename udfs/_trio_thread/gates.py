@@ -6,10 +6,10 @@ of the same function continue with it.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from functools import lru_cache
+from typing import Any
 
 from pyspark import cloudpickle
 
@@ -20,9 +20,9 @@ from .._sent.settings import Settings
 
 __all__ = ["gates_of"]
 
-# The process, the function, the gate's position in its list, and the digest of its configuration. Spark's daemon forks
-Key: TypeAlias = tuple[int, str, int, str]
-_of_process: dict[Key, Gate | PerKey] = {}
+# The gates that a process keeps; the least recently used is dropped first. A query that builds its function for each
+# micro-batch makes new ones each time.
+MAX_GATES = 64
 
 
 def gates_of(settings: Settings) -> list[Gate | PerKey]:
@@ -34,17 +34,15 @@ def gates_of(settings: Settings) -> list[Gate | PerKey]:
     gates: list[Gate | PerKey] = list(options.gates)
     if isinstance(options.capacity, tuple):
         gates.append(AdaptiveCapacity(*options.capacity))
-    kept = [_instance(settings.function.digest, position, gate) for position, gate in enumerate(gates)]
+    process, function = os.getpid(), settings.function.digest  # Spark's daemon forks
+    kept = [_instance(process, function, position, dumped(gate, "gate")) for position, gate in enumerate(gates)]
     return kept if settings.rate_gate is None else [*kept, settings.rate_gate()]
 
 
-def _instance(function: str, position: int, configured: Gate | PerKey) -> Gate | PerKey:
-    payload = dumped(configured, "gate")
-    key = os.getpid(), function, position, hashlib.sha256(payload).hexdigest()
-    gate = _of_process.get(key)
-    if gate is None:
-        gate = _of_process[key] = _for_rows(cloudpickle.loads(payload))
-    return gate
+@lru_cache(MAX_GATES)
+def _instance(process: int, function: str, position: int, payload: bytes) -> Gate | PerKey:  # noqa: ARG001 - the key
+    """The gate of a process, of the function with this digest, and of this position in its list of gates."""
+    return _for_rows(cloudpickle.loads(payload))
 
 
 def _for_rows(gate: Gate | PerKey) -> Gate | PerKey:

@@ -27,6 +27,14 @@ def test_metrics_count_a_row_once_however_many_outputs_it_has(rows: Any) -> None
     assert [each and each["attempts"] for each in metadata] == [2, None, 3, None, None]
 
 
+def test_metrics_count_a_row_once_if_its_outputs_are_in_two_arrays(rows: Any) -> None:
+    first, second = rows("ab")
+    first.attempts, second.attempts = 2, 3
+    column = MetricsColumn()
+    metadata = [*column.array([first, first]).to_pylist(), *column.array([first, second]).to_pylist()]
+    assert [each and each["attempts"] for each in metadata] == [2, None, None, 3]
+
+
 def added(column: MetricsColumn, rows: Any) -> list[int]:
     metrics = [each for each in column.array(rows).to_pylist() if each and each["totals"]]
     return [each["totals"]["calls"] for each in metrics]

@@ -17,9 +17,9 @@ from pyspark.sql.types import DoubleType, StructField, StructType
 from trio_asyncio_io import AsyncFunction
 from trio_asyncio_io.adapters import in_thread
 from trio_asyncio_io.policies import cached, single_flight
+from udfs._plan.arguments import make_settings
 from udfs._plan.enriched import _named
 from udfs._sent.enrichment import Enrichment
-from udfs._sent.settings import make_settings
 from udfs._spark_thread.tracebacks import traceback_as_note
 
 BATCH = pa.RecordBatch.from_pydict({"n": [1]})
