@@ -10,6 +10,7 @@
 #     _memo                answers on disk, so that no call is paid for twice
 #     _spark_thread        in a worker, the thread that reads and writes Arrow; its `bridge` is the only way into Trio
 #     _trio_thread         in a worker, the thread that runs Trio
+#     _pyspark_worker      what depends on PySpark's worker from inside
 #     _sent                pickled on the driver, used in workers: settings, packed function, row, values of options
 #     _rate                one rate for all tasks of a cluster
 #     http                 an httpx client for Trio; knows neither Spark nor the operator
@@ -37,10 +38,10 @@ if TYPE_CHECKING:
     from ._memo.errors import MemoError
     from ._memo.memo import Memo
     from ._plan.metrics import explain, summary
+    from ._pyspark_worker import HangUpError
     from ._rate.cluster_rate import ClusterRate
     from ._sent.carry_over import CarriedTooLongError, CarryOver
     from ._spark_thread.converters import ResultTypeError
-    from ._trio_thread.hangup import HangUpError
 
 __all__ = [
     "AsyncFunction",
@@ -76,7 +77,7 @@ _MODULES = {
     "CarriedTooLongError": "._sent.carry_over",
     "CarryOver": "._sent.carry_over",
     "ClusterRate": "._rate.cluster_rate",
-    "HangUpError": "._trio_thread.hangup",
+    "HangUpError": "._pyspark_worker",
     "Memo": "._memo.memo",
     "MemoError": "._memo.errors",
     "ResultTypeError": "._spark_thread.converters",

@@ -11,13 +11,12 @@ from collections.abc import Callable, Generator, Iterator
 from queue import Empty
 
 from .._frames import starting_in_user_code
+from .._pyspark_worker import WorkerConnection
 from .._sent.row import Row
 from .._sent.settings import Settings
 from .._trio_thread.recorded import Record
 from .._trio_thread.task_operator import TaskOperator
 from .budget import Budget
-from .daemon import worker_socket
-from .output_buffer import OutputBuffer
 from .stopwatch import Stopwatch
 from .task_files import with_observer_of_task, write_file_of_task
 from .task_log import TaskLog
@@ -91,9 +90,9 @@ class _Task:
         self._nbytes = 0
         self._is_stopped = False
         self._log = TaskLog(settings.function.name)
-        self._output_buffer = OutputBuffer()
+        self._connection = WorkerConnection.of_task()
         self._writing = Stopwatch()
-        self._operator = TaskOperator(self._settings, worker_socket(), record, lambda: self._writing.seconds)
+        self._operator = TaskOperator(self._settings, self._connection.socket, record, lambda: self._writing.seconds)
 
     def send(self, rows: list[Row]) -> None:
         self._unfinished += len(rows)
@@ -131,7 +130,7 @@ class _Task:
             self._nbytes -= sum(row.nbytes for row in item)
             self._writing.start()
             yield item
-            self._output_buffer.flush()  # Spark's thread has resumed this generator, so it has written the chunk
+            self._connection.flush()  # Spark's thread has resumed this generator, so it has written the chunk
             self._writing.stop()
 
     def last_chunks(self) -> Iterator[list[Row]]:

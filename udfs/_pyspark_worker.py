@@ -1,35 +1,140 @@
-"""Arrow in a pandas UDF: arrays reach the function unchanged where Spark has no Arrow UDF (3.5 and 4.0).
+"""PySpark's worker from inside: the one module that depends on parts of PySpark's worker that are not public.
 
-pandas would alter values: integers with a null become floats, NaN and null become the same, a null struct becomes a
-struct of nulls, and dates and times beyond its range raise. So the two conversions of the task's serializer are
-replaced. Spark's worker needs only the length of its pandas objects, which stand-ins have.
+There are three such parts. A job also runs without them, with the same results; a warning says once per process what is
+lost then:
 
-Where that is not possible, because another pandas UDF is called on the results or the worker is not Apache Spark's,
-values pass through pandas if it leaves them unchanged. All others are refused.
+* `sock`, a local variable of PySpark's daemon, is the connection to Spark. Without it, the calls of a cancelled task
+  continue until Spark kills the worker.
+* `outfile`, another one, is the buffer of the worker's output. Without it, rows reach Spark when that buffer is full or
+  the task ends, so `limit` and `first` make more calls.
+* The serializer of Spark 3.5 and 4.0, which have no Arrow UDFs, lets a column UDF exchange Arrow arrays. Without it,
+  values pass through pandas, and those that pandas might alter are refused.
 """
 
 from __future__ import annotations
 
+import logging
+import math
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
 from inspect import signature
+from io import BufferedWriter
 from types import FrameType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import pyarrow as pa
 import pyspark
 from pyspark import TaskContext
 from pyspark.sql.types import DataType, StructType
 
-from .._spark_version import has_arrow_udf
-from .pandas_values import array_from_pandas, array_to_pandas
+from ._spark_version import has_arrow_udf
 
-__all__ = ["for_column_udf"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["HangUpError", "WorkerConnection", "for_column_udf"]
+
+DAEMON: Final = "pyspark.daemon"
+
+# By the missing part: what is lost
+LOSSES: Final = {
+    "sock": "the calls of a cancelled task continue until Spark kills this worker",
+    "outfile": "rows reach Spark only when its buffer is full or the task ends",
+    "serializer": "a column UDF exchanges values through pandas, and refuses those that pandas might alter",
+}
+
+logger = logging.getLogger("udfs")
+
+T = TypeVar("T")
+
+_reported: set[str] = set()
+
+
+class HangUpError(RuntimeError):
+    """Spark has closed the connection to this worker, because the task was cancelled or needs no more rows."""
+
+    __module__ = "udfs"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConnection:
+    """The connection between Spark and this worker, as far as it is found.
+
+    Attributes:
+        socket: Its socket, or None.
+        output: PySpark's buffer in front of the socket, or None. PySpark sends it when it is full (`spark.buffer.size`,
+            64 KiB) or the task ends.
+    """
+
+    socket: socket.socket | None
+    output: BufferedWriter | None
+
+    @classmethod
+    def of_task(cls) -> WorkerConnection:
+        """The connection of the task that runs in this thread, which must be Spark's."""
+        found = cls(_local_of_daemon("sock", socket.socket), _local_of_daemon("outfile", BufferedWriter))
+        _report_missing(sock=found.socket, outfile=found.output)
+        return found
+
+    def flush(self) -> None:
+        """Send the output that Spark's thread has written so far, if the buffer is found.
+
+        Raises:
+            HangUpError: Spark has closed the connection.
+        """
+        if self.output is not None:
+            try:
+                self.output.flush()
+            except OSError as error:
+                raise HangUpError("Spark has closed the connection to this worker") from error
+
+
+def _local_of_daemon(name: str, kind: type[T]) -> T | None:
+    """A local variable of PySpark's daemon, or None if there is none with this name and type.
+
+    The daemon (PySpark 3.5 to 4.3) runs as `__main__`.
+    """
+    frame: FrameType | None = sys._getframe()  # noqa: SLF001 - the documented way to walk the stack
+    while frame is not None:
+        if getattr(frame.f_globals.get("__spec__"), "name", None) == DAEMON:
+            found = frame.f_locals.get(name)
+            if isinstance(found, kind):
+                return found
+        frame = frame.f_back
+    return None
+
+
+def _report_missing(**parts: object) -> None:
+    """Warn of what is lost without the parts that are None, once per process. Outside a task, they are not expected."""
+    missing = {name for name, part in parts.items() if part is None} - _reported
+    if missing and TaskContext.get() is not None:
+        _reported.update(missing)
+        losses = "; ".join(loss for name, loss in LOSSES.items() if name in missing)
+        logger.warning(
+            "the Python worker of this PySpark, %s, differs from the supported ones, 3.5 to 4.3. Results are the same, "
+            "but: %s",
+            pyspark.__version__,
+            losses,
+        )
+
+
+# Arrow in a pandas UDF: arrays reach the function unchanged where Spark has no Arrow UDF.
+#
+# pandas would alter values: integers with a null become floats, NaN and null become the same, a null struct becomes a
+# struct of nulls, and dates and times beyond its range raise. So the two conversions of the task's serializer are
+# replaced. Spark's worker needs only the length of its pandas objects, which stand-ins have.
+#
+# Where that is not possible, because another pandas UDF is called on the results or the serializer is not found, values
+# pass through pandas if it leaves them unchanged. All others are refused.
 
 ArrowFunction = Callable[[Iterator[Any]], Iterator[pa.Array]]
 
-CONVERSIONS = {"arrow_to_pandas": ["arrow_column"], "_create_batch": ["series"]}
+CONVERSIONS: Final = {"arrow_to_pandas": ["arrow_column"], "_create_batch": ["series"]}
 
 
 def for_column_udf(function: ArrowFunction, kind: DataType) -> Callable[..., Iterator[Any]]:
@@ -57,7 +162,10 @@ def _in_pandas_udf(function: ArrowFunction, kind: DataType) -> Callable[..., Ite
             yield from function(batches)
             return
         consumer = _consumer(sys._getframe())  # noqa: SLF001 - the documented way to walk the stack
-        exchange = _Exchange(run.__name__, _serializer())
+        serializer = _serializer()
+        sock, outfile = _local_of_daemon("sock", socket.socket), _local_of_daemon("outfile", BufferedWriter)
+        _report_missing(sock=sock, outfile=outfile, serializer=serializer)
+        exchange = _Exchange(run.__name__, serializer)
         if _feeder(batches) == "pyspark":
             exchange.replace_input()
         results: Any = function(map(exchange.arrays, batches))
@@ -126,7 +234,7 @@ class _Exchange:
         """In place of the conversion of a pandas object to the Arrow type that Spark expects."""
         stand_in, kind = result if isinstance(result, tuple) and len(result) == 2 else (None, None)  # noqa: PLR2004
         if stand_in is not self._stand_in or stand_in is None:  # computed from it: a pandas UDF has had it in between
-            _refuse(self._name)
+            _refuse_exchange(self._name)
         array, self._array, self._stand_in = self._array, None, None
         assert array is not None
         return pa.RecordBatch.from_arrays([array if array.type == kind else array.cast(kind)], ["_0"])
@@ -148,7 +256,7 @@ class _Unconvertible:
     """The value in a stand-in. Arrow refuses it, so a worker that does convert stand-ins does not produce nulls."""
 
     def __str__(self) -> str:  # noqa: PLE0307 - it only raises
-        _refuse("the column UDF")
+        _refuse_exchange("the column UDF")
 
 
 _UNCONVERTIBLE = _Unconvertible()
@@ -218,8 +326,93 @@ def _package(variables: dict[str, Any]) -> str:
     return name.partition(".")[0]
 
 
-def _refuse(name: str) -> NoReturn:
+def _refuse_exchange(name: str) -> NoReturn:
     raise RuntimeError(
         f"{name} cannot exchange Arrow data with the Python worker of this Spark, {pyspark.__version__}, or with "
         "another pandas UDF: use ordered_wait, or Spark 4.1 or newer"
+    )
+
+
+# Arrays as pandas objects and back, for the values that pandas leaves unchanged.
+
+# Their exact types: a `pd.Timestamp` is a `date`, and may have been a null
+UNCHANGED = frozenset({type(None), bool, bytes, date, Decimal, int, str})
+
+AS_OBJECTS: tuple[Callable[[pa.DataType], bool], ...] = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_decimal,
+    pa.types.is_date32,
+)
+
+
+def array_from_pandas(column: Any, name: str) -> pa.Array:
+    """The values of an input column.
+
+    Args:
+        column: A `Series` or, for structs, a `DataFrame`.
+        name: The name of the function, for error messages.
+
+    Raises:
+        RuntimeError: They may not be the values that Spark has.
+    """
+    kind = getattr(getattr(column, "dtype", None), "kind", "")
+    if kind == "O":
+        return _from_objects(column.tolist(), name)
+    if kind == "f" and column.isna().any():
+        _refuse_value(name, "a number that may be null or NaN")
+    if kind not in {"b", "f", "i", "u"}:
+        _refuse_value(name, f"a value of type {column.dtype}" if kind else "a struct")
+    return pa.array(column)
+
+
+def array_to_pandas(array: pa.Array, name: str) -> pd.Series[Any]:
+    """A `Series` that a pandas UDF can use, and that PySpark converts to exactly this array.
+
+    Args:
+        array: The results.
+        name: The name of the function, for error messages.
+
+    Raises:
+        RuntimeError: pandas would alter values of this type.
+    """
+    import pandas as pd  # noqa: PLC0415 - only needed here, with old versions of Spark
+
+    if any(each(array.type) for each in AS_OBJECTS):
+        return pd.Series(array.to_pylist(), dtype=object)
+    if not (pa.types.is_primitive(array.type) and not pa.types.is_temporal(array.type)):
+        _refuse_value(name, f"a result of type {array.type}")
+    has_nan = pa.types.is_floating(array.type) and any(map(math.isnan, array.drop_null().to_pylist()))
+    if array.null_count or has_nan:
+        return pd.Series(array.to_pandas(types_mapper=_nullable(pd).get))
+    return pd.Series(array.to_pandas())
+
+
+def _from_objects(values: list[Any], name: str) -> pa.Array:
+    values = [bytes(value) if type(value) is bytearray else value for value in values]
+    for value in values:
+        if type(value) not in UNCHANGED:
+            _refuse_value(name, f"a {type(value).__name__}")
+    return pa.array(values, from_pandas=False)
+
+
+def _nullable(pd: Any) -> dict[pa.DataType, Any]:
+    """Types of pandas that tell null from NaN, and have integers with nulls."""
+    return {
+        pa.bool_(): pd.BooleanDtype(),
+        pa.int8(): pd.Int8Dtype(),
+        pa.int16(): pd.Int16Dtype(),
+        pa.int32(): pd.Int32Dtype(),
+        pa.int64(): pd.Int64Dtype(),
+        pa.float32(): pd.Float32Dtype(),
+        pa.float64(): pd.Float64Dtype(),
+    }
+
+
+def _refuse_value(name: str, what: str) -> NoReturn:
+    raise RuntimeError(
+        f"{name} cannot exchange {what} with Spark {pyspark.__version__} or with another pandas UDF, because pandas "
+        "might alter it: use ordered_wait, or Spark 4.1 or newer"
     )

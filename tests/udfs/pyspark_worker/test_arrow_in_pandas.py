@@ -11,8 +11,8 @@ import pytest
 from pyspark import TaskContext
 from pyspark.sql.types import LongType
 
-from udfs._spark_thread import arrow_in_pandas
-from udfs._spark_thread.arrow_in_pandas import _Exchange, _in_pandas_udf, _is_serializer
+import udfs._pyspark_worker
+from udfs._pyspark_worker import _Exchange, _in_pandas_udf, _is_serializer
 
 LARGE = [2**60 + 1, None]
 
@@ -111,7 +111,7 @@ def test_a_worker_with_other_serializers_gets_pandas_objects(monkeypatch: pytest
             yield pa.array([2 * value for value in batch.to_pylist()])
 
     monkeypatch.setattr(TaskContext, "get", object)
-    monkeypatch.setattr(arrow_in_pandas, "_is_serializer", lambda found: False)
+    monkeypatch.setattr(udfs._pyspark_worker, "_is_serializer", lambda found: False)
     run = _in_pandas_udf(double, LongType())
     [result] = run(iter([pd.Series([2**60 + 1, 1])]))
     assert result.tolist() == [2**61 + 2, 2]

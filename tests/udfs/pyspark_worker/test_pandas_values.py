@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from udfs._spark_thread.pandas_values import array_from_pandas, array_to_pandas
+from udfs._pyspark_worker import array_from_pandas, array_to_pandas
 
 LARGE = 2**60 + 1
 
