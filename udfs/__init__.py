@@ -14,7 +14,7 @@
 #     _sent                pickled on the driver, used in workers: settings, packed function, row, values of options
 #     _rate                one rate for all tasks of a cluster
 #     http                 an httpx client for Trio; knows neither Spark nor the operator
-#     _extras  _frames  _spark_version  _text      missing packages, stack frames, versions of Spark, error texts
+#     _exceptions  _extras  _spark_version         exceptions of the user's code, missing packages, versions of Spark
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

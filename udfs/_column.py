@@ -13,18 +13,17 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType
 from trio_asyncio_io import AsyncFunction, Options
 from trio_asyncio_io.keywords import list_keywords
 
+from ._exceptions import traceback_as_note
 from ._plan.arguments import UDFArguments, check_keywords, for_session, make_settings
 from ._plan.schema import check_time_zone, parse_type
 from ._plan.session import active_session, default_time_zone, time_zone
 from ._plan.worker_python import needs_packages, use_the_drivers_python
 from ._pyspark_worker import for_column_udf
 from ._rate.cluster_rate import ClusterRate, as_cluster_rate
-from ._sent.extra_columns import extra_columns
-from ._sent.plan_types import plan_type
+from ._sent.column_types import extra_columns, plan_type
 from ._sent.settings import Settings
 from ._sent.zone import Zone
-from ._spark_thread.column import ColumnConversion
-from ._spark_thread.tracebacks import traceback_as_note
+from ._spark_thread.conversion import ColumnConversion
 from ._spark_version import column_udf
 
 __all__ = ["AsyncPandasUDF", "async_pandas_udf"]

@@ -14,8 +14,7 @@ from trio_asyncio_io.keywords import list_keywords
 from ._plan.arguments import DataFrameArguments, check_keywords
 from ._plan.enriched import enriched
 from ._sent.carry_over import CarryOver
-from ._sent.enrichment import Flatten
-from ._sent.settings import Settings
+from ._sent.settings import Flatten, Settings
 
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
 

@@ -78,9 +78,8 @@ def check_keywords(function: Callable[..., Any], arguments: Mapping[str, Any]) -
     parameters = inspect.signature(function).parameters.values()
     known = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
     for name in arguments.keys() - set(known):
-        similar = get_close_matches(name, known, 1)
-        remedy = f"did you mean {similar[0]!r}?" if similar else f"use {', '.join(known)}"
-        raise TypeError(f"{function.__name__} got an unexpected keyword argument {name!r}: {remedy}")
+        candidates = get_close_matches(name, known, 1) or known
+        raise TypeError(f"{function.__name__} got an unexpected keyword argument {name!r}: use {', '.join(candidates)}")
 
 
 def check_dataframe(df: object) -> None:

@@ -9,19 +9,18 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType
 
+from .._exceptions import traceback_as_note
 from .._memo.memo import as_memo
 from .._memo.plan import check_memo, enriched_with_memo
 from .._sent.carry_over import CarryOver
-from .._sent.enrichment import Enrichment, Flatten
 from .._sent.packed_function import parameter_names
-from .._sent.settings import Mode
-from .._spark_thread.row_conversion import RowConversion
-from .._spark_thread.tracebacks import traceback_as_note
+from .._sent.settings import Enrichment, Flatten, Mode
+from .._spark_thread.conversion import RowConversion
 from .arguments import DataFrameArguments, check_dataframe, column_names, for_session, make_settings
-from .carry_over import check_carry_over, enriched_with_carry_over
 from .metrics import check_metrics, gate_classes, observed
 from .row_plan import plan_rows
 from .schema import microseconds, new_columns
+from .stateful_query import check_carry_over, enriched_with_carry_over
 from .worker_python import needs_packages, use_the_drivers_python
 
 __all__ = ["enriched"]
@@ -79,7 +78,7 @@ def enriched(
     elif memo is not None:
         with_results = enriched_with_memo(plan, memo)
     else:
-        with_results = plan.source.mapInArrow(_named(plan.enrichment), plan.schema)
+        with_results = plan.source.mapInArrow(_row_task(plan.enrichment), plan.schema)
     return with_results if metrics is None else observed(with_results, metrics, gate_classes(settings))
 
 
@@ -98,7 +97,7 @@ def _check_carry_over(carry_over: CarryOver, df: DataFrame, event_time: str | No
         )
 
 
-def _named(enrichment: Enrichment) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _row_task(enrichment: Enrichment) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function for `mapInArrow`. Spark's plan shows it under the name of the user's function."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

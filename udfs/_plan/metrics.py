@@ -17,7 +17,7 @@ from trio_asyncio_io.progress import Summary, gates_and_hedges
 
 from .._rate.cluster_lease import ClusterLease
 from .._rate.share import ClusterShare
-from .._sent.extra_columns import METRICS_COLUMN
+from .._sent.column_types import METRICS_COLUMN
 from .._sent.settings import Settings
 
 __all__ = ["SUMS", "as_mapping", "check_metrics", "explain", "gate_classes", "observed", "summary"]

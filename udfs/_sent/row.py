@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from trio_asyncio_io import Totals, describe
 
-from .._text import message_of, type_name
+from .._exceptions import message_of, type_name
 
 __all__ = ["Failure", "Row", "SecretRow"]
 

@@ -6,16 +6,19 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Literal, TypeAlias, get_args
 
+from pyspark.sql.types import StructType
+
 from trio_asyncio_io import Options
 from trio_asyncio_io.gates import Gate
 
 from .packed_function import PackedFunction
 from .row import Row, SecretRow
 
-__all__ = ["ErrorMode", "Mode", "Settings", "check_seconds"]
+__all__ = ["Enrichment", "ErrorMode", "Flatten", "Mode", "Settings", "check_seconds"]
 
 ErrorMode: TypeAlias = Literal["raise", "null", "column"]
 Mode: TypeAlias = Literal["ordered", "unordered", "keyed"]
+Flatten: TypeAlias = bool | Literal["outer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,30 @@ class Settings:
     def row_type(self) -> type[Row]:
         """The class of the rows."""
         return Row if self.show_values else SecretRow
+
+
+@dataclass(frozen=True, slots=True)
+class Enrichment:
+    """How a DataFrame operator enriches rows. Created on the driver, and pickled for the tasks.
+
+    Args:
+        settings: The settings of the UDF.
+        added: The new columns.
+        zone: The session's time zone.
+        inputs: The positions of the columns that the function is called with.
+        event_time: The position of the event time column, or None.
+        key: The positions of the key columns, in keyed mode.
+        flatten: Whether a result is a list of 0 to n outputs; "outer": a row without outputs has one null.
+    """
+
+    settings: Settings
+    added: StructType
+    zone: str
+    _: KW_ONLY
+    inputs: tuple[int, ...]
+    event_time: int | None = None
+    key: tuple[int, ...] = ()
+    flatten: Flatten = False
 
 
 def check_seconds(name: str, value: object) -> None:

@@ -7,27 +7,45 @@ itself. Spark's thread reads the next batch while calls are running, so there is
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Generator, Iterator
 from queue import Empty
+from time import perf_counter
 
-from .._frames import starting_in_user_code
+from .._exceptions import starting_in_user_code
 from .._pyspark_worker import WorkerConnection
 from .._sent.row import Row
 from .._sent.settings import Settings
 from .._trio_thread.recorded import Record
 from .._trio_thread.task_operator import TaskOperator
-from .budget import Budget
-from .stopwatch import Stopwatch
-from .task_files import with_observer_of_task, write_file_of_task
-from .task_log import TaskLog
+from .task_log import TaskLog, with_observer_of_task, write_file_of_task
 
-__all__ = ["enrich"]
+__all__ = ["Budget", "enrich"]
 
 # No further Arrow batch is read while the batches of the unfinished rows have at least this many bytes.
 BUFFER_BYTES = 128 * 1024 * 1024
 
 # Time for cancelled calls to unwind. Spark kills the process after two seconds anyway.
 STOP_SECONDS = 2.0
+
+
+class Budget:
+    """How long a task waits for its results, starting now.
+
+    Args:
+        seconds: At least 0. `math.inf`, the default, means until all rows are finished.
+        max_unfinished: The upper limit of rows that may remain unfinished after that time. While more are unfinished,
+            the task continues to wait.
+    """
+
+    def __init__(self, seconds: float = math.inf, max_unfinished: int = 0) -> None:
+        self._end = time.monotonic() + seconds
+        self.max_unfinished = max_unfinished
+
+    def remaining(self) -> float | None:
+        """The remaining seconds, at least 0.0, or None if there is no limit."""
+        return None if self._end == math.inf else max(0.0, self._end - time.monotonic())
 
 
 def enrich(
@@ -157,3 +175,24 @@ def _fatal(error: BaseException) -> BaseException:
         assert fatal is not None
         error = fatal.exceptions[0]
     return error
+
+
+class Stopwatch:
+    """The sum of the times from `start` to `stop`. One thread may start and stop it, and any may read it."""
+
+    def __init__(self) -> None:
+        self._state: tuple[float, float | None] = (0.0, None)  # one attribute, which is read and written at once
+
+    def start(self) -> None:
+        """The thread begins."""
+        self._state = (self._state[0], perf_counter())
+
+    def stop(self) -> None:
+        """The thread has finished."""
+        self._state = (self.seconds, None)
+
+    @property
+    def seconds(self) -> float:
+        """The time so far, in seconds."""
+        total, since = self._state
+        return total if since is None else total + perf_counter() - since

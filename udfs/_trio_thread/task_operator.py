@@ -31,8 +31,7 @@ from trio_asyncio_io import (
 from .._pyspark_worker import HangUpError
 from .._sent.row import Row
 from .._sent.settings import Settings
-from .calls import RowCalls
-from .loads import Loads
+from .calls import Loads, RowCalls
 from .recorded import Record, RecordedResults, record_in_thread
 from .runtime import IDLE_SECONDS, Runtime
 

@@ -14,7 +14,10 @@ from pyspark.sql.pandas import serializers
 
 
 def with_other_parameters(method: Any) -> Any:
-    return lambda self, *arguments, **more: method(self, *arguments, **more)
+    def changed(self: Any, *arguments: Any) -> Any:
+        return method(self, *arguments)
+
+    return changed
 
 
 for kind in vars(serializers).values():

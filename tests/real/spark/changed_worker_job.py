@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from pyspark.sql import SparkSession
 
 from udfs import async_pandas_udf, unordered_wait
@@ -27,7 +29,7 @@ def main() -> None:
     column = numbers.select("id", async_pandas_udf(double, "long", timeout=60.0)("id").alias("twice"))
     rows = unordered_wait(numbers, double, "twice long", timeout=60.0)
     for out in (column, rows):
-        print("rows", sorted(map(tuple, out.collect())), flush=True)
+        sys.stdout.write(f"rows {sorted(map(tuple, out.collect()))}\n")
     spark.stop()
 
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from trio_asyncio_io import Totals
-from udfs._sent.extra_columns import ERROR_TYPE, MetricsColumn, error_array, metadata_array
-from udfs._sent.plan_types import arrow_type
+from udfs._sent.column_types import ERROR_TYPE, MetricsColumn, arrow_type, error_array, metadata_array
 from udfs._sent.row import Failure
 
 

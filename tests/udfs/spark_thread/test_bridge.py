@@ -17,8 +17,7 @@ import udfs._spark_thread.bridge
 import udfs._trio_thread.task_operator
 from tests.support import PATIENCE
 from udfs._pyspark_worker import HangUpError, WorkerConnection
-from udfs._spark_thread.bridge import enrich
-from udfs._spark_thread.budget import Budget
+from udfs._spark_thread.bridge import Budget, enrich
 from udfs._trio_thread.runtime import Runtime
 
 NOBODY: list[str] = []

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
-from udfs._sent.plan_types import arrow_type
+from udfs._sent.column_types import arrow_type
 from udfs._sent.row import Failure, Row, SecretRow
 from udfs._spark_thread.reading import put_event_times, put_keys, rows_of
 from udfs._spark_thread.writing import ResultWriter

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from udfs._plan.arguments import make_settings
-from udfs._sent.plan_types import arrow_type
+from udfs._sent.column_types import arrow_type
 from udfs._sent.row import Failure, Row, SecretRow
 from udfs._spark_thread.converters import ResultTypeError
 from udfs._spark_thread.reading import rows_of
@@ -164,7 +164,7 @@ def test_values_too_large_for_one_array_are_divided_with_their_rows(rows: Any, m
     """Arrow splits values of more than 2 GiB. Here, it splits after each value."""
     made = writer(T.StringType())
     split = lambda values: pa.chunked_array([[value] for value in values], pa.string())  # noqa: E731 - it is short
-    monkeypatch.setattr(made, "_made", split)
+    monkeypatch.setattr(made, "_array", split)
     first, second = rows("ab")
     parts = [(part, array.to_pylist()) for part, array in made.write([first, second], ["x", "y"])]
     assert parts == [([first], ["x"]), ([second], ["y"])]

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import udfs._spark_thread.carry_over.ipc
-import udfs._spark_thread.slices
-from udfs._spark_thread.carry_over.ipc import from_payload, in_payloads, to_payload
+import udfs._spark_thread.batches
+import udfs._spark_thread.micro_batch
+from udfs._spark_thread.micro_batch import from_payload, in_payloads, to_payload
 
 VALUES: dict[str, tuple[pa.DataType, Any]] = {
     "bool": (pa.bool_(), True),
@@ -51,7 +51,7 @@ def test_the_payload_of_a_slice_contains_only_the_rows_of_the_slice() -> None:
 
 
 def test_many_rows_need_several_payloads_and_no_rows_need_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(udfs._spark_thread.carry_over.ipc, "MAX_ROWS", 3)
+    monkeypatch.setattr(udfs._spark_thread.micro_batch, "MAX_ROWS", 3)
     batch = pa.RecordBatch.from_pydict({"n": range(7)})
     parts = [from_payload(each) for each in in_payloads(batch)]
     assert [part.num_rows for part in parts] == [3, 3, 1]
@@ -60,7 +60,7 @@ def test_many_rows_need_several_payloads_and_no_rows_need_none(monkeypatch: pyte
 
 
 def test_wide_rows_are_divided_into_payloads_of_limited_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(udfs._spark_thread.slices, "SLICE_BYTES", 2_500)
+    monkeypatch.setattr(udfs._spark_thread.batches, "SLICE_BYTES", 2_500)
     batch = pa.RecordBatch.from_pydict({"text": ["x" * 1000] * 5})
     parts = [from_payload(each) for each in in_payloads(batch)]
     assert [part.num_rows for part in parts] == [1, 2, 2]

@@ -13,11 +13,10 @@ import trio
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from udfs import CarriedTooLongError, CarryOver
-from udfs._sent.enrichment import Enrichment
-from udfs._spark_thread.budget import Budget
-from udfs._spark_thread.carry_over import micro_batch
-from udfs._spark_thread.carry_over.carried_rows import CarriedRows, Origin
-from udfs._spark_thread.carry_over.micro_batch import MicroBatch
+from udfs._sent.settings import Enrichment
+from udfs._spark_thread import micro_batch
+from udfs._spark_thread.bridge import Budget
+from udfs._spark_thread.micro_batch import CarriedRows, MicroBatch, Origin
 
 TWICE = T.StructType([T.StructField("twice", T.LongType())])
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-import udfs._spark_thread.carry_over.carried_rows
-from udfs._spark_thread.carry_over.carried_rows import CarriedRows, Origin
+import udfs._spark_thread.micro_batch
+from udfs._spark_thread.micro_batch import CarriedRows, Origin
 
 ORIGIN = Origin(["string", "array<tinyint>"], 3)
 
@@ -24,7 +24,7 @@ def test_rows_are_restored_from_the_state_with_their_times_and_attempts() -> Non
 
 def test_rows_with_another_version_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     made = CarriedRows.new(pa.RecordBatch.from_pydict({"n": [1]}), 0)
-    monkeypatch.setattr(udfs._spark_thread.carry_over.carried_rows, "VERSION", b"2")
+    monkeypatch.setattr(udfs._spark_thread.micro_batch, "VERSION", b"2")
     state = list(made.to_state(ORIGIN))
     monkeypatch.undo()
     with pytest.raises(ValueError, match="have version b'2', but this release reads b'1': let the query drain"):
@@ -37,7 +37,7 @@ def test_new_rows_have_the_current_time_and_no_attempts() -> None:
 
 
 def test_rows_without_an_origin_are_restored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(udfs._spark_thread.carry_over.carried_rows, "ORIGIN_KEY", b"another")
+    monkeypatch.setattr(udfs._spark_thread.micro_batch, "ORIGIN_KEY", b"another")
     state = list(CarriedRows.new(pa.RecordBatch.from_pydict({"n": [1]}), 0).to_state(ORIGIN))
     monkeypatch.undo()
     [(back, origin)] = CarriedRows.from_state(state)

@@ -17,10 +17,10 @@ from pyspark.sql.types import DoubleType, StructField, StructType
 from trio_asyncio_io import AsyncFunction
 from trio_asyncio_io.adapters import in_thread
 from trio_asyncio_io.policies import cached, single_flight
+from udfs._exceptions import traceback_as_note
 from udfs._plan.arguments import make_settings
-from udfs._plan.enriched import _named
-from udfs._sent.enrichment import Enrichment
-from udfs._spark_thread.tracebacks import traceback_as_note
+from udfs._plan.enriched import _row_task
+from udfs._sent.settings import Enrichment
 
 BATCH = pa.RecordBatch.from_pydict({"n": [1]})
 
@@ -98,7 +98,7 @@ def run_task(batches: Iterator[Any], settings: Any = None) -> None:
     """Run the function that Spark runs in a task."""
     added = StructType([StructField("temp", DoubleType())])
     settings = settings or make_settings(weather, 5.0, {})
-    list(_named(Enrichment(settings, added, "UTC", inputs=(0,)))(batches))
+    list(_row_task(Enrichment(settings, added, "UTC", inputs=(0,)))(batches))
 
 
 def first_frame(error: BaseException) -> str:
@@ -153,7 +153,7 @@ def test_the_traceback_starts_in_the_input_if_that_fails() -> None:
 def test_a_traceback_of_our_frames_alone_is_complete() -> None:
     with pytest.raises(AttributeError) as caught:
         run_task(iter([[None]]))
-    assert first_frame(caught.value) == "tracebacks.py, traceback_as_note"
+    assert first_frame(caught.value) == "_exceptions.py, traceback_as_note"
 
 
 def test_closing_a_generator_is_not_a_failure() -> None:

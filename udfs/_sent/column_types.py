@@ -1,4 +1,4 @@
-"""Extra columns: how the calls for each row went."""
+"""Columns: the types of new columns in Spark and in Arrow, and the extra columns that report on the calls."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.types import (
+    ArrayType,
     BooleanType,
+    CharType,
     DataType,
     DoubleType,
     IntegerType,
@@ -17,12 +19,13 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
+    VarcharType,
 )
 
 from trio_asyncio_io import Totals
 
-from .._text import type_name
-from .plan_types import arrow_type
+from .._exceptions import type_name
+from .._spark_version import arrow_type_in_utc
 from .row import Row
 from .settings import Settings
 
@@ -32,9 +35,12 @@ __all__ = [
     "METRICS_COLUMN",
     "ExtraColumn",
     "MetricsColumn",
+    "arrow_type",
     "error_array",
     "extra_columns",
     "metadata_array",
+    "plan_fields",
+    "plan_type",
 ]
 
 ERROR_TYPE = StructType(
@@ -58,6 +64,29 @@ TOTALS_TYPE = StructType([StructField(each.name, TYPES[str(each.type)]) for each
 METRICS_TYPE = StructType([*METADATA_TYPE.fields, StructField("totals", TOTALS_TYPE)])
 ERROR_COLUMN = "error"
 METRICS_COLUMN = "__udfs_metrics"
+
+
+def plan_type(kind: DataType) -> DataType:
+    """The type in Spark's plan, where char and varchar are strings at any depth, as in Spark's own DataFrames."""
+    if isinstance(kind, CharType | VarcharType):
+        return StringType()
+    if isinstance(kind, ArrayType):
+        return ArrayType(plan_type(kind.elementType), kind.containsNull)
+    if isinstance(kind, MapType):
+        return MapType(plan_type(kind.keyType), plan_type(kind.valueType), kind.valueContainsNull)
+    if isinstance(kind, StructType):
+        return StructType(plan_fields(kind))
+    return kind
+
+
+def plan_fields(kind: StructType) -> list[StructField]:
+    """The fields, or columns, with their types in Spark's plan."""
+    return [StructField(each.name, plan_type(each.dataType), each.nullable, each.metadata) for each in kind.fields]
+
+
+def arrow_type(kind: DataType) -> pa.DataType:
+    """The Arrow type of a Spark type. Timestamps are in UTC."""
+    return arrow_type_in_utc(plan_type(kind))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,11 @@ import pytest
 import trio
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
-import udfs._spark_thread.carry_over.micro_batch
+import udfs._spark_thread.micro_batch
 from udfs import CarryOver
-from udfs._sent.enrichment import Enrichment
-from udfs._spark_thread.budget import Budget
-from udfs._spark_thread.carry_over.ipc import from_payload, to_payload
-from udfs._spark_thread.carry_over.processor import CarryingProcessor, unpacked
+from udfs._sent.settings import Enrichment
+from udfs._spark_thread.bridge import Budget
+from udfs._spark_thread.micro_batch import CarryingProcessor, from_payload, to_payload, unpacked
 
 TYPES = {"bigint": T.LongType(), "int": T.IntegerType(), "string": T.StringType()}
 TWICE = T.StructType([T.StructField("twice", T.LongType())])
@@ -103,7 +102,7 @@ def query(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Query
         function: Any, *, columns: str = "n bigint", partitions: int = 2, max_rows: int = 2, mode: str = "unordered"
     ) -> Query:
         budget = lambda _, unfinished: Budget(0.0 if function.hangs else 30.0, unfinished)  # noqa: E731 - it is short
-        monkeypatch.setattr(udfs._spark_thread.carry_over.micro_batch, "Budget", budget)
+        monkeypatch.setattr(udfs._spark_thread.micro_batch, "Budget", budget)
         key = (0,) if mode == "keyed" else ()
         enrichment = Enrichment(settings(function, mode=mode), TWICE, "UTC", inputs=(0,), key=key)
         fields = [each.split(" ") for each in columns.split(", ")]

@@ -7,10 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import udfs._spark_thread.carry_over.buckets
+import udfs._spark_thread.micro_batch
 from udfs._sent.bucket_ids import bucket_ids, hash_of
-from udfs._spark_thread.carry_over.buckets import Buckets, partitions_of_query
-from udfs._spark_thread.carry_over.ipc import from_payload
+from udfs._spark_thread.micro_batch import Buckets, from_payload, partitions_of_query
 
 
 def batch(*numbers: int, **more: Any) -> pa.RecordBatch:
@@ -99,5 +98,5 @@ def test_the_number_of_partitions_is_read_from_the_local_properties_of_the_task(
         def getLocalProperty(self, name: str) -> Any:  # noqa: N802 - Spark's
             return properties.get(name)
 
-    monkeypatch.setattr(udfs._spark_thread.carry_over.buckets, "TaskContext", Context)
+    monkeypatch.setattr(udfs._spark_thread.micro_batch, "TaskContext", Context)
     assert partitions_of_query(5) == expected

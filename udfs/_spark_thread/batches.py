@@ -1,23 +1,47 @@
-"""Input batches: the input rows, held as Arrow until they are written beside their results."""
+"""Batches: Arrow data in slices that are small enough to send, and the input rows until they are written."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import count
-from typing import Final
+from itertools import count, pairwise
+from typing import Final, TypeVar
 
 import pyarrow as pa
 
 from .._sent.row import Row
-from .slices import ranges
 
-__all__ = ["InputBatches"]
+__all__ = ["SLICE_BYTES", "InputBatches", "ranges", "slices"]
 
 # A batch that is smaller than this is not copied to free a part of it.
 _SMALL_BYTES: Final = 16 * 1024
 
 # Arrow can put this much into one array, which holds 2 GiB at most, without a look at each row.
 _SAFE_BYTES: Final = 256 * 1024 * 1024
+
+# An Arrow array of strings holds 2 GiB at most, and Spark's JVM loads each record batch as a whole.
+SLICE_BYTES: Final = 64 * 1024 * 1024
+
+ArrowT = TypeVar("ArrowT", pa.Array, pa.RecordBatch)
+
+
+def slices(data: ArrowT) -> Iterator[ArrowT]:
+    """The data in slices of about equal numbers of rows, each at most about `SLICE_BYTES`. Copies nothing."""
+    parts = min(-(-data.nbytes // SLICE_BYTES), len(data)) or 1
+    edges = [len(data) * part // parts for part in range(parts + 1)]
+    for start, end in pairwise(edges):
+        yield data.slice(start, end - start)
+
+
+def ranges(sizes: Sequence[int], limit: int = SLICE_BYTES) -> Iterator[tuple[int, int]]:
+    """Ranges of positions whose sizes add up to at most `limit`. A position with a larger size has its own range."""
+    start = total = 0
+    for position, size in enumerate(sizes):
+        if position > start and total + size > limit:
+            yield start, position
+            start, total = position, 0
+        total += size
+    if sizes:
+        yield start, len(sizes)
 
 
 class _HeldBatch:

@@ -1,17 +1,63 @@
-"""Tracebacks as notes: Spark prints the exception's type and message first."""
+"""Exceptions of the user's code: their frames, their text, and the traceback that Spark shows."""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from traceback import format_exception
-from typing import Any
+from types import FrameType
+from typing import Any, Final
 
-from .._frames import starting_in_user_code
-from .._text import as_text, message_of
+__all__ = ["as_text", "is_user_frame", "message_of", "starting_in_user_code", "traceback_as_note", "type_name"]
 
-__all__ = ["traceback_as_note"]
+# Modules of these packages are not the user's.
+INFRASTRUCTURE: Final = {
+    "outcome",
+    "pyspark",
+    "trio",
+    "trio_asyncio",
+    "trio_asyncio_io",
+    "udfs",
+} | sys.stdlib_module_names
+
+MESSAGE_CHARACTERS: Final = 2_000
+NAME_CHARACTERS: Final = 200
+
+
+def is_user_frame(frame: FrameType) -> bool:
+    """Whether a module outside this project, its libraries and the standard library defines the frame's code."""
+    return str(frame.f_globals.get("__name__")).partition(".")[0] not in INFRASTRUCTURE
+
+
+def starting_in_user_code(error: BaseException) -> BaseException:
+    """The exception with its traceback cut to start at the first user frame; the whole traceback if it has none."""
+    traceback = error.__traceback__
+    while traceback is not None and not is_user_frame(traceback.tb_frame):
+        traceback = traceback.tb_next
+    return error if traceback is None else error.with_traceback(traceback)
+
+
+def message_of(exception: BaseException) -> str:
+    """The exception's message, shortened. Never raises."""
+    try:
+        text = str(exception)
+    except Exception as error:  # noqa: BLE001 - the user's code raised it
+        return f"<str() of the exception raised {type_name(error)}>"
+    if len(text) > MESSAGE_CHARACTERS:
+        text = f"{text[:MESSAGE_CHARACTERS]}… ({len(text):,} characters)"
+    return as_text(text)
+
+
+def type_name(exception: BaseException) -> str:
+    """The name of the exception's class, shortened."""
+    return type(exception).__name__[:NAME_CHARACTERS]
+
+
+def as_text(text: str) -> str:
+    """The text with each lone surrogate as an escape, because UTF-8 cannot encode one."""
+    return str.encode(text, "utf-8", "backslashreplace").decode()
 
 
 @contextmanager
