@@ -98,7 +98,7 @@ def pack(function: Any, label: str = "the function") -> PackedFunction:
         )
     if (part := _asyncio_part(function)) is not None:
         raise TypeError(
-            f"{label} {name} uses {part}, which needs an asyncio loop, and UDFs run on Trio: wrap it in "
+            f"{label} {name} uses {part}, which needs an asyncio loop, and UDFs run on Trio: use "
             f"trio_asyncio_io.adapters.from_asyncio({name}), or use Trio's own functions"
         )
     payload = dumped(function, f"{label} {name}")

@@ -8,10 +8,9 @@ itself. Spark's thread reads the next batch while calls are running, so there is
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Generator, Iterator
 from queue import Empty
-from time import perf_counter
+from time import monotonic, perf_counter
 
 from .._exceptions import starting_in_user_code
 from .._pyspark_worker import WorkerConnection
@@ -40,12 +39,12 @@ class Budget:
     """
 
     def __init__(self, seconds: float = math.inf, max_unfinished: int = 0) -> None:
-        self._end = time.monotonic() + seconds
+        self._end = monotonic() + seconds
         self.max_unfinished = max_unfinished
 
     def remaining(self) -> float | None:
         """The remaining seconds, at least 0.0, or None if there is no limit."""
-        return None if self._end == math.inf else max(0.0, self._end - time.monotonic())
+        return None if self._end == math.inf else max(0.0, self._end - monotonic())
 
 
 def enrich(

@@ -11,7 +11,6 @@ user's types on without reading them.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import count
@@ -181,16 +180,15 @@ class CarryingProcessor:
         for payload in payloads:
             yield CarriedRows.new(from_payload(payload), now)
 
-    def _check(self, names: list[str], origin: Origin | None) -> None:
-        """Compare the query that carried the rows over with this one. An old release did not write its origin."""
-        types = self._types if origin is None else origin.types
-        if (names, types) != (self._names, self._types):
+    def _check(self, names: list[str], origin: Origin) -> None:
+        """Compare the query that carried the rows over with this one."""
+        if (names, origin.types) != (self._names, self._types):
             raise ValueError(
-                f"the rows carried over have the columns {_columns_in_words(names, types)}, but the stream now has "
-                f"{_columns_in_words(self._names, self._types)}: let the query drain before you change its columns"
+                f"the rows carried over have the columns {_in_words(names, origin.types)}, but the stream now has "
+                f"{_in_words(self._names, self._types)}: let the query drain before you change its columns"
             )
         partitions = partitions_of_query(self._partitions)
-        if self._in_order and origin is not None and origin.partitions != partitions:
+        if self._in_order and origin.partitions != partitions:
             raise ValueError(
                 f"the rows carried over are spread over {origin.partitions} partitions, but the query now has "
                 f"{partitions}, so rows of one key could overtake each other: set spark.sql.shuffle.partitions to "
@@ -200,11 +198,11 @@ class CarryingProcessor:
     def _payloads(self, frames: Iterator[pd.DataFrame]) -> Iterator[bytes]:
         if not self._in_order:
             return (bytes(payload) for frame in frames for payload in frame["payload"])
-        slices = sorted(each for frame in frames for each in zip(frame["place"], frame["payload"], strict=True))
-        return (bytes(payload) for _, payload in slices)
+        ordered = sorted(each for frame in frames for each in zip(frame["place"], frame["payload"], strict=True))
+        return (bytes(payload) for _, payload in ordered)
 
 
-def _columns_in_words(names: list[str], types: list[str]) -> str:
+def _in_words(names: list[str], types: list[str]) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in zip(names, types, strict=False))
 
 
@@ -261,7 +259,10 @@ class MicroBatch:
     def _read(self, batch: CarriedRows) -> list[Row]:
         """The rows to call the function for."""
         self._schema = self._schema or batch.rows.schema
-        rows = self._conversion.read(_with_schema(self._schema, batch.rows))
+        new = batch.rows
+        if not new.schema.equals(self._schema):  # settings of the session have changed since the rows were carried over
+            new = new.cast(self._schema)
+        rows = self._conversion.read(new)
         for row, since, attempts in zip(rows, batch.since, batch.attempts, strict=True):
             row.since, row.attempts = since, attempts
         self._unfinished |= {(row.batch, row.index): row for row in rows}
@@ -287,27 +288,6 @@ class MicroBatch:
             raise error
         row.failure = Failure(error, row.attempts, age)
         return True
-
-
-def _with_schema(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with this schema. Settings of the session may have changed some types since the rows were carried over.
-
-    Raises:
-        ValueError: The names or types of the columns differ.
-    """
-    if batch.schema.equals(schema):
-        return batch
-    if (found := _columns_of(batch.schema)) != (wanted := _columns_of(schema)):
-        raise ValueError(
-            f"the rows carried over have the columns {', '.join(wanted)}, but the stream now has {', '.join(found)}: "
-            "let the query drain before you change its columns"
-        )
-    return batch.cast(schema)
-
-
-def _columns_of(schema: pa.Schema) -> list[str]:
-    """Names and types, without the parts that depend on settings of the session: time zone and large strings."""
-    return [f"{each.name} {re.sub(r'(?<=, tz=)[^]]*|large_| not null', '', str(each.type))}" for each in schema]
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,8 +332,8 @@ class CarriedRows:
         return in_payloads(pa.RecordBatch.from_arrays([*self.rows.columns, *history], schema=schema))
 
     @classmethod
-    def from_state(cls, values: Iterable[bytes]) -> Iterator[tuple[CarriedRows, Origin | None]]:
-        """The rows in these values of the state store, and their origin; None if an old release wrote them.
+    def from_state(cls, values: Iterable[bytes]) -> Iterator[tuple[CarriedRows, Origin]]:
+        """The rows in these values of the state store, and their origin.
 
         Raises:
             ValueError: Another release wrote them, in another format.
@@ -367,8 +347,7 @@ class CarriedRows:
                     f"the rows carried over have version {version!r}, but this release reads {VERSION!r}: let the "
                     "query drain with the release that wrote them"
                 )
-            written = metadata.pop(ORIGIN_KEY, None)
-            origin = None if written is None else Origin(**json.loads(written))
+            origin = Origin(**json.loads(metadata.pop(ORIGIN_KEY)))
             *columns, since, attempts = batch.columns
             schema = pa.schema(list(batch.schema)[: len(columns)], metadata or None)
             rows = pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -39,7 +39,7 @@ def test_a_typo_in_an_option_is_refused_with_the_similar_name(wait: Any) -> None
 
 
 def test_the_column_udf_refuses_a_typo_and_lists_its_options() -> None:
-    with pytest.raises(TypeError, match="async_pandas_udf got an unexpected keyword argument 'metadat': use metadata$"):
+    with pytest.raises(TypeError, match=r"async_pandas_udf got an unexpected keyword .* 'metadat': use metadata$"):
         async_pandas_udf(look_up, "int", timeout=1.0, metadat="how")  # type: ignore[call-overload]
     with pytest.raises(TypeError, match="unexpected keyword argument 'xyzzy': use timeout, deterministic, capacity, "):
         async_pandas_udf(look_up, "int", timeout=1.0, xyzzy=1)  # type: ignore[call-overload]

@@ -127,7 +127,7 @@ class Gathers:
     ("function", "part"), [(sleeps, "sleep"), (sleeps_by_name, "sleep"), (Gathers(), "gather")], ids=stable_id
 )
 def test_a_function_on_asyncio_is_refused_with_the_adapter(function: Any, part: str) -> None:
-    message = rf"uses asyncio\.{part}, which needs an asyncio loop, and UDFs run on Trio: wrap it in .*\.from_asyncio\("
+    message = rf"uses asyncio\.{part}, which needs an asyncio loop, and UDFs run on Trio: use .*\.from_asyncio\("
     with pytest.raises(TypeError, match=message):
         pack(function)
 

@@ -11,7 +11,7 @@ from udfs._spark_thread.bridge import Budget
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1000.0]
-    monkeypatch.setattr(udfs._spark_thread.bridge.time, "monotonic", lambda: now[0])  # type: ignore[attr-defined]
+    monkeypatch.setattr(udfs._spark_thread.bridge, "monotonic", lambda: now[0])
     return now
 
 

@@ -34,11 +34,3 @@ def test_rows_with_another_version_are_refused(monkeypatch: pytest.MonkeyPatch) 
 def test_new_rows_have_the_current_time_and_no_attempts() -> None:
     made = CarriedRows.new(pa.RecordBatch.from_pydict({"n": [1, 2]}), 99)
     assert (made.since, made.attempts) == ([99, 99], [0, 0])
-
-
-def test_rows_without_an_origin_are_restored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(udfs._spark_thread.micro_batch, "ORIGIN_KEY", b"another")
-    state = list(CarriedRows.new(pa.RecordBatch.from_pydict({"n": [1]}), 0).to_state(ORIGIN))
-    monkeypatch.undo()
-    [(back, origin)] = CarriedRows.from_state(state)
-    assert (back.rows.to_pydict(), origin) == ({"n": [1]}, None)

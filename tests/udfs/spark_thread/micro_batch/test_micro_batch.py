@@ -179,18 +179,3 @@ def test_a_row_whose_input_python_cannot_represent_fails_without_a_call_and_is_n
     out, left = run(count, [CarriedRows.new(rows.append_column("n", pa.array([1, 2])), 0)], on_error="null", drop="at")
     assert [(row["n"], row["twice"]) for row in out] == [(1, 1), (2, None)]
     assert (len(calls), left) == (1, [])
-
-
-@pytest.mark.parametrize(
-    "new",
-    [pa.array([0.1], pa.float64()), pa.array([1], pa.int64()), pa.array([0], pa.timestamp("us"))],
-    ids=lambda new: str(new.type),
-)
-def test_rows_whose_types_differ_from_the_carried_rows_are_refused_not_cast(run: Any, new: Any) -> None:
-    """An old release did not write Spark's types to the state."""
-    old = pa.array([0], pa.timestamp("us", "UTC")) if pa.types.is_timestamp(new.type) else pa.array([0.5], pa.float32())
-    parts = [CarriedRows.new(batch(1, v=old), 0), CarriedRows.new(batch(2, v=new), 0)]
-    with pytest.raises(
-        ValueError, match=r"carried over have the columns n int64, v .*, but the stream now has .* drain"
-    ):
-        run(twice, parts)
