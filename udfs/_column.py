@@ -67,7 +67,7 @@ class AsyncPandasUDF(Generic[F_co]):
     function: F_co = field(default=cast(Any, None), repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the function, which the settings hold packed: a decorated function's name refers to the UDF."""
+        """Without the function, because a decorated function's name refers to the UDF. The settings have it packed."""
         return {**vars(self), "function": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -192,9 +192,9 @@ def async_pandas_udf(
         deterministic: True allows Spark to call the function again for the same row, or not at all. False by default.
         capacity: Upper limit of invocations that run at once in one task; 1 or more, 100 by default. A pair such as
             (8, 200) adapts it between 1 and 200, starting at 8; "auto" is (8, 200).
-        gate: A gate of `trio_asyncio_io.gates`, or a list of them, that holds back the start of calls. Each Python
-            worker process has its own, which keeps what it has learnt from one task to the next. With a `gates.PerKey`,
-            each key has its own. None by default.
+        gate: A gate of `trio_asyncio_io.gates`, or a list of them, that delays the start of calls. Each Python worker
+            process has its own copy, whose state lasts from one task to the next. With a `gates.PerKey`, each key has
+            its own copy. None by default.
         yield_slot_after: Seconds, at least 0. During a backoff at least this long, another row of the task can run.
             Before its next attempt the row waits for a slot again, which does not count towards `timeout`. None by
             default: a row keeps its slot.
@@ -212,7 +212,7 @@ def async_pandas_udf(
         on_error: "raise" (the default) fails the job with the function's exception; "null" makes the result null;
             "column" makes the column a struct<result, error: struct<type, message, attempts, seconds>>, whose `error`
             is null for a row that did not fail.
-        metadata: The name of a further field, struct<attempts, seconds, cached, error>, that reports how each result
+        metadata: The name of another field, struct<attempts, seconds, cached, error>, that reports how each result
             was obtained. None (the default): no such field.
         observer: An `Observer` whose methods are called in the worker at each step of a row. None by default.
         open_timeout: Seconds that `open` of the function may take in a worker; above 0, 30 by default.

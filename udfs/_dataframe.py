@@ -19,7 +19,7 @@ from ._sent.settings import Flatten, Settings
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
 
 NOT_ORDERED = (
-    "ordered_wait has no carry_over: one straggler would hold back, and carry over, every row behind it. Use "
+    "ordered_wait has no carry_over: one straggler would delay, and carry over, every row behind it. Use "
     "unordered_wait, or keyed_wait if rows of one key must stay in order"
 )
 
@@ -61,12 +61,12 @@ def ordered_wait(
             `math.inf` for no limit. Required.
         inputs: The names of the input columns. None: the names of the function's parameters.
         flatten: True: the function returns a list of 0 to n results, and the row comes out once for each of them.
-            "outer": a row with an empty list comes out, too, with null in the new columns, as in a left join.
+            "outer": a row with an empty list also comes out, with null in the new columns, as in a left join.
         capacity: Upper limit of invocations that run at once in one task; 1 or more, 100 by default. A pair such as
             (8, 200) adapts it between 1 and 200, starting at 8; "auto" is (8, 200).
-        gate: A gate of `trio_asyncio_io.gates`, or a list of them, that holds back the start of calls. Each Python
-            worker process has its own, which keeps what it has learnt from one task to the next. With a `gates.PerKey`,
-            each key has its own. None by default.
+        gate: A gate of `trio_asyncio_io.gates`, or a list of them, that delays the start of calls. Each Python worker
+            process has its own copy, whose state lasts from one task to the next. With a `gates.PerKey`, each key has
+            its own copy. None by default.
         yield_slot_after: Seconds, at least 0. During a backoff at least this long, another row of the task can run.
             Before its next attempt the row waits for a slot again, which does not count towards `timeout`. None by
             default: a row keeps its slot.
@@ -82,9 +82,9 @@ def ordered_wait(
         on_timeout: An async callable with the parameters of the function, whose result replaces that of a row that
             timed out. None (the default): the row fails.
         on_error: "raise" (the default) fails the job with the function's exception; "null" puts null in the new
-            columns; "column" does, too, and adds a column `error: struct<type, message, attempts, seconds>`, which is
+            columns; "column" also adds a column `error: struct<type, message, attempts, seconds>`, which is
             null for a row that did not fail.
-        metadata: The name of a further column, struct<attempts, seconds, cached, error>, that reports how each result
+        metadata: The name of another column, struct<attempts, seconds, cached, error>, that reports how each result
             was obtained. None (the default): no such column.
         metrics: A name, or an `Observation`, under which Spark sums up calls, errors and times. None (the default): no
             sums.
@@ -143,7 +143,7 @@ def unordered_wait(
             watermarks.
         max_out_of_orderness: The largest expected difference in event time between the latest row and a row behind it:
             an interval such as "10 seconds". Required with `event_time`.
-        carry_over: For a streaming DataFrame without `event_time`: a `CarryOver`, so that stragglers do not hold up the
+        carry_over: For a streaming DataFrame without `event_time`: a `CarryOver`, so that stragglers do not delay the
             micro-batch. Their rows come out of a later micro-batch, each exactly once. The output has no watermark.
             Needs the RocksDB state store, and shuffles all rows. None (the default): a micro-batch waits for all its
             calls.

@@ -99,14 +99,16 @@ def _local_of_daemon(name: str, kind: type[T]) -> T | None:
 
     The daemon (PySpark 3.5 to 4.3) runs as `__main__`.
     """
-    frame: FrameType | None = sys._getframe()  # noqa: SLF001 - the documented way to walk the stack
+    of_daemon = (each for each in _frames() if getattr(each.f_globals.get("__spec__"), "name", None) == DAEMON)
+    return next((found for each in of_daemon if isinstance(found := each.f_locals.get(name), kind)), None)
+
+
+def _frames() -> Iterator[FrameType]:
+    """The frames below the caller, innermost first."""
+    frame = sys._getframe().f_back  # noqa: SLF001 - the documented way to walk the stack
     while frame is not None:
-        if getattr(frame.f_globals.get("__spec__"), "name", None) == DAEMON:
-            found = frame.f_locals.get(name)
-            if isinstance(found, kind):
-                return found
+        yield frame
         frame = frame.f_back
-    return None
 
 
 def _report_missing(**parts: object) -> None:
@@ -161,7 +163,7 @@ def _in_pandas_udf(function: ArrowFunction, kind: DataType) -> Callable[..., Ite
         if TaskContext.get() is None:  # no worker, as in a user's own tests
             yield from function(batches)
             return
-        consumer = _consumer(sys._getframe())  # noqa: SLF001 - the documented way to walk the stack
+        consumer = _consumer(sys._getframe())  # noqa: SLF001 - as in `_frames`
         serializer = _serializer()
         sock, outfile = _local_of_daemon("sock", socket.socket), _local_of_daemon("outfile", BufferedWriter)
         _report_missing(sock=sock, outfile=outfile, serializer=serializer)
@@ -233,7 +235,7 @@ class _Exchange:
     def _batch(self, result: Any) -> pa.RecordBatch:
         """In place of the conversion of a pandas object to the Arrow type that Spark expects."""
         stand_in, kind = result if isinstance(result, tuple) and len(result) == 2 else (None, None)  # noqa: PLR2004
-        if stand_in is not self._stand_in or stand_in is None:  # computed from it: a pandas UDF has had it in between
+        if stand_in is not self._stand_in or stand_in is None:  # a pandas UDF in between has computed it
             _refuse_exchange(self._name)
         array, self._array, self._stand_in = self._array, None, None
         assert array is not None
@@ -271,21 +273,17 @@ def _stand_in(length: int, names: list[str] | None) -> Any:
 
 def _serializer() -> Any:
     """The serializer of this task, which is in a frame of PySpark's worker; None if it is not found."""
-    frame: FrameType | None = sys._getframe()  # noqa: SLF001 - as above
-    while frame is not None:
-        found = frame.f_locals.get("self")
-        if _is_serializer(found):
-            return found
-        frame = frame.f_back
-    return None
+    return next((each for frame in _frames() if _is_serializer(each := frame.f_locals.get("self"))), None)
 
 
 def _is_serializer(found: Any) -> bool:
     """Whether it has the two conversions that Apache Spark 3.5 and 4.0 have, with the same parameters."""
-    return all(
-        callable(method := getattr(found, name, None)) and list(signature(method).parameters) == parameters
-        for name, parameters in CONVERSIONS.items()
-    )
+    try:
+        return all(
+            list(signature(getattr(found, name)).parameters) == parameters for name, parameters in CONVERSIONS.items()
+        )
+    except Exception:  # noqa: BLE001 - any other object, in any frame
+        return False
 
 
 def _feeder(batches: Iterator[Any]) -> str:
@@ -399,7 +397,7 @@ def _from_objects(values: list[Any], name: str) -> pa.Array:
 
 
 def _nullable(pd: Any) -> dict[pa.DataType, Any]:
-    """Types of pandas that tell null from NaN, and have integers with nulls."""
+    """Types of pandas in which null and NaN differ, and integers may be null."""
     return {
         pa.bool_(): pd.BooleanDtype(),
         pa.int8(): pd.Int8Dtype(),

@@ -20,7 +20,7 @@ class Numbers:
 
     Attributes:
         done: Completed tasks.
-        total: All tasks of the stages that are known so far.
+        total: All tasks of the stages that Spark has reported so far.
         running: Running tasks.
         failed: Failed tasks. Spark may have retried them.
         streams: One line for each streaming query that has completed a micro-batch.
@@ -54,7 +54,7 @@ class JobWatch(Protocol):
     """Watches the jobs of a session that start after its creation."""
 
     def look(self) -> Numbers:
-        """The current numbers, or the last known ones if Spark no longer responds."""
+        """The current numbers, or the last ones if Spark does not respond."""
         ...
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ class CarriedTooLongError(TimeoutError):
 
 @dataclass(frozen=True, slots=True)
 class CarryOver:
-    """A time budget for each micro-batch, so that stragglers do not hold it up.
+    """A time budget for each micro-batch, so that stragglers do not delay it.
 
     When the budget is spent, unfinished calls are cancelled. Their rows are carried over: they go to Spark's state
     store in the transaction of the micro-batch, and the next micro-batch calls the function for them again, before its

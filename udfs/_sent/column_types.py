@@ -105,7 +105,7 @@ class ExtraColumn:
 
 
 def extra_columns(settings: Settings) -> list[ExtraColumn]:
-    """The extra columns that these settings ask for, in their order behind the results."""
+    """The extra columns of a UDF with these settings, in their order behind the results."""
     extras = []
     if settings.on_error == "column":
         extras.append(ExtraColumn(ERROR_COLUMN, ERROR_TYPE, error_array))

@@ -53,7 +53,7 @@ NEEDS_ASYNCIO = frozenset(
 )
 LIBRARIES_WITH_TRIO = frozenset({"anyio", "sniffio", "trio", "trio_asyncio"})
 
-# Annotations may contain names that only type checkers know. Python 3.14 evaluates them when `signature` reads them
+# Annotations may contain names that exist only for type checkers. Python 3.14 evaluates them in `signature`
 _ANNOTATIONS: dict[str, Any] = {}
 if sys.version_info >= (3, 14):
     _ANNOTATIONS["annotation_format"] = import_module("annotationlib").Format.STRING

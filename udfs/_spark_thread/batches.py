@@ -15,10 +15,10 @@ __all__ = ["SLICE_BYTES", "InputBatches", "ranges", "slices"]
 # A batch that is smaller than this is not copied to free a part of it.
 _SMALL_BYTES: Final = 16 * 1024
 
-# Arrow can put this much into one array, which holds 2 GiB at most, without a look at each row.
+# So much data fits into one array, whose limit is 2 GiB. For more, the size of each row is added up.
 _SAFE_BYTES: Final = 256 * 1024 * 1024
 
-# An Arrow array of strings holds 2 GiB at most, and Spark's JVM loads each record batch as a whole.
+# The limit of an Arrow array of strings is 2 GiB, and Spark's JVM loads each record batch as a whole.
 SLICE_BYTES: Final = 64 * 1024 * 1024
 
 ArrowT = TypeVar("ArrowT", pa.Array, pa.RecordBatch)
@@ -71,7 +71,7 @@ class _HeldBatch:
         return self.batch.take(pa.array(positions, pa.int64()))
 
     def compact(self) -> None:
-        """Drop the released rows once they are half of the batch, so that a straggler does not hold all of it."""
+        """Drop the released rows once they are half of the batch, so that a straggler does not keep all of it."""
         if self.nbytes < _SMALL_BYTES or 2 * len(self.positions) > self.batch.num_rows:
             return
         self._replace(self.batch.take(pa.array(list(self.positions.values()), pa.int64())))

@@ -22,7 +22,7 @@ from .task_log import TaskLog, with_observer_of_task, write_file_of_task
 
 __all__ = ["Budget", "enrich"]
 
-# No further Arrow batch is read while the batches of the unfinished rows have at least this many bytes.
+# No other Arrow batch is read while the batches of the unfinished rows have at least this many bytes.
 BUFFER_BYTES = 128 * 1024 * 1024
 
 # Time for cancelled calls to unwind. Spark kills the process after two seconds anyway.
@@ -130,7 +130,7 @@ class _Task:
                 write_file_of_task(self._settings)
 
     def chunks_until(self, bound: int) -> Iterator[list[Row]]:
-        """The chunks that are ready, and further ones until fewer than `bound` rows are unfinished.
+        """The chunks that are ready, and more until fewer than `bound` rows are unfinished.
 
         After the budget is spent, `max_unfinished` rows may remain unfinished.
         """
@@ -180,7 +180,7 @@ class Stopwatch:
     """The sum of the times from `start` to `stop`. One thread may start and stop it, and any may read it."""
 
     def __init__(self) -> None:
-        self._state: tuple[float, float | None] = (0.0, None)  # one attribute, which is read and written at once
+        self._state: tuple[float, float | None] = (0.0, None)  # one attribute, so that a read is consistent
 
     def start(self) -> None:
         """The thread begins."""

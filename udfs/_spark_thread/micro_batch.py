@@ -35,7 +35,7 @@ __all__ = ["PAYLOAD", "Buckets", "CarryingProcessor", "partitions_of_query", "un
 
 PAYLOAD: Final = "payload binary"
 
-# The rows of a payload in the state store. Spark sends and holds each value as a whole.
+# The rows of a payload in the state store. Spark sends and stores each value as a whole.
 MAX_ROWS: Final = 1_000
 
 # The number of slices that one partition can have: the place of a slice is partition * SLICES + its index.

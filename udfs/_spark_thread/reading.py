@@ -96,7 +96,7 @@ def _python_values(column: pa.Array, number: int, failures: dict[int, tuple[str,
 
 @cache
 def _portable(kind: pa.DataType) -> pa.DataType:
-    """The type with time zones under names that Arrow knows. Its fields are nullable, if it has other names."""
+    """The type with time zones under names that Arrow has. If one differs, all fields of the type are nullable."""
     if all(zone == portable_zone(zone) for zone in re.findall(r"tz=([^]]*)", str(kind))):
         return kind
     if pa.types.is_timestamp(kind):

@@ -34,7 +34,7 @@ class ResultWriter:
         self._settings = settings
 
     def write(self, rows: Sequence[Row], values: Sequence[Any]) -> Iterator[tuple[Sequence[Row], pa.Array]]:
-        """The values in order: all rows and one array, or parts of the rows if one array cannot hold their values.
+        """The values in order: all rows and one array, or several parts if the values are too large for one array.
 
         Args:
             rows: The row of each value. Its failure is set here if the value does not fit.

@@ -114,7 +114,7 @@ class RowCalls(AsyncFunction[Row, Row]):
         return row
 
     def _seconds(self, row: Row) -> float:
-        """Seconds since the first call started; 0.0 if the settings do not ask for times."""
+        """Seconds since the first call started; 0.0 where no column reports times."""
         return 0.0 if row.started is None else trio.current_time() - row.started
 
 

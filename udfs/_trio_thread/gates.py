@@ -1,4 +1,4 @@
-"""The gates of this process: what a gate has learnt survives the task and the micro-batch.
+"""The gates of this process, whose state lasts from one task or micro-batch to the next.
 
 Settings carry gates as configuration. The first task of a process that uses a gate makes an instance, and later tasks
 of the same function continue with it.
