@@ -159,7 +159,7 @@ def async_pandas_udf(
 ) -> Callable[[F], AsyncPandasUDF[F]]: ...
 
 
-@list_keywords(UDFArguments, Settings, Options)
+@list_keywords(UDFArguments, UDFArguments, Settings, Options)
 def async_pandas_udf(
     f: Any = None,
     returnType: DataType | str | None = None,  # noqa: N803 - the name in pandas_udf
@@ -190,35 +190,14 @@ def async_pandas_udf(
         timeout: Seconds from the start of a row's first call to its result, with all attempts and backoffs; 0 or more,
             `math.inf` for no limit. Required.
         deterministic: True allows Spark to call the function again for the same row, or not at all. False by default.
-        capacity: Upper limit of invocations that run at once in one task; 1 or more, 100 by default. A pair such as
-            (8, 200) adapts it between 1 and 200, starting at 8; "auto" is (8, 200).
-        gate: A gate of `trio_asyncio_io.gates`, or a list of them, that delays the start of calls. Each Python worker
-            process has its own copy, whose state lasts from one task to the next. With a `gates.PerKey`, each key has
-            its own copy. None by default.
-        yield_slot_after: Seconds, at least 0. During a backoff at least this long, another row of the task can run.
-            Before its next attempt the row waits for a slot again, which does not count towards `timeout`. None by
-            default: a row keeps its slot.
-        cluster_capacity: Upper limit of invocations that run at once in all tasks together. Each task gets an equal
-            share as its `capacity`. At least the number of tasks that can run at once. None (the default): no limit.
-        cluster_rate: Upper limit of calls that start per second in all tasks together, retries included. Each task gets
-            an equal share, rounded down to whole calls, so skewed partitions use only a part of it; a `ClusterRate` can
-            lease it to those that have rows. At least the number of tasks that can run at once. None (the default): no
-            limit.
-        buffer: Upper limit of rows that one task holds; at least `capacity`. None (the default): a hundred times the
-            capacity, at least 1,000 and, unless the capacity is larger, at most 100,000.
-        retry: A retry strategy, such as `ExponentialBackoff`. None (the default): one call per row.
-        on_timeout: An async callable with the parameters of the function, whose result replaces that of a row that
-            timed out. None (the default): the row fails.
         on_error: "raise" (the default) fails the job with the function's exception; "null" makes the result null;
             "column" makes the column a struct<result, error: struct<type, message, attempts, seconds>>, whose `error`
             is null for a row that did not fail.
         metadata: The name of another field, struct<attempts, seconds, cached, error>, that reports how each result
             was obtained. None (the default): no such field.
-        observer: An `Observer` whose methods are called in the worker at each step of a row. None by default.
-        open_timeout: Seconds that `open` of the function may take in a worker; above 0, 30 by default.
-        show_values: False keeps the values of the rows out of errors and logs. True by default.
         skip_nulls: True: a row with null in one of the columns makes no call, and its result is null, as in an SQL
             function that returns null on null input. False by default: the function is called with None.
+        And the other keyword arguments of `UDFArguments`.
 
     Returns:
         An `AsyncPandasUDF`, or a decorator that returns one.

@@ -11,7 +11,7 @@ from pyspark.sql.types import DataType
 from trio_asyncio_io import Options
 from trio_asyncio_io.keywords import list_keywords
 
-from ._plan.arguments import DataFrameArguments, check_keywords
+from ._plan.arguments import DataFrameArguments, UDFArguments, check_keywords
 from ._plan.enriched import enriched
 from ._sent.carry_over import CarryOver
 from ._sent.settings import Flatten, Settings
@@ -24,7 +24,7 @@ NOT_ORDERED = (
 )
 
 
-@list_keywords(DataFrameArguments, Settings, Options)
+@list_keywords(DataFrameArguments, UDFArguments, Settings, Options)
 def ordered_wait(
     df: DataFrame,
     function: Any,
@@ -62,25 +62,6 @@ def ordered_wait(
         inputs: The names of the input columns. None: the names of the function's parameters.
         flatten: True: the function returns a list of 0 to n results, and the row comes out once for each of them.
             "outer": a row with an empty list also comes out, with null in the new columns, as in a left join.
-        capacity: Upper limit of invocations that run at once in one task; 1 or more, 100 by default. A pair such as
-            (8, 200) adapts it between 1 and 200, starting at 8; "auto" is (8, 200).
-        gate: A gate of `trio_asyncio_io.gates`, or a list of them, that delays the start of calls. Each Python worker
-            process has its own copy, whose state lasts from one task to the next. With a `gates.PerKey`, each key has
-            its own copy. None by default.
-        yield_slot_after: Seconds, at least 0. During a backoff at least this long, another row of the task can run.
-            Before its next attempt the row waits for a slot again, which does not count towards `timeout`. None by
-            default: a row keeps its slot.
-        cluster_capacity: Upper limit of invocations that run at once in all tasks together. Each task gets an equal
-            share as its `capacity`. At least the number of tasks that can run at once. None (the default): no limit.
-        cluster_rate: Upper limit of calls that start per second in all tasks together, retries included. Each task gets
-            an equal share, rounded down to whole calls, so skewed partitions use only a part of it; a `ClusterRate` can
-            lease it to those that have rows. At least the number of tasks that can run at once. None (the default): no
-            limit.
-        buffer: Upper limit of rows that one task holds; at least `capacity`. None (the default): a hundred times the
-            capacity, at least 1,000 and, unless the capacity is larger, at most 100,000.
-        retry: A retry strategy, such as `ExponentialBackoff`. None (the default): one call per row.
-        on_timeout: An async callable with the parameters of the function, whose result replaces that of a row that
-            timed out. None (the default): the row fails.
         on_error: "raise" (the default) fails the job with the function's exception; "null" puts null in the new
             columns; "column" also adds a column `error: struct<type, message, attempts, seconds>`, which is
             null for a row that did not fail.
@@ -91,11 +72,9 @@ def ordered_wait(
         memo: A directory of answers, or a `Memo` with options: no call is paid for twice. Known keys are answered
             without a call, others are called once in all tasks, and their answers are written while the query runs. All
             rows are shuffled. None (the default): each row is called.
-        observer: An `Observer` whose methods are called in the worker at each step of a row. None by default.
-        open_timeout: Seconds that `open` of the function may take in a worker; above 0, 30 by default.
-        show_values: False keeps the values of the rows out of errors and logs. True by default.
         skip_nulls: True: a row with null in an input column makes no call. Its result is None; with `flatten`, it has
             no outputs. False by default: the function is called with None.
+        And the other keyword arguments of `UDFArguments`.
 
     Returns:
         The DataFrame with all its columns, and the new ones behind them.

@@ -40,7 +40,34 @@ CLUSTER_ARGUMENTS = frozenset({"cluster_capacity", "cluster_rate"})
 
 
 class UDFArguments(TypedDict, total=False):
-    """The keyword arguments, besides `timeout`, that the column UDF and the DataFrame operators share."""
+    """The keyword arguments, besides `timeout`, that the column UDF and the DataFrame operators share.
+
+    The public functions describe those whose effect differs.
+
+    Args:
+        capacity: Upper limit of invocations that run at once in one task; 1 or more, 100 by default. A pair such as
+            (8, 200) adapts it between 1 and 200, starting at 8; "auto" is (8, 200).
+        gate: A gate of `trio_asyncio_io.gates`, or a list of them, that delays the start of calls. Each Python worker
+            process has its own copy, whose state lasts from one task to the next. With a `gates.PerKey`, each key has
+            its own copy. None by default.
+        yield_slot_after: Seconds, at least 0. During a backoff at least this long, another row of the task can run.
+            Before its next attempt the row waits for a slot again, which does not count towards `timeout`. None by
+            default: a row keeps its slot.
+        cluster_capacity: Upper limit of invocations that run at once in all tasks together. Each task gets an equal
+            share as its `capacity`. At least the number of tasks that can run at once. None (the default): no limit.
+        cluster_rate: Upper limit of calls that start per second in all tasks together, retries included. Each task gets
+            an equal share, rounded down to whole calls, so skewed partitions use only a part of it; a `ClusterRate` can
+            lease it to those that have rows. At least the number of tasks that can run at once. None (the default): no
+            limit.
+        buffer: Upper limit of rows that one task holds; at least `capacity`. None (the default): a hundred times the
+            capacity, at least 1,000 and, unless the capacity is larger, at most 100,000.
+        retry: A retry strategy, such as `ExponentialBackoff`. None (the default): one call per row.
+        on_timeout: An async callable with the parameters of the function, whose result replaces that of a row that
+            timed out. None (the default): the row fails.
+        observer: An `Observer` whose methods are called in the worker at each step of a row. None by default.
+        open_timeout: Seconds that `open` of the function may take in a worker; above 0, 30 by default.
+        show_values: False keeps the values of the rows out of errors and logs. True by default.
+    """
 
     capacity: int | tuple[int, int] | Literal["auto"]
     cluster_capacity: int | None
