@@ -301,11 +301,13 @@ def _consumer(frame: FrameType) -> str:
     """
     caller = frame.f_back
     package = _package(caller.f_globals) if caller is not None else ""
-    is_direct = caller is not None and any(_innermost(each, package) is frame for each in caller.f_locals.values())
+    is_direct = caller is not None and any(
+        _generator_frame(each, package) is frame for each in caller.f_locals.values()
+    )
     return package if is_direct else ""
 
 
-def _innermost(iterator: Any, package: str) -> FrameType | None:
+def _generator_frame(iterator: Any, package: str) -> FrameType | None:
     """The frame of the generator below the `map`s of a package."""
     while isinstance(iterator, map) and _package_of_map(iterator) == package:
         iterator = iterator.__reduce__()[1][1]

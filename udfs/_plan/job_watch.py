@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from .._spark_version import check_reports_progress
-from .metrics import SUMS, as_mapping, summary
+from .metrics import SUMS, observed_sums, summary
 
 __all__ = ["JobWatch", "Numbers", "watch_on"]
 
@@ -172,6 +172,6 @@ def _line_of(name: str | None, progress: Any) -> str | None:
     """A description of the query's last micro-batch."""
     if progress is None:
         return None
-    metrics = [each for each in map(as_mapping, progress["observedMetrics"].values()) if each.keys() >= SUMS]
+    metrics = [each for each in map(observed_sums, progress["observedMetrics"].values()) if each.keys() >= SUMS]
     counts = "; ".join(map(summary, metrics)) if metrics else f"{progress['numInputRows']:,} rows"
     return f"{name or 'stream'}, micro-batch {progress['batchId']:,}: {counts}"

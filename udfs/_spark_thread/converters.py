@@ -91,7 +91,7 @@ def only_field(value: Any, name: str) -> Any:
     return value if named is None or named.keys() != {name} else named[name]
 
 
-def as_mapping(value: Any, names: Sequence[str]) -> Mapping[str, Any]:
+def fields_of(value: Any, names: Sequence[str]) -> Mapping[str, Any]:
     """The value of a struct as a mapping with exactly these names.
 
     Raises:
@@ -143,7 +143,7 @@ def _struct_converter(kind: StructType, zone: str, path: str) -> Convert:
     def convert(value: Any) -> Any:
         if value is None:
             return None
-        found = as_mapping(value, names)
+        found = fields_of(value, names)
         return {name: found[name] if each is None else each(found[name]) for name, each in inner}
 
     return convert

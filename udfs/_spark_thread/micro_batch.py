@@ -165,7 +165,7 @@ class CarryingProcessor:
         with traceback_as_note():
             for batch in micro_batch.run(self._input(state, payloads, now)):
                 yield pd.DataFrame({"payload": [to_payload(batch)]})
-        origin = Origin(self._types, partitions_of_query(self._partitions))
+        origin = QueryOrigin(self._types, partitions_of_query(self._partitions))
         values = [(value,) for carried in micro_batch.unfinished() for value in carried.to_state(origin)]
         if values:
             self._state.put(values)
@@ -180,7 +180,7 @@ class CarryingProcessor:
         for payload in payloads:
             yield CarriedRows.new(from_payload(payload), now)
 
-    def _check(self, names: list[str], origin: Origin) -> None:
+    def _check(self, names: list[str], origin: QueryOrigin) -> None:
         """Compare the query that carried the rows over with this one."""
         if (names, origin.types) != (self._names, self._types):
             raise ValueError(
@@ -291,7 +291,7 @@ class MicroBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class QueryOrigin:
     """The query that carried the rows over. A later run compares itself with it.
 
     Attributes:
@@ -322,7 +322,7 @@ class CarriedRows:
         """Rows that are new in the micro-batch that began at this time."""
         return cls(rows, [now] * rows.num_rows, [0] * rows.num_rows)
 
-    def to_state(self, origin: Origin) -> Iterator[bytes]:
+    def to_state(self, origin: QueryOrigin) -> Iterator[bytes]:
         """The rows as values for the state store."""
         history = [pa.array(self.since, pa.int64()), pa.array(self.attempts, pa.int32())]
         metadata = self.rows.schema.metadata or {}
@@ -332,7 +332,7 @@ class CarriedRows:
         return in_payloads(pa.RecordBatch.from_arrays([*self.rows.columns, *history], schema=schema))
 
     @classmethod
-    def from_state(cls, values: Iterable[bytes]) -> Iterator[tuple[CarriedRows, Origin]]:
+    def from_state(cls, values: Iterable[bytes]) -> Iterator[tuple[CarriedRows, QueryOrigin]]:
         """The rows in these values of the state store, and their origin.
 
         Raises:
@@ -347,7 +347,7 @@ class CarriedRows:
                     f"the rows carried over have version {version!r}, but this release reads {VERSION!r}: let the "
                     "query drain with the release that wrote them"
                 )
-            origin = Origin(**json.loads(metadata.pop(ORIGIN_KEY)))
+            origin = QueryOrigin(**json.loads(metadata.pop(ORIGIN_KEY)))
             *columns, since, attempts = batch.columns
             schema = pa.schema(list(batch.schema)[: len(columns)], metadata or None)
             rows = pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 import udfs._spark_thread.micro_batch
-from udfs._spark_thread.micro_batch import CarriedRows, Origin
+from udfs._spark_thread.micro_batch import CarriedRows, QueryOrigin
 
-ORIGIN = Origin(["string", "array<tinyint>"], 3)
+ORIGIN = QueryOrigin(["string", "array<tinyint>"], 3)
 
 
 def test_rows_are_restored_from_the_state_with_their_times_and_attempts() -> None:
