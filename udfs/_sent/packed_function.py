@@ -8,13 +8,14 @@ import inspect
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
 from pyspark import cloudpickle
 
-from trio_asyncio_io.adapters import is_async
+from trio_asyncio_io.adapters import from_asyncio, is_async
 
 __all__ = ["PackedFunction", "dumped", "pack", "parameter_names"]
 
@@ -156,6 +157,10 @@ def _asyncio_part(function: Any) -> str | None:
 
     A function that also uses Trio, anyio or sniffio may call asyncio's functions only where asyncio runs.
     """
+    while hasattr(function, "function") or isinstance(function, partial):  # a policy or an adapter
+        if isinstance(function, from_asyncio):
+            return None
+        function = function.func if isinstance(function, partial) else function.function
     code = getattr(function, "invoke", function)
     code = getattr(code, "__func__", code)
     if not inspect.isfunction(code):

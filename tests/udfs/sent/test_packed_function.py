@@ -124,7 +124,15 @@ class Gathers:
 
 
 @pytest.mark.parametrize(
-    ("function", "part"), [(sleeps, "sleep"), (sleeps_by_name, "sleep"), (Gathers(), "gather")], ids=stable_id
+    ("function", "part"),
+    [
+        (sleeps, "sleep"),
+        (sleeps_by_name, "sleep"),
+        (Gathers(), "gather"),
+        (cached(sleeps, ttl=60.0), "sleep"),
+        (partial(sleeps, 1), "sleep"),
+    ],
+    ids=stable_id,
 )
 def test_a_function_on_asyncio_is_refused_with_the_adapter(function: Any, part: str) -> None:
     message = rf"uses asyncio\.{part}, which needs an asyncio loop, and UDFs run on Trio: use .*\.from_asyncio\("
@@ -148,7 +156,9 @@ async def sleeps_in_any_library(value: int) -> int:
 
 
 @pytest.mark.parametrize(
-    "function", [from_asyncio(sleeps), handles_a_cancelled_future, sleeps_in_any_library], ids=stable_id
+    "function",
+    [from_asyncio(sleeps), cached(from_asyncio(sleeps), ttl=60.0), handles_a_cancelled_future, sleeps_in_any_library],
+    ids=stable_id,
 )
 def test_a_function_that_only_mentions_asyncio_is_accepted(function: Any) -> None:
     assert pack(function).payload
