@@ -13,7 +13,7 @@
 #     _pyspark_worker      what depends on PySpark's worker from inside
 #     _sent                pickled on the driver, used in workers: settings, packed function, row, values of options
 #     _rate                one rate for all tasks of a cluster
-#     http                 an httpx client for Trio; knows neither Spark nor the operator
+#     http                 an httpx client for Trio; imports neither Spark nor the operator
 #     _exceptions  _extras  _spark_version         exceptions of the user's code, missing packages, versions of Spark
 
 from importlib import import_module

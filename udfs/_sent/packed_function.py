@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from itertools import pairwise
+from types import FunctionType, ModuleType
 from typing import Any
 
 from pyspark import cloudpickle
@@ -169,11 +170,12 @@ def _asyncio_part(function: Any) -> str | None:
         found = inspect.getclosurevars(code)
     except ValueError:  # a variable has no value yet
         return None
-    used = {**found.globals, **found.nonlocals}
-    if any(inspect.ismodule(each) and each.__name__ in LIBRARIES_WITH_TRIO for each in used.values()):
+    used = {**found.globals, **found.nonlocals}  # by exact type, because a proxy may raise at any attribute
+    if any(type(each) is ModuleType and each.__name__ in LIBRARIES_WITH_TRIO for each in used.values()):
         return None
     modules = {name for name, each in used.items() if each is sys.modules.get("asyncio")}
-    imported = [each.__name__ for each in used.values() if str(getattr(each, "__module__", "")).startswith("asyncio.")]
+    definitions = [each for each in used.values() if type(each) is FunctionType or type(each) is type]
+    imported = [each.__name__ for each in definitions if str(each.__module__).startswith("asyncio.")]
     parts = (f"asyncio.{name}" for name in [*imported, *_attributes_of(code, modules)] if name in NEEDS_ASYNCIO)
     return next(parts, None)
 

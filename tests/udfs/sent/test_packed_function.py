@@ -18,7 +18,7 @@ from tests.support import stable_id
 from trio_asyncio_io import AsyncFunction
 from trio_asyncio_io.adapters import from_asyncio, in_thread
 from trio_asyncio_io.policies import cached
-from udfs._sent.packed_function import pack, parameter_names
+from udfs._sent.packed_function import _asyncio_part, pack, parameter_names
 
 
 async def look_up(origin: str, hour: int) -> str:
@@ -138,6 +138,23 @@ def test_a_function_on_asyncio_is_refused_with_the_adapter(function: Any, part: 
     message = rf"uses asyncio\.{part}, which needs an asyncio loop, and UDFs run on Trio: use .*\.from_asyncio\("
     with pytest.raises(TypeError, match=message):
         pack(function)
+
+
+class Proxy:
+    """Like one of a web framework: outside its context it raises at any attribute."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError("outside of its context")
+
+
+PROXY = Proxy()
+
+
+def test_a_global_variable_that_raises_at_any_attribute_is_not_looked_at() -> None:
+    async def mentions(value: int) -> int:
+        return value if PROXY is None else 0
+
+    assert _asyncio_part(mentions) is None
 
 
 async def handles_a_cancelled_future(value: int) -> int:
