@@ -14,13 +14,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .._sent.enrichment import Enrichment
-from .._sent.plan_types import arrow_type
+from .._sent.column_types import arrow_type
 from .._sent.row import Failure, Row
+from .._sent.settings import Enrichment
+from .._spark_thread.batches import slices
 from .._spark_thread.bridge import enrich
+from .._spark_thread.conversion import RowConversion
 from .._spark_thread.converters import only_field
-from .._spark_thread.row_conversion import RowConversion
-from .._spark_thread.slices import slices
 from .._spark_thread.writing import ResultWriter
 from .answer_log import AnswerLog
 from .answers import Answer, answers_of

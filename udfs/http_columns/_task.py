@@ -12,8 +12,7 @@ from pyspark.sql.types import IntegerType, MapType, StringType, StructField, Str
 
 from trio_asyncio_io import ElementTimeoutError
 
-from .._sent.extra_columns import ERROR_TYPE
-from .._sent.plan_types import arrow_type
+from .._sent.column_types import ERROR_TYPE, arrow_type
 from .._sent.row import Failure, Row
 from .._sent.settings import Settings
 from .._spark_thread.conversion import Conversion
