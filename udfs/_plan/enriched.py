@@ -11,8 +11,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql.types import DataType
 
-from .._memo.memo import Memo, as_memo
-from .._memo.plan import check_memo, enriched_with_memo
 from .._sent.carry_over import CarryOver
 from .._sent.enrichment import Enrichment, Flatten
 from .._sent.packed_function import parameter_names
@@ -20,6 +18,7 @@ from .._sent.settings import Mode, Settings, SettingsArguments, make_settings
 from .._spark_thread.row_conversion import RowConversion
 from .._spark_thread.tracebacks import traceback_as_note
 from .carry_over import check_carry_over, enriched_with_carry_over
+from .memo import Memo, as_memo, check_memo, enriched_with_memo
 from .metrics import check_metrics, gate_classes, observed
 from .rate import gate_of_rate
 from .row_plan import plan_rows
