@@ -1,6 +1,6 @@
 """Formats: logs and Parquet files, whose bytes are compared with checksums before Arrow reads them.
 
-Log: the magic bytes `udfslog3`, then frames. A frame is a head of 32 bytes and a payload, little-endian:
+Log: the magic bytes `udfslog1`, then frames. A frame is a head of 32 bytes and a payload, little-endian:
 
      0  salt       8 bytes, random, the same in each frame of a file
      8  length     8 bytes, the length of the payload, a multiple of 8
@@ -34,7 +34,7 @@ import pyarrow.parquet as pq
 
 __all__ = ["DamagedError", "frame", "log_start", "parquet", "read_log", "read_parquet"]
 
-_MAGIC: Final = b"udfslog3"
+_MAGIC: Final = b"udfslog1"
 _HEAD: Final = struct.Struct("<8sQQI")
 _HEAD_BYTES: Final = _HEAD.size + 4
 

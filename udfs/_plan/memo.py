@@ -236,7 +236,7 @@ def memo_schema(function: str, inputs: T.StructType, answer: T.DataType, spread_
         spread_by: The names of the input columns whose hash is the bucket.
     """
     contents = {
-        "format": 2,
+        "format": 1,
         "function": function,
         "inputs": plan_type(inputs).simpleString(),
         "answer": plan_type(answer).simpleString(),
