@@ -16,10 +16,10 @@ from trio_asyncio_io import Observer, Options, RetryStrategy
 from trio_asyncio_io.gates import Gate, PerKey
 from trio_asyncio_io.trace import TraceRecorder
 
-from .._memo.memo import Memo
 from .._sent.cluster_rate import ClusterRate
 from .._sent.packed_function import dumped, pack
 from .._sent.settings import ErrorMode, Mode, Settings
+from .memo import Memo
 from .rate import rate_for_tasks
 from .session import share_of
 

@@ -10,13 +10,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType
 
 from .._exceptions import traceback_as_note
-from .._memo.memo import as_memo
-from .._memo.plan import check_memo, enriched_with_memo
 from .._sent.carry_over import CarryOver
 from .._sent.packed_function import parameter_names
 from .._sent.settings import Enrichment, Flatten, Mode
 from .._spark_thread.conversion import RowConversion
 from .arguments import DataFrameArguments, check_dataframe, column_names, for_session, make_settings
+from .memo import as_memo, check_memo, enriched_with_memo
 from .metrics import check_metrics, gate_classes, observed
 from .row_plan import plan_rows
 from .schema import microseconds, new_columns

@@ -8,7 +8,7 @@ itself. Spark's thread reads the next batch while calls are running, so there is
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from queue import Empty
 from time import monotonic, perf_counter
 
@@ -20,7 +20,7 @@ from .._trio_thread.recorded import Record
 from .._trio_thread.task_operator import TaskOperator
 from .task_log import TaskLog, with_observer_of_task, write_file_of_task
 
-__all__ = ["Budget", "enrich"]
+__all__ = ["Budget", "TaskCalls", "enrich"]
 
 # No other Arrow batch is read while the batches of the unfinished rows have at least this many bytes.
 BUFFER_BYTES = 128 * 1024 * 1024
@@ -51,9 +51,6 @@ def enrich(
     batches: Iterator[list[Row]],
     settings: Settings,
     budget: Budget | None = None,
-    *,
-    held: Callable[[], int] | None = None,
-    record: Record | None = None,
 ) -> Generator[list[Row]]:
     """The same rows in chunks, each with its result or its failure.
 
@@ -69,25 +66,19 @@ def enrich(
         batches: The rows of each Arrow batch.
         settings: The settings of the UDF.
         budget: None: wait for all rows.
-        held: The number of rows that the caller holds until rows of this generator are finished. They count towards the
-            buffer. With it, an empty chunk follows each batch, so that the caller can emit rows of its own.
-        record: Called with finished rows, in another thread, soon after their calls have ended, and before they come
-            out. It also gets those that do not come out, because this generator was closed or another row failed.
 
     Raises:
-        Exception: The function's exception, with `on_error="raise"`, or that of `record`.
+        Exception: The function's exception, with `on_error="raise"`.
         HangUpError: Spark has closed the connection.
     """
-    task: _Task | None = None
+    task: TaskCalls | None = None
     try:
         for rows in batches:
             if rows:
-                task = task or _Task(settings, budget or Budget(), record)
+                task = task or TaskCalls(settings, budget)
                 task.send(rows)
             if task is not None:
-                yield from task.chunks_until(max(1, settings.options.bound - (held() if held else 0)))
-            if held:
-                yield []
+                yield from task.chunks_until(settings.options.bound)
         if task is not None:
             task.end()
             yield from task.chunks_until(1)
@@ -97,12 +88,20 @@ def enrich(
             task.stop()
 
 
-class _Task:
-    """Spark's end of the operator of one Spark task."""
+class TaskCalls:
+    """Spark's end of the operator of one Spark task. `enrich` shows how to use it.
 
-    def __init__(self, settings: Settings, budget: Budget, record: Record | None) -> None:
+    Args:
+        settings: The settings of the UDF.
+        budget: When to stop waiting for rows; None: wait for all.
+        record: Called with finished rows, in another thread, soon after their calls have ended, and before they come
+            out. It also gets those that do not come out, because the calls were stopped or another row failed. What it
+            raises fails the task.
+    """
+
+    def __init__(self, settings: Settings, budget: Budget | None = None, record: Record | None = None) -> None:
         self._settings = with_observer_of_task(settings)
-        self._budget = budget
+        self._budget = budget or Budget()
         self._unfinished = 0  # rows sent to the loop and not yet received from it
         self._nbytes = 0
         self._is_stopped = False
@@ -112,14 +111,17 @@ class _Task:
         self._operator = TaskOperator(self._settings, self._connection.socket, record, lambda: self._writing.seconds)
 
     def send(self, rows: list[Row]) -> None:
+        """Send the rows of a batch to the loop."""
         self._unfinished += len(rows)
         self._nbytes += sum(row.nbytes for row in rows)
         self._operator.send(rows)
 
     def end(self) -> None:
+        """No batch follows."""
         self._operator.end()
 
     def stop(self) -> None:
+        """Cancel all calls, and wait until they have unwound."""
         if not self._is_stopped:
             self._is_stopped = True
             operator = self._operator

@@ -124,22 +124,34 @@ class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
         if self._enrichment.flatten:
             written, results, repeats = self._flattened(rows)
         else:
-            written, results, repeats = rows, [row.result for row in rows], 1
-        if self._wrapper is not None:
-            results = [only_field(result, self._wrapper) for result in results]
+            written, results, repeats = rows, [self.unwrapped(row.result) for row in rows], 1
         for part, array in self._writer.write(written, results):
-            start = 0
-            for old in self._inputs.take(part, repeats):
-                end = start + old.num_rows
-                yield from slices(self._enriched(old, part[start:end], array.slice(start, old.num_rows)))
-                start = end
+            yield from self.enriched(part, array, repeats)
+        self.release(rows)
+
+    def enriched(self, rows: Sequence[Row], results: pa.Array, repeats: int = 1) -> Iterator[pa.RecordBatch]:
+        """The input of these rows beside their results, in small batches.
+
+        Args:
+            rows: Rows that are not released.
+            results: One for each row.
+            repeats: Upper limit of how often one row is among them.
+        """
+        start = 0
+        for old in self._inputs.take(rows, repeats):
+            end = start + old.num_rows
+            yield from slices(self._with_results(old, rows[start:end], results.slice(start, old.num_rows)))
+            start = end
+
+    def release(self, rows: Sequence[Row]) -> None:
+        """Drop rows that are written."""
         self._inputs.release(rows)
 
     def unwritten(self, rows: Sequence[Row]) -> Iterator[pa.RecordBatch]:
         """The input of rows that are not written, in their order."""
         return self._inputs.take(rows)
 
-    def _enriched(self, old: pa.RecordBatch, rows: Sequence[Row], results: pa.Array) -> pa.RecordBatch:
+    def _with_results(self, old: pa.RecordBatch, rows: Sequence[Row], results: pa.Array) -> pa.RecordBatch:
         new = [results] if len(self._enrichment.added) == 1 else results.flatten()
         columns = [*old.columns, *new, *(extra.array(rows) for extra in self._extras)]
         return pa.RecordBatch.from_arrays(columns, names=_distinct([*old.schema.names, *self._new_names]))
@@ -149,24 +161,29 @@ class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
 
         Each output has a row of its own, because it may fail without its siblings.
         """
-        outputs = [self._outputs(row) for row in rows]
+        outputs = [self.outputs(row) or self._filler(row) for row in rows]
         copies = [copy(row) for row, of_row in zip(rows, outputs, strict=True) for _ in of_row]
         return copies, [output for of_row in outputs for output in of_row], max(map(len, outputs))
 
-    def _outputs(self, row: Row) -> list[Any]:
-        """The 0 to n outputs of a row; one null for a row that failed and, with "outer", for one without outputs."""
-        if row.failure is not None:
-            return [None]
-        nothing = [None] if self._enrichment.flatten == "outer" else []
-        if self.settings.skips(row):
-            return nothing
+    def _filler(self, row: Row) -> list[None]:
+        """One null for a row that failed and, with "outer", for one without outputs."""
+        return [None] if row.failure is not None or self._enrichment.flatten == "outer" else []
+
+    def unwrapped(self, result: Any) -> Any:
+        """A result, or an output, without the name of the only new column."""
+        return result if self._wrapper is None else only_field(result, self._wrapper)
+
+    def outputs(self, row: Row) -> list[Any]:
+        """The 0 to n outputs of a row. Its failure is set here if its result is not a list."""
+        if row.failure is not None or self.settings.skips(row):
+            return []
         try:
-            return self._listed(row) or nothing
+            return [self.unwrapped(output) for output in self._listed(row)]
         except Exception as error:
             if self.settings.on_error == "raise":
                 raise
             row.failure = Failure(error, row.attempts, row.seconds)
-            return [None]
+            return []
 
     def _listed(self, row: Row) -> list[Any]:
         result = row.result

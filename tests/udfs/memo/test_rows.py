@@ -14,9 +14,8 @@ import trio.testing
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from tests.support import wait_until
-from udfs._memo.errors import MemoError
-from udfs._memo.files import MemoFiles
-from udfs._memo.memo import Memo
+from udfs import Memo, MemoError
+from udfs._memo.directory import Directory
 
 TWO = T.StructType([T.StructField("temp", T.DoubleType()), T.StructField("wind", T.LongType())])
 
@@ -131,8 +130,10 @@ def test_answers_before_a_failure_are_written(run: Any, batch: Any, halve: Any) 
 
 def known_to(tmp_path: Path) -> list[Any]:
     """The inputs that the memo has answers for."""
-    files = MemoFiles(str(tmp_path))
-    return sorted(each["n"] for name in files.names() for each in files.read(name).column("inputs").to_pylist())
+    directory = Directory.existing(str(tmp_path))
+    assert directory is not None
+    tables = [directory.bucket(number) for number in range(3)]
+    return sorted(each["n"] for table in tables for each in table.column("inputs").to_pylist())
 
 
 def test_answers_are_in_the_memo_although_spark_takes_no_rows(
@@ -179,7 +180,7 @@ def test_the_result_of_on_timeout_is_not_remembered(run: Any, batch: Any, halve:
 def test_a_skipped_row_is_neither_called_nor_remembered(run: Any, batch: Any, halve: Any, tmp_path: Path) -> None:
     assert by_number(run(halve, batch(None), skip_nulls=True)) == [(None, None)]
     assert halve.calls == []
-    assert MemoFiles(str(tmp_path)).names() == []
+    assert known_to(tmp_path) == []
 
 
 def test_answers_of_another_version_do_not_count(run: Any, batch: Any, halve: Any, tmp_path: Path) -> None:
@@ -225,17 +226,14 @@ def test_the_answers_of_a_bucket_are_dropped_when_the_next_begins(run: Any, batc
     assert sorted(halve.calls) == [0, 1, 2, 3, 4]
 
 
-def test_a_memo_that_the_worker_does_not_see_is_refused(
-    run: Any, batch: Any, halve: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("udfs._memo.layout.Layout.claim", lambda *_: None)
+def test_a_memo_that_the_worker_does_not_see_is_refused(run: Any, batch: Any, halve: Any, tmp_path: Path) -> None:
     with pytest.raises(MemoError, match=r"this worker does not see the memo .*/elsewhere, .* use a path on storage"):
-        run(halve, batch(1), memo=Memo(str(tmp_path / "elsewhere")))
+        run(halve, batch(1), memo=Memo(str(tmp_path / "elsewhere")), claims=False)
 
 
 def test_a_damaged_file_is_refused_by_name(run: Any, batch: Any, halve: Any, tmp_path: Path) -> None:
     run(halve, batch(1))
-    [name] = MemoFiles(str(tmp_path)).names()
+    [name] = [path.name for path in tmp_path.glob("answers-*-0.256.1-*")]
     (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:-9])
     with pytest.raises(MemoError, match=f"the file {name} of the memo .* cannot be read .*: remove it"):
         run(halve, batch(1))
