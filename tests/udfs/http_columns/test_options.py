@@ -11,7 +11,7 @@ from trio_asyncio_io import retry_after
 from udfs._rate.share import ClusterShare
 from udfs.http_columns import http_get, http_request, register_http
 from udfs.http_columns._options import HttpOptions
-from udfs.http_columns._response import Response, RetryableError
+from udfs.http_columns._outcome import HttpResponse, RetryableError
 
 
 def test_only_equal_options_share_a_client() -> None:
@@ -50,10 +50,10 @@ def test_each_task_has_its_share_of_a_rate_for_the_cluster() -> None:
 def test_a_backoff_is_at_least_the_retry_after() -> None:
     strategy = HttpOptions().settings().options.retry
     assert strategy is not None
-    refused = RetryableError(Response(503, {"retry-after": "7"}, ""))
+    refused = RetryableError(HttpResponse(503, {"retry-after": "7"}, ""))
     assert retry_after(refused) == 7.0
     assert strategy.wait(1, 0.5, refused) == 7.0
-    assert strategy.wait(1, 0.5, RetryableError(Response(503, {}, ""))) < 1.0
+    assert strategy.wait(1, 0.5, RetryableError(HttpResponse(503, {}, ""))) < 1.0
 
 
 @pytest.mark.parametrize(
