@@ -78,7 +78,7 @@ class FastClient(httpx.AsyncClient):
         if root is not None:
             return parsed_root(root), target
         base = self.base_url.raw_path.decode()
-        if not self.base_url.raw_host or "?" in base or target.startswith("//") or len(base) > _MAX_BASE_LENGTH:
+        if not self.base_url.raw_host or target.startswith("//") or len(base) > _MAX_BASE_LENGTH:
             return None
         return self.base_url, base + target[1:]
 

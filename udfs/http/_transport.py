@@ -156,7 +156,7 @@ class BoundedTransport(httpx.AsyncBaseTransport):
 
 
 def _has_readable_host(location: str) -> bool:
-    """Whether httpx can decode the host of a redirect. It raises the codec's error for some, which is not an httpx one."""
+    """Whether httpx can decode the host of a Location. For some it raises an error of the codec instead of its own."""
     try:
         _ = httpx.URL(location).host
     except httpx.InvalidURL:

@@ -26,6 +26,8 @@ Headers = tuple[tuple[bytes, bytes], ...]
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _FORBIDDEN: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
+_NO_HOST: Final = re.compile(r"[/?#@*%\\\s]|^$")  # in an entry of `allowed_hosts`
+
 _CACHED_ROOTS: Final = 1_024
 _CACHED_HEADERS: Final = 64  # most requests have the same headers as an earlier one
 _MOVED: Final = 301
@@ -254,18 +256,15 @@ class HostRule:
         scheme, separator, authority = text.rpartition("://")
         name = authority.removeprefix("*.")
         rule = "allowed_hosts must be hosts such as 'example.org', '*.example.org' or 'https://example.org'"
-        problem = f"{rule}, got {text!r}"
+        if _NO_HOST.search(name) or scheme.lower() not in ({"http", "https"} if separator else {""}):
+            raise ValueError(f"{rule}, got {text!r}")
         try:
-            parsed = httpx.URL(f"{scheme}://{name}" if separator else f"//{name}")
+            parsed = httpx.URL(f"{scheme}://{name}")
             host, port = parsed.raw_host, parsed.port
         except (httpx.InvalidURL, ValueError) as error:
-            raise ValueError(problem) from error
-        if not host or b"*" in host or parsed.raw_path not in {b"", b"/"} or parsed.userinfo or "#" in name:
-            raise ValueError(problem)
+            raise ValueError(f"{rule}, got {text!r}") from error
         if not separator:
             return cls(host, name != authority, None, port)
-        if scheme.lower() not in {"http", "https"}:
-            raise ValueError(problem)
         return cls(host, name != authority, parsed.raw_scheme, origin_of_url(parsed).port)
 
     def allows(self, origin: Origin) -> bool:

@@ -79,6 +79,11 @@ def test_a_backoff_is_at_least_the_retry_after() -> None:
         ({"max_body_bytes": 0}, ValueError, "max_body_bytes must be at least 1 .* got 0"),
         ({"max_body_bytes": 2**40}, ValueError, "max_body_bytes must be .* at most 536,870,912"),
         ({"follow_redirects": 1}, TypeError, "follow_redirects must be True or False, got 1"),
+        ({"only_public": 1}, TypeError, "only_public must be True or False, got 1"),
+        ({"allowed_hosts": "example.org"}, TypeError, "allowed_hosts must be a list of hosts .* got 'example.org'"),
+        ({"allowed_hosts": []}, TypeError, r"allowed_hosts must be one or more hosts, each of them a str, got \[\]"),
+        ({"allowed_hosts": [b"h"]}, TypeError, "allowed_hosts must be one or more hosts"),
+        ({"allowed_hosts": ["a/b"]}, ValueError, "allowed_hosts must be hosts such as .* got 'a/b'"),
         ({"time_out": 5.0}, TypeError, "there is no option 'time_out'; there are timeout, capacity, .*"),
     ],
 )
