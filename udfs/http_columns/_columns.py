@@ -15,9 +15,9 @@ from trio_asyncio_io.keywords import list_keywords
 from .._column import AsyncPandasUDF
 from .._plan.session import active_session
 from .._plan.worker_python import needs_packages, use_the_drivers_python
-from .._settings import Settings
-from .._task.arrow_in_pandas import for_column_udf
-from .._task.tracebacks import traceback_as_note
+from .._sent.settings import Settings
+from .._spark_thread.arrow_in_pandas import for_column_udf
+from .._spark_thread.tracebacks import traceback_as_note
 from ._arrow import RESPONSE_TYPE, HttpConversion
 from ._options import HttpArguments, HttpOptions
 
