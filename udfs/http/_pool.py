@@ -114,7 +114,9 @@ class ConnectionPool:
         _check_minimum(1, max_connections=1 if max_connections is None else max_connections)
         _check_minimum(0, max_idle=max_idle, keepalive_expiry=keepalive_expiry, retries=retries)
         if uds is not None and only_public:
-            raise ValueError("uds and only_public do not fit together: a Unix socket has no address to check")
+            raise ValueError(
+                "uds and only_public do not fit together: leave out one, since a Unix socket has no address"
+            )
         self._max_connections = math.inf if max_connections is None else max_connections
         self._max_idle = max_idle
         self._keepalive_expiry = keepalive_expiry

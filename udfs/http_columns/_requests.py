@@ -175,9 +175,7 @@ class Target(NamedTuple):
             url = httpx.URL(self.url).join(location).copy_with(userinfo=b"", fragment=None)
             return Target.of(str(url))
         except httpx.UnsupportedProtocol:
-            raise httpx.UnsupportedProtocol(
-                "the Location of a redirect must start with http:// or https:// and name a host"
-            ) from None
+            raise httpx.UnsupportedProtocol("the Location of a redirect must start with http:// or https://") from None
         except (httpx.InvalidURL, ValueError):
             raise httpx.InvalidURL("the Location of a redirect is not a valid URL") from None
 
