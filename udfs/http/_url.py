@@ -48,8 +48,8 @@ def parsed_root(root: str) -> httpx.URL:
 class PlainURL(httpx.URL):
     """A URL with a plain target.
 
-    httpx parses a URL in a quarter of the time of a whole request. The parts that sending needs are known without: they
-    are the root's, and the target itself. For everything else the URL is parsed at its first use.
+    Parsing is a large part of the cost of a request. The parts that sending needs are known without it: they are the
+    root's, and the target itself. For everything else the URL is parsed at its first use.
 
     Args:
         root: Has the scheme and the authority.
