@@ -16,8 +16,8 @@ from .._sent.column_types import ERROR_TYPE, arrow_type
 from .._sent.row import Failure, Row
 from .._sent.settings import Settings
 from .._spark_thread.conversion import Conversion
-from ._request import Request
-from ._response import Response
+from ._outcome import HttpResponse
+from ._requests import HttpRequest
 
 __all__ = ["PARAMETERS", "RESPONSE_TYPE", "HttpConversion"]
 
@@ -86,9 +86,9 @@ class HttpConversion(Conversion[Any, pa.Array]):
         ]
 
 
-def _request(method: str | None, url: str | None, headers: Any, body: Any) -> Request | None:
+def _request(method: str | None, url: str | None, headers: Any, body: Any) -> HttpRequest | None:
     """The request of a row. None, so that the row is skipped, if it has no method or no URL."""
-    return None if method is None or url is None else Request(method, url, headers or (), body)
+    return None if method is None or url is None else HttpRequest(method, url, headers or (), body)
 
 
 def _values(kind: str, name: str, column: pa.Array) -> list[Any]:
@@ -137,7 +137,7 @@ def _parts(chunk: list[Row]) -> Iterator[list[Row]]:
 def _as_struct(row: Row, timeout: float) -> dict[str, Any] | None:
     if row.failure is None:
         return None if row.result is None else _response_struct(row.result)
-    request: Request = row.inputs[0]
+    request: HttpRequest = row.inputs[0]
     # When retries or time are used up, the outcome of the last attempt is the result
     if request.last is None:
         return _failure_struct(row.failure, row.failure.exception, timeout)
@@ -147,7 +147,7 @@ def _as_struct(row: Row, timeout: float) -> dict[str, Any] | None:
     return _failure_struct(row.failure, request.last.error, timeout)
 
 
-def _response_struct(response: Response) -> dict[str, Any]:
+def _response_struct(response: HttpResponse) -> dict[str, Any]:
     headers = list(response.headers.items())
     return {"status": response.status, "headers": headers, "body": response.body, "error": None}
 

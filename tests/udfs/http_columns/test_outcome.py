@@ -5,22 +5,22 @@ from __future__ import annotations
 import pytest
 
 from tests.udfs.http_columns.working import get, responding
-from udfs.http_columns._response import Response
+from udfs.http_columns._outcome import HttpResponse
 
 
 @pytest.mark.parametrize(
     ("response", "is_cacheable"),
     [
-        *((Response(status, {}, ""), True) for status in (200, 204, 301, 404)),
-        *((Response(status, {}, ""), False) for status in (400, 403, 429, 501)),
-        (Response(200, {}, "x" * 65_536), True),
-        (Response(200, {}, "x" * 65_537), False),
-        (Response(200, {"x": "x" * 65_535}, ""), True),
-        (Response(200, {"x": "x" * 65_536}, ""), False),
+        *((HttpResponse(status, {}, ""), True) for status in (200, 204, 301, 404)),
+        *((HttpResponse(status, {}, ""), False) for status in (400, 403, 429, 501)),
+        (HttpResponse(200, {}, "x" * 65_536), True),
+        (HttpResponse(200, {}, "x" * 65_537), False),
+        (HttpResponse(200, {"x": "x" * 65_535}, ""), True),
+        (HttpResponse(200, {"x": "x" * 65_536}, ""), False),
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_a_lasting_status_and_a_small_size_are_cacheable(response: Response, is_cacheable: bool) -> None:
+def test_a_lasting_status_and_a_small_size_are_cacheable(response: HttpResponse, is_cacheable: bool) -> None:
     assert response.is_cacheable is is_cacheable
 
 

@@ -1,11 +1,11 @@
-"""Response: what a service answered, and the errors that report an attempt to the retries and to the gates."""
+"""HttpResponse: the response to a row's request. AttemptError: an outcome that retries and gates must see."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-__all__ = ["AttemptError", "Response", "RetryableConnectionError", "RetryableError"]
+__all__ = ["AttemptError", "HttpResponse", "RetryableConnectionError", "RetryableError"]
 
 _NOT_FOUND: Final = 404
 _OK, _CLIENT_ERROR, _SERVER_ERROR = 200, 400, 500
@@ -15,7 +15,7 @@ _REQUEST_TIMEOUT, _TOO_MANY_REQUESTS = 408, 429
 _CACHEABLE_LENGTH: Final = 64 * 1024
 
 
-class Response(NamedTuple):
+class HttpResponse(NamedTuple):
     """A service's response.
 
     Attributes:
@@ -49,7 +49,7 @@ class AttemptError(Exception):
         error: The network error, or None.
     """
 
-    def __init__(self, response: Response | None, error: Exception | None = None) -> None:
+    def __init__(self, response: HttpResponse | None, error: Exception | None = None) -> None:
         super().__init__(response.status if response else error)
         self.response = response
         self.error = error
@@ -60,4 +60,4 @@ class RetryableError(AttemptError):
 
 
 class RetryableConnectionError(RetryableError, ConnectionError):
-    """The same, of a connection that failed or broke. Gates take every `ConnectionError` for an overload."""
+    """A connection that failed or broke. Gates take every `ConnectionError` for an overload."""

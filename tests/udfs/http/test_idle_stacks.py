@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from udfs.http._idle import IdleStacks
 from udfs.http._origin import Origin
+from udfs.http._pool import IdleStacks
 
 HERE = Origin(b"http", b"here", 80)
 THERE = Origin(b"http", b"there", 80)

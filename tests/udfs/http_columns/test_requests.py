@@ -8,7 +8,7 @@ import pytest
 
 from tests.udfs.http_columns.working import get, request, responding
 from udfs.http_columns._options import HttpOptions
-from udfs.http_columns._request import Request
+from udfs.http_columns._requests import HttpRequest
 
 
 @pytest.mark.parametrize(("body", "sent"), [("Zürich", "Zürich".encode()), (b"\x00\xff", b"\x00\xff"), (None, b"")])
@@ -79,5 +79,5 @@ async def test_an_illegal_method_is_an_error() -> None:
 
 def test_the_repr_of_a_request_shows_no_secret() -> None:
     """Errors and logs show the repr of a row."""
-    made = Request("post", "http://user:secret@host/?key=secret", [("authorization", "secret")], "secret")
+    made = HttpRequest("post", "http://user:secret@host/?key=secret", [("authorization", "secret")], "secret")
     assert repr(made) == "<POST request>"

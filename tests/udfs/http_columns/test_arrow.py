@@ -13,9 +13,9 @@ from tests.udfs.http.serving import refusing
 from tests.udfs.http_columns.working import get, request, responding, results_of, work
 from trio_asyncio_io import FixedDelay
 from udfs._sent.row import Failure
-from udfs.http_columns import _task
+from udfs.http_columns import _arrow
 from udfs.http_columns._options import HttpOptions
-from udfs.http_columns._response import RetryableError
+from udfs.http_columns._outcome import RetryableError
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ async def test_headers_of_one_name_are_joined() -> None:
 
 
 async def test_results_are_split_into_arrays_that_arrow_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_task, "_CHARACTERS", 10)
+    monkeypatch.setattr(_arrow, "_CHARACTERS", 10)
     async with responding((200, {}, b"1234")) as server:
         task = work("http_get")
         column = pa.array([f"{server.url}/{number}" for number in range(7)])
@@ -122,7 +122,7 @@ async def test_a_deadline_during_an_attempt_is_a_timeout_whatever_happened_befor
 def test_messages_contain_no_url_and_are_short() -> None:
     """A server can influence what the parser, the resolver and TLS write into a message."""
     error = ValueError("not http://user:secret@host/?token=secret#secret or user:secret@host, but " + "x" * 80_000)
-    shown = _task._failure_struct(Failure(error, 1, 0.0), error, PATIENCE)["error"]
+    shown = _arrow._failure_struct(Failure(error, 1, 0.0), error, PATIENCE)["error"]
     assert shown["message"].startswith("not <URL> or host, but xxx")
     assert len(shown["message"]) < 1_100
 
