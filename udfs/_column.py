@@ -18,14 +18,14 @@ from ._plan.schema import parse_type
 from ._plan.session import active_session, default_time_zone, share_of, time_zone
 from ._plan.worker_python import needs_packages, use_the_drivers_python
 from ._rate.cluster_rate import ClusterRate, as_cluster_rate
-from ._settings import Settings, SettingsArguments, make_settings
+from ._sent.extra_columns import extra_columns
+from ._sent.plan_types import plan_type
+from ._sent.settings import Settings, SettingsArguments, make_settings
+from ._sent.zone import Zone
+from ._spark_thread.arrow_in_pandas import for_column_udf
+from ._spark_thread.column import ColumnConversion
+from ._spark_thread.tracebacks import traceback_as_note
 from ._spark_version import column_udf
-from ._task.arrow_in_pandas import for_column_udf
-from ._task.column import ColumnConversion
-from ._task.converters import plan_type
-from ._task.extra_columns import extra_columns
-from ._task.tracebacks import traceback_as_note
-from ._task.zone import Zone
 
 __all__ = ["AsyncPandasUDF", "async_pandas_udf"]
 

@@ -11,10 +11,10 @@ from pyspark.sql.types import DataType
 from trio_asyncio_io import Options
 from trio_asyncio_io.keywords import list_keywords
 
-from ._carry_over.options import CarryOver
-from ._enriched import DataFrameArguments, enriched
-from ._settings import Settings
-from ._task.enrichment import Flatten
+from ._plan.enriched import DataFrameArguments, enriched
+from ._sent.carry_over import CarryOver
+from ._sent.enrichment import Flatten
+from ._sent.settings import Settings
 
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
 

@@ -16,10 +16,10 @@ import trio
 
 from tests.support import PATIENCE
 from trio_asyncio_io import Options
-from udfs._loop.runtime import Runtime
-from udfs._row import Row
-from udfs._settings import Settings
-from udfs._task.reading import rows_of
+from udfs._sent.row import Row
+from udfs._sent.settings import Settings
+from udfs._spark_thread.reading import rows_of
+from udfs._trio_thread.runtime import Runtime
 
 
 @dataclass(frozen=True)

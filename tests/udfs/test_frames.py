@@ -41,7 +41,8 @@ def frames_left(function: Callable[[], object]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "module", ["udfs", "udfs._loop.bridge", "trio_asyncio_io._core.queue", "trio._core._run", "outcome", "contextlib"]
+    "module",
+    ["udfs", "udfs._spark_thread.bridge", "trio_asyncio_io._core.queue", "trio._core._run", "outcome", "contextlib"],
 )
 def test_leading_frames_of_the_project_and_its_libraries_are_cut(module: str) -> None:
     call = caller(module)
@@ -50,7 +51,7 @@ def test_leading_frames_of_the_project_and_its_libraries_are_cut(module: str) ->
 
 @pytest.mark.parametrize("module", ["__main__", "weather", "udfs_of_mine", "trio_of_mine", "udfs.demo._facts"])
 def test_the_first_frame_of_another_module_is_kept(module: str) -> None:
-    ours, theirs = caller("udfs._loop.bridge"), caller(module)
+    ours, theirs = caller("udfs._spark_thread.bridge"), caller(module)
     assert frames_left(partial(ours, partial(theirs, helper))) == ["call", "helper"]
 
 
@@ -60,7 +61,7 @@ def test_frames_of_the_project_that_user_code_calls_are_kept() -> None:
 
 
 def test_a_traceback_without_user_frames_is_kept_whole() -> None:
-    ours = caller("udfs._loop.bridge")
+    ours = caller("udfs._spark_thread.bridge")
     assert frames_left(partial(ours, partial(json.loads, "{")))[:2] == ["call", "loads"]
 
 

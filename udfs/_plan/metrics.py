@@ -12,11 +12,15 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from trio_asyncio_io import ElementTimeoutError, Statistics, Totals, Verdict
+from trio_asyncio_io.gates import AdaptiveCapacity, PerKey
 from trio_asyncio_io.progress import Summary, gates_and_hedges
 
-from .._task.extra_columns import METRICS_COLUMN
+from .._rate.cluster_lease import ClusterLease
+from .._rate.share import ClusterShare
+from .._sent.extra_columns import METRICS_COLUMN
+from .._sent.settings import Settings
 
-__all__ = ["SUMS", "as_mapping", "check_metrics", "explain", "observed", "summary"]
+__all__ = ["SUMS", "as_mapping", "check_metrics", "explain", "gate_classes", "observed", "summary"]
 
 # Rank error of Spark's quantile sketch: one row in this many
 SKETCH_ACCURACY = 10_000
@@ -60,6 +64,15 @@ def observed(df: DataFrame, metrics: Any, gates: Iterable[str]) -> DataFrame:
         gates: The classes of the gates that its calls may wait for.
     """
     return df.observe(metrics, *_sums(gates)).drop(METRICS_COLUMN)
+
+
+def gate_classes(settings: Settings) -> list[str]:
+    """The names of the classes that the gates of a task may have."""
+    given = [each for gate in settings.options.gates for each in (gate.gates if isinstance(gate, PerKey) else [gate])]
+    own = [type(gate).__name__ for gate in given]
+    adaptive = [AdaptiveCapacity.__name__] if isinstance(settings.options.capacity, tuple) else []
+    of_cluster = [] if settings.rate_gate is None else [ClusterShare.__name__, ClusterLease.__name__]
+    return list(dict.fromkeys([*own, *adaptive, *of_cluster]))
 
 
 def summary(metrics: Any) -> Summary:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
-from .._settings import Settings
-from .._task.converters import plan_fields
-from .._task.enrichment import Enrichment, Flatten
-from .._task.extra_columns import extra_columns
+from .._sent.enrichment import Enrichment, Flatten
+from .._sent.extra_columns import extra_columns
+from .._sent.plan_types import plan_fields
+from .._sent.settings import Settings
 from .schema import check_columns, event_time_column, key_column, lookup_names, position_of
 from .session import time_zone
 

@@ -11,11 +11,11 @@ from typing import Any, Final, TypedDict
 from trio_asyncio_io import ExponentialBackoff, Options, RetryStrategy
 from trio_asyncio_io.gates import AdaptiveRate, Gate, PerKey
 
-from .._packed_function import dumped, pack
 from .._plan.rate import gate_of_rate
 from .._plan.session import share_of
 from .._rate.cluster_rate import ClusterRate, as_cluster_rate
-from .._settings import Settings
+from .._sent.packed_function import dumped, pack
+from .._sent.settings import Settings
 from ._call import HttpCall
 from ._request import check_header
 from ._response import RetryableError

@@ -19,7 +19,7 @@ from tests.service import Service
 from tests.streaming import ROCKSDB, STATE_STORE, PatientQuery, committed
 from tests.support import PATIENCE, thorough_except
 from udfs import CarryOver, keyed_wait, ordered_wait, unordered_wait
-from udfs._carry_over.buckets import bucket_ids
+from udfs._sent.bucket_ids import bucket_ids
 
 SHORT = CarryOver(budget=0.2)
 
