@@ -141,7 +141,7 @@ async def test_arguments_without_a_stable_key_are_refused_and_the_error_names_ke
 async def test_a_result_that_cannot_be_stored_is_refused_with_its_place(path: Path, codec: Any, remedy: str) -> None:
     service = Service({"a": {"temp": [1.5, lambda: None]}})
     async with opened(persistent(service, path, name="n", codec=codec)) as function:
-        with pytest.raises(TypeError, match=rf"^persistent .*: result\['temp'\]\[1\] is <function .*{remedy}"):
+        with pytest.raises(TypeError, match=rf"^result\['temp'\]\[1\] is <function .*{remedy}"):
             await function("a")
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import trio
 
-from ..._codec import Codec, NotStorableError, UnreadableError, check_codec, decoded, encoded
+from ..._codec import Codec, UnreadableError, check_codec, decoded, encoded
 from ..._core.checks import check_name, check_path
 from ..._sqlite import FileThread
 from .._from_cache import from_cache
@@ -139,7 +139,7 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
         self.misses += 1
         result: R = await self._call(*arguments)
         if seconds := self._lifetime.seconds_for(result):
-            insert = Insert(key, self._encoded(result), seconds)
+            insert = Insert(key, encoded(result, self._codec, "result"), seconds)
             with trio.CancelScope(shield=True):  # the call is paid for
                 await self._group_commit.submit(insert)
         return result
@@ -151,12 +151,6 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
             return None if payload is None else (decoded(payload, self._codec),)
         except UnreadableError:  # such as a pickle whose class is gone
             return None
-
-    def _encoded(self, result: R) -> bytes:
-        try:
-            return encoded(result, self._codec, "result")
-        except NotStorableError as error:
-            raise TypeError(f"persistent cannot store this result: {error}") from error.__cause__
 
     async def _close_store(self) -> None:
         with trio.CancelScope(shield=True):
