@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
-from base64 import b64decode, b64encode
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
@@ -193,7 +193,10 @@ _TAGGED: Final[dict[type, tuple[Callable[[Any, int], Any], Callable[[Any], Any]]
     tuple: (_list, tuple),
     set: (_sorted, set),
     frozenset: (_sorted, frozenset),
-    bytes: (lambda value, _: b64encode(value).decode(), lambda text: b64decode(text, validate=True)),
+    bytes: (
+        lambda value, _: b2a_base64(value, newline=False).decode(),
+        lambda text: a2b_base64(text, strict_mode=True),
+    ),
     Decimal: (lambda value, _: str(value), Decimal),
     UUID: (lambda value, _: value.hex, UUID),
     date: (lambda value, _: value.isoformat(), date.fromisoformat),
