@@ -11,6 +11,7 @@ import pickle
 import signal
 import threading
 import traceback
+from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -26,6 +27,7 @@ from tests.interrupting import default_sigint
 from tests.support import PATIENCE, outputs
 from trio_asyncio_io import AsyncFunction, ElementTimeoutError, FixedDelay, ordered_wait, unordered_wait
 from trio_asyncio_io.adapters import from_asyncio
+from trio_asyncio_io.adapters._asyncio_loop import Mailbox
 from trio_asyncio_io.policies import cached
 
 CALLER = ContextVar("CALLER", default="nobody")
@@ -213,6 +215,19 @@ async def test_the_function_and_its_tasks_have_the_callers_context_variables() -
         assert CALLER.get() == "this test"
 
 
+async def test_concurrent_calls_have_the_context_variables_of_their_own_callers() -> None:
+    async def caller(value: int) -> str:
+        return CALLER.get()
+
+    async def call(name: str) -> None:
+        CALLER.set(name)
+        assert await adapter.invoke(1) == name
+
+    async with opened(caller) as adapter, trio.open_nursery() as nursery:
+        for number in range(20):
+            nursery.start_soon(call, f"task {number}")
+
+
 async def test_libraries_for_several_frameworks_recognise_asyncio() -> None:
     async def library(value: int) -> str:
         return sniffio.current_async_library()
@@ -372,18 +387,16 @@ async def test_a_call_that_is_cancelled_before_the_loop_sees_it_does_not_begin()
     assert called == [0]
 
 
-async def test_a_call_in_a_cancelled_scope_does_not_begin() -> None:
-    called: list[int] = []
-
-    async def record(value: int) -> None:
-        called.append(value)
-
-    async with opened(record) as adapter:
-        with trio.CancelScope() as scope:
+async def test_a_call_in_a_cancelled_scope_is_not_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(double) as adapter:
+        assert adapter._loop is not None
+        handed_over: list[Any] = []
+        with trio.CancelScope() as scope, monkeypatch.context() as patch:
+            patch.setattr(adapter._loop._to_asyncio, "put", handed_over.append)
             scope.cancel()
             await adapter.invoke(1)
     assert scope.cancelled_caught
-    assert called == []
+    assert handed_over == []
 
 
 async def cancels_itself(value: int) -> None:
@@ -685,3 +698,40 @@ async def test_it_pickles_as_its_function_and_an_open_one_as_a_closed_one() -> N
         await copy.open()
         assert await copy.invoke(0, "result") == "result"
         await copy.close()
+
+
+# The mailbox
+
+
+def test_items_that_arrive_before_the_other_thread_runs_need_one_wake_up() -> None:
+    wake_ups: list[Any] = []
+    received: list[str] = []
+    mailbox = Mailbox[str](wake_ups.append, received.append)
+    for item in "abc":
+        mailbox.put(item)
+    assert len(wake_ups) == 1
+    wake_ups.pop()()
+    assert received == ["a", "b", "c"]
+    mailbox.put("d")
+    assert len(wake_ups) == 1
+
+
+def test_an_item_that_arrives_after_the_last_look_needs_another_wake_up() -> None:
+    wake_ups: list[Any] = []
+    received: list[str] = []
+    late = ["late"]
+
+    class Items(deque[str]):
+        def __bool__(self) -> bool:
+            """Whether there are items. The late one arrives right after this was False."""
+            has_items = len(self) > 0
+            if not has_items and late:
+                mailbox.put(late.pop())
+            return has_items
+
+    mailbox = Mailbox[str](wake_ups.append, received.append)
+    mailbox._items = Items()
+    mailbox.put("first")
+    while wake_ups:
+        wake_ups.pop()()
+    assert received == ["first", "late"]

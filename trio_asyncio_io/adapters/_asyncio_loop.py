@@ -22,7 +22,7 @@ from trio.lowlevel import enable_ki_protection
 from .._function import awaitable_from
 from ._cancellation import cancelled_by_asyncio
 
-__all__ = ["AsyncioLoop"]
+__all__ = ["AsyncioLoop", "Mailbox"]
 
 T = TypeVar("T")
 
@@ -42,8 +42,8 @@ class AsyncioLoop:
         self._is_stopping = False
         self._ended = trio.Event()
         self._unfinished: set[_Call] = set()
-        self._to_trio: _Mailbox[_Call] = _Mailbox(self._token.run_sync_soon, self._finish)
-        self._to_asyncio: _Mailbox[_Call]
+        self._to_trio: Mailbox[_Call] = Mailbox(self._token.run_sync_soon, self._finish)
+        self._to_asyncio: Mailbox[_Call]
         self._loop: asyncio.AbstractEventLoop
         self._stop: asyncio.Event
         self._error: BaseException | None = None
@@ -138,7 +138,7 @@ class AsyncioLoop:
 
     async def _serve(self) -> None:
         self._stop = asyncio.Event()
-        self._to_asyncio = _Mailbox(self._loop.call_soon_threadsafe, self._start_or_cancel)
+        self._to_asyncio = Mailbox(self._loop.call_soon_threadsafe, self._start_or_cancel)
         self._token.run_sync_soon(self._started.set)
         await self._stop.wait()
 
@@ -147,7 +147,7 @@ class AsyncioLoop:
             call.task = self._loop.create_task(call.awaited(), context=call.context)
             call.task.add_done_callback(partial(self._hand_back, call))
         else:
-            call.task.cancel()
+            call.task.cancel()  # no effect if it is done
 
     def _hand_back(self, call: _Call, _: object) -> None:
         self._to_trio.put(call)
@@ -187,7 +187,7 @@ class _Call:
         return result
 
 
-class _Mailbox(Generic[T]):
+class Mailbox(Generic[T]):
     """Hands items over to another thread, with one wake-up for all that arrive before that thread runs.
 
     Args:
