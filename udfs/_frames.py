@@ -12,12 +12,9 @@ INFRASTRUCTURE = {"outcome", "pyspark", "trio", "trio_asyncio", "trio_asyncio_io
 
 
 def is_user_frame(frame: FrameType) -> bool:
-    """Whether a module outside this project, its libraries and the standard library defines the frame's code.
-
-    The functions of the demo count as a user's.
-    """
+    """Whether a module outside this project, its libraries and the standard library defines the frame's code."""
     module = str(frame.f_globals.get("__name__"))
-    return module.partition(".")[0] not in INFRASTRUCTURE or module.startswith("udfs.demo.")
+    return module.partition(".")[0] not in INFRASTRUCTURE
 
 
 def starting_in_user_code(error: BaseException) -> BaseException:

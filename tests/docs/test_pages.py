@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import re
 from pathlib import Path
-
-import pytest
 
 from tests.wheel import ROOT
 from trio_asyncio_io import Statistics
@@ -41,10 +38,8 @@ def test_the_table_of_carry_over_has_every_argument() -> None:
     assert fields <= first_cells(table_of("reference/spark/carry-over.md", "# Carry over stragglers of a micro-batch"))
 
 
-def test_the_table_of_the_demo_has_every_option(monkeypatch: pytest.MonkeyPatch) -> None:
-    parsers: list[argparse.ArgumentParser] = []
-    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", lambda self, _: parsers.append(self))
-    demo._options([])
-    options = {option for action in parsers[0]._actions for option in action.option_strings if option.startswith("--")}
+def test_the_table_of_the_demo_has_every_option() -> None:
+    actions = demo._parser()._actions
+    options = {option for action in actions for option in action.option_strings if option.startswith("--")}
     shown = {cell.split()[0] for cell in first_cells(table_of("start/flights.md", "## Its options"))}
     assert {cell for cell in shown if cell.startswith("--")} == options - {"--help"}

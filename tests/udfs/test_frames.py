@@ -49,7 +49,7 @@ def test_leading_frames_of_the_project_and_its_libraries_are_cut(module: str) ->
     assert frames_left(partial(call, partial(call, helper))) == ["helper"]
 
 
-@pytest.mark.parametrize("module", ["__main__", "weather", "udfs_of_mine", "trio_of_mine", "udfs.demo._facts"])
+@pytest.mark.parametrize("module", ["__main__", "weather", "udfs_of_mine", "trio_of_mine"])
 def test_the_first_frame_of_another_module_is_kept(module: str) -> None:
     ours, theirs = caller("udfs._spark_thread.bridge"), caller(module)
     assert frames_left(partial(ours, partial(theirs, helper))) == ["call", "helper"]

