@@ -80,7 +80,7 @@ class Database:
     def __init__(self, path: Path, file_format: FileFormat, codec: Codec) -> None:
         self.path = path
         self._format = file_format
-        self._codec = codec
+        self._codec: Codec = codec
         self._connection: sqlite3.Connection | None = None
 
     @property
@@ -163,7 +163,9 @@ class Database:
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if (application_id, version, tables) == (0, 0, 0):
             return True
-        codecs = [codec for codec, number in self._format.application_ids.items() if number == application_id]
+        codecs: list[Codec] = [
+            codec for codec, number in self._format.application_ids.items() if number == application_id
+        ]
         if not codecs:
             raise self._error(f"is a database, but not {self._format.kind}: give another path")
         if codecs != [self._codec]:

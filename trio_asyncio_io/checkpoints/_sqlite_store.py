@@ -59,7 +59,7 @@ class SQLiteStore(trio.abc.AsyncResource):
 
     def __init__(self, path: str | os.PathLike[str], *, codec: Codec = "plain") -> None:
         self._path = Path(check_path("path", path)).absolute()
-        self._codec = check_codec(codec)
+        self._codec: Codec = check_codec(codec)
         self._table = CheckpointTable(self._path, self._codec)
         self._thread = FileThread()
         self._is_closed = False

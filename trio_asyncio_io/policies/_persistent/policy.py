@@ -103,7 +103,7 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
         options = {"path": path, "name": name, "ttl": ttl, "negative_ttl": negative_ttl, "is_negative": is_negative}
         super().__init__(function, key=key, **options, codec=check_codec(codec))
         self._lifetime = Lifetime(ttl, negative_ttl, is_negative)
-        self._codec = codec
+        self._codec: Codec = codec
         self._store = Store(path, name, codec=codec)
         self._group_commit: GroupCommit[Lookup | Insert, bytes | None] | None = None
         self.hits = 0
