@@ -186,7 +186,7 @@ def _fields_of(kind: type) -> tuple[Callable[[Any, int], Any], Callable[[Any], A
 
 _AS_THEMSELVES: Final = frozenset({str, bool, type(None)})
 
-_RECORDS: Final = (StreamRecord, Watermark, SnapshotElement, Snapshot, DeadLetter)
+_RECORDS: Final = (StreamRecord, Watermark, SnapshotElement, Snapshot)
 
 # By type: the content behind its tag, and the value of a content
 _TAGGED: Final[dict[type, tuple[Callable[[Any, int], Any], Callable[[Any], Any]]]] = {
@@ -279,5 +279,5 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((" (an item)", item) for item in value)
     elif kind in (datetime, time):
         yield ".tzinfo", value.tzinfo
-    elif kind in _RECORDS:
+    elif kind in (*_RECORDS, DeadLetter):
         yield from ((f".{field.name}", getattr(value, field.name)) for field in fields(kind))
