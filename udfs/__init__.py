@@ -37,10 +37,11 @@ if TYPE_CHECKING:
     from ._memo.errors import MemoError
     from ._memo.memo import Memo
     from ._plan.metrics import explain, summary
-    from ._rate.cluster_rate import ClusterRate
     from ._sent.carry_over import CarriedTooLongError, CarryOver
+    from ._sent.cluster_rate import ClusterRate
     from ._spark_thread.converters import ResultTypeError
     from ._trio_thread.hangup import HangUpError
+    from ._trio_thread.rate_gates import ClusterRateError
 
 __all__ = [
     "AsyncFunction",
@@ -48,6 +49,7 @@ __all__ = [
     "CarriedTooLongError",
     "CarryOver",
     "ClusterRate",
+    "ClusterRateError",
     "DelayList",
     "ExponentialBackoff",
     "FixedDelay",
@@ -75,7 +77,8 @@ _MODULES = {
     "AsyncPandasUDF": "._column",
     "CarriedTooLongError": "._sent.carry_over",
     "CarryOver": "._sent.carry_over",
-    "ClusterRate": "._rate.cluster_rate",
+    "ClusterRate": "._sent.cluster_rate",
+    "ClusterRateError": "._trio_thread.rate_gates",
     "HangUpError": "._trio_thread.hangup",
     "Memo": "._memo.memo",
     "MemoError": "._memo.errors",

@@ -13,11 +13,11 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType
 from trio_asyncio_io import AsyncFunction, Options
 from trio_asyncio_io.keywords import list_keywords
 
-from ._plan.rate import gate_of_rate
+from ._plan.rate import rate_for_tasks
 from ._plan.schema import parse_type
 from ._plan.session import active_session, default_time_zone, share_of, time_zone
 from ._plan.worker_python import needs_packages, use_the_drivers_python
-from ._rate.cluster_rate import ClusterRate, as_cluster_rate
+from ._sent.cluster_rate import ClusterRate, as_cluster_rate
 from ._sent.extra_columns import extra_columns
 from ._sent.plan_types import plan_type
 from ._sent.settings import Settings, SettingsArguments, make_settings
@@ -120,7 +120,7 @@ class AsyncPandasUDF(Generic[F_co]):
         if self.cluster_capacity is not None:
             settings = settings.with_capacity(share_of(self.cluster_capacity, session))
         if self.cluster_rate is not None:
-            settings = replace(settings, rate_gate=gate_of_rate(self.cluster_rate, session))
+            settings = replace(settings, rate=rate_for_tasks(self.cluster_rate, session))
         zone = Zone(time_zone(session), default_time_zone(session))
         kind = parse_type(self.declared)
 

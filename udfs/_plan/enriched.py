@@ -21,7 +21,7 @@ from .._spark_thread.row_conversion import RowConversion
 from .._spark_thread.tracebacks import traceback_as_note
 from .carry_over import check_carry_over, enriched_with_carry_over
 from .metrics import check_metrics, gate_classes, observed
-from .rate import gate_of_rate
+from .rate import rate_for_tasks
 from .row_plan import plan_rows
 from .schema import microseconds, new_columns
 from .session import share_of
@@ -115,9 +115,7 @@ def _settings(
     settings = make_settings(
         function, timeout, arguments, mode=mode, per_key=per_key, delay=delay, has_metrics=has_metrics
     )
-    return (
-        settings if cluster_rate is None else replace(settings, rate_gate=gate_of_rate(cluster_rate, df.sparkSession))
-    )
+    return settings if cluster_rate is None else replace(settings, rate=rate_for_tasks(cluster_rate, df.sparkSession))
 
 
 def _check_carry_over(carry_over: CarryOver, df: DataFrame, event_time: str | None) -> None:

@@ -15,8 +15,7 @@ from trio_asyncio_io import ElementTimeoutError, Statistics, Totals, Verdict
 from trio_asyncio_io.gates import AdaptiveCapacity, PerKey
 from trio_asyncio_io.progress import Summary, gates_and_hedges
 
-from .._rate.cluster_lease import ClusterLease
-from .._rate.share import ClusterShare
+from .._sent.cluster_rate import SOURCE_AWAY
 from .._sent.extra_columns import METRICS_COLUMN
 from .._sent.settings import Settings
 
@@ -44,6 +43,10 @@ ADVICE = {
     "consumer": "Spark reads the results too slowly. Make what follows in the same stage faster, or use more tasks.",
     "cpu": "A higher capacity changes nothing: use more tasks, or move computations out of the event loop.",
 }
+CHECK_SOURCE = (
+    "The source of the cluster_rate was away, and calls waited for it. Check that the workers can reach it: the logger "
+    '"udfs" of a worker says which source it is, and why it could not be reached.'
+)
 PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
@@ -71,7 +74,7 @@ def gate_classes(settings: Settings) -> list[str]:
     given = [each for gate in settings.options.gates for each in (gate.gates if isinstance(gate, PerKey) else [gate])]
     own = [type(gate).__name__ for gate in given]
     adaptive = [AdaptiveCapacity.__name__] if isinstance(settings.options.capacity, tuple) else []
-    of_cluster = [] if settings.rate_gate is None else [ClusterShare.__name__, ClusterLease.__name__]
+    of_cluster = () if settings.rate is None else settings.rate.gates
     return list(dict.fromkeys([*own, *adaptive, *of_cluster]))
 
 
@@ -134,7 +137,10 @@ def explain(metrics: Any, name: str | None = None) -> Verdict:
         totals = _totals(as_mapping(metrics.get if _is_observation(metrics) else metrics))
     verdict = totals.explain()
     sentences = (*verdict.sentences, SCOPE) if verdict.limit != "unknown" else verdict.sentences
-    return replace(verdict, sentences=sentences, advice=ADVICE.get(verdict.limit, verdict.advice))
+    away = totals.seconds_by_gate.get(SOURCE_AWAY, 0.0)
+    is_away = verdict.limit == "gate" and 2 * away >= sum(totals.seconds_by_gate.values())
+    advice = CHECK_SOURCE if is_away else ADVICE.get(verdict.limit, verdict.advice)
+    return replace(verdict, sentences=sentences, advice=advice)
 
 
 def _micro_batches(query: Any, name: str | None) -> list[Mapping[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from operator import attrgetter
 from typing import Any, Literal, TypeAlias, TypedDict, get_args
@@ -11,7 +11,7 @@ from trio_asyncio_io import Observer, Options, RetryStrategy
 from trio_asyncio_io.gates import Gate, PerKey
 from trio_asyncio_io.trace import TraceRecorder
 
-from .._rate.cluster_rate import ClusterRate
+from .cluster_rate import ClusterRate, LeasedRate, TaskShare
 from .packed_function import PackedFunction, dumped, pack
 from .row import Row, SecretRow
 
@@ -60,7 +60,7 @@ class Settings:
         delay: For event time: the largest expected difference, in microseconds, between the latest row and a row
             behind it. None: no watermarks.
         skip_nulls: Whether a row with a null among its inputs has the result None without a call.
-        rate_gate: Makes the gate of a cluster's rate for a task, in the worker. None: there is no such rate.
+        rate: The part of a cluster's rate that a task gets. None: there is no such rate.
 
     Raises:
         TypeError, ValueError: An argument is out of range; the message names it and its value.
@@ -78,7 +78,7 @@ class Settings:
     has_metrics: bool = False
     delay: int | None = None
     skip_nulls: bool = False
-    rate_gate: Callable[[], Gate] | None = None
+    rate: TaskShare | LeasedRate | None = None
 
     def __post_init__(self) -> None:
         if self.on_error not in get_args(ErrorMode):

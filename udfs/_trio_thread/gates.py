@@ -6,10 +6,10 @@ of the same function continue with it.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from functools import lru_cache
+from typing import Any
 
 from pyspark import cloudpickle
 
@@ -17,12 +17,12 @@ from trio_asyncio_io.gates import AdaptiveCapacity, Gate, PerKey
 
 from .._sent.packed_function import dumped
 from .._sent.settings import Settings
+from .rate_gates import rate_gates
 
 __all__ = ["gates_of"]
 
-# The process, the function, the gate's position in its list, and the digest of its configuration. Spark's daemon forks
-Key: TypeAlias = tuple[int, str, int, str]
-_of_process: dict[Key, Gate | PerKey] = {}
+# A query that builds its function for each micro-batch leaves gates behind each time
+MAX_GATES = 64
 
 
 def gates_of(settings: Settings) -> list[Gate | PerKey]:
@@ -35,16 +35,18 @@ def gates_of(settings: Settings) -> list[Gate | PerKey]:
     if isinstance(options.capacity, tuple):
         gates.append(AdaptiveCapacity(*options.capacity))
     kept = [_instance(settings.function.digest, position, gate) for position, gate in enumerate(gates)]
-    return kept if settings.rate_gate is None else [*kept, settings.rate_gate()]
+    return kept if settings.rate is None else [*kept, *rate_gates(settings.rate)]
 
 
 def _instance(function: str, position: int, configured: Gate | PerKey) -> Gate | PerKey:
-    payload = dumped(configured, "gate")
-    key = os.getpid(), function, position, hashlib.sha256(payload).hexdigest()
-    gate = _of_process.get(key)
-    if gate is None:
-        gate = _of_process[key] = _for_rows(cloudpickle.loads(payload))
-    return gate
+    return _of_process(os.getpid(), function, position, dumped(configured, "gate"))
+
+
+@lru_cache(MAX_GATES)
+def _of_process(process: int, function: str, position: int, payload: bytes) -> Gate | PerKey:  # noqa: ARG001 - the key
+    """The gate that the tasks of one function share in this process. Spark's daemon forks."""
+    gate: Gate | PerKey = cloudpickle.loads(payload)
+    return _for_rows(gate)
 
 
 def _for_rows(gate: Gate | PerKey) -> Gate | PerKey:

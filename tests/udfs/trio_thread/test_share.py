@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import pickle
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs._rate.share import ClusterShare
+from udfs._trio_thread.rate_gates import ClusterShare
 
 
 def starts_of(gate: ClusterShare, begin: float, idle: list[float], late: list[float]) -> list[float]:
@@ -59,11 +57,3 @@ def test_tasks_one_after_the_other_start_at_most_their_share_in_any_second(
         begin = starts[-1] if starts else 3.0
         starts += starts_of(ClusterShare(calls), begin, [idle for idle, _ in task], [late for _, late in task])
     assert most_in_a_second(starts) <= calls
-
-
-def test_a_share_is_pickled_as_its_number_of_calls() -> None:
-    gate = ClusterShare(7)
-    gate.delay(1.0, 1.0)
-    copy = pickle.loads(pickle.dumps(gate))
-    assert copy.calls == 7
-    assert copy.delay(100.0, 1.0) == pytest.approx(1 / (0.98 * 7))
