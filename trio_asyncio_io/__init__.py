@@ -23,11 +23,9 @@
 #     _function  _errors  _exception_copy  _exception_groups  _transient  _outcomes
 #     gates                which calls may start: rates, plain data without await
 #     _core                plain data without await: queues, ledger, options, retry arithmetic, snapshot
-#     _sqlite              an SQLite file of ours, for the persistent cache and durable checkpoints
+#     _sqlite  _codec      an SQLite file of ours, and the values in it: persistent cache, durable checkpoints
 #     keywords             lists keyword arguments in signatures and docstrings
 #     _addresses           sets `__module__` of public names to their public module
-
-import sys
 
 from ._addresses import publish
 from ._core.dead_letter import DeadLetter, LostError
@@ -100,7 +98,3 @@ __all__ = [
 
 publish(globals())
 add_displays()
-
-# Pickles of version 0.1.0, such as its durable checkpoints, use the former names of these modules
-for _name in ("dead_letter", "elements", "portable", "snapshot"):
-    sys.modules[f"{__name__}._{_name}"] = sys.modules[f"{__name__}._core.{_name}"]

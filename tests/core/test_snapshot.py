@@ -34,24 +34,6 @@ def test_a_valid_snapshot_has_no_problem(good: Snapshot) -> None:
     assert problem_of(good) is None
 
 
-# Pickled by the first release
-PICKLED = (
-    b"\x80\x05\x95\xd1\x00\x00\x00\x00\x00\x00\x00\x8c\x19trio_asyncio_io._snapshot\x94\x8c\x08Snapshot\x94\x93\x94)\x81"
-    b"\x94]\x94(h\x00\x8c\x0fSnapshotElement\x94\x93\x94)\x81\x94]\x94(K\x03\x8c\x19trio_asyncio_io._elements\x94\x8c\x0c"
-    b"StreamRecord\x94\x93\x94)\x81\x94]\x94(\x8c\x01a\x94K\x01eb]\x94\x8c\x01A\x94aebh\x06)\x81\x94]\x94(K\x04h\t\x8c\t"
-    b"Watermark\x94\x93\x94)\x81\x94]\x94K\x01abNebh\x06)\x81\x94]\x94(K\x05\x8c\x01b\x94Neb\x87\x94K\x01K\x06eb."
-)
-
-
-def test_a_snapshot_pickled_by_the_first_release_loads() -> None:
-    elements = (
-        SnapshotElement(3, StreamRecord("a", 1), ["A"]),
-        SnapshotElement(4, Watermark(1)),
-        SnapshotElement(5, "b"),
-    )
-    assert pickle.loads(PICKLED) == Snapshot(elements, taken=6)
-
-
 BAD: list[tuple[Any, str]] = [
     ([1, 2], "restore must be a Snapshot, got [1, 2]"),
     (replace(SNAPSHOT, version=99), "the snapshot has version 99, and this release reads version 1"),

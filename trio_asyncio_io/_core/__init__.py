@@ -8,5 +8,5 @@
 #     holders                              which gate has held back a line of calls, and for how long
 #     ordered  unordered  keyed (queue)    the order of the output
 #     options  retry  retry_after  retry_budget  gate  arrival  per_key
-#     snapshot  statistics (histogram)  verdict (explanation  evidence)  dead_letter (portable)  observer  notes
+#     snapshot  statistics (histogram)  verdict (explanation  evidence)  dead_letter  observer  notes
 #     elements  watermarks  checks  probe  sums  describe
