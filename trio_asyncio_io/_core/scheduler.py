@@ -117,8 +117,8 @@ class Scheduler:
         capacity: Upper limit of running attempts.
         timeout: Seconds, of each record.
         gates: Those that calls pass, or None.
-        on_failure: Called with the exception of a broken gate, of its `weight` or of a `key`, and with the record. It
-            must stop the ledger from starting.
+        on_failure: Called with the exception of a broken gate, and None; or with that of a `weight` or `key`, and the
+            record. It must stop the ledger from starting.
 
     Attributes:
         is_plain: Whether no record waits for a retry or a gate, and no gate must be checked, so that workers may start
@@ -136,7 +136,7 @@ class Scheduler:
         timeout: float,
         *,
         gates: Gates | None = None,
-        on_failure: Callable[[Exception, Entry], None],
+        on_failure: Callable[[Exception, Entry | None], None],
     ) -> None:
         self._ledger = ledger
         self._counters = ledger.counters
@@ -264,7 +264,7 @@ class Scheduler:
         except RefusedError:
             return None
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
-            self._on_failure(error, entry)
+            self._on_failure(error, None)
             return None
 
     def change(self, keys: KeyGates | None = None) -> bool:
@@ -340,7 +340,7 @@ class Scheduler:
         except RefusedError as error:
             refusal = error
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
-            self._fail(entry, error)
+            self._fail(error, None if weights else entry)
             return None
         waiting = Waiting(self._ledger.take(), None, FOR_SLOT, entry.since)
         waiting.passage, waiting.weights = passage, weights
@@ -369,7 +369,7 @@ class Scheduler:
         except RefusedError as refusal:
             return self._refuse(waiting, refusal, now)
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
-            self._fail(waiting.entry, error)
+            self._fail(error, None if waiting.weights else entry)
         return None
 
     def _line_has_changed(self, now: float) -> bool:
@@ -399,7 +399,7 @@ class Scheduler:
             self._leave_line(waiting, now)
             return self._refuse(waiting, refusal, now)
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
-            self._fail(waiting.entry, error)
+            self._fail(error, None)
             return None
         self._leave_line(waiting, now)
         entry = self._start(waiting, now, admission)
@@ -495,8 +495,8 @@ class Scheduler:
         self.refusal = refusal
         return self._start(waiting, now)
 
-    def _fail(self, entry: Entry, error: Exception) -> None:
-        """A gate is broken: the operator stops, and the record stays unfinished."""
+    def _fail(self, error: Exception, entry: Entry | None) -> None:
+        """A gate is broken, or a `weight` or `key` for this record: the operator stops. Records stay unfinished."""
         self._on_failure(error, entry)
         self._ledger.stop_starting()
 
