@@ -14,6 +14,7 @@ from ._gate_in_use import GateInUse, User, check_configuration, in_present_run
 __all__ = ["GateFamily", "use_family"]
 
 FEW = 64  # with fewer gates, a search for those that may be forgotten is not worth its cost
+MOST = 10_000  # gates without calls that are kept for what they know
 
 
 class GateFamily:
@@ -69,14 +70,18 @@ class GateFamily:
             _families_of_run().pop(_key(self._copies), None)
 
     def _forget_some(self) -> None:
-        """Forget the keys without calls that may be forgotten. The cost is a few steps per key, on average."""
+        """Forget the keys without calls that may be forgotten, and the oldest ones if there are too many.
+
+        The cost is a few steps per key, on average.
+        """
         if len(self._copies) < self._enough:
             return
         now = trio.current_time()
-        for key in [key for key in self._copies if key not in self._in_use]:
-            if in_present_run(self._copies[key]).may_forget(now):
+        unused = [key for key in self._copies if key not in self._in_use]
+        for number, key in enumerate(unused):
+            if number < len(unused) - MOST or in_present_run(self._copies[key]).may_forget(now):
                 self._forget(key)
-        self._enough = max(FEW, 2 * len(self._copies))
+        self._enough = max(FEW, min(2 * len(self._copies), len(self._copies) + MOST))
 
     def _forget(self, key: Hashable) -> None:
         del self._copies[key]

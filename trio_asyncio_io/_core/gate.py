@@ -85,6 +85,8 @@ class Gate(ABC):
             then neither calls `delay` and `started`, nor `ended` for calls that returned.
         classify: exception -> `Outcome`, or the name of its kind. None: `outcome_of`.
         weight: The arguments of a call -> what it weighs, such as its tokens. None: each call weighs 1.0.
+        most_at_once: The most calls that it ever admits at once, or None. The capacity of an operator must be at least
+            as high.
         name: What it shares its state by, or None. `classify` and `weight` are not shared: those of the gate that an
             operator was given apply to its calls.
     """
@@ -92,6 +94,7 @@ class Gate(ABC):
     is_idle: bool = False
     classify: Classify | None = None
     weight: Callable[..., float] | None = None
+    most_at_once: int | None = None
     name: str | None = None
 
     @abstractmethod

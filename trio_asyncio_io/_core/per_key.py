@@ -21,7 +21,8 @@ class PerKey:
     for one key, the operator reads no further.
 
     The first call for a key copies the gates. A key is forgotten when none of its calls waits or runs, and its gates
-    may be forgotten; see `Gate.may_forget`. What the gates of the other keys have learnt stays with this object.
+    may be forgotten; see `Gate.may_forget`. What the gates of the other keys have found stays with this object, for
+    about 10,000 keys without calls: beyond, the oldest are forgotten.
 
     Args:
         gate: The gate that is copied for each key, or a list of gates, which must all admit a call.
