@@ -61,10 +61,10 @@ EXPERIMENTS = [
         "16 tasks lease a `cluster_rate` of 496 calls per second. From second 10 on, the source does not answer: the "
         "driver is killed and refuses connections, or a Redis hangs, and is back at second 30, without its memory. "
         "The second in which the most calls start may begin at any instant",
-        "Calls that were started. When the tokens that were granted have expired, each task uses its share, so "
+        "When the tokens that were granted have expired, each task uses its share, so "
         "together they never exceed the rate. The second number is the last instant after which half a second had "
         "fewer than 90 % of the shares.",
-        "started calls per second",
+        "",
         {MOST: "{:,.0f}", AFTER: "{:.2f}", REFUSED: "{:.3f}"},
         [
             *(Criterion(MOST, maximum=RATE, of=name) for name in (KILLED, DOWN)),
@@ -75,7 +75,5 @@ EXPERIMENTS = [
             DOWN: partial(_away, trio.sleep_forever, True),
             BACKOFF: partial(_away, None, False),
         },
-        span=(START, END, "away"),
-        log=True,
     )
 ]
