@@ -50,10 +50,11 @@ thorough *ARGS: _java setup
     {{ python }} -m pytest {{ parallel }} -m "(connect or thorough or hypothesis) and not soak" \
         --hypothesis-profile=thorough "$@"
 
-# Check style, formatting and the import contracts
+# Check style, formatting, the pages and the import contracts
 lint: setup
     {{ python }} -m ruff check
     {{ python }} -m ruff format --check
+    {{ python }} .ci/check_pages.py
     {{ cog }} --check {{ documents }}
     {{ python }} .venv/bin/lint-imports --no-logo --no-cache
 

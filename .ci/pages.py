@@ -38,9 +38,9 @@ def example(script: str, *names: str, lines: str | None = None) -> None:
 
 
 def document(name: str) -> None:
-    """Write a document from the top of the repository, with its links to pages adapted to a page two folders below."""
-    text = (EXAMPLES.parents[1] / name).read_text(encoding="utf-8")
-    cog.outl(text.replace("](docs/", "](../").rstrip())
+    """Write a document from the top of the repository into docs/maintain, with its links adapted."""
+    text = (EXAMPLES.parents[1] / name).read_text(encoding="utf-8").replace("](docs/", "](../").rstrip()
+    cog.outl(re.sub(r"\]\([A-Z]+\.md", lambda found: found[0].lower(), text))
 
 
 def _fenced(language: str, text: str) -> str:

@@ -52,7 +52,7 @@ NAMES = {
     "udfs.md": {
         "udfs": (
             "async_pandas_udf AsyncPandasUDF ordered_wait unordered_wait keyed_wait CarryOver ClusterRate Memo summary "
-            "explain ResultTypeError CarriedTooLongError HangUpError MemoError"
+            "explain ResultTypeError CarriedTooLongError ClusterRateError HangUpError MemoError"
         ),
         "udfs.progress": "",
     },

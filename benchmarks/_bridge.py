@@ -12,8 +12,9 @@ import pyarrow as pa
 import trio
 from pyspark.sql.types import LongType, StructField, StructType
 
-from udfs._settings import make_settings
-from udfs._task.enrichment import Enrichment, RowConversion
+from udfs._plan.arguments import make_settings
+from udfs._sent.settings import Enrichment
+from udfs._spark_thread.conversion import RowConversion
 
 from ._contenders import Call, with_operator
 from ._report import Line, Section

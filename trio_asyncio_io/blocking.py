@@ -6,6 +6,7 @@ import logging
 import sys
 import threading
 import time
+from pathlib import Path
 from types import FrameType
 
 import trio
@@ -17,6 +18,9 @@ __all__ = ["BlockedLoop"]
 # A function in this many consecutive samples has blocked the loop. Samples are counted, because a suspended process
 # makes a single sleep between two of them longer.
 SAMPLES = 6
+
+# A thread that is ready to run and has a CPU for a smaller share of the time than this waits for one
+MIN_SHARE = 0.5
 
 # The limit of warnings per detector, one per function
 MAX_REPORTED = 100
@@ -36,8 +40,9 @@ class BlockedLoop(trio.abc.Instrument):
 
     A thread reads the stack of the loop only while one pass of Trio's scheduler takes long; while the loop waits for
     I/O, it does not poll. Each task runs at most once within a pass. So a function with the same frame in all samples
-    of a pass has not awaited between them. A call into C that holds the interpreter lock stops the sampling, too, and
-    is not reported.
+    of a pass has not awaited between them. On Linux, time in which the loop's thread was ready to run and had no CPU
+    does not count, so a busy machine causes no warning. A call into C that holds the interpreter lock stops the
+    sampling, too, and is not reported.
 
     The workers of Spark have one already.
 
@@ -68,6 +73,7 @@ class BlockedLoop(trio.abc.Instrument):
     def before_run(self) -> None:
         """Start the sampling thread."""
         self._loop = threading.get_ident()
+        self._cpu = _CpuTime(threading.get_native_id())
         self._callers = self.user_frames(sys._getframe())  # noqa: SLF001 - the documented way to walk the stack
         threading.Thread(target=self._watch, name="trio-blocked-loop", daemon=True).start()
 
@@ -133,7 +139,10 @@ class BlockedLoop(trio.abc.Instrument):
             if self._is_idle or self._pass is not current:
                 return
             still = [frame for before, frame in zip(common, frames, strict=False) if before is frame]
-            common, samples = (still, samples + 1) if still else (frames, 1)
+            if not still:
+                common, samples = frames, 1
+            elif not self._cpu.was_withheld():
+                common, samples = still, samples + 1
             if samples == SAMPLES:
                 self._report(_culprit(common))
                 return
@@ -158,6 +167,32 @@ class BlockedLoop(trio.abc.Instrument):
             line,
             self.seconds,
         )
+
+
+class _CpuTime:
+    """Whether a thread that makes no progress only lacks a CPU, by Linux's statistics of its scheduler.
+
+    Args:
+        thread: The native identifier of the thread, in this process.
+    """
+
+    def __init__(self, thread: int) -> None:
+        self._statistics = Path(f"/proc/self/task/{thread}/schedstat")
+        self._status = Path(f"/proc/self/task/{thread}/stat")
+        self._ran = 0
+        self._at = 0
+
+    def was_withheld(self) -> bool:
+        """Whether the thread is ready to run, and had a CPU for less than half of the time since the last call."""
+        try:
+            ran = int(self._statistics.read_text().split()[0])
+            is_ready = self._status.read_text().rpartition(") ")[2].startswith("R")
+        except (OSError, ValueError):  # not Linux, or a kernel without these statistics
+            return False
+        now = time.monotonic_ns()
+        share = (ran - self._ran) / (now - self._at)
+        self._ran, self._at = ran, now
+        return is_ready and share < MIN_SHARE
 
 
 def _culprit(frames: list[FrameType]) -> FrameType:

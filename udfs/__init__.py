@@ -6,16 +6,15 @@
 #     demo                 a job on real flights and weather
 #     http_columns         HTTP as columns and SQL functions
 #     _column  _dataframe  progress                the public functions, on the driver
-#     _enriched            the query behind a DataFrame operator
+#     _plan                on the driver only: the query behind an operator, schema, session, metrics
 #     _memo                answers on disk, so that no call is paid for twice
-#     _carry_over          carries unfinished rows of a stream to the next micro-batch
-#     _plan                on the driver only: schema, session, task slots, metrics, progress
-#     _task                in a worker, the thread that reads and writes Arrow
-#     _loop                in a worker, the thread that runs Trio; `bridge` is the only way into it
+#     _spark_thread        in a worker, the thread that reads and writes Arrow; its `bridge` is the only way into Trio
+#     _trio_thread         in a worker, the thread that runs Trio
+#     _pyspark_worker      what depends on PySpark's worker from inside
+#     _sent                pickled on the driver, used in workers: settings, packed function, row, values of options
 #     _rate                one rate for all tasks of a cluster
-#     _settings  _packed_function  _row            pickled, and sent to the workers
-#     http                 an httpx client for Trio; knows neither Spark nor the operator
-#     _extras  _frames  _spark_version  _text      missing packages, stack frames, versions of Spark, error texts
+#     http                 an httpx client for Trio; imports neither Spark nor the operator
+#     _exceptions  _extras  _spark_version         exceptions of the user's code, missing packages, versions of Spark
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -34,15 +33,16 @@ if TYPE_CHECKING:
         transient,
     )
 
-    from ._carry_over.options import CarriedTooLongError, CarryOver
     from ._column import AsyncPandasUDF, async_pandas_udf
     from ._dataframe import keyed_wait, ordered_wait, unordered_wait
-    from ._loop.hangup import HangUpError
     from ._memo.errors import MemoError
     from ._memo.memo import Memo
     from ._plan.metrics import explain, summary
-    from ._rate.cluster_rate import ClusterRate
-    from ._task.converters import ResultTypeError
+    from ._pyspark_worker import HangUpError
+    from ._sent.carry_over import CarriedTooLongError, CarryOver
+    from ._sent.cluster_rate import ClusterRate
+    from ._spark_thread.converters import ResultTypeError
+    from ._trio_thread.rate_gates import ClusterRateError
 
 __all__ = [
     "AsyncFunction",
@@ -50,6 +50,7 @@ __all__ = [
     "CarriedTooLongError",
     "CarryOver",
     "ClusterRate",
+    "ClusterRateError",
     "DelayList",
     "ExponentialBackoff",
     "FixedDelay",
@@ -75,13 +76,14 @@ _OPERATOR = ("AsyncFunction", "DelayList", "ExponentialBackoff", "FixedDelay", "
 _MODULES = {
     **dict.fromkeys((*_OPERATOR, "shared", "transient"), "trio_asyncio_io"),
     "AsyncPandasUDF": "._column",
-    "CarriedTooLongError": "._carry_over.options",
-    "CarryOver": "._carry_over.options",
-    "ClusterRate": "._rate.cluster_rate",
-    "HangUpError": "._loop.hangup",
+    "CarriedTooLongError": "._sent.carry_over",
+    "CarryOver": "._sent.carry_over",
+    "ClusterRate": "._sent.cluster_rate",
+    "ClusterRateError": "._trio_thread.rate_gates",
+    "HangUpError": "._pyspark_worker",
     "Memo": "._memo.memo",
     "MemoError": "._memo.errors",
-    "ResultTypeError": "._task.converters",
+    "ResultTypeError": "._spark_thread.converters",
     "async_pandas_udf": "._column",
     "explain": "._plan.metrics",
     "keyed_wait": "._dataframe",

@@ -23,7 +23,7 @@ def each(make: Callable[[], GatesOfTask]) -> Gates:
 
 def leased(rate: float) -> Gates:
     """Tasks that lease from one source."""
-    return lambda tasks: leases(SimulatedSource(rate, tasks), rate, tasks)
+    return lambda tasks: leases(SimulatedSource(), rate, tasks)
 
 
 def none(tasks: int) -> list[GatesOfTask]:

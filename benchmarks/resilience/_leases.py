@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import asdict
+from collections.abc import Awaitable, Callable, Sequence
+from math import inf
 from typing import Any
 
 import trio
 
 from trio_asyncio_io.gates import Gate
-from udfs._rate.cluster_lease import ClusterLease
-from udfs._rate.lease import Answer, Lease, Request
-from udfs._rate.tokens import TokenSource, settling_of
+from udfs import ClusterRate
+from udfs._rate.tokens import Grant, Request, TokenSource
+from udfs._sent.cluster_rate import LeasedRate, TokenAddress
+from udfs._trio_thread.rate_gates import ClusterLease, ClusterRateSourceAway, LeaseOfProcess
 
 __all__ = ["SimulatedSource", "leases"]
 
@@ -19,39 +20,62 @@ AHEAD = 1e4  # the source's clock minus Trio's
 
 
 class SimulatedSource:
-    """Grants tokens of `rate`, 2 ms after a question.
-
-    Args:
-        rate, slots: Of the leases.
+    """Grants tokens, 2 ms after a request.
 
     Attributes:
-        respond: Called for each question. It raises, or does not return, while the source is away.
-        asked: The questions.
+        respond: Called for each connection and each request. It raises, or does not return, while the source is away.
+        connections: How many are open.
+        requests: Those that were sent.
     """
 
-    def __init__(self, rate: float, slots: int) -> None:
+    def __init__(self) -> None:
         self.respond: Callable[[], Awaitable[Any]] = trio.lowlevel.checkpoint
-        self.asked: list[Request] = []
-        self._rate = rate
-        self._settling = settling_of(rate, slots)
-        self._source = TokenSource(rate, self._settling)
+        self.connections = 0
+        self.requests: list[Request] = []
+        self._source = TokenSource("0", AHEAD - 1e3)
 
     def restart(self) -> None:
         """Forget what was granted, and respond again."""
-        self._source = TokenSource(self._rate, self._settling, opens=trio.current_time() + AHEAD + self._settling)
+        self._source = TokenSource("1", trio.current_time() + AHEAD)
         self.respond = trio.lowlevel.checkpoint
 
-    async def ask(self, request: Request) -> Answer:
-        """Answer a question."""
-        self.asked.append(request)
-        sent = trio.current_time()
-        await self.respond()
-        await trio.sleep(0.001)
-        grant = self._source.grant(trio.current_time() + AHEAD, **asdict(request))
-        await trio.sleep(0.001)
-        return Answer(grant, sent, trio.current_time())
+    def connection(self) -> SimulatedConnection:
+        """A connection of one process, not yet open."""
+        return SimulatedConnection(self)
+
+    def grant(self, request: Request) -> Grant:
+        """Grant tokens now."""
+        return self._source.grant(trio.current_time() + AHEAD, request)
 
 
-def leases(source: SimulatedSource, rate: float, slots: int) -> list[Gate | None]:
-    """A gate for each slot, all of which lease from one source."""
-    return [ClusterLease(Lease(rate, slots), source) for _ in range(slots)]
+class SimulatedConnection:
+    """A `Source` of one process."""
+
+    def __init__(self, source: SimulatedSource) -> None:
+        self._source = source
+
+    async def open(self) -> None:
+        """Connect."""
+        self._source.connections += 1
+        await self._source.respond()
+
+    async def grant(self, request: Request) -> Grant:
+        """Answer a request."""
+        self._source.requests.append(request)
+        await self._source.respond()
+        await trio.sleep(0.001)
+        grant = self._source.grant(request)
+        await trio.sleep(0.001)
+        return grant
+
+    async def aclose(self) -> None:
+        """Disconnect."""
+        self._source.connections -= 1
+
+
+def leases(source: SimulatedSource, rate: float, processes: int, give_up: float = inf) -> list[Sequence[Gate]]:
+    """The gates of a task in each process, all of which lease from one source."""
+    cluster_rate = ClusterRate(rate, by="lease", name="simulated", give_up=give_up)
+    leased = LeasedRate(cluster_rate, TokenAddress("driver", 7077, "secret"))
+    made = [LeaseOfProcess(leased, source.connection()) for _ in range(processes)]
+    return [[ClusterRateSourceAway(each), ClusterLease(each)] for each in made]

@@ -104,7 +104,7 @@ EXPERIMENTS = [
         "have ended. With `AdaptiveRate` or a lease, the others take it over.",
         "",
         {PERFECT: PERCENT, REFUSED: RATIO},
-        [Criterion(PERFECT, minimum=0.88), Criterion(PERFECT, minimum=0.97, of=LEASE)],
+        [Criterion(PERFECT, minimum=0.88), Criterion(PERFECT, minimum=0.95, of=LEASE)],
         {
             OURS: partial(_skew, OF_FEW),
             BACKOFF: partial(_skew, none),

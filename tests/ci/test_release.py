@@ -1,13 +1,13 @@
 """A release changes the repository completely or not at all, and nothing else.
 
-No registry is needed: the programs that build, install and check packages are replaced. Git and towncrier are real.
+No registry is needed: the programs that build, install and check packages are replaced. Git is real.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,13 +15,13 @@ import pytest
 pytestmark = pytest.mark.processes
 
 ROOT = Path(__file__).parents[2]
-COPIED = [".ci/release", ".gitignore", "docs/changelog.d/README.md", "docs/changelog.d/template.md", "pyproject.toml"]
+COPIED = [".ci/release", ".gitignore", "pyproject.toml"]
+CHANGELOG = "# Changelog\n\n## 1.2.3 (unreleased)\n\n* Two and two make four.\n\n## 1.2.2 (2026-01-02)\n"
 
 # The python of .venv and of each environment that it makes
-PYTHON = f"""\
+PYTHON = """\
 #!/bin/sh
 case "$*" in
-    *"-m towncrier"*) exec {sys.executable} "$@" ;;
     *"-m build"*) mkdir "$5" && touch "$5/trio_asyncio_io.tar.gz" "$5/trio_asyncio_io.whl" ;;
     *"-m venv"*) mkdir -p "$4/bin" && cp "$0" "$4/bin/python" ;;
     *"-m twine"*) [ ! -e "$BROKEN" ] ;;
@@ -36,9 +36,7 @@ def repository(tmp_path: Path) -> Path:
     for name in COPIED:
         (made / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, made / name)
-    (made / "docs/maintain").mkdir()
-    (made / "docs/maintain/changelog.md").write_text("# Changelog\n\n<!-- towncrier release notes start -->\n")
-    (made / "docs/changelog.d/7.fixed.sum.md").write_text("Two and two make four.\n")
+    (made / "CHANGELOG.md").write_text(CHANGELOG)
     python = made / ".venv/bin/python"
     python.parent.mkdir(parents=True)
     python.write_text(PYTHON)
@@ -79,10 +77,9 @@ def test_a_release_is_one_commit_with_version_and_changelog_and_a_tag_on_it(repo
     assert git(repository, "log", "--format=%s %an", f"{begin}..main").splitlines() == ["Release 1.2.3 Somebody"]
     assert git(repository, "rev-parse", "v1.2.3^{commit}") == git(repository, "rev-parse", "main")
     assert '\nversion = "1.2.3"\n' in (repository / "pyproject.toml").read_text()
-    changelog = (repository / "docs/maintain/changelog.md").read_text()
-    assert "## 1.2.3 (" in changelog
-    assert "### Fixed\n\n- Two and two make four. (#7)\n" in changelog
-    assert not (repository / "docs/changelog.d/7.fixed.sum.md").exists()
+    dated = re.sub(r"1\.2\.3 \(\d{4}-\d\d-\d\d\)", "1.2.3 (unreleased)", (repository / "CHANGELOG.md").read_text())
+    assert "(unreleased)" not in (repository / "CHANGELOG.md").read_text()
+    assert dated == CHANGELOG
     assert git(repository, "status", "--porcelain") == ""
     assert {each.name for each in (repository / "dist").iterdir()} == {"trio_asyncio_io.tar.gz", "trio_asyncio_io.whl"}
 
@@ -110,13 +107,12 @@ def test_a_failed_check_changes_nothing(repository: Path) -> None:
     assert state(repository) == before
 
 
-def test_a_fragment_with_an_unknown_type_is_refused(repository: Path) -> None:
-    (repository / "docs/changelog.d/7.fixd.md").write_text("Two and two make five.\n")
-    git(repository, "add", "--all")
-    git(repository, "commit", "--quiet", "--message=Break")
-    done = release(repository, "1.2.3")
+def test_a_version_without_a_section_in_the_changelog_is_refused(repository: Path) -> None:
+    before = state(repository)
+    done = release(repository, "1.2.4")
     assert done.returncode != 0
-    assert "7.fixd" in done.stderr
+    assert "CHANGELOG.md has no section '## 1.2.4 (unreleased)'" in done.stderr
+    assert state(repository) == before
 
 
 @pytest.mark.parametrize("version", ["", "1.2", "v1.2.3", "1.2.03", "1.2.3-rc1", "--dryrun"])

@@ -7,6 +7,7 @@ import logging
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -16,7 +17,7 @@ import trio
 import trio_asyncio_io.blocking
 from tests.support import PATIENCE, wait_until
 from trio_asyncio_io.adapters import in_thread
-from trio_asyncio_io.blocking import SAMPLES, BlockedLoop, _culprit
+from trio_asyncio_io.blocking import SAMPLES, BlockedLoop, _CpuTime, _culprit
 
 
 class Reports(logging.Handler):
@@ -268,6 +269,48 @@ def test_the_innermost_function_outside_libraries_is_reported(frames: list[Frame
 def test_a_generator_expression_counts_as_its_function() -> None:
     [frames] = (BlockedLoop().user_frames(sys._getframe()) for _ in range(1))
     assert frames[-1] is sys._getframe()
+
+
+def file_with(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+def test_time_without_a_cpu_does_not_count(reports: Reports, steps: Steps, tmp_path: Path) -> None:
+    """The function is the same in all samples, because the machine is busy."""
+
+    async def compute(watch: BlockedLoop) -> None:
+        watch._cpu._statistics = file_with(tmp_path / "schedstat", "5000000 90000000 7")
+        watch._cpu._status = file_with(tmp_path / "stat", "12 (a) thread) R 1 2 3")
+        for _ in range(3 * SAMPLES):
+            steps.step()
+
+    run_watched(compute)
+    assert reports.texts == []
+
+
+@pytest.mark.parametrize(
+    ("ran", "state", "expected"),
+    [
+        pytest.param(0.1, "R", True, id="ready and without a CPU"),
+        pytest.param(0.9, "R", False, id="running"),
+        pytest.param(0.0, "S", False, id="waiting in a system call"),
+    ],
+)
+def test_a_thread_lacks_a_cpu_if_it_is_ready_and_does_not_run(
+    ran: float, state: str, expected: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread = _CpuTime(threading.get_native_id())
+    thread._statistics = file_with(tmp_path / "schedstat", f"{round(ran * 1e9)} 0 1")
+    thread._status = file_with(tmp_path / "stat", f"12 (name) {state} 1")
+    monkeypatch.setattr("trio_asyncio_io.blocking.time.monotonic_ns", lambda: 10**9)
+    assert thread.was_withheld() is expected
+
+
+def test_without_the_statistics_of_linux_all_time_counts(tmp_path: Path) -> None:
+    thread = _CpuTime(threading.get_native_id())
+    thread._statistics = tmp_path / "missing"
+    assert not thread.was_withheld()
 
 
 def test_the_time_limit_and_the_logger_can_be_chosen(steps: Steps, caplog: pytest.LogCaptureFixture) -> None:

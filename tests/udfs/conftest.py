@@ -16,10 +16,10 @@ import trio
 
 from tests.support import PATIENCE
 from trio_asyncio_io import Options
-from udfs._loop.runtime import Runtime
-from udfs._row import Row
-from udfs._settings import Settings
-from udfs._task.reading import rows_of
+from udfs._sent.row import Row
+from udfs._sent.settings import Settings
+from udfs._spark_thread.reading import rows_of
+from udfs._trio_thread.runtime import Runtime
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def rows() -> Callable[..., list[Row]]:
     return make
 
 
-OF_A_TASK = re.compile(r".*udfs\._loop\.bridge|trio_asyncio_io (?!shared )")
+OF_A_TASK = re.compile(r".*udfs\._trio_thread\.task_operator|trio_asyncio_io (?!shared )")
 
 
 @pytest.fixture

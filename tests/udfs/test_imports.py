@@ -42,7 +42,7 @@ def test_the_module_works_without_spark(module: str) -> None:
         ("import udfs.progress", "udfs.progress needs pyspark: pip install 'trio-asyncio-io[spark,progress]'"),
         ("import udfs.http_columns", "udfs.http_columns needs pyspark: pip install 'trio-asyncio-io[spark,http]'"),
         ("import udfs.http", "udfs.http needs httpx: pip install 'trio-asyncio-io[http]'"),
-        ("import udfs.demo.__main__", "the demo needs pyspark: pip install 'trio-asyncio-io[demo]'"),
+        ("import udfs.demo.__main__", "the demo needs httpx: pip install 'trio-asyncio-io[demo]'"),
         ("import udfs.demo.service", "the demo's lookup service needs uvicorn: pip install 'trio-asyncio-io[demo]'"),
     ],
     ids=lambda each: each.partition(": pip")[0],

@@ -14,12 +14,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .._loop.bridge import enrich
-from .._row import Failure, Row
-from .._task.converters import arrow_type, only_field
-from .._task.enrichment import Enrichment, RowConversion
-from .._task.slices import slices
-from .._task.writing import ResultWriter
+from .._sent.column_types import arrow_type
+from .._sent.row import Failure, Row
+from .._sent.settings import Enrichment
+from .._spark_thread.batches import slices
+from .._spark_thread.bridge import enrich
+from .._spark_thread.conversion import RowConversion
+from .._spark_thread.converters import only_field
+from .._spark_thread.writing import ResultWriter
 from .answer_log import AnswerLog
 from .answers import Answer, answers_of
 from .compaction import tidy

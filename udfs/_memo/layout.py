@@ -10,8 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql.types import DataType, StructType
 
-from .._task.converters import arrow_type, plan_type
-from .._task.extra_columns import ERROR_TYPE
+from .._sent.column_types import ERROR_TYPE, arrow_type, plan_type
 from .errors import MemoError
 from .files import BUCKETS, MemoFiles
 

@@ -11,13 +11,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import ArrayType, DataType, LongType, StructField, StructType
 
-from .._carry_over.buckets import bucket_ids
+from .._exceptions import traceback_as_note
 from .._plan.row_plan import RowPlan
 from .._plan.session import task_slots
 from .._plan.worker_python import needs_packages
-from .._settings import Settings
-from .._task.enrichment import Enrichment
-from .._task.tracebacks import traceback_as_note
+from .._sent.bucket_ids import bucket_ids
+from .._sent.settings import Enrichment, Settings
 from .conversion import MemoConversion, MemoTask
 from .files import BUCKETS, MemoFiles
 from .keys import check_key_type

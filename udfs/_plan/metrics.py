@@ -12,11 +12,14 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from trio_asyncio_io import ElementTimeoutError, Statistics, Totals, Verdict
+from trio_asyncio_io.gates import AdaptiveCapacity, PerKey
 from trio_asyncio_io.progress import Summary, gates_and_hedges
 
-from .._task.extra_columns import METRICS_COLUMN
+from .._sent.cluster_rate import SOURCE_AWAY
+from .._sent.column_types import METRICS_COLUMN
+from .._sent.settings import Settings
 
-__all__ = ["SUMS", "as_mapping", "check_metrics", "explain", "observed", "summary"]
+__all__ = ["SUMS", "check_metrics", "explain", "gate_classes", "observed", "observed_sums", "summary"]
 
 # Rank error of Spark's quantile sketch: one row in this many
 SKETCH_ACCURACY = 10_000
@@ -40,6 +43,10 @@ ADVICE = {
     "consumer": "Spark reads the results too slowly. Make what follows in the same stage faster, or use more tasks.",
     "cpu": "A higher capacity changes nothing: use more tasks, or move computations out of the event loop.",
 }
+CHECK_SOURCE = (
+    "The source of the cluster_rate was away, and calls waited for it. Check that the workers can reach it: the logger "
+    '"udfs" of a worker says which source it is, and why it could not be reached.'
+)
 PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
@@ -62,6 +69,15 @@ def observed(df: DataFrame, metrics: Any, gates: Iterable[str]) -> DataFrame:
     return df.observe(metrics, *_sums(gates)).drop(METRICS_COLUMN)
 
 
+def gate_classes(settings: Settings) -> list[str]:
+    """The names of the classes that the gates of a task may have."""
+    given = [each for gate in settings.options.gates for each in (gate.gates if isinstance(gate, PerKey) else [gate])]
+    own = [type(gate).__name__ for gate in given]
+    adaptive = [AdaptiveCapacity.__name__] if isinstance(settings.options.capacity, tuple) else []
+    of_cluster = () if settings.rate is None else settings.rate.gates
+    return list(dict.fromkeys([*own, *adaptive, *of_cluster]))
+
+
 def summary(metrics: Any) -> Summary:
     """The metrics of a query's calls, in one line to print. A notebook shows its parts below each other.
 
@@ -77,7 +93,7 @@ def summary(metrics: Any) -> Summary:
     Metrics that Spark has observed also have `p50`, `p95` and `p99`, which the line then ends with. With gates, the
     line also has what `trio_asyncio_io.progress.gates_and_hedges` returns.
     """
-    sums = as_mapping(metrics.get if _is_observation(metrics) else metrics)
+    sums = observed_sums(metrics.get if _is_observation(metrics) else metrics)
     counts = [
         f"{sums['rows']:,} rows",
         f"{sums['calls']:,} calls",
@@ -118,10 +134,13 @@ def explain(metrics: Any, name: str | None = None) -> Verdict:
     if hasattr(metrics, "recentProgress"):
         totals = sum(map(_totals, _micro_batches(metrics, name)), Totals())
     else:
-        totals = _totals(as_mapping(metrics.get if _is_observation(metrics) else metrics))
+        totals = _totals(observed_sums(metrics.get if _is_observation(metrics) else metrics))
     verdict = totals.explain()
     sentences = (*verdict.sentences, SCOPE) if verdict.limit != "unknown" else verdict.sentences
-    return replace(verdict, sentences=sentences, advice=ADVICE.get(verdict.limit, verdict.advice))
+    away = totals.seconds_by_gate.get(SOURCE_AWAY, 0.0)
+    is_away = verdict.limit == "gate" and 2 * away >= sum(totals.seconds_by_gate.values())
+    advice = CHECK_SOURCE if is_away else ADVICE.get(verdict.limit, verdict.advice)
+    return replace(verdict, sentences=sentences, advice=advice)
 
 
 def _micro_batches(query: Any, name: str | None) -> list[Mapping[str, Any]]:
@@ -130,11 +149,11 @@ def _micro_batches(query: Any, name: str | None) -> list[Mapping[str, Any]]:
         (each, sums)
         for progress in query.recentProgress
         for each, sums in progress["observedMetrics"].items()
-        if name in {None, each} and TOTALS in as_mapping(sums)
+        if name in {None, each} and TOTALS in observed_sums(sums)
     ]
     if len(names := {each for each, _ in observed}) > 1:
         raise ValueError(f"the query has several metrics, {', '.join(sorted(names))}: pass one of these names as name=")
-    return [as_mapping(sums) for _, sums in observed]
+    return [observed_sums(sums) for _, sums in observed]
 
 
 def _totals(sums: Mapping[str, Any]) -> Totals:
@@ -168,7 +187,7 @@ def _statistics_of(totals: Totals) -> Statistics:
     )
 
 
-def as_mapping(observed: Any) -> Mapping[str, Any]:
+def observed_sums(observed: Any) -> Mapping[str, Any]:
     """Observed metrics by name, from a `Row` or a mapping."""
     mapping: Mapping[str, Any] = observed.asDict() if hasattr(observed, "asDict") else observed
     if mapping.keys() == {"values", "schema"}:  # in the progress of a remote stream, a row is an object of these two

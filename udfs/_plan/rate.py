@@ -1,55 +1,70 @@
-"""Divides a cluster's rate over the tasks of a session."""
+"""Divides a cluster's rate over the tasks of a session, or starts the source that leases it to them."""
 
 from __future__ import annotations
 
-import secrets
 import threading
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
-from trio_asyncio_io.gates import Gate
-
-from .._extras import needs_extra
-from .._rate.cluster_lease import Tokens, lease_of_process
-from .._rate.cluster_rate import ClusterRate, as_cluster_rate
-from .._rate.driver_tokens import DriverTokens
-from .._rate.share import ClusterShare
-from .._rate.token_server import TokenServer
-from .._rate.tokens import settling_of
+from .._rate.redis_tokens import RedisTokens
+from .._sent.cluster_rate import ClusterRate, LeasedRate, TaskShare, TokenAddress, as_cluster_rate
 from .session import task_slots
+from .token_server import TokenServer
 
-__all__ = ["gate_of_rate"]
+__all__ = ["rate_for_tasks"]
 
-# For a Redis. Identifiers of applications are not unique: those of local ones are instants
-_driver = secrets.token_hex(8)
+# Names whose rates are remembered, by application
+MAX_NAMES = 1_000
 
-# The servers of this driver, by application
-_servers: dict[str, TokenServer] = {}
+
+class _Application:
+    """The server of an application, and the rates that it has been given."""
+
+    def __init__(self, context: Any, host: str) -> None:
+        self.server = TokenServer(host, lambda: context._jsc is None)  # noqa: SLF001 - Spark has no public name for it
+        self._rates: dict[str, float] = {}
+
+    def check(self, given: ClusterRate) -> None:
+        """Check that a name has one rate.
+
+        Raises:
+            ValueError: It has another one.
+        """
+        rate = self._rates.pop(given.name, given.rate)
+        self._rates[given.name] = rate
+        if rate != given.rate:
+            raise ValueError(
+                f"the cluster_rate named {given.name!r} is {rate:g} calls per second in this session, got "
+                f"{given.rate:g}: give the other rate another name"
+            )
+        if len(self._rates) > MAX_NAMES:
+            del self._rates[next(iter(self._rates))]
+
+
+# Of this driver, by identifier
+_applications: dict[str, _Application] = {}
 _starting = threading.Lock()
 
 
-def gate_of_rate(cluster_rate: Any, session: Any) -> Callable[[], Gate]:
-    """What makes the gate of a task, in the worker. It can be pickled.
+def rate_for_tasks(cluster_rate: Any, session: Any) -> TaskShare | LeasedRate:
+    """The rate as its tasks need it. It can be pickled.
 
     Raises:
         TypeError: The rate is neither a number nor a `ClusterRate`.
         ValueError: It is out of range or, for a share, below the number of tasks that can run at once; that number is
-            unknown; or the session is remote and the driver should grant the tokens.
+            unknown; the session is remote and the driver should grant the tokens; or the URL cannot be read.
+        OSError: The driver cannot listen on its port.
     """
     given = as_cluster_rate(cluster_rate)
-    slots = task_slots(session, "cluster_rate", "gate=RateLimit(...) per process")
     if given.by == "share":
-        return partial(ClusterShare, _whole_share(given.rate, slots))
+        return TaskShare(_whole_share(given.rate, session))
     if given.by == "lease":
-        settling, tokens = settling_of(given.rate, slots), _tokens_of_driver(given, slots, session)
-    else:
-        settling = settling_of(given.rate, None)
-        tokens = _tokens_of_redis(given, slots, settling, session)
-    return partial(lease_of_process, given.rate, slots, settling, tokens)
+        return LeasedRate(given, _address_of_source(given, session))
+    RedisTokens(given.by)  # checks the URL, and that redis-py is installed
+    return LeasedRate(given)
 
 
-def _whole_share(rate: float, slots: int) -> int:
+def _whole_share(rate: float, session: Any) -> int:
+    slots = task_slots(session, "cluster_rate", "gate=RateLimit(...) per process")
     if rate < slots:
         raise ValueError(
             f"cluster_rate must be at least the number of tasks that can run at once, {slots}, because each makes at "
@@ -58,14 +73,7 @@ def _whole_share(rate: float, slots: int) -> int:
     return int(rate // slots)
 
 
-def _tokens_of_redis(given: ClusterRate, slots: int, settling: float, session: Any) -> Tokens:
-    with needs_extra("ClusterRate with a Redis", "redis"):
-        from .._rate.redis_tokens import RedisTokens  # noqa: PLC0415 - an optional package
-    application = f"{_driver} {session.conf.get('spark.app.id', None)}"
-    return RedisTokens(given.by, given.name, given.rate, settling, application, slots)
-
-
-def _tokens_of_driver(given: ClusterRate, slots: int, session: Any) -> Tokens:
+def _address_of_source(given: ClusterRate, session: Any) -> TokenAddress:
     context = getattr(session, "_sc", None)
     if context is None:
         raise ValueError(
@@ -73,10 +81,25 @@ def _tokens_of_driver(given: ClusterRate, slots: int, session: Any) -> Tokens:
             f"cluster_rate={given.rate:g}, or the URL of a Redis as by="
         )
     host = session.conf.get("spark.driver.host")
+    bound = session.conf.get("spark.driver.bindAddress", None) or host
     with _starting:
-        server = _servers.get(context.applicationId)
-        if server is None or not server.is_running:
-            address = session.conf.get("spark.driver.bindAddress", None) or host
-            server = _servers[context.applicationId] = TokenServer(address, lambda: context._jsc is None)  # noqa: SLF001
-    server.add(given.name, given.rate, settling_of(given.rate, slots))
-    return DriverTokens(host, server.port, server.secret, given.name)
+        for ended in [name for name, each in _applications.items() if not each.server.is_running]:
+            if ended != context.applicationId:
+                _applications.pop(ended).server.close()
+        application = _applications.get(context.applicationId)
+        if application is None:
+            application = _applications[context.applicationId] = _Application(context, bound)
+        application.check(given)
+        port = _port_of(application.server, given, bound)
+    return TokenAddress(host, port, application.server.secret)
+
+
+def _port_of(server: TokenServer, given: ClusterRate, host: str) -> int:
+    try:
+        return server.listen(given.port)
+    except OSError as error:
+        port = "a free port" if given.port is None else f"port={given.port}"
+        raise OSError(
+            f"cluster_rate={given}: the driver cannot listen on {port} of {host} ({error.strerror or error}). Choose "
+            "another port, and check spark.driver.bindAddress"
+        ) from error

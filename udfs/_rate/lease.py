@@ -1,4 +1,4 @@
-"""A process's side of a leased rate: tokens of a source, or a share while the source cannot be reached."""
+"""A process's side of a leased rate: when to send a request, and when a call may start."""
 
 from __future__ import annotations
 
@@ -7,197 +7,175 @@ from dataclasses import dataclass
 from math import inf
 from random import random
 
-from .clock_offset import ClockOffset
-from .share import ClusterShare
-from .tokens import HORIZON, LATENESS, Grant, pace_of, settling_of
+from .tokens import HORIZON, LATENESS, Grant, Request, pace_of
 
-__all__ = ["TIMEOUT", "Answer", "Lease", "Request"]
+__all__ = ["OPEN_SECONDS", "POLL", "TIMEOUT", "Lease", "Outage"]
 
-TIMEOUT = 0.15  # seconds for an answer of the source
-AGAIN = 0.03  # seconds until the next attempt after the first failure
-PROBE = 0.25  # seconds until the next attempt after further failures, and at the latest after an answer without tokens
+OPEN_SECONDS = 5.0  # for a connection to open
+TIMEOUT = 1.0  # seconds for a grant to arrive
+AGAIN = 0.03  # seconds until the next request after the first failure
+PROBE = 0.25  # seconds until the next request after later failures, and at most after a grant without tokens
+AWAY_AFTER = 1.5  # seconds without a grant after which the source counts as away: more than one lost message
+STALE = 5.0  # seconds without a request after which it is unknown whether the source is away
+
+POLL = 0.01  # seconds until a waiting call checks for the grant
 MAX_LEAD = 0.1  # of the first token, in seconds
-POLL = 0.01  # seconds until a waiting call looks for the answer
-WORTH = 0.2  # a lease is worth so many seconds of the process's own rate
-STALE = PROBE + 2 * TIMEOUT  # seconds after a failed attempt in which it is known that the source is away
+WORTH = 0.2  # a request is for at most this many seconds' worth of the whole rate
+MAX_COUNT = 10_000  # tokens of one request
+
+# The source's clock must be known to this many seconds. The rest of LATENESS is for the process to wake up in
+MAX_UNCERTAINTY = LATENESS - 0.005
+
+# Two clocks may run at different speeds: seconds per second. NTP changes a speed by up to 5e-4
+DRIFT = 1e-3
+
+
+class ClockOffset:
+    """Bounds of the local clock minus the source's clock, from the instants of requests and grants, as in NTP.
+
+    All bounds hold together, so the fastest grant of the last seconds decides.
+
+    Attributes:
+        lowest, highest: The bounds, in seconds. Infinite before the first grant.
+    """
+
+    def __init__(self) -> None:
+        self.lowest = -inf
+        self.highest = inf
+        self._at = 0.0
+
+    @property
+    def uncertainty(self) -> float:
+        """The distance of the bounds, in seconds."""
+        return self.highest - self.lowest
+
+    def narrow(self, sent: float, there: float, received: float) -> None:
+        """Use a grant.
+
+        Args:
+            sent, received: Local instants of the request and of the grant's arrival.
+            there: The source's instant between them.
+        """
+        drift = DRIFT * (received - self._at)
+        self._at = received
+        lowest, highest = sent - there, received - there
+        self.lowest, self.highest = max(lowest, self.lowest - drift), min(highest, self.highest + drift)
+        if self.lowest > self.highest:  # one of the clocks was set
+            self.lowest, self.highest = lowest, highest
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """A question to the source.
+class Outage:
+    """The source does not grant tokens.
 
     Args:
-        count: The number of tokens.
-        lead: How far ahead they must be, in seconds.
-        is_back: Whether more than one attempt has failed since the last answer.
+        since: The local instant of the first request that failed.
+        latest: That of the latest failure.
+        reason: Why the latest request failed.
     """
 
-    count: int
-    lead: float
-    is_back: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer of the source.
-
-    Args:
-        grant: The tokens.
-        sent, received: Local instants of the question and of the answer.
-    """
-
-    grant: Grant
-    sent: float
-    received: float
+    since: float
+    latest: float
+    reason: str
 
 
 class Lease:
-    """Decides when calls of one process may start. Plain data: it neither waits nor sends anything.
+    """Decides when the calls of one process may start. Plain data: it neither waits nor sends anything.
 
-    Tokens are used at their instants, or a little later. If the source does not answer, no call starts until all tokens
-    that it can have granted have expired. From then on the process uses its share, and asks again and again. When the
-    source is back, it states from which instant on it grants tokens. The share ends before that.
+    A call starts only with a token, at the token's instant or a little later. While no grant arrives, calls wait, and
+    requests are repeated.
 
-    So all processes together start at most `rate` calls in any second, if an outage of the source is one for all.
-
-    A source of several applications states with each grant how many slots they have together, and the share is that of
-    one slot of all these. It cannot state those of an application that has not asked it before the outage. A process
-    that does not know the number yet has no share while the source grants nothing, because others may have one.
+    All instants are seconds on the process's clock.
 
     Args:
+        name: The name of the rate.
         rate: Calls per second of all processes together.
-        slots: The number of tasks of the process's own application that can run at once.
-        settling: That of the source. None (the default): `settling_of` these numbers.
+
+    Attributes:
+        outage: Whether requests fail, since when, and why. None: the latest one was granted, or none was sent lately.
+        is_requested: Whether a request is on its way.
     """
 
-    def __init__(self, rate: float, slots: int, settling: float | None = None) -> None:
+    def __init__(self, name: str, rate: float) -> None:
+        self.outage: Outage | None = None
+        self.is_requested = False
+        self._name = name
         self._rate = rate
-        self._slots = slots
-        self._calls = int(rate // slots)
-        self._knows_slots = False  # of all applications
-        self._settling = settling_of(rate, slots) if settling is None else settling
-        self._most = max(1, int(WORTH * pace_of(rate)))
-        self._count = max(1, int(WORTH * pace_of(rate) / slots))
         self._spacing = 1 / pace_of(rate)
+        self._max_count = max(1, min(MAX_COUNT, int(WORTH * pace_of(rate))))
+        self._count = 1
+        self._epoch: str | None = None
         self._tokens: deque[float] = deque()  # instants on the source's clock
         self._granted = 0
         self._expired = 0
         self._is_awaited = False  # by a call, since the last one has started
-        self._travel = 0.0
+        self._round_trip = 0.0
         self._offset = ClockOffset()
-        self._is_asking = False
-        self._next_ask = -inf
-        self._failures = 0
-        self._failed_at = -inf
-        self._share: ClusterShare | None = None
-        self._share_from = inf
-        self._share_until = inf
+        self._next_request = -inf
 
     def request(self, now: float) -> Request | None:
-        """The question to send now, if any. It must be followed by `granted` or `failed` within `TIMEOUT`."""
+        """The request to send now, if any. `granted` or `failed` must follow."""
         self._expire(now)
-        if self._is_asking or now < self._next_ask or 2 * len(self._tokens) > self._granted:
+        if self.is_requested or now < self._next_request or 2 * len(self._tokens) > self._granted:
             return None
+        if self.outage and now > self.outage.latest + STALE:
+            self.outage = None
         if self._expired:
             self._count = max(1, self._granted - self._expired)
-        self._is_asking = True
-        return Request(self._count, min(self._travel + POLL, MAX_LEAD), self.has_outage)
+        self.is_requested = True
+        return Request(self._name, self._rate, self._count, min(self._round_trip + POLL, MAX_LEAD))
 
-    def granted(self, answer: Answer) -> None:
-        """The source has answered."""
-        grant, received = answer.grant, answer.received
-        self._offset.learn(answer.sent, grant.now, received)
-        self._travel = max(received - answer.sent, 0.8 * self._travel)
-        if self._offset.uncertainty > LATENESS / 2:
-            self.failed(received)
+    def granted(self, grant: Grant, sent: float, received: float) -> None:
+        """A grant has arrived for the request that was sent at the instant `sent`."""
+        if grant.epoch != self._epoch:
+            self._epoch = grant.epoch
+            self._tokens.clear()
+            self._offset = ClockOffset()
+        self._offset.narrow(sent, grant.now, received)
+        self._round_trip = max(received - sent, 0.8 * self._round_trip)
+        if self._offset.uncertainty > MAX_UNCERTAINTY:
+            slow = f"its answers take {1e3 * self._offset.uncertainty:.0f} ms, and at most {1e3 * MAX_UNCERTAINTY:.0f} "
+            self.failed(sent, received, slow + "ms are allowed")
             return
-        self._is_asking = False
-        self._failures = 0
+        self.is_requested = False
+        self.outage = None
         self._adapt(grant.start - grant.now)
         self._tokens.extend(grant.start + number * self._spacing for number in range(grant.count))
         self._granted, self._expired = len(self._tokens), 0
         later = grant.start - HORIZON - grant.now + POLL * (1 + 4 * random())
-        self._next_ask = received if grant.count else received + min(PROBE, later)
-        self._divide(grant)
-        self._settle(grant)
+        self._next_request = received if grant.count else received + min(PROBE, later)
 
-    def failed(self, now: float) -> None:
-        """The source has not answered, or too late to know the time on its clock."""
-        self._is_asking = False
-        self._failures += 1
-        self._failed_at = now
-        self._next_ask = now + (PROBE if self.has_outage else AGAIN)
-        if self.has_outage:
-            if self._share_from == inf or now > self._share_until - HORIZON:  # there may be tokens
-                self._share_after(now)
-            self._share_until = inf
+    def failed(self, sent: float, now: float, reason: str) -> None:
+        """No grant has arrived for the request that was sent at the instant `sent`."""
+        self.is_requested = False
+        self._next_request = now + (PROBE if self.outage else AGAIN)
+        self.outage = Outage(self.outage.since if self.outage else sent, now, reason)
 
     def delay(self, now: float) -> float:
-        """The seconds until a call may start, or until it must ask again."""
+        """The seconds until a call may start, or until there may be another request to send."""
         self._expire(now)
         self._is_awaited = True
         if self._tokens:
-            return max(0.0, self._tokens[0] + self._offset.most - now)
-        until_ask = POLL if self._is_asking else max(POLL, self._next_ask - now)
-        if not self._may_share(now):
-            return until_ask
-        if self._share is None:
-            self._share = ClusterShare(self._calls)
-        return min(self._share.delay(now, 1.0), until_ask)
+            return max(0.0, self._tokens[0] + self._offset.highest - now)
+        return POLL if self.is_requested else max(POLL, self._next_request - now)
 
-    def started(self, now: float) -> None:
+    def started(self) -> None:
         """A call starts. `delay` has returned 0.0 for it."""
         self._is_awaited = False
-        if self._tokens:
-            self._tokens.popleft()
-        else:
-            assert self._share is not None
-            self._share.started(now, 1.0)
+        self._tokens.popleft()
 
-    @property
-    def has_outage(self) -> bool:
-        """Whether the source is away, and not only one message lost or late."""
-        return self._failures > 1
-
-    @property
-    def has_share(self) -> bool:
-        """Whether calls may start while the source is away."""
-        return self._calls > 0
-
-    def _divide(self, grant: Grant) -> None:
-        """Divide the rate by the slots of all applications. After an outage, the source may have forgotten some."""
-        if grant.slots is not None and grant.opens <= grant.now:
-            self._calls = int(self._rate // max(grant.slots, self._slots))
-            self._knows_slots = True
+    def is_away(self, now: float) -> bool:
+        """Whether calls wait because the source has been away for more than a moment."""
+        return not self._tokens and self.outage is not None and now >= self.outage.since + AWAY_AFTER
 
     def _expire(self, now: float) -> None:
-        while self._tokens and self._tokens[0] + self._offset.least + LATENESS < now:
+        while self._tokens and self._tokens[0] + self._offset.lowest + LATENESS < now:
             self._tokens.popleft()
             self._expired += not self._is_awaited  # otherwise the call is late
 
     def _adapt(self, wait: float) -> None:
-        """Ask for less if tokens are far ahead, because many processes ask; for more if they are near."""
+        """Request fewer tokens if they are far ahead, because there are many processes; more if they are near."""
         if wait > WORTH:
             self._count = max(1, int(0.7 * self._count))
         elif wait < WORTH / 4 and not self._expired:
-            self._count = min(2 * self._count, self._most)
-
-    def _settle(self, grant: Grant) -> None:
-        """Use the share until the source grants tokens again, or not at all."""
-        is_new = grant.slots is not None and not self._knows_slots
-        if grant.opens <= grant.now or not self._calls or is_new:
-            self._share_from = inf
-            return
-        if self._share_from == inf:
-            self._share_after(grant.opens - self._settling + self._offset.most)
-        self._share_until = grant.opens + self._offset.least - 1 / self._calls - 0.1
-
-    def _share_after(self, outage: float) -> None:
-        """Use the share when all tokens have expired that were granted before this instant."""
-        self._share = None
-        self._share_from = outage + HORIZON + LATENESS
-
-    def _may_share(self, now: float) -> bool:
-        if self.has_outage and now > self._failed_at + STALE:
-            self._share_from = inf  # others may use tokens by now: the next attempt decides
-        return self._calls > 0 and self._share_from <= now < self._share_until
+            self._count = min(2 * self._count, self._max_count)

@@ -1,102 +1,85 @@
-"""The tokens of a Redis server, which any number of applications share."""
+"""The source of a leased rate in a Redis: `TokenSource.grant` as a script, which the server runs on its own clock."""
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, field
 from typing import Any
 
-import trio
-from redis import Redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
-
-from .lease import TIMEOUT, Answer, Request
-from .tokens import HORIZON, REMEMBERED, Grant, pace_of
+from .._extras import needs_extra
+from .lease import OPEN_SECONDS, TIMEOUT
+from .tokens import HORIZON, Grant, Request, pace_of
 
 __all__ = ["RedisTokens"]
 
-# `TokenSource.grant`, on the server's clock. A key that is missing, or whose instants are too far ahead because that
-# clock was set back, is that of a source that has forgotten what it granted. A field of each application has the number
-# of its slots, and when it asked
+# Seconds for which a Redis remembers a rate after its last request
+KEPT = 3600.0
+
+# The server's run is the epoch. A key that is missing or of another run, or
+# that was written later than now, means that tokens may have been granted which the server does not remember
 GRANT = """\
-local pace, settling, horizon = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local count, lead, is_back = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6] == '1'
-local application, own, remembered = 'application:' .. ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[9])
+local pace, horizon = tonumber(ARGV[1]), tonumber(ARGV[2])
+local count, lead, kept = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local time = redis.call('TIME')
 local now = tonumber(time[1]) + tonumber(time[2]) / 1e6
-local known = redis.call('HMGET', KEYS[1], 'next', 'opens')
-local after, opens = tonumber(known[1]), tonumber(known[2])
-if not after or after > math.max(now, opens) + horizon + 2 / pace or opens > now + settling + 1 then
-    redis.call('DEL', KEYS[1])
-    after, opens = now, now + settling
-elseif is_back and now >= opens then
-    opens = now + settling
+local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
+local known = redis.call('HMGET', KEYS[1], 'run', 'at', 'next')
+local earliest = tonumber(known[3])
+if known[1] ~= run or now < tonumber(known[2]) then
+    earliest = now + horizon + 1 / pace
 end
-local start = math.max(after, now + lead, opens)
+local start = math.max(earliest, now + lead)
 count = math.max(0, math.min(count, math.floor((now + horizon - start) * pace) + 1))
-redis.call('HSET', KEYS[1], 'next', string.format('%.6f', start + count / pace), 'opens', string.format('%.6f', opens))
-
-redis.call('HSET', KEYS[1], application, string.format('%d %.6f', own, now))
-local all = 0
-local fields = redis.call('HGETALL', KEYS[1])
-for index = 1, #fields, 2 do
-    local slots, asked = string.match(fields[index + 1], '^(%d+) (%S+)$')
-    if slots and now - asked > remembered then
-        redis.call('HDEL', KEYS[1], fields[index])
-    elseif slots then
-        all = all + slots
-    end
-end
-redis.call('PEXPIRE', KEYS[1], math.ceil(1000 * remembered + 2000 / pace))
-return {string.format('%.6f', now), string.format('%.6f', start), count, string.format('%.6f', opens), all}
+local exact = '%.17g'
+redis.call('HSET', KEYS[1], 'run', run, 'at', exact:format(now), 'next', exact:format(start + count / pace))
+redis.call('PEXPIRE', KEYS[1], math.ceil(1000 * (kept + 1 / pace)))
+return {run, exact:format(now), exact:format(start), count}
 """
 
 
-@dataclass(unsafe_hash=True)
 class RedisTokens:
-    """Asks with redis-py, in a thread of Trio's pool.
+    """A client of the source, with redis-py. Its methods block, and can be called in any thread.
 
     Args:
         url: Of the server, as `redis.Redis.from_url` takes it.
-        name: The name of the rate. The key is "cluster_rate:" and the name.
-        rate: Calls per second.
-        settling: See `settling_of`.
-        application: The one that asks.
-        slots: The number of its tasks that can run at once.
+
+    Raises:
+        ValueError: The URL cannot be read. The error does not show it.
+        ModuleNotFoundError: The extra `redis` is not installed.
     """
 
-    url: str = field(repr=False)
-    name: str
-    rate: float
-    settling: float
-    application: str
-    slots: int
-    _script: Any = field(default=None, init=False, repr=False, compare=False)
+    def __init__(self, url: str) -> None:
+        with needs_extra("ClusterRate with a Redis", "redis"):
+            from redis import Redis  # noqa: PLC0415 - an optional package
+            from redis.backoff import NoBackoff  # noqa: PLC0415
+            from redis.retry import Retry  # noqa: PLC0415
+        once = Retry(NoBackoff(), 0)
+        try:
+            self._redis = Redis.from_url(url, socket_timeout=TIMEOUT, socket_connect_timeout=OPEN_SECONDS, retry=once)
+        except (TypeError, ValueError):
+            raise ValueError(
+                "by must be a URL that redis.Redis.from_url can read, such as "
+                '"redis://user:password@host:6379/0", with special characters in the password percent-encoded'
+            ) from None
+        self._script: Any = self._redis.register_script(GRANT)
 
-    async def ask(self, request: Request) -> Answer:
+    def connect(self) -> None:
+        """Open a connection, if there is none.
+
+        Raises:
+            redis.RedisError: The server cannot be reached.
+        """
+        self._redis.ping()
+
+    def grant(self, request: Request) -> Grant:
         """Return the server's answer.
 
         Raises:
-            Exception: There is no answer.
-
-        Cancellation: the thread ends later, after the same time limit.
+            redis.RedisError: There is none.
         """
-        ahead = trio.current_time() - time.perf_counter()  # the thread's clock is not Trio's
-        return await trio.to_thread.run_sync(self._ask, request, ahead, abandon_on_cancel=True)
+        arguments = [pace_of(request.rate), HORIZON, request.count, request.lead, KEPT]
+        epoch, now, start, count = self._script([f"cluster_rate:{request.name}"], arguments)
+        text = epoch if isinstance(epoch, str) else epoch.decode()  # a URL may say decode_responses=True
+        return Grant(text, float(now), float(start), int(count))
 
-    def _ask(self, request: Request, ahead: float) -> Answer:
-        script = self._script = self._script or _connected(self.url).register_script(GRANT)
-        limits = [pace_of(self.rate), self.settling, HORIZON]
-        asked = [request.count, request.lead, int(request.is_back)]
-        asker: list[Any] = [self.application, self.slots, REMEMBERED]
-        sent = time.perf_counter() + ahead
-        answer = script([f"cluster_rate:{self.name}"], [*limits, *asked, *asker])
-        received = time.perf_counter() + ahead
-        now, start, count, opens, slots = answer
-        return Answer(Grant(float(now), float(start), int(count), float(opens), int(slots)), sent, received)
-
-
-def _connected(url: str) -> Redis:
-    retry = Retry(NoBackoff(), 1)  # on another connection: the server closes idle ones
-    return Redis.from_url(url, socket_timeout=TIMEOUT, socket_connect_timeout=TIMEOUT, retry=retry)
+    def close(self) -> None:
+        """Close the connections."""
+        self._redis.close()

@@ -1,44 +1,205 @@
 """Enrich the flights that left New York City in 2013 with weather and aircraft data from a local HTTP service.
 
-The command starts the service and Spark, enriches the flights of January, checks every row against the source data, and
-compares the operator with the same job written by hand.
+The command starts the service and Spark, enriches the flights of January, and compares each one with the source data.
 """
 
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 import tempfile
-from collections.abc import Callable
-from functools import partial
+import time
+from collections.abc import Callable, Mapping
+from datetime import date, timedelta
 from pathlib import Path
+from typing import Any, Final
 
+from trio_asyncio_io import Observer, transient
+from trio_asyncio_io.policies import cached, single_flight
 from trio_asyncio_io.report import report
 
 from .._extras import needs_extra
+from ..check import check_java
 
 with needs_extra("the demo", "demo"):
-    from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructType
+    import httpx
+    from pyspark.sql import DataFrame, DataFrameReader, Observation, SparkSession
+    from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+    from pyspark.sql.streaming.readwriter import DataStreamReader
     from rich.console import Console
 
-    from .._plan.schema import parse_type
-    from ._behaviour import Behaviour
-    from ._by_hand import by_hand
-    from ._facts import SCHEMA
-    from ._interrupt import interruptible
-    from ._process import service
-    from ._report import comparison, delays, summary
-    from ._run import run
-    from ._spark import JANUARY, YEAR, Job, delay_by_weather, flights, problems_of, session
-    from ._stream import Stream
+    from .. import AsyncFunction, ExponentialBackoff, ordered_wait, unordered_wait
+    from ..http import client
+    from ..progress import progress
+    from . import service
+    from ._flights import FLIGHT, PLANE, WEATHER, flights_csv, planes_csv, weather_csv
+    from ._session import interruptible, session
+    from ._stream import Stream, days_of
+    from ._summary import print_calls, print_delays
 
-DEFAULT_OUTPUT = Path("output")
-SAMPLE_ROWS = 1_000
-TASKS = 2
+JANUARY: Final = 31
+YEAR: Final = 365
+DAYS_PER_TASK: Final = 8
+ADDED: Final = f"{WEATHER}, {PLANE}"
+LOST: Final = "{:,} flights did not come out as in the source data"
+WRONG: Final = "{:,} rows came out twice, or not as in the source data"
+ADDED_NAMES: Final = [column.split()[0] for column in ADDED.split(", ")]
 
-Enrichment = Callable[[DataFrame], DataFrame]
+
+def read_flights(reader: DataFrameReader | DataStreamReader, path: Path) -> DataFrame:
+    """The flights of a CSV file, or of a folder of such files, with the scheduled hour as a timestamp."""
+    df = reader.csv(str(path), schema=FLIGHT, header=True, nullValue="NA")
+    return df.withColumn("scheduled", F.to_timestamp("time_hour"))
+
+
+class FlightFacts(AsyncFunction[Any, dict[str, Any]]):
+    """Looks up the weather at a flight's origin, and its aircraft, over HTTP.
+
+    A 404 gives nulls. A 500 raises `httpx.HTTPStatusError`, and the operator calls `invoke` again.
+
+    Args:
+        url: The URL of the service.
+        capacity: The largest number of calls at once, each of which needs a connection.
+    """
+
+    def __init__(self, url: str, capacity: int) -> None:
+        self._url = url
+        self._capacity = capacity
+
+    async def open(self) -> None:
+        """Open the client and the cache, once per Python worker. Many flights share an hour or an aircraft."""
+        self._http = client(base_url=self._url, max_idle=self._capacity)
+        self._look_up = cached(single_flight(self._get), size=100_000)
+
+    async def invoke(self, origin: str, time_hour: str, tailnum: str | None) -> dict[str, Any]:
+        """Look up one flight. One without a tail number has no aircraft."""
+        found = await self._look_up(f"/weather/{origin}/{time_hour}")
+        if tailnum is not None:
+            found = found | await self._look_up(f"/planes/{tailnum}")
+        return {name: found.get(name) for name in ADDED_NAMES}
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def _get(self, path: str) -> dict[str, Any]:
+        response = await self._http.get(path)
+        if response.status_code == httpx.codes.NOT_FOUND:
+            return {}
+        found: dict[str, Any] = response.raise_for_status().json()
+        return found
+
+
+def enrich(
+    flights: DataFrame,
+    url: str,
+    options: argparse.Namespace,
+    metrics: str | Observation,
+    observer: Observer | None = None,
+) -> DataFrame:
+    """The flights with the columns of their weather and their aircraft, and with `error`, null if nothing failed."""
+    chosen: dict[str, Any] = {
+        "inputs": ["origin", "time_hour", "tailnum"],
+        "capacity": options.capacity,
+        "timeout": 10.0,
+        "retry": ExponentialBackoff(4, initial=0.05, maximum=1.0, retry_on=transient),
+        "on_error": "column",
+        "metrics": metrics,
+        "observer": observer,
+    }
+    facts = FlightFacts(url, options.capacity)
+    if options.mode == "ordered":
+        return ordered_wait(flights, facts, ADDED, **chosen)
+    return unordered_wait(flights, facts, ADDED, event_time="scheduled", max_out_of_orderness="2 hours", **chosen)
+
+
+def check(spark: SparkSession, flights: DataFrame, enriched: DataFrame) -> list[str]:
+    """Compare the enriched flights with a join of the source data.
+
+    Returns:
+        A line for each problem: every flight must come out once, unchanged, with its weather and its aircraft, unless
+        its `error` column has a failed lookup.
+    """
+    weather = _columns(spark, weather_csv(), f"origin string, time_hour string, {WEATHER}")
+    planes = _columns(spark, planes_csv(), f"tailnum string, {PLANE}")
+    known = flights.join(weather, ["origin", "time_hour"], "left").join(planes, "tailnum", "left")
+    known = known.select(*flights.columns, *ADDED_NAMES)
+    answered = enriched.where("error is null").select(known.columns)
+    failed = enriched.where("error is not null").count()
+    lost = known.exceptAll(answered).count() - failed
+    wrong = answered.exceptAll(known).count()
+    return [problem.format(count) for problem, count in ((LOST, lost), (WRONG, wrong)) if count]
+
+
+def _columns(spark: SparkSession, path: Path, ddl: str) -> DataFrame:
+    columns = [column.split() for column in ddl.split(", ")]
+    return spark.read.csv(str(path), header=True, nullValue="NA").select(
+        *(F.col(name).cast(kind).alias(name) for name, kind in columns)
+    )
+
+
+def run_batch(spark: SparkSession, url: str, scratch: Path, options: argparse.Namespace, console: Console) -> int:
+    """Enrich the flights in a batch job.
+
+    Returns:
+        The exit status.
+    """
+    output = options.output or Path("output", "flights")
+    page = output.with_name(f"{output.name}-report.html")
+    page.parent.mkdir(parents=True, exist_ok=True)
+    in_span = F.make_date("year", "month", "day") < F.lit(options.end)
+    flights = read_flights(spark.read, flights_csv(scratch)).where(in_span)
+    tasks = -(-options.days // DAYS_PER_TASK)
+    flights = flights.repartitionByRange(tasks, "scheduled").sortWithinPartitions("scheduled").cache()
+    console.print(f"Looking up {flights.count():,} flights at {url}")
+    calls = Observation("flights")
+    started = time.monotonic()
+    with (
+        report(page, title="Flights with their weather and aircraft") as observer,
+        progress(spark, console=console),
+    ):
+        enrich(flights, url, options, calls, observer).write.parquet(str(output), mode="overwrite")
+    seconds = time.monotonic() - started
+    enriched = spark.read.parquet(str(output)).cache()
+    print_delays(console, enriched)
+    print_calls(console, calls.get, _stats(url), seconds)
+    status = _verdict(console, check(spark, flights, enriched), output)
+    console.print(f"A report of the calls is in {page}: open it in a browser.")
+    return status
+
+
+def run_stream(spark: SparkSession, url: str, scratch: Path, options: argparse.Namespace, console: Console) -> int:
+    """Enrich the flights in a streaming query, which an earlier run may have begun.
+
+    Returns:
+        The exit status.
+    """
+    stream = Stream(options.output or Path("output", "stream"))
+    how = "Resuming the stopped stream" if stream.is_resumed else "Streaming one file per day"
+    console.print(f"{how}. Looking up flights at {url}")
+    days = days_of(flights_csv(scratch), options.end)
+    arriving = read_flights(spark.readStream.option("maxFilesPerTrigger", 1), stream.incoming)
+    started = time.monotonic()
+    calls = stream.run(enrich(arriving, url, options, "flights"), days, console)
+    seconds = time.monotonic() - started
+    enriched = spark.read.parquet(str(stream.flights)).cache()
+    print_delays(console, enriched)
+    print_calls(console, calls, _stats(url), seconds)
+    return _verdict(console, check(spark, read_flights(spark.read, stream.incoming), enriched), stream.flights)
+
+
+def _stats(url: str) -> Mapping[str, int]:
+    counts: dict[str, int] = httpx.get(f"{url}/stats", trust_env=False).json()
+    return counts
+
+
+def _verdict(console: Console, problems: list[str], output: Path) -> int:
+    for problem in problems:
+        console.print(f"[red]✗ {problem}[/]")
+    if not problems:
+        console.print("[green]✓ Every flight came out once, and matches the source data.[/]")
+    console.print(f"The enriched flights are in {output}.")
+    return 1 if problems else 0
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -49,136 +210,59 @@ def main(arguments: list[str] | None = None) -> int:
 
     Returns:
         The exit status: 0 if the check succeeded, 1 if it failed, 130 after Ctrl-C.
+
+    Raises:
+        SystemExit: An option is invalid, or there is no Java.
     """
     options = _options(arguments)
-    console = Console()
-    try:
-        return interruptible(lambda: _demo(options, console))
-    except KeyboardInterrupt:
-        console.print("[yellow]stopped: cancelled the Spark job and ended the service[/]")
-        if options.stream:
-            console.print("To continue where the stream stopped, run the same command again.")
-        return 130
-
-
-def _demo(options: argparse.Namespace, console: Console) -> int:
-    days = YEAR if options.full else options.days
-    job = Job(options.mode, options.capacity, options.timeout, days, options.rows)
-    return (_stream_demo if options.stream else _batch_demo)(job, options, console)
-
-
-def _stream_demo(job: Job, options: argparse.Namespace, console: Console) -> int:
-    output = options.output or DEFAULT_OUTPUT / "stream"
-    stream = Stream(output)
+    java = check_java()
+    if java.state == "fault":
+        sys.exit(f"error: {java.text}. {java.remedy}")
+    console = Console(highlight=False)
     console.print("Starting the lookup service and Spark...")
-    with (
-        tempfile.TemporaryDirectory() as scratch,
-        service(Behaviour(seed=options.seed)) as lookup,
-        session() as spark,
-    ):
-        how = "Resuming the stopped stream" if stream.is_resumed else "Streaming one file per day"
-        console.print(f"{how}. The service listens on {lookup.url}.")
-        problems = stream.run(spark, job, lookup, console, Path(scratch))
-        console.print()
-        delays(console, delay_by_weather(stream.enriched(spark).cache()))
-        console.print()
-        return _verdict(console, problems, stream.flights)
+    run = run_stream if options.stream else run_batch
+    farewell = "Stopping Spark and the service."
+    if options.stream:
+        farewell += " The same command continues the stream."
+    with tempfile.TemporaryDirectory() as scratch:
 
+        def work() -> int:
+            with service.running() as url, session() as spark:
+                return run(spark, url, Path(scratch), options, console)
 
-def _batch_demo(job: Job, options: argparse.Namespace, console: Console) -> int:
-    output = _empty_output(options.output)
-    console.print("Starting the lookup service and Spark...")
-    with (
-        tempfile.TemporaryDirectory() as scratch,
-        service(Behaviour(seed=options.seed)) as lookup,
-        session() as spark,
-    ):
-        before = flights(spark, job, Path(scratch))
-        rows = before.count()
-        console.print(f"{rows:,} flights. The service listens on {lookup.url}.")
-        page = output.with_name(f"{output.name}-report.html")
-        page.parent.mkdir(parents=True, exist_ok=True)
-        with report(page, title="Flights with their weather and aircraft") as observer:
-            enriched = job.enrich(before, lookup.url, observer=observer)
-            enriching = run(spark, lookup, console, "enriching", lambda: _write(enriched, output))
-        contenders: dict[str, Enrichment] = {
-            "by hand: asyncio.gather per Arrow batch": lambda df: _by_hand(df, lookup.url, job),
-            "this operator": lambda df: job.enrich(df, lookup.url, shared=False),
-        }
-        sample = before.limit(SAMPLE_ROWS).repartition(TASKS).cache()
-        sample_rows = sample.count()
-        width = max(map(len, contenders))
-        compared = {
-            name: run(spark, lookup, console, f"{name:{width}}", partial(_drain, enrich(sample)))
-            for name, enrich in contenders.items()
-        }
-        after = spark.read.parquet(str(output)).cache()
-        lookups = rows + before.where("tailnum is not null").count()
-        errors = after.where("error is not null").count()
-        console.print()
-        delays(console, delay_by_weather(after))
-        console.print()
-        summary(console, enriching, rows=rows, lookups=lookups, errors=errors, slots=TASKS * job.capacity)
-        console.print()
-        comparison(console, compared, sample_rows)
-        console.print()
-        status = _verdict(console, problems_of(spark, before, after), output)
-        console.print(f"A report of the run is in {page}: open it in a browser.")
-        return status
-
-
-def _verdict(console: Console, problems: list[str], output: Path) -> int:
-    for problem in problems:
-        console.print(f"[red]✗ {problem}[/]")
-    if not problems:
-        console.print("[green]✓ Every flight came out once, and its weather matches the source data.[/]")
-    console.print(f"The enriched flights are in {output}.")
-    return 1 if problems else 0
-
-
-def _write(df: DataFrame, output: Path) -> None:
-    df.write.parquet(str(output))
-
-
-def _by_hand(df: DataFrame, url: str, job: Job) -> DataFrame:
-    added = parse_type(SCHEMA)
-    assert isinstance(added, StructType)
-    return df.mapInPandas(by_hand(url, job.capacity, job.timeout), StructType([*df.schema, *added]))
-
-
-def _drain(df: DataFrame) -> None:
-    df.write.format("noop").mode("append").save()
-
-
-def _empty_output(output: Path | None) -> Path:
-    """The folder for the result. Only the default one is overwritten."""
-    path = DEFAULT_OUTPUT / "flights" if output is None else output
-    if output is None:
-        shutil.rmtree(path, ignore_errors=True)
-    elif path.exists():
-        sys.exit(f"error: {path} exists already. Remove it, or choose another --output")
-    return path
+        try:
+            return interruptible(work, console, farewell)
+        except KeyboardInterrupt:
+            return 130
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m udfs.demo", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.output and options.output.exists() and not options.stream:
+        parser.error(f"argument --output: {options.output} exists already. Remove it, or choose another folder")
+    options.end = date(2013, 1, 1) + timedelta(days=options.days)
+    return options
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m udfs.demo", description=__doc__)
     span = parser.add_mutually_exclusive_group()
     span.add_argument(
         "--days",
-        type=_days,
+        type=_up_to(YEAR),
         default=JANUARY,
         metavar="N",
-        help=f"enrich the flights of the first N days of 2013 (default: {JANUARY}, all of January)",
+        help="enrich the flights of the first N days of 2013 (default: 31, all of January)",
     )
-    span.add_argument("--full", action="store_true", help="enrich the flights of the whole year, 336,776 of them")
-    parser.add_argument("--rows", type=_positive, metavar="N", help="enrich at most N of these flights")
+    span.add_argument(
+        "--full", dest="days", action="store_const", const=YEAR, help="enrich all 336,776 flights of the year"
+    )
     parser.add_argument(
         "--stream",
         action="store_true",
-        help="run a streaming query instead of a batch job: the flights of each day arrive as one file. Stop it with "
-        "Ctrl-C; the same command resumes it",
+        help="let the flights of each day arrive as a file, and enrich them in a streaming query. After Ctrl-C, the "
+        "same command continues it",
     )
     parser.add_argument(
         "--mode",
@@ -188,17 +272,10 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--capacity",
-        type=_positive,
+        type=_up_to(10_000),
         default=200,
         metavar="N",
         help="flights that each Spark task looks up at once (default: 200)",
-    )
-    parser.add_argument(
-        "--timeout",
-        type=_seconds,
-        default=10.0,
-        metavar="SECONDS",
-        help="time limit for the lookups of one flight, retries included (default: 10)",
     )
     parser.add_argument(
         "--output",
@@ -206,35 +283,16 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         metavar="FOLDER",
         help="write the result to this new folder (default: output/flights, which is overwritten, or output/stream)",
     )
-    parser.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        metavar="N",
-        help="seed for the random latencies and errors of the service (default: 0)",
-    )
-    return parser.parse_args(arguments)
+    return parser
 
 
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {text}")
-    return number
+def _up_to(most: int) -> Callable[[str], int]:
+    def integer(text: str) -> int:
+        if not 1 <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"must be 1 to {most:,}, got {text}")
+        return int(text)
 
-
-def _days(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= YEAR:
-        raise argparse.ArgumentTypeError(f"must be 1 to {YEAR}, got {text}")
-    return number
-
-
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not seconds > 0:
-        raise argparse.ArgumentTypeError(f"must be seconds above 0, got {text}")
-    return seconds
+    return integer
 
 
 if __name__ == "__main__":

@@ -1,160 +1,94 @@
-"""The streaming demo: the flights of each day arrive as one file, and a streaming query enriches them.
+"""The same flights as a stream: each day arrives as one file, and a streaming query enriches it.
 
-A run that was stopped by Ctrl-C or `kill -9` is resumed by the next one.
+After Ctrl-C or `kill -9` the same command continues where the stream stopped.
 """
 
 from __future__ import annotations
 
-import csv
 import shutil
-import threading
-from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import Counter, defaultdict
 from datetime import date
-from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from udfs import summary
+from ..progress import progress
 
-from ._data import flights_csv
-from ._process import Service
-from ._spark import Job, problems_of, read_flights, stream_flights
+__all__ = ["Stream", "days_of"]
 
-__all__ = ["Stream"]
-
-DAY_SECONDS: Final = 0.5  # between the arrivals of two days
-POLL_SECONDS: Final = 0.2
+SECONDS_BETWEEN_DAYS: Final = 1
 
 
 class Stream:
-    """A streaming run in a folder of its own.
-
-    The folder has the `incoming` files, the enriched `flights`, Spark's `checkpoint`, and an empty file `done` after
-    a run that completed. The next run then starts afresh.
+    """A stream in a folder of its own. A run in the folder of a completed stream starts afresh.
 
     Args:
-        root: The folder.
+        root: The folder, for the `incoming` files, the enriched `flights`, Spark's `checkpoint`, and an empty file
+            `done` after the end.
 
     Attributes:
+        incoming: The folder in which the days arrive.
         flights: The folder of the enriched flights.
         is_resumed: Whether an earlier run was stopped, so that this one continues it.
     """
 
     def __init__(self, root: Path) -> None:
-        self._incoming = root / "incoming"
+        self.incoming, self.flights, self._checkpoint = (root / name for name in ("incoming", "flights", "checkpoint"))
         self._done = root / "done"
-        self._checkpoint = root / "checkpoint"
-        self.flights = root / "flights"
         if self._done.exists():
-            self._done.unlink()
-            for folder in (self._incoming, self.flights, self._checkpoint):
+            for folder in (self.incoming, self.flights, self._checkpoint):
                 shutil.rmtree(folder)
+            self._done.unlink()
         self.is_resumed = self._checkpoint.exists()
-        self._incoming.mkdir(parents=True, exist_ok=True)
+        self.incoming.mkdir(parents=True, exist_ok=True)
 
-    def run(self, spark: SparkSession, job: Job, service: Service, console: Console, scratch: Path) -> list[str]:
-        """Enrich each day as it arrives, to the last one.
+    def run(self, enriched: DataFrame, days: dict[str, list[str]], console: Console) -> Counter[str]:
+        """Start the query, let the files of the days arrive, and wait until it has enriched all of them.
+
+        Args:
+            enriched: The query, with `metrics="flights"`.
+            days: The lines of each day's file.
+            console: Where to show the progress.
 
         Returns:
-            The problems found in the result, as in `problems_of`.
+            The sums of the metrics over the micro-batches of this run.
         """
-        days = _flights_by_day(flights_csv(scratch), job)
         query = (
-            job.enrich(stream_flights(spark, str(self._incoming)), service.url, metrics="flights")
-            .writeStream.format("parquet")
+            enriched.writeStream.format("parquet")
             .option("path", str(self.flights))
             .option("checkpointLocation", str(self._checkpoint))
             .start()
         )
-        try:
-            with self._arrivals(days) as arrivals:
-                _watch(query, arrivals, len(days), console)
+        with progress(enriched.sparkSession, console=console):
+            for day, lines in days.items():
+                if not (path := self.incoming / f"{day}.csv").exists():
+                    _write(path, lines)
+                    query.awaitTermination(SECONDS_BETWEEN_DAYS)  # raises the exception that ended the query
             query.processAllAvailable()
-        finally:
-            query.stop()
-        before = read_flights(spark, str(self._incoming))
-        problems = problems_of(spark, before, self.enriched(spark))
+        calls = Counter[str]()
+        for micro_batch in query.recentProgress:
+            if metrics := micro_batch.observedMetrics.get("flights"):
+                calls.update({name: metrics[name] for name in ("rows", "retried", "failed", "timed_out")})
+        query.stop()
         self._done.touch()
-        return problems
-
-    def enriched(self, spark: SparkSession) -> DataFrame:
-        """The enriched flights, including those of earlier runs."""
-        return spark.read.parquet(str(self.flights))
-
-    @contextmanager
-    def _arrivals(self, days: dict[str, list[list[str]]]) -> Iterator[threading.Thread]:
-        """A thread that writes the file of one day after another."""
-        stopped = threading.Event()
-
-        def write_files() -> None:
-            for day, rows in days.items():
-                path = self._incoming / f"{day}.csv"
-                if not path.exists():
-                    _write(path, rows)
-                    if stopped.wait(DAY_SECONDS):
-                        return
-
-        thread = threading.Thread(target=write_files, name="arrivals", daemon=True)
-        thread.start()
-        try:
-            yield thread
-        finally:
-            stopped.set()
-            thread.join()
+        return calls
 
 
-def _flights_by_day(path: Path, job: Job) -> dict[str, list[list[str]]]:
-    """The lines of each day's file, header included, in the order of the days."""
-    with path.open(encoding="utf-8", newline="") as lines:
-        reader = csv.reader(lines)
-        header = next(reader)
-        days = defaultdict(list)
-        count = 0
-        for row in reader:
-            if count == job.rows:
-                break
-            day = _day(*row[:3])
-            if day < job.end:
-                days[day.isoformat()].append(row)
-                count += 1
-    return {day: [header, *days[day]] for day in sorted(days)}
+def days_of(path: Path, end: date) -> dict[str, list[str]]:
+    """The lines of each day's file, header included, in the order of the days, up to the day before `end`."""
+    with path.open(encoding="utf-8") as lines:
+        header = next(lines)
+        days: dict[str, list[str]] = defaultdict(lambda: [header])
+        for line in lines:
+            day = date(*map(int, line.split(",", 3)[:3]))
+            if day < end:
+                days[day.isoformat()].append(line)
+    return dict(sorted(days.items()))
 
 
-@cache
-def _day(year: str, month: str, day: str) -> date:
-    return date(int(year), int(month), int(day))
-
-
-def _write(path: Path, rows: list[list[str]]) -> None:
+def _write(path: Path, lines: list[str]) -> None:
     partial = path.with_name(f".{path.name}")
-    with partial.open("w", encoding="utf-8", newline="") as lines:
-        csv.writer(lines).writerows(rows)
+    partial.write_text("".join(lines), encoding="utf-8")
     partial.rename(path)  # atomic, so that Spark never reads an incomplete day
-
-
-def _watch(query: Any, arrivals: threading.Thread, days: int, console: Console) -> None:
-    """Print a line for each micro-batch until every day has arrived and has been enriched."""
-    columns = (TextColumn("{task.description}"), BarColumn(24), TextColumn("{task.fields[detail]}"))
-    last = -1  # the last completed micro-batch. Each has one day
-    with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
-        task = progress.add_task("days", total=days, detail="")
-        while arrivals.is_alive() or last + 1 < days:
-            if query.awaitTermination(POLL_SECONDS):  # raises the exception that ended the query
-                return
-            for report in query.recentProgress:  # several micro-batches may have completed since the last poll
-                if report.batchId > last:
-                    last = report.batchId
-                    _print_micro_batch(report, console)
-            progress.update(task, completed=last + 1, detail=f"{last + 1} of {days}")
-
-
-def _print_micro_batch(report: Any, console: Console) -> None:
-    if report.numInputRows:
-        seconds = report.batchDuration / 1000
-        console.print(f"micro-batch {report.batchId} in {seconds:.1f} s: {summary(report.observedMetrics['flights'])}")

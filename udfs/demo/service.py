@@ -10,8 +10,8 @@ The service prints its URL when it is ready. Stop it with Ctrl-C. Its routes:
     GET /flaky/{key}                     503 and 200, alternating for each key
     GET /busy/{key}                      429 with Retry-After, then 200 once that time has passed
     GET /slow/{seconds}                  200 after this time
-    GET /stats                           the number of requests, by kind and result
-    POST /reset                          set these numbers to zero
+    GET /stats                           the number of requests for weather and planes, by result
+    POST /reset                          forget all requests
 
 `time_hour` is in UTC, as in `/weather/EWR/2013-01-01T10:00:00Z`. The data end on 30 December 2013, and some
 hours are missing.
@@ -20,44 +20,234 @@ hours are missing.
 from __future__ import annotations
 
 import argparse
-import errno
+import asyncio
+import json
+import math
 import os
-import select
+import random
 import socket
+import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from http import HTTPStatus
 from types import FrameType
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from .._extras import needs_extra
-from ._behaviour import Behaviour
-from ._lookup import LookupApp, bodies_by_path
+from ._flights import planes, weather
 
 with needs_extra("the demo's lookup service", "demo"):
     import uvicorn
 
-__all__ = ["READY", "main"]
+__all__ = ["LookupApp", "bodies_by_path", "latency", "main", "running"]
 
 READY: Final = "listening on "
 PORT: Final = 8000
 
-_STEADY: Final = Behaviour(straggler_share=0.0, error_share=0.0)
+# Latencies are lognormal, with a mean of 20 ms. The mean of a lognormal is its median times exp(sigma squared / 2)
+_MEDIAN_SECONDS: Final = 0.012
+_SIGMA: Final = math.sqrt(2 * math.log(0.020 / _MEDIAN_SECONDS))
+_STRAGGLER_SHARE: Final = 0.01
+_STRAGGLER_SECONDS: Final = (0.5, 1.5)
+_ERROR_SHARE: Final = 0.005
+
+_BUSY_SECONDS: Final = 1
+_LONGEST_SECONDS: Final = 3600.0
 _BACKLOG: Final = 2048
-_WATCH_SECONDS: Final = 0.5
-# Longer than any client keeps an idle connection open, so that the server never closes one
-_KEEP_ALIVE_SECONDS: Final = 75
+_KEEP_ALIVE_SECONDS: Final = 75  # longer than any client keeps an idle connection, so that no client finds it closed
+
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+class Response(NamedTuple):
+    """A response with a body of JSON."""
+
+    status: HTTPStatus
+    body: bytes
+    headers: Sequence[tuple[bytes, bytes]] = ()
+
+
+def latency(path: str, number: int, *, faults: bool) -> tuple[float, bool]:
+    """The seconds until the response to a request, and whether the response is an error.
+
+    Both depend only on the path and on the number of the request among those for this path. So the same requests in any
+    order get the same responses, and a path that has failed is as likely to fail again as any other.
+    """
+    dice = random.Random(f"{number} {path}")
+    fails, straggles = dice.random() < _ERROR_SHARE, dice.random() < _STRAGGLER_SHARE
+    if faults and straggles:
+        return dice.uniform(*_STRAGGLER_SECONDS), fails
+    return dice.lognormvariate(math.log(_MEDIAN_SECONDS), _SIGMA), faults and fails
+
+
+class LookupApp:
+    """An ASGI application with the routes of the service, and no framework: one core serves thousands of requests.
+
+    Args:
+        bodies: The response body for each path of `/weather` and `/planes` that exists.
+        faults: Whether one in a hundred of their responses takes 0.5 to 1.5 s, and one in two hundred has status 500.
+        clock: Returns seconds, for `/busy`.
+    """
+
+    def __init__(
+        self, bodies: Mapping[str, bytes], *, faults: bool, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._bodies = bodies
+        self._faults = faults
+        self._clock = clock
+        self._forget()
+
+    def _forget(self) -> None:
+        self._counts: Counter[str] = Counter()  # of requests for weather and planes
+        self._requests: Counter[str] = Counter()  # the same by path
+        self._flaky: set[str] = set()
+        self._free_at: dict[str, float] = {}
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        """Respond to one request."""
+        method, path = scope["method"], scope["path"]
+        kind, _, key = path.removeprefix("/").partition("/")
+        match method, kind:
+            case "GET", "weather" | "planes":
+                response = await self._look_up(path, receive)
+            case "GET", "flaky":
+                response = self._fail_every_other_time(key)
+            case "GET", "busy":
+                response = self._refuse_for_a_second(key)
+            case "GET", "slow":
+                response = await _wait(key, receive)
+            case "GET", "stats":
+                response = _json(HTTPStatus.OK, self._counts)
+            case "POST", "reset":
+                self._forget()
+                response = _json(HTTPStatus.OK, {})
+            case _:
+                response = _json(HTTPStatus.NOT_FOUND, {"error": f"no such route: {method} {path}"})
+        if response is not None:
+            await _respond(send, response)
+
+    async def _look_up(self, path: str, receive: Receive) -> Response | None:
+        counts = self._counts  # a reset replaces them
+        self._requests[path] += 1
+        seconds, fails = latency(path, self._requests[path], faults=self._faults)
+        counts.update(requests=1, in_flight=1, slow=seconds >= _STRAGGLER_SECONDS[0])
+        hung_up = await _hangs_up(receive, seconds)
+        counts["in_flight"] -= 1
+        if hung_up:
+            counts["cancelled"] += 1
+            return None
+        if fails:
+            response = _json(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": "temporary failure: try again"})
+        elif path in self._bodies:
+            response = Response(HTTPStatus.OK, self._bodies[path])
+        else:
+            response = _json(HTTPStatus.NOT_FOUND, {"error": f"no such row: {path}"})
+        counts[str(response.status.value)] += 1
+        return response
+
+    def _fail_every_other_time(self, key: str) -> Response:
+        if key in self._flaky:
+            self._flaky.remove(key)
+            return _json(HTTPStatus.OK, {"key": key})
+        self._flaky.add(key)
+        return _json(HTTPStatus.SERVICE_UNAVAILABLE, {"error": f"/flaky/{key} fails every other time: try again"})
+
+    def _refuse_for_a_second(self, key: str) -> Response:
+        now = self._clock()
+        free_at = self._free_at.setdefault(key, now + _BUSY_SECONDS)
+        if now >= free_at:
+            del self._free_at[key]
+            return _json(HTTPStatus.OK, {"key": key})
+        seconds = math.ceil(free_at - now)
+        error = {"error": f"too many requests for /busy/{key}: try again in {seconds} s"}
+        return _json(HTTPStatus.TOO_MANY_REQUESTS, error, [(b"retry-after", b"%d" % seconds)])
+
+
+def bodies_by_path() -> dict[str, bytes]:
+    """The response body for each observation and each aircraft."""
+    rows = {f"/weather/{row['origin']}/{row['time_hour']}": row for row in weather()}
+    rows |= {f"/planes/{row['tailnum']}": row for row in planes()}
+    return {path: _encode(row) for path, row in rows.items()}
+
+
+async def _wait(key: str, receive: Receive) -> Response | None:
+    try:
+        seconds = float(key)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds <= _LONGEST_SECONDS:
+        error = {"error": f"seconds must be 0 to {_LONGEST_SECONDS:.0f}, as in /slow/2.5; got {key!r}"}
+        return _json(HTTPStatus.BAD_REQUEST, error)
+    return None if await _hangs_up(receive, seconds) else _json(HTTPStatus.OK, {"seconds": seconds})
+
+
+async def _hangs_up(receive: Receive, seconds: float) -> bool:
+    """Wait for these seconds, or until the client hangs up; whether it did."""
+    try:
+        async with asyncio.timeout(seconds):
+            while (await receive())["type"] != "http.disconnect":
+                pass
+    except TimeoutError:
+        return False
+    return True
+
+
+async def _respond(send: Send, response: Response) -> None:
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(response.body))]
+    await send(
+        {"type": "http.response.start", "status": response.status, "headers": [*headers, *response.headers]},
+    )
+    await send({"type": "http.response.body", "body": response.body})
+
+
+def _json(status: HTTPStatus, value: Mapping[str, Any], headers: Sequence[tuple[bytes, bytes]] = ()) -> Response:
+    return Response(status, _encode(value), headers)
+
+
+def _encode(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, allow_nan=False).encode()
+
+
+@contextmanager
+def running() -> Iterator[str]:
+    """Run the service with faults, in a process of its own that ends with the block or with this process.
+
+    Ctrl-C in the terminal does not reach it.
+
+    Returns:
+        Its URL, without a trailing slash.
+
+    Raises:
+        RuntimeError: It did not start. The reason is on standard error.
+    """
+    command = [sys.executable, "-m", "udfs.demo.service", "--port", "0", "--faults", "--with-parent"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            if not line.startswith(READY):
+                raise RuntimeError("the lookup service did not start: see its error above")
+            yield line.removeprefix(READY).strip()
+        finally:
+            process.kill()  # it has no state to save
 
 
 class _Server(uvicorn.Server):
-    """Exits immediately on a signal, without waiting for requests in flight. It has no state to save."""
+    """Exits immediately on a signal, without waiting for requests in flight."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's signature
         os._exit(0)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Serve until SIGTERM, SIGINT or, with `--with-parent`, the end of the parent process.
+    """Serve until SIGTERM, SIGINT or, with `--with-parent`, the end of standard input.
 
     The first line on standard output is `listening on URL`. The service is then ready for requests.
 
@@ -69,12 +259,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     options = _parser().parse_args(arguments)
     if options.with_parent:
-        threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
+        threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         with _listener(options.port) as listener:
-            app = LookupApp(options.behaviour, bodies_by_path())
+            app = LookupApp(bodies_by_path(), faults=options.faults)
+            config = uvicorn.Config(
+                app,
+                http="httptools",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+            )
             print(f"{READY}http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
-            _Server(_config(app)).run(sockets=[listener])
+            _Server(config).run(sockets=[listener])
     except KeyboardInterrupt:  # Ctrl-C before the server has installed its handler
         return
 
@@ -91,19 +290,12 @@ def _parser() -> argparse.ArgumentParser:
         "--port", type=_port, default=PORT, metavar="N", help="port on 127.0.0.1; 0 means any free port (default: 8000)"
     )
     parser.add_argument(
-        "--behaviour",
-        type=_behaviour,
-        default=_STEADY,
-        metavar="JSON",
-        help="""latencies and errors of /weather and /planes, such as
-            '{"mean_seconds": 0.02, "error_share": 0.005, "straggler_share": 0.01, "seed": 1}'
-            (default: a mean latency of 20 ms, no errors, no stragglers)""",
-    )
-    parser.add_argument(
-        "--with-parent",
+        "--faults",
         action="store_true",
-        help="exit when the parent process has ended or standard input is closed",
+        help="delay one response in a hundred of /weather and /planes for 0.5 to 1.5 s, and fail one in two hundred "
+        "(default: a mean latency of 20 ms, no errors)",
     )
+    parser.add_argument("--with-parent", action="store_true", help="exit when standard input is closed")
     return parser
 
 
@@ -114,52 +306,21 @@ def _port(text: str) -> int:
     return port
 
 
-def _behaviour(text: str) -> Behaviour:
-    try:
-        return Behaviour.from_json(text)
-    except (TypeError, ValueError) as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
 def _listener(port: int) -> socket.socket:
     try:
         listener = socket.create_server(("127.0.0.1", port), backlog=_BACKLOG)
     except OSError as error:
-        if error.errno not in {errno.EADDRINUSE, errno.EACCES}:
-            raise
-        problem = "is in use" if error.errno == errno.EADDRINUSE else "needs more privileges"
-        sys.exit(f"error: port {port} of 127.0.0.1 {problem}. Choose another: --port N, or --port 0 for any free one")
+        reason = os.strerror(error.errno or 0)
+        sys.exit(f"error: port {port}: {reason}. Choose another: --port N, or --port 0 for any free one")
     # Connections inherit TCP_NODELAY. asyncio sets it only on sockets with an explicit protocol number. Without it each
     # response takes 40 ms longer, because uvicorn writes head and body separately.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
 
-def _config(app: LookupApp) -> uvicorn.Config:
-    return uvicorn.Config(
-        app,
-        interface="asgi3",
-        loop="asyncio",
-        http="httptools",
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        date_header=False,
-        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-        backlog=_BACKLOG,
-    )
-
-
-def _end_with_parent(parent: int) -> None:
-    # Watch both, because either can miss the end of the parent: a forked child of the parent may hold stdin open, and
-    # if the parent died before this call, `parent` is already another process.
-    while os.getppid() == parent:
-        readable, _, _ = select.select([0], [], [], _WATCH_SECONDS)
-        if readable and not os.read(0, 1024):
-            break
+def _end_with_parent() -> None:
+    while os.read(0, 1024):  # until the parent has closed it or has ended
+        pass
     os._exit(0)
 
 

@@ -15,7 +15,7 @@ from trio_asyncio_io.keywords import list_keywords
 from .._column import AsyncPandasUDF
 from .._plan.session import active_session
 from .._plan.worker_python import needs_packages, use_the_drivers_python
-from .._task.arrow_in_pandas import for_column_udf
+from .._pyspark_worker import for_column_udf
 from ._options import HttpArguments, HttpOptions
 from ._task import RESPONSE_TYPE, HttpConversion
 

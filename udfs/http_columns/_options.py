@@ -11,11 +11,11 @@ from typing import Any, Final, TypedDict
 from trio_asyncio_io import ExponentialBackoff, Options, RetryStrategy
 from trio_asyncio_io.gates import AdaptiveRate, Gate, PerKey
 
-from .._packed_function import dumped, pack
-from .._plan.rate import gate_of_rate
+from .._plan.rate import rate_for_tasks
 from .._plan.session import share_of
-from .._rate.cluster_rate import ClusterRate, as_cluster_rate
-from .._settings import Settings
+from .._sent.cluster_rate import ClusterRate, as_cluster_rate
+from .._sent.packed_function import dumped, pack
+from .._sent.settings import Settings
 from ._call import HttpCall
 from ._request import check_header
 from ._response import RetryableError
@@ -129,7 +129,7 @@ class HttpOptions:
         )
         settings = Settings(pack(self._call()), options, buffer=self.buffer, on_error="column", skip_nulls=True)
         if session is not None and self.cluster_rate is not None:
-            settings = replace(settings, rate_gate=gate_of_rate(self.cluster_rate, session))
+            settings = replace(settings, rate=rate_for_tasks(self.cluster_rate, session))
         return settings.with_capacity(int(min(options.slots, self._useful_capacity())))
 
     def _useful_capacity(self) -> float:

@@ -12,11 +12,10 @@ from pyspark.sql.types import IntegerType, MapType, StringType, StructField, Str
 
 from trio_asyncio_io import ElementTimeoutError
 
-from .._row import Failure, Row
-from .._settings import Settings
-from .._task.conversion import Conversion
-from .._task.converters import arrow_type
-from .._task.extra_columns import ERROR_TYPE
+from .._sent.column_types import ERROR_TYPE, arrow_type
+from .._sent.row import Failure, Row
+from .._sent.settings import Settings
+from .._spark_thread.conversion import Conversion
 from ._request import Request
 from ._response import Response
 

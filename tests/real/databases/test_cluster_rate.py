@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -13,98 +16,185 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from benchmarks.resilience._counting import most_in_a_second
+from tests.support import PATIENCE
 from trio_asyncio_io import unordered_wait
-from udfs._rate.cluster_lease import ClusterLease
-from udfs._rate.lease import Lease, Request
-from udfs._rate.redis_tokens import RedisTokens
-from udfs._rate.tokens import HORIZON, REMEMBERED, TokenSource
+from udfs import ClusterRate, ClusterRateError
+from udfs._rate.redis_tokens import KEPT
+from udfs._rate.tokens import HORIZON, Request, TokenSource, pace_of
+from udfs._sent.cluster_rate import LeasedRate
+from udfs._trio_thread.rate_gates import ClusterLease, ClusterRateSourceAway, LeaseOfProcess
+from udfs._trio_thread.rate_sources import RedisSource
 
 pytestmark = pytest.mark.processes
 
 RATE = 100.0
-ASK = Request(5, lead=0.0, is_back=False)
-BACK = Request(5, lead=0.0, is_back=True)
+SETTLED = HORIZON + 1 / pace_of(RATE)
 
 
-def tokens(socket: str, name: str, settling: float = 0.0, application: str = "one", slots: int = 2) -> RedisTokens:
-    return RedisTokens(f"unix://{socket}", name, RATE, settling, application, slots)
+def request(name: str, count: int = 5, lead: float = 0.0) -> Request:
+    return Request(name, RATE, count, lead)
 
 
-async def test_it_grants_what_the_source_of_the_driver_grants(redis_server: str) -> None:
-    """The same answers for the same questions at the same instants."""
-    remote, local = tokens(redis_server, "same"), None
-    for request in (ASK, Request(1, lead=0.0, is_back=False), Request(50, lead=0.0, is_back=False), ASK, BACK):
-        grant = (await remote.ask(request)).grant
-        local = local or TokenSource(RATE, 0.0, opens=grant.now)
-        expected = local.grant(grant.now, **asdict(request))
-        assert grant.count == expected.count
-        assert grant.start == pytest.approx(expected.start, abs=1e-5)
-        assert grant.opens == pytest.approx(expected.opens, abs=1e-5)
+@pytest.fixture
+def url(redis_server: str) -> str:
+    return f"unix://{redis_server}"
 
 
-async def test_a_server_that_has_forgotten_waits_until_all_have_noticed(redis_server: str) -> None:
-    first = (await tokens(redis_server, "new", 7.0).ask(ASK)).grant
-    assert (first.count, first.start) == (0, first.opens)
-    assert first.opens == pytest.approx(first.now + 7.0)
-    second = (await tokens(redis_server, "new", 7.0).ask(BACK)).grant
-    assert second.opens == first.opens
+@pytest.fixture
+def source(url: str) -> Iterator[RedisSource]:
+    made = RedisSource(url)
+    yield made
+    made._tokens.close()
 
 
-async def test_after_an_outage_it_waits_again(redis_server: str) -> None:
-    assert (await tokens(redis_server, "outage").ask(ASK)).grant.count == 5
-    back = (await tokens(redis_server, "outage", 3.0).ask(BACK)).grant
-    assert back.opens == pytest.approx(back.now + 3.0)
+@pytest.fixture
+def redis(url: str) -> Iterator[Any]:
+    with Redis.from_url(url, decode_responses=True) as client:
+        yield client
 
 
-async def test_a_clock_that_was_set_back_does_not_stop_the_calls(redis_server: str) -> None:
-    remote = tokens(redis_server, "clock")
-    ahead = time.time() + 1e6
-    with Redis.from_url(remote.url) as client:
-        client.hset("cluster_rate:clock", mapping={"next": ahead, "opens": ahead - HORIZON})
-    assert (await remote.ask(ASK)).grant.count == 5
+async def test_it_grants_what_the_source_of_the_driver_grants(source: RedisSource) -> None:
+    """The same grants for the same requests at the same instants, from the first one on."""
+    local = None
+    for each in (request("same"), request("same", 1), request("same", 50), request("same", lead=0.1)) * 2:
+        grant = await source.grant(each)
+        local = local or TokenSource(grant.epoch, grant.now)
+        assert grant == local.grant(grant.now, each)
+        await trio.sleep(0.12)
+    assert grant.count
 
 
-async def test_the_key_is_gone_after_a_while(redis_server: str) -> None:
-    remote = tokens(redis_server, "forgotten")
-    await remote.ask(ASK)
-    with Redis.from_url(remote.url) as client:
-        assert REMEMBERED <= client.ttl("cluster_rate:forgotten") <= REMEMBERED + 1
+async def until(condition: Callable[[], Any]) -> None:
+    """Poll, because a server and a log set no event."""
+    with trio.fail_after(PATIENCE):
+        while not condition():  # noqa: ASYNC110
+            await trio.sleep(0.01)
 
 
-async def test_it_states_the_slots_of_all_applications_that_asked_lately(redis_server: str) -> None:
-    one, other = (tokens(redis_server, "several", 0.0, *each) for each in (("one", 2), ("other", 6)))
-    assert [(await each.ask(ASK)).grant.slots for each in (one, other, one)] == [2, 8, 8]
-    with Redis.from_url(one.url) as client:
-        client.hset("cluster_rate:several", "application:other", f"6 {time.time() - REMEMBERED - 5.0}")
-    assert (await one.ask(ASK)).grant.slots == 2
+async def granted(source: RedisSource, name: str) -> float:
+    """Send requests until there are tokens, and return the instant of the first one."""
+    with trio.fail_after(PATIENCE):
+        while True:
+            grant = await source.grant(request(name))
+            if grant.count:
+                return grant.start
+            await trio.sleep(0.01)
 
 
-async def test_a_server_that_forgets_its_tokens_forgets_the_applications(redis_server: str) -> None:
-    remote = tokens(redis_server, "restored")
-    with Redis.from_url(remote.url) as client:
-        client.hset("cluster_rate:restored", "application:other", f"6 {time.time()}")
-    assert (await remote.ask(ASK)).grant.slots == 2
+async def flush(redis: Any, name: str) -> None:
+    redis.flushall()
+
+
+async def fail_over(redis: Any, name: str) -> None:
+    """Another server has the key, perhaps as it was a while ago."""
+    redis.hset(f"cluster_rate:{name}", mapping={"run": "another", "next": time.time() - 60.0})
+
+
+async def set_the_clock_back(redis: Any, name: str) -> None:
+    redis.hincrbyfloat(f"cluster_rate:{name}", "at", 1e6)
+    redis.hincrbyfloat(f"cluster_rate:{name}", "next", 1e6)
+
+
+@pytest.mark.parametrize("lose", [flush, fail_over, set_the_clock_back])
+async def test_a_server_that_may_have_forgotten_grants_nothing_until_earlier_tokens_have_expired(
+    source: RedisSource, redis: Any, lose: Any
+) -> None:
+    await granted(source, "lost")
+    await lose(redis, "lost")
+    first = await source.grant(request("lost"))
+    assert first.count == 0
+    assert first.start == pytest.approx(first.now + SETTLED)
+    assert await granted(source, "lost") == pytest.approx(first.start, abs=0.05)
+
+
+async def test_the_epoch_is_the_run_of_the_server(source: RedisSource, redis: Any) -> None:
+    grant = await source.grant(request("epoch"))
+    assert grant.epoch == redis.info("server")["run_id"]
+
+
+async def test_a_rate_that_was_not_used_for_a_while_is_ready(source: RedisSource, redis: Any) -> None:
+    await granted(source, "idle")
+    assert KEPT <= redis.ttl("cluster_rate:idle") <= KEPT + 1
+    await trio.sleep(2 * HORIZON)
+    grant = await source.grant(request("idle"))
+    assert (grant.count, grant.start) == (5, grant.now)
 
 
 async def test_a_server_that_is_away_is_an_error(tmp_path: Path) -> None:
+    source = RedisSource(f"unix://{tmp_path}/nowhere")
     with pytest.raises(RedisError):
-        await tokens(str(tmp_path / "nowhere"), "any").ask(ASK)
+        await source.open()
 
 
-async def test_processes_share_the_rate(redis_server: str) -> None:
-    """Two leases, each with connections of its own, as in two worker processes."""
-    starts: list[float] = []
+def processes(url: str, name: str, number: int, give_up: float = inf) -> list[list[Any]]:
+    """The gates of a task in each process, with connections of its own."""
+    rate = LeasedRate(ClusterRate(RATE, by=url, name=name, give_up=give_up))
+    leases = [LeaseOfProcess(rate, RedisSource(url)) for _ in range(number)]
+    return [[ClusterRateSourceAway(lease), ClusterLease(lease)] for lease in leases]
 
+
+async def run(gates: list[Any], calls: int, starts: list[float]) -> None:
     async def call(value: int) -> None:
         starts.append(trio.current_time())
 
-    async def run() -> None:
-        gate = ClusterLease(Lease(RATE, 2), tokens(redis_server, "shared"))
-        async with unordered_wait(range(100), call, timeout=inf, gate=gate) as results:
-            async for _ in results:
-                pass
+    async with unordered_wait(range(calls), call, timeout=inf, gate=gates) as results:
+        async for _ in results:
+            pass
 
+
+async def test_processes_share_the_rate_although_the_server_is_flushed_again_and_again(url: str, redis: Any) -> None:
+    starts: list[float] = []
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(run)
-        nursery.start_soon(run)
+        for gates in processes(url, "shared", 3):
+            nursery.start_soon(run, gates, 80, starts)
+        while len(starts) < 160:
+            await trio.sleep(0.7)
+            redis.flushall()
+    assert len(starts) == 240
     assert most_in_a_second(sorted(starts)) <= RATE
+
+
+async def test_calls_wait_while_the_server_hangs_and_continue_afterwards(
+    url: str, redis: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A stopped process accepts connections and does not answer."""
+    starts: list[float] = []
+    server = redis.info("server")["process_id"]
+    with caplog.at_level("WARNING", "udfs"):
+        async with trio.open_nursery() as nursery:
+            for gates in processes(url, "hangs", 2):
+                nursery.start_soon(run, gates, 100, starts)
+            await until(lambda: len(starts) >= 50)
+            stopped_after = trio.current_time()
+            os.kill(server, signal.SIGSTOP)
+            try:
+                await until(lambda: sum("is away, so the calls" in each for each in caplog.messages) == 2)
+                away = trio.current_time()
+            finally:
+                os.kill(server, signal.SIGCONT)
+    assert not [each for each in starts if stopped_after + 2 * HORIZON < each < away]
+    assert len(starts) == 200
+    assert most_in_a_second(sorted(starts)) <= RATE
+    assert sum("is back after" in each for each in caplog.messages) == 2
+
+
+async def test_a_task_gives_up_on_a_server_that_is_not_there(tmp_path: Path) -> None:
+    (gates,) = processes(f"unix://{tmp_path}/nowhere", "any", 1, give_up=0.5)
+    with pytest.raises(ClusterRateError, match=r"the Redis at unix:///.*/nowhere, .* Check that this Redis is alive"):
+        await run(gates, 1, [])
+
+
+async def test_threads_of_the_user_do_not_delay_a_request(source: RedisSource) -> None:
+    is_over = trio.Event()
+
+    async def occupy(limiter: trio.CapacityLimiter) -> None:
+        async with limiter:
+            await is_over.wait()
+
+    limiter = trio.to_thread.current_default_thread_limiter()
+    async with trio.open_nursery() as nursery:
+        for _ in range(int(limiter.total_tokens)):
+            nursery.start_soon(occupy, limiter)
+        await trio.testing.wait_all_tasks_blocked()
+        assert (await source.grant(request("threads"))).epoch
+        is_over.set()

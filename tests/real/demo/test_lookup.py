@@ -1,31 +1,39 @@
-"""The ASGI application, called without a server."""
+"""The lookup service's ASGI application, called without a server."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import Mapping
+from statistics import mean, median
 from typing import Any
 
 import pytest
 
-from udfs.demo._behaviour import Behaviour
-from udfs.demo._lookup import LookupApp, LookupStatistics, bodies_by_path
+from udfs.demo.service import LookupApp, bodies_by_path, latency
 
-PROMPT = Behaviour(mean_seconds=0, straggler_share=0, error_share=0)
-SLOW = Behaviour(straggler_share=1, straggler_seconds=(1000, 1000), error_share=0)
 ROWS = {"/planes/N1": b'{"seats": 2}', "/weather/EWR/now": b'{"temp": 39.02}'}
+MANY = 5_000
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
 class Exchange:
     """One request and its response."""
 
-    def __init__(self, path: str, method: str = "GET", client: str = "one") -> None:
-        self.scope = {"type": "http", "method": method, "path": path, "client": client}
+    def __init__(self, path: str, method: str = "GET") -> None:
+        self.scope = {"type": "http", "method": method, "path": path}
         self.waits = asyncio.Event()
         self.hung_up = asyncio.Event()
         self.body_read = False
         self.status = 0
+        self.headers: Mapping[bytes, bytes] = {}
         self.body = b""
 
     async def receive(self) -> Mapping[str, Any]:
@@ -38,165 +46,178 @@ class Exchange:
 
     async def send(self, message: Mapping[str, Any]) -> None:
         self.status = message.get("status", self.status)
+        self.headers = dict(message.get("headers", self.headers))
         self.body += message.get("body", b"")
 
 
-async def request(app: LookupApp, path: str, method: str = "GET", client: str = "one") -> tuple[int, Any]:
-    exchange = Exchange(path, method, client)
-    await app(exchange.scope, exchange.receive, exchange.send)
-    return exchange.status, json.loads(exchange.body)
+async def exchange(app: LookupApp, path: str, method: str = "GET") -> Exchange:
+    done = Exchange(path, method)
+    await app(done.scope, done.receive, done.send)
+    return done
 
 
-async def statistics(app: LookupApp) -> LookupStatistics:
-    return LookupStatistics(**(await request(app, "/stats"))[1])
+def request(app: LookupApp, path: str, method: str = "GET") -> tuple[int, Any]:
+    done = asyncio.run(exchange(app, path, method))
+    assert done.headers[b"content-length"] == b"%d" % len(done.body)
+    return done.status, json.loads(done.body)
 
 
-def test_a_path_returns_its_row() -> None:
-    app = LookupApp(PROMPT, ROWS)
-    assert asyncio.run(request(app, "/planes/N1")) == (200, {"seats": 2})
-    assert asyncio.run(request(app, "/weather/EWR/now")) == (200, {"temp": 39.02})
+def statuses(app: LookupApp, *paths: str) -> list[int]:
+    return [request(app, path)[0] for path in paths]
 
 
-def test_a_missing_row_is_a_404() -> None:
-    assert asyncio.run(request(LookupApp(PROMPT, ROWS), "/planes/NA")) == (
-        404,
-        {"error": "no such row: /planes/NA"},
-    )
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def app(clock: Clock) -> LookupApp:
+    return LookupApp(ROWS, faults=False, clock=clock)
+
+
+def share_within(observed: int, share: float) -> bool:
+    """Whether a count of `MANY` is within four standard deviations of its share."""
+    return abs(observed - MANY * share) <= 4 * math.sqrt(MANY * share * (1 - share))
+
+
+def test_latencies_have_a_mean_of_20_ms_and_a_long_tail() -> None:
+    seconds = [latency(f"/planes/N{number}", 1, faults=False)[0] for number in range(MANY)]
+    error_of_the_mean = 0.020 * math.sqrt(1 / 0.36 - 1) / math.sqrt(MANY)
+    assert mean(seconds) == pytest.approx(0.020, abs=4 * error_of_the_mean)
+    assert median(seconds) == pytest.approx(0.012, rel=0.05)
+
+
+def test_with_faults_one_request_in_a_hundred_is_a_straggler_and_one_in_two_hundred_fails() -> None:
+    decided = [latency(f"/planes/N{number}", 1, faults=True) for number in range(MANY)]
+    assert share_within(sum(seconds >= 0.5 for seconds, _ in decided), 0.01)
+    assert max(seconds for seconds, _ in decided) < 1.5
+    assert share_within(sum(fails for _, fails in decided), 0.005)
+
+
+def test_without_faults_no_request_fails() -> None:
+    assert not any(latency(f"/planes/N{number}", 1, faults=False)[1] for number in range(MANY))
+
+
+def test_a_latency_depends_on_the_path_and_the_number_of_the_request_alone() -> None:
+    first = latency("/planes/N14228", 1, faults=True)
+    assert first == latency("/planes/N14228", 1, faults=True)
+    assert first != latency("/planes/N14228", 2, faults=True)
+    assert first != latency("/planes/N14229", 1, faults=True)
+
+
+def test_latencies_are_the_same_on_every_machine() -> None:
+    seconds, fails = latency("/planes/N14228", 1, faults=True)
+    assert (round(seconds, 6), fails) == (0.0019, False)
+
+
+def test_a_path_returns_its_row(app: LookupApp) -> None:
+    assert request(app, "/planes/N1") == (200, {"seats": 2})
+    assert request(app, "/weather/EWR/now") == (200, {"temp": 39.02})
+
+
+def test_a_missing_row_is_a_404(app: LookupApp) -> None:
+    assert request(app, "/planes/NA") == (404, {"error": "no such row: /planes/NA"})
 
 
 @pytest.mark.parametrize(
-    ("method", "path"),
-    [("GET", "/"), ("OPTIONS", "*"), ("POST", "/planes/N1"), ("GET", "/reset"), ("GET", "/planes")],
+    ("method", "path"), [("GET", "/"), ("OPTIONS", "*"), ("POST", "/planes/N1"), ("GET", "/reset")]
 )
-def test_other_routes_are_a_404_and_not_counted(method: str, path: str) -> None:
-    status, body = asyncio.run(request(LookupApp(PROMPT, ROWS), path, method))
-    assert status == 404
-    assert set(body) == {"error"}
+def test_other_routes_are_a_404_and_not_counted(app: LookupApp, method: str, path: str) -> None:
+    status, body = request(app, path, method)
+    assert (status, body) == (404, {"error": f"no such route: {method} {path}"})
+    assert request(app, "/stats") == (200, {})
 
 
 @pytest.mark.slow
 def test_every_observation_and_aircraft_has_its_path() -> None:
-    answers = bodies_by_path()
-    assert len(answers) == 26_115 + 3_322
-    assert json.loads(answers["/weather/EWR/2013-01-01T10:00:00Z"])["temp"] == 39.02
-    assert json.loads(answers["/planes/N10156"])["seats"] == 55
+    bodies = bodies_by_path()
+    assert len(bodies) == 26_115 + 3_322
+    assert json.loads(bodies["/weather/EWR/2013-01-01T10:00:00Z"])["temp"] == 39.02
+    assert json.loads(bodies["/planes/N10156"])["seats"] == 55
 
 
-def test_statistics_count_requests_and_responses() -> None:
-    async def run() -> LookupStatistics:
-        app = LookupApp(PROMPT, ROWS)
-        for path in ("/planes/N1", "/planes/N1", "/planes/N2", "/weather/EWR/now"):
-            await request(app, path)
-        await request(app, "/planes/N1", client="two")
-        return await statistics(app)
-
-    assert asyncio.run(run()) == LookupStatistics(
-        requests=5,
-        weather=1,
-        planes=4,
-        ok=4,
-        missing=1,
-        failed=0,
-        cancelled=0,
-        in_flight=0,
-        peak_in_flight=1,
-        repeats_after_failure=0,
-        distinct_paths=3,
-        connections=2,
-        mean_seconds=0.0,
-    )
+def test_statistics_count_requests_by_result(app: LookupApp) -> None:
+    statuses(app, "/planes/N1", "/planes/N1", "/planes/N2", "/weather/EWR/now")
+    assert request(app, "/stats")[1] == {"requests": 4, "in_flight": 0, "slow": 0, "200": 3, "404": 1}
 
 
-def test_a_repeat_after_a_failure_is_counted_until_the_path_succeeds() -> None:
-    behaviour = Behaviour(mean_seconds=0, straggler_share=0, error_share=0.5)
-
-    async def run() -> tuple[list[int], LookupStatistics]:
-        app = LookupApp(behaviour, ROWS)
-        statuses = [(await request(app, "/planes/N1"))[0] for _ in range(50)]
-        return statuses, await statistics(app)
-
-    statuses, seen = asyncio.run(run())
-    assert seen.failed == statuses.count(500) > 10
-    assert seen.repeats_after_failure == statuses[:-1].count(500)
-    assert seen.ok == statuses.count(200) > 10
+def test_a_fault_is_a_500_or_a_slow_response_and_is_counted() -> None:
+    failing = next(f"/planes/N{n}" for n in range(MANY) if latency(f"/planes/N{n}", 1, faults=True)[1])
+    slow = next(f"/planes/N{n}" for n in range(MANY) if latency(f"/planes/N{n}", 1, faults=True)[0] >= 0.5)
+    app = LookupApp({slow: b"{}"}, faults=True)
+    assert statuses(app, failing, slow) == [500, 200]
+    assert request(app, "/stats")[1] == {"requests": 2, "in_flight": 0, "slow": 1, "500": 1, "200": 1}
 
 
-def test_the_peak_is_the_highest_number_in_flight() -> None:
-    async def run() -> list[LookupStatistics]:
-        app = LookupApp(SLOW, ROWS)
-        exchanges = [Exchange("/planes/N1") for _ in range(7)]
-        tasks = [asyncio.create_task(app(each.scope, each.receive, each.send)) for each in exchanges]
-        for each in exchanges:
-            await each.waits.wait()
-        during = await statistics(app)
-        for each in exchanges:
-            each.hung_up.set()
-        await asyncio.gather(*tasks)
-        assert all(each.status == 0 for each in exchanges)
-        last = Exchange("/planes/N1")
-        last.hung_up.set()
-        await app(last.scope, last.receive, last.send)
-        return [during, await statistics(app)]
-
-    during, after = asyncio.run(run())
-    assert (during.in_flight, during.peak_in_flight, during.cancelled) == (7, 7, 0)
-    assert (after.in_flight, after.peak_in_flight, after.cancelled) == (0, 7, 8)
-
-
-def test_the_mean_latency_is_that_of_the_decisions() -> None:
-    behaviour = Behaviour(mean_seconds=0.001, straggler_share=0, error_share=0)
-
-    async def run() -> LookupStatistics:
-        app = LookupApp(behaviour, ROWS)
-        for _ in range(3):
-            await request(app, "/planes/N1")
-        return await statistics(app)
-
-    slept = [behaviour.decide("/planes/N1", number).seconds for number in (1, 2, 3)]
-    assert asyncio.run(run()).mean_seconds == pytest.approx(sum(slept) / 3)
-
-
-def test_requests_in_flight_at_a_reset_are_not_counted_after_it() -> None:
-    async def run() -> LookupStatistics:
-        app = LookupApp(SLOW, ROWS)
+def test_a_client_that_hangs_up_is_no_longer_in_flight(app: LookupApp) -> None:
+    async def run() -> tuple[Any, Any, int]:
         waiting = Exchange("/planes/N1")
         task = asyncio.create_task(app(waiting.scope, waiting.receive, waiting.send))
         await waiting.waits.wait()
-        assert (await request(app, "/reset", "POST"))[0] == 200
+        during = json.loads((await exchange(app, "/stats")).body)
         waiting.hung_up.set()
         await task
-        return await statistics(app)
+        return during, json.loads((await exchange(app, "/stats")).body), waiting.status
 
-    seen = asyncio.run(run())
-    assert (seen.requests, seen.in_flight, seen.peak_in_flight, seen.cancelled) == (0, 0, 0, 0)
-
-
-def test_requests_for_trouble_are_not_counted() -> None:
-    async def run() -> tuple[list[int], LookupStatistics]:
-        app = LookupApp(PROMPT, ROWS)
-        statuses = [(await request(app, "/flaky/a"))[0] for _ in range(4)]
-        statuses += [(await request(app, path))[0] for path in ("/slow/0.001", "/slow", "/busy/a")]
-        return statuses, await statistics(app)
-
-    statuses, seen = asyncio.run(run())
-    assert statuses == [503, 200, 503, 200, 200, 400, 429]
-    assert seen.requests == seen.connections == 0
+    during, after, status = asyncio.run(run())
+    assert during == {"requests": 1, "in_flight": 1, "slow": 0}
+    assert (after, status) == (during | {"in_flight": 0, "cancelled": 1}, 0)
 
 
-def test_a_client_that_hangs_up_on_slow_gets_no_response() -> None:
-    exchange = Exchange("/slow/1000")
-    exchange.hung_up.set()
-    app = LookupApp(PROMPT, ROWS)
-    asyncio.run(app(exchange.scope, exchange.receive, exchange.send))
-    assert exchange.status == 0
+def test_requests_in_flight_at_a_reset_are_not_counted_after_it(app: LookupApp) -> None:
+    async def run() -> None:
+        waiting = Exchange("/planes/N1")
+        task = asyncio.create_task(app(waiting.scope, waiting.receive, waiting.send))
+        await waiting.waits.wait()
+        assert (await exchange(app, "/reset", "POST")).status == 200
+        waiting.hung_up.set()
+        await task
+
+    asyncio.run(run())
+    assert request(app, "/stats") == (200, {})
 
 
-def test_a_reset_includes_trouble() -> None:
-    async def run() -> list[int]:
-        app = LookupApp(PROMPT, ROWS)
-        return [
-            (await request(app, path, method))[0]
-            for method, path in (("GET", "/flaky/a"), ("POST", "/reset"), ("GET", "/flaky/a"))
-        ]
+def test_flaky_fails_every_other_time_for_each_key(app: LookupApp) -> None:
+    assert statuses(app, *(f"/flaky/{key}" for key in "aaba")) == [503, 200, 503, 503]
+    assert request(app, "/stats") == (200, {}), "only weather and planes are counted"
 
-    assert asyncio.run(run()) == [503, 200, 503]
+
+def test_busy_is_a_200_only_after_retry_after(app: LookupApp, clock: Clock) -> None:
+    first = asyncio.run(exchange(app, "/busy/a"))
+    clock.now += 0.5
+    second = asyncio.run(exchange(app, "/busy/a"))
+    clock.now += 0.5
+    third = asyncio.run(exchange(app, "/busy/a"))
+    assert [first.status, second.status, third.status] == [429, 429, 200]
+    assert [each.headers.get(b"retry-after") for each in (first, second, third)] == [b"1", b"1", None]
+    assert statuses(app, "/busy/a") == [429], "it starts over after a 200"
+
+
+def test_slow_waits_for_the_given_seconds(app: LookupApp) -> None:
+    assert request(app, "/slow/0.001") == (200, {"seconds": 0.001})
+
+
+def test_a_client_that_hangs_up_on_slow_gets_no_response(app: LookupApp) -> None:
+    async def run() -> int:
+        waiting = Exchange("/slow/1000")
+        waiting.hung_up.set()
+        await app(waiting.scope, waiting.receive, waiting.send)
+        return waiting.status
+
+    assert asyncio.run(run()) == 0
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-1", "nan", "inf", "3601"])
+def test_seconds_out_of_range_are_a_400_without_a_wait(app: LookupApp, text: str) -> None:
+    status, body = request(app, f"/slow/{text}")
+    assert status == 400
+    assert repr(text) in body["error"]
+
+
+def test_a_reset_includes_flaky(app: LookupApp) -> None:
+    assert [request(app, "/flaky/a")[0], request(app, "/reset", "POST")[0], request(app, "/flaky/a")[0]] == [
+        503,
+        200,
+        503,
+    ]

@@ -50,22 +50,6 @@ def test_the_service_prints_its_url_and_ends_when_standard_input_is_closed() -> 
             process.kill()
 
 
-@pytest.mark.parametrize(
-    ("behaviour", "complaint"),
-    [
-        ('{"error_share": 2}', "error_share must be 0 to 1, got 2"),
-        ('{"errors": 2}', "unexpected keyword argument 'errors'"),
-        ("quick", "Expecting value"),
-    ],
-)
-def test_an_invalid_behaviour_is_refused_with_the_reason(
-    behaviour: str, complaint: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit):
-        service.main(["--behaviour", behaviour])
-    assert complaint in capsys.readouterr().err
-
-
 def get(url: str) -> tuple[int, str | None, object]:
     try:
         with build_opener(ProxyHandler({})).open(url, timeout=PATIENCE) as answer:
@@ -94,9 +78,8 @@ def test_a_user_starts_the_service_calls_it_and_stops_it_with_ctrl_c(tmp_path: P
             process.kill()
 
 
-def test_weather_and_planes_are_reliable_by_default() -> None:
-    behaviour = service._parser().parse_args([]).behaviour
-    assert (behaviour.error_share, behaviour.straggler_share) == (0, 0)
+def test_there_are_no_faults_by_default() -> None:
+    assert not service._parser().parse_args([]).faults
 
 
 def test_the_default_port_is_8000() -> None:
@@ -109,7 +92,7 @@ def test_a_port_in_use_is_reported_in_one_line() -> None:
         done = subprocess.run([*COMMAND, "--port", str(port)], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr == (
-        f"error: port {port} of 127.0.0.1 is in use. Choose another: --port N, or --port 0 for any free one\n"
+        f"error: port {port}: Address already in use. Choose another: --port N, or --port 0 for any free one\n"
     )
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from pyspark.sql import Observation, SparkSession
 
-from tests.entry_points import COLUMN_AND_ROWS, with_answer
+from tests.entry_points import COLUMN_AND_ROWS, EVERY_ENTRY_POINT, with_answer
 from tests.service import Service
 from tests.support import PATIENCE
-from udfs import ClusterRate, ordered_wait
-from udfs._plan.rate import _servers
+from udfs import ClusterRate, explain, ordered_wait
+from udfs._plan.rate import _applications
 
 # A call that is delayed on its way arrives together with those behind it, and the machine may be busy
 LATE = 1.25
@@ -83,17 +84,66 @@ def test_two_queries_at_once_share_a_lease_by_its_name(spark: SparkSession, serv
         )
 
 
-def test_when_the_source_is_killed_tasks_go_on_with_their_shares(spark: SparkSession, service: Service) -> None:
+def hang_up(listener: socket.socket, connections: int) -> None:
+    """Accept as many connections, without an answer. Each process tries again after a quarter of a second."""
+    for _ in range(connections):
+        listener.accept()[0].close()
+
+
+@COLUMN_AND_ROWS
+def test_calls_wait_while_the_source_is_away_and_continue_when_it_is_back(
+    spark: SparkSession, service: Service, entry_point: str
+) -> None:
+    """Another program listens at its address meanwhile."""
     arrivals = Arrivals(service)
-    rate = ClusterRate(40, by="lease")
-    df = with_answer(spark.range(0, 160, 1, 2), "unordered", service.client.ask, cluster_rate=rate)
-    server = _servers[spark.sparkContext.applicationId]
+    rate = ClusterRate(40, by="lease", name=f"{entry_point} that waits")
+    seen = Observation()
+    options = {} if entry_point == "column" else {"metrics": seen}
+    df = with_answer(spark.range(0, 160, 1, 2), entry_point, service.client.ask, cluster_rate=rate, **options)
+    server = _applications[spark.sparkContext.applicationId].server
     with ThreadPoolExecutor(1) as threads:
         counted = threads.submit(df.where("answer = id").count)
         service.wait_until(lambda: len(service.calls) > 40)
+        port = server.listen()
         server.close()
+        with socket.create_server(("127.0.0.1", port)) as stranger:
+            hang_up(stranger, 12)  # the tokens of two processes have expired by then
+            before = len(service.calls)
+            hang_up(stranger, 24)
+            assert len(service.calls) == before
+        assert server.listen() == port
         assert counted.result() == 160
     assert arrivals.most_in_a_second <= 40 * LATE
+    if options:
+        verdict = explain(seen)
+        assert verdict.limit == "gate"
+        assert "ClusterRateSourceAway" in str(verdict)
+
+
+@EVERY_ENTRY_POINT
+def test_a_task_fails_when_the_source_was_away_for_too_long(
+    spark: SparkSession, service: Service, entry_point: str
+) -> None:
+    rate = ClusterRate(40, by="lease", name=f"{entry_point} that fails", give_up=2.0)
+    df = with_answer(spark.range(0, 160, 1, 2), entry_point, service.client.ask, cluster_rate=rate, on_error="null")
+    server = _applications[spark.sparkContext.applicationId].server
+    server.close()
+    with pytest.raises(Exception, match=r"udfs.ClusterRateError: the driver at 127\.0\.0\.1:\d+") as caught:
+        df.collect()
+    assert "give_up=2. The last attempt failed with OSError: all attempts to connect" in str(caught.value)
+    assert "Check that the driver is alive" in str(caught.value)
+    assert not service.calls
+
+
+def test_the_source_listens_on_the_chosen_port(spark: SparkSession, service: Service) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        rate = ClusterRate(40, by="lease", port=port)
+        with pytest.raises(OSError, match=f"cannot listen on port={port} of 127.0.0.1"):
+            with_answer(spark.range(3), "unordered", service.client.ask, cluster_rate=rate)
+    df = with_answer(spark.range(3), "unordered", service.client.ask, cluster_rate=rate)
+    socket.create_connection(("127.0.0.1", port)).close()
+    assert df.where("answer = id").count() == 3
 
 
 @pytest.mark.parametrize("entry_point", ["column", "ordered", "unordered", "keyed"])

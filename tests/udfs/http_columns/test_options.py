@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from trio_asyncio_io import retry_after
-from udfs._rate.share import ClusterShare
+from udfs._sent.cluster_rate import TaskShare
 from udfs.http_columns import http_get, http_request, register_http
 from udfs.http_columns._options import HttpOptions
 from udfs.http_columns._response import Response, RetryableError
@@ -39,12 +39,8 @@ class Session:
 
 
 def test_each_task_has_its_share_of_a_rate_for_the_cluster() -> None:
-    make = HttpOptions(cluster_rate=21).settings(Session()).rate_gate
-    assert make is not None
-    gate = make()
-    assert isinstance(gate, ClusterShare)
-    assert gate.calls == 10
-    assert HttpOptions().settings(Session()).rate_gate is None
+    assert HttpOptions(cluster_rate=21).settings(Session()).rate == TaskShare(10)
+    assert HttpOptions().settings(Session()).rate is None
 
 
 def test_a_backoff_is_at_least_the_retry_after() -> None:

@@ -12,7 +12,7 @@ from tests.support import PATIENCE
 from tests.udfs.http.serving import refusing
 from tests.udfs.http_columns.working import get, request, responding, results_of, work
 from trio_asyncio_io import FixedDelay
-from udfs._row import Failure
+from udfs._sent.row import Failure
 from udfs.http_columns import _task
 from udfs.http_columns._options import HttpOptions
 from udfs.http_columns._response import RetryableError

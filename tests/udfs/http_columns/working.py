@@ -11,7 +11,7 @@ import trio
 
 from tests.support import PATIENCE
 from tests.udfs.http.serving import Server, scripted, serving
-from udfs._task.reading import rows_of
+from udfs._spark_thread.reading import rows_of
 from udfs.http_columns._options import HttpOptions
 from udfs.http_columns._task import HttpConversion
 

@@ -14,7 +14,7 @@ from udfs._memo.conversion import MemoConversion, MemoTask
 from udfs._memo.files import MemoFiles
 from udfs._memo.layout import Layout
 from udfs._memo.memo import Memo
-from udfs._task.enrichment import Enrichment
+from udfs._sent.settings import Enrichment
 
 INPUTS = T.StructType([T.StructField("n", T.LongType())])
 TEMP = T.StructType([T.StructField("temp", T.DoubleType())])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -54,3 +55,15 @@ def test_a_row_in_the_progress_of_a_remote_stream_is_read() -> None:
 def test_totals_that_cannot_be_read_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"^the metrics have no 'explain'"):
         explain(SUMS | {"explain": text})
+
+
+@pytest.mark.parametrize(("waits", "is_named"), [((8, 2), True), ((2, 8), False)])
+def test_the_advice_is_to_check_the_source_of_a_rate_if_calls_waited_for_it(
+    waits: tuple[int, int], is_named: bool
+) -> None:
+    away, leased = waits
+    by_gate = {"seconds_by_gate.ClusterRateSourceAway": away, "seconds_by_gate.ClusterLease": leased}
+    run = {"operators": 1, "calls": 100, "seconds": 10, "supply": 10, "latency": 1, "capacity": 4, "buffer": 8}
+    verdict = explain(SUMS | {"explain": json.dumps(run | {"gate_waits": 10, "gated": 10, **by_gate})})
+    assert verdict.limit == "gate"
+    assert ("source of the cluster_rate was away" in verdict.advice) == is_named

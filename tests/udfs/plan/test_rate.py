@@ -3,61 +3,124 @@
 from __future__ import annotations
 
 import pickle
+import socket
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from udfs._plan.rate import gate_of_rate
-from udfs._rate.cluster_rate import ClusterRate
-from udfs._rate.share import ClusterShare
+from udfs import ClusterRate
+from udfs._plan import rate
+from udfs._plan.rate import MAX_NAMES, rate_for_tasks
+from udfs._sent.cluster_rate import LeasedRate, TaskShare
+
+HOST = "127.0.0.1"
 
 
 class Session:
-    """A session with this master."""
+    """A remote session with this master, or a classic one of this application."""
 
-    def __init__(self, master: str) -> None:
-        self.conf = {"spark.master": master}
+    def __init__(self, master: str, application: str | None = None) -> None:
+        self.conf = {"spark.master": master, "spark.driver.host": HOST}
+        if application is not None:
+            self._sc = SimpleNamespace(applicationId=application, _jsc=object())
+
+
+@pytest.fixture(autouse=True)
+def _close_servers() -> Iterator[None]:
+    yield
+    for application in rate._applications.values():
+        application.server.close()
+    rate._applications.clear()
 
 
 @pytest.mark.parametrize(("rate", "calls"), [(4, 1), (7.9, 1), (500, 125), (503.0, 125)])
 def test_each_task_gets_an_equal_share_in_whole_calls(rate: float, calls: int) -> None:
-    make = gate_of_rate(rate, Session("local[4]"))
-    gate = pickle.loads(pickle.dumps(make))()
-    assert isinstance(gate, ClusterShare)
-    assert gate.calls == calls
-
-
-def test_each_task_has_a_gate_of_its_own() -> None:
-    make = gate_of_rate(8, Session("local[4]"))
-    assert make() is not make()
+    assert pickle.loads(pickle.dumps(rate_for_tasks(rate, Session("local[4]")))) == TaskShare(calls)
 
 
 def test_a_rate_below_one_call_per_task_is_refused() -> None:
     message = r"cluster_rate must be at least the number of tasks that can run at once, 4, .*; got 3\.5"
     with pytest.raises(ValueError, match=message):
-        gate_of_rate(3.5, Session("local[4]"))
+        rate_for_tasks(3.5, Session("local[4]"))
 
 
 def test_an_unknown_number_of_tasks_is_reported_with_the_settings_to_change() -> None:
     with pytest.raises(ValueError, match=r"cluster_rate needs a limit of the tasks .* or use gate=RateLimit\(\.\.\.\)"):
-        gate_of_rate(100, Session("yarn"))
+        rate_for_tasks(100, Session("yarn"))
+
+
+@pytest.mark.parametrize("by", ["lease", "redis://192.0.2.1/0"])
+def test_a_lease_needs_no_number_of_tasks(by: str) -> None:
+    given = ClusterRate(0.5, by=by)
+    leased = pickle.loads(pickle.dumps(rate_for_tasks(given, Session("yarn", "a"))))
+    assert isinstance(leased, LeasedRate)
+    assert leased.rate == given
 
 
 def test_a_lease_needs_a_driver_that_workers_can_reach() -> None:
     with pytest.raises(
         ValueError, match=r"needs a thread on the driver, .* use cluster_rate=500, or the URL of a Redis"
     ):
-        gate_of_rate(ClusterRate(500, by="lease"), Session("local[4]"))
+        rate_for_tasks(ClusterRate(500, by="lease"), Session("local[4]"))
 
 
 def test_a_remote_session_may_lease_from_a_redis() -> None:
-    given = ClusterRate(500, by="redis://:hidden@192.0.2.1/0", name="weather")
-    make = gate_of_rate(given, Session("local[4]"))
-    assert "hidden" not in repr(make)
-    assert pickle.loads(pickle.dumps(make))() is make()
+    leased = rate_for_tasks(ClusterRate(500, by="redis://:hidden@192.0.2.1/0"), Session("local[4]"))
+    assert "hidden" not in repr(leased)
 
 
-def test_each_application_has_a_lease_of_its_own_from_a_redis() -> None:
-    given = ClusterRate(500, by="redis://192.0.2.1/0", name="weather")
-    one, other = (Session("local[4]") for _ in range(2))
-    other.conf["spark.app.id"] = "local-7"
-    assert gate_of_rate(given, one)() is not gate_of_rate(given, other)()
+def test_a_url_that_cannot_be_read_is_refused_and_not_shown() -> None:
+    with pytest.raises(ValueError, match="by must be a URL that redis") as caught:
+        rate_for_tasks(ClusterRate(500, by="redis://:hid/den@192.0.2.1:port/0"), Session("local[4]"))
+    assert "hid" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+def lease(session: Session, **arguments: Any) -> Any:
+    leased = rate_for_tasks(ClusterRate(**{"rate": 40, "by": "lease", **arguments}), session)
+    assert isinstance(leased, LeasedRate)
+    return leased.driver
+
+
+def test_the_rates_of_an_application_have_one_address() -> None:
+    one, two = (lease(Session("local[4]", "a")) for _ in range(2))
+    assert one == two
+    assert lease(Session("local[4]", "b")).secret != one.secret
+
+
+def test_one_name_has_one_rate() -> None:
+    session = Session("local[4]", "a")
+    lease(session, name="weather")
+    for _ in range(2):
+        with pytest.raises(ValueError, match="named 'weather' is 40 calls per second in this session, got 20"):
+            lease(session, rate=20, name="weather")
+
+
+def test_a_port_that_is_taken_is_an_error_that_says_so() -> None:
+    with socket.create_server((HOST, 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(
+            OSError, match=rf"the driver cannot listen on port={port} of {HOST} \(Address already in use"
+        ):
+            lease(Session("local[4]", "a"), port=port)
+    assert lease(Session("local[4]", "a"), port=port).port == port
+
+
+def test_a_source_whose_thread_has_ended_is_replaced_at_the_same_address() -> None:
+    session = Session("local[4]", "a")
+    before = lease(session)
+    rate._applications["a"].server.close()
+    assert lease(session) == before
+
+
+def test_the_applications_that_are_over_and_the_names_of_old_rates_are_forgotten() -> None:
+    lease(Session("local[4]", "a"))
+    rate._applications["a"].server.close()
+    session = Session("local[4]", "b")
+    for _ in range(MAX_NAMES + 10):
+        lease(session)
+    assert list(rate._applications) == ["b"]
+    assert len(rate._applications["b"]._rates) == MAX_NAMES

@@ -5,88 +5,88 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
-from math import inf
 
-from udfs._rate.lease import TIMEOUT, Answer, Lease, Request
-from udfs._rate.tokens import Grant, TokenSource, settling_of
+from udfs._rate.lease import TIMEOUT, Lease
+from udfs._rate.tokens import Grant, Request, TokenSource
 
-__all__ = ["Application", "Outage", "Simulation"]
+__all__ = ["Clock", "Outage", "Simulation"]
+
+
+@dataclass
+class Clock:
+    """A clock that differs from the true time.
+
+    Args:
+        offset: Seconds ahead at the true time 0.
+        drift: How much faster it runs: seconds per second.
+    """
+
+    offset: float = 0.0
+    drift: float = 0.0
+
+    def read(self, now: float) -> float:
+        return self.offset + (1 + self.drift) * now
 
 
 @dataclass
 class Outage:
-    """The source is away.
+    """The source is away. With `seconds=0`, it only loses its memory.
 
     Args:
         start, seconds: When, and for how long.
-        forgets: Whether it restarts without memory.
+        forgets: Whether it has lost its memory afterwards.
         hangs: Whether it does not answer at all, in contrast to refusing connections.
+        clock: Of the machine that takes over: there is another epoch. None: the same machine and epoch.
     """
 
     start: float
     seconds: float
     forgets: bool = False
     hangs: bool = True
+    clock: Clock | None = None
 
     @property
     def end(self) -> float:
         return self.start + self.seconds
 
 
-@dataclass(eq=False)
-class Application:
-    """One of several that share a source. It has a process for each slot.
-
-    Args:
-        slots: The tasks that can run at once.
-        start: The instant at which it begins.
-        idle: From when until when no call of it waits.
-    """
-
-    slots: int
-    start: float = 0.0
-    idle: tuple[float, float] = (inf, inf)
-
-
 @dataclass
 class Process:
-    """One lease, and whose it is."""
+    """A lease and its clock."""
 
     lease: Lease
-    number: int
-    application: Application
+    clock: Clock
 
 
 @dataclass
 class Simulation:
-    """Each process always has a call that waits, unless its application is idle.
+    """Each process always has a call that waits.
 
     Args:
-        rate, slots: Of the leases.
-        processes: How many there are.
-        applications: Those whose processes there are instead.
+        rate: Calls per second of all processes.
+        processes: How many there are. Their clocks differ from each other and from the source's.
         seed: Of the delays.
-        latency: The longest way of a message, in seconds. Some messages take longer than the source's time limit.
-        late: The longest time by which a process looks too late.
+        latency: The longest way of a message, in seconds.
+        late: The longest time by which a process checks too late, in seconds.
+        lost: The share of the requests, and that of the grants, which do not arrive.
+        drift: The largest drift of a clock.
         outages: Of the source.
-        slow: The share of the messages that take up to half a second.
 
     Attributes:
-        starts: The instants of all calls.
+        starts: The true instants of all calls.
     """
 
     rate: float
-    slots: int = 1
-    processes: int = 0
-    applications: list[Application] = field(default_factory=list)
+    processes: int = 1
     seed: int = 1
     latency: float = 0.002
     late: float = 0.0
+    lost: float = 0.0
+    drift: float = 0.0
     outages: list[Outage] = field(default_factory=list)
-    slow: float = 0.0
-    starts: list[tuple[float, int]] = field(default_factory=list)
+    starts: list[float] = field(default_factory=list)
 
     def run(self, seconds: float) -> list[float]:
         """The instants of the calls that start within this time."""
@@ -94,79 +94,66 @@ class Simulation:
         random.seed(self.seed)
         self._events: list[tuple[float, int, Callable[[float], None]]] = []
         self._number = count()
-        self._settling = settling_of(self.rate, None if self.applications else self.slots)
-        self._known: list[Application] = []
-        self._source = TokenSource(self.rate, self._settling)
-        self._skew = self._random.uniform(-1e3, 1e3)  # of the source's clock
-        for process in self._processes():
-            start = process.application.start + self._random.random() * 0.1
-            self._at(start, lambda now, process=process: self._look(now, process))
+        self._epoch, self._clock = 0, self._make_clock()
+        self._source = TokenSource("0", self._clock.read(0.0))
+        for _ in range(self.processes):
+            process = Process(Lease("name", self.rate), self._make_clock())
+            self._at(self._random.random() * 0.1, lambda now, process=process: self._check(now, process))
         for outage in self.outages:
-            if outage.forgets:
-                self._at(outage.end, self._restart)
+            self._at(outage.end, lambda now, outage=outage: self._return(now, outage))
         while self._events and self._events[0][0] < seconds:
             now, _, event = heapq.heappop(self._events)
             event(now)
-        return sorted(start for start, _ in self.starts)
+        return self.starts
 
-    def _processes(self) -> list[Process]:
-        alone = Application(self.slots)
-        owners = [alone] * self.processes + [each for each in self.applications for _ in range(each.slots)]
-        return [
-            Process(Lease(self.rate, each.slots, self._settling), number, each) for number, each in enumerate(owners)
-        ]
+    def _make_clock(self) -> Clock:
+        return Clock(self._random.uniform(-1e3, 1e3), self._random.uniform(-self.drift, self.drift))
 
     def _at(self, instant: float, event: Callable[[float], None]) -> None:
         heapq.heappush(self._events, (instant, next(self._number), event))
 
-    def _restart(self, now: float) -> None:
-        self._source = TokenSource(self.rate, self._settling, opens=now + self._skew + self._settling)
-        self._known = []
+    def _return(self, now: float, outage: Outage) -> None:
+        if outage.clock is not None:
+            self._clock = outage.clock
+            self._epoch += 1
+        if outage.forgets or outage.clock is not None:
+            self._source = TokenSource(str(self._epoch), self._clock.read(now))
 
-    def _look(self, now: float, process: Process) -> None:
-        first, last = process.application.idle
-        if first <= now < last:
-            self._at(last, lambda then: self._look(then, process))
-            return
-        lease = process.lease
-        request = lease.request(now)
-        if request is not None:
-            self._ask(now, process, request)
-        while not (delay := lease.delay(now)):
-            lease.started(now)
-            self.starts.append((now, process.number))
-            if (request := lease.request(now)) is not None:
-                self._ask(now, process, request)
+    def _check(self, now: float, process: Process) -> None:
+        lease, local = process.lease, process.clock.read(now)
+        self._send(now, process)
+        while not (delay := lease.delay(local)):
+            lease.started()
+            self.starts.append(now)
+            self._send(now, process)
         late = self._random.random() * self.late
-        self._at(now + delay + late, lambda then: self._look(then, process))
+        self._at(now + delay + late, lambda then: self._check(then, process))
 
-    def _ask(self, sent: float, process: Process, request: Request) -> None:
-        arrival = sent + self._way()
+    def _send(self, now: float, process: Process) -> None:
+        request = process.lease.request(process.clock.read(now))
+        if request is None:
+            return
+        arrival = now + self._way()
         outage = next((each for each in self.outages if each.start <= arrival < each.end), None)
-        if outage is not None:
-            failed = sent + TIMEOUT if outage.hangs else min(arrival, sent + TIMEOUT)
-            self._at(failed, process.lease.failed)
+        if outage is not None or self._random.random() < self.lost:
+            refused = outage is not None and not outage.hangs
+            self._at(arrival if refused else now + TIMEOUT, lambda then: self._fail(now, then, process))
         else:
-            self._at(arrival, lambda now: self._answer(now, sent, process, request))
+            self._at(arrival, lambda then: self._grant(then, now, process, request))
 
-    def _answer(self, now: float, sent: float, process: Process, request: Request) -> None:
-        lease, grant = process.lease, self._grant(now, process.application, request)
+    def _grant(self, now: float, sent: float, process: Process, request: Request) -> None:
+        grant = self._source.grant(self._clock.read(now), request)
         received = now + self._way()
-        if received > sent + TIMEOUT:
-            self._at(max(now, sent + TIMEOUT), lease.failed)
+        if self._random.random() < self.lost or received > sent + TIMEOUT:
+            self._at(sent + TIMEOUT, lambda then: self._fail(sent, then, process))
         else:
-            self._at(received, lambda then: lease.granted(Answer(grant, sent, then)))
+            self._at(received, lambda then: self._receive(sent, then, process, grant))
 
-    def _grant(self, now: float, application: Application, request: Request) -> Grant:
-        """As the source on the driver does. For several applications, it counts slots, as the script in Redis does."""
-        grant = self._source.grant(now + self._skew, **asdict(request))
-        if not self.applications:
-            return grant
-        if application not in self._known:
-            self._known.append(application)
-        return replace(grant, slots=sum(each.slots for each in self._known))
+    def _receive(self, sent: float, now: float, process: Process, grant: Grant) -> None:
+        process.lease.granted(grant, process.clock.read(sent), process.clock.read(now))
+
+    def _fail(self, sent: float, now: float, process: Process) -> None:
+        process.lease.failed(process.clock.read(sent), process.clock.read(now), "refused")
 
     def _way(self) -> float:
-        if self._random.random() < self.slow:
-            return self._random.random() * 0.5
         return self._random.random() * self.latency

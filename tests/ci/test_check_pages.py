@@ -1,0 +1,68 @@
+"""The linter of the pages finds each fault where it is, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs.script import script
+
+RETIRED = "is " + "no"  # not in one piece, because the linter reads this file, too
+FAULTS = f"""\
+# A page
+
+[here](#a-page) [gone](gone.md)
+[nowhere](#no-heading)
+[outside](../README.md)
+
+A long sentence that LONG.
+
+```python
+by_hand = 1
+```
+
+A watermark {RETIRED} record.
+"""
+
+
+@pytest.fixture
+def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    linter = script("check_pages")
+    decisions = tmp_path / "docs/explain/decisions"
+    decisions.mkdir(parents=True)
+    decisions.joinpath("index.md").write_text("| 0001 | [One](0001-one.md) |\n")
+    decisions.joinpath("0001-one.md").write_text("# 0001. One\n\n**Context.** a\n\n**Decision.** b\n\n**Price.** c\n")
+    decisions.joinpath("0002-two.md").write_text("# 0002. Two\n\n**Context.** a\n")
+    tmp_path.joinpath("README.md").write_text("# Read me\n\n![a picture](docs/page.md)\n")
+    examples = tmp_path / "docs/examples"
+    examples.mkdir()
+    examples.joinpath("unused.py").write_text("")
+    tmp_path.joinpath("docs/page.md").write_text(FAULTS.replace("LONG", "word " * linter.MAX_WORDS))
+    monkeypatch.setattr(linter, "ROOT", tmp_path)
+    monkeypatch.setattr(linter, "DOCS", tmp_path / "docs")
+    assert linter.main() == 1
+    return capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "docs/page.md:3: gone.md does not exist",
+        "docs/page.md:4: #no-heading has no such heading",
+        "docs/page.md:5: ../README.md leaves docs",
+        "docs/page.md:7: a sentence of 39 words",
+        "docs/page.md:9: Python that is not from docs/examples",
+        f"docs/page.md:13: '{RETIRED} ' is retired; write: is not a ...",
+        "README.md:3: docs/page.md: a package index shows no image",
+        "docs/examples/unused.py:1: no page shows this example",
+        "docs/explain/decisions/0002-two.md:1: docs/explain/decisions/index.md has no row",
+        "docs/explain/decisions/0002-two.md:1: the parts of a decision",
+    ],
+)
+def test_each_fault_is_found_once_and_in_its_line(fault: str, found: list[str]) -> None:
+    assert len([line for line in found if line.startswith(fault)]) == 1, "\n".join(found)
+
+
+def test_nothing_else_is_found(found: list[str]) -> None:
+    assert len(found) == 10, "\n".join(found)

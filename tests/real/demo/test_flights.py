@@ -1,0 +1,89 @@
+"""The demo's source data, compared with the same files read by pandas."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+
+from udfs.demo import _flights
+from udfs.demo._flights import flights_csv, planes, planes_csv, weather, weather_csv
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def flights(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+    return pd.read_csv(flights_csv(tmp_path_factory.mktemp("data")))
+
+
+def test_there_are_336_776_flights(flights: pd.DataFrame) -> None:
+    assert len(flights) == 336_776
+
+
+def test_weather_joins_as_pandas_joins_it(flights: pd.DataFrame) -> None:
+    """Each flight has the same observation, and the same 1,556 flights have none."""
+    observed = pd.read_csv(weather_csv())[["origin", "time_hour", "pressure"]]
+    merged = flights.merge(observed, on=["origin", "time_hour"], how="left", indicator=True)
+    found = {(row["origin"], row["time_hour"]): row for row in weather()}
+    ours = [found.get(key) for key in zip(flights.origin, flights.time_hour, strict=True)]
+    assert len(merged) == len(flights)
+    assert [row is None for row in ours] == list(merged["_merge"] == "left_only")
+    assert sum(row is None for row in ours) == 1_556
+    pressures = pd.Series([None if row is None else row["pressure"] for row in ours], dtype=float)
+    pd.testing.assert_series_equal(pressures, merged.pressure, check_names=False)
+
+
+def test_aircraft_join_as_pandas_joins_them(flights: pd.DataFrame) -> None:
+    known = pd.read_csv(planes_csv())[["tailnum", "seats"]]
+    merged = flights.merge(known, on="tailnum", how="left")
+    found = {row["tailnum"]: row for row in planes()}
+    ours = [found.get(tailnum, {}).get("seats") for tailnum in flights.tailnum]
+    assert len(merged) == len(flights)
+    pd.testing.assert_series_equal(pd.Series(ours, dtype=float), merged.seats, check_names=False)
+    assert ours.count(None) == 52_606
+    assert flights.tailnum.isna().sum() == 2_512
+
+
+def test_keys_are_unique() -> None:
+    assert len({(row["origin"], row["time_hour"]) for row in weather()}) == len(list(weather())) == 26_115
+    assert len({row["tailnum"] for row in planes()}) == len(list(planes())) == 3_322
+
+
+def test_an_observation_has_numbers_and_nulls() -> None:
+    [row] = [row for row in weather() if (row["origin"], row["time_hour"]) == ("EWR", "2013-01-01T10:00:00Z")]
+    assert row == {
+        "origin": "EWR",
+        "year": 2013,
+        "month": 1,
+        "day": 1,
+        "hour": 5,
+        "temp": 39.02,
+        "dewp": 28.04,
+        "humid": 64.43,
+        "wind_dir": 260,
+        "wind_speed": 12.658579999999999,
+        "wind_gust": None,
+        "precip": 0.0,
+        "pressure": 1011.9,
+        "visib": 10.0,
+        "time_hour": "2013-01-01T10:00:00Z",
+    }
+
+
+def test_a_model_that_looks_like_a_number_is_a_string() -> None:
+    models = [row["model"] for row in planes()]
+    assert "150" in models
+    assert all(isinstance(model, str) for model in models)
+
+
+def test_every_row_can_be_encoded_as_json() -> None:
+    for row in [*weather(), *planes()]:
+        json.dumps(row, allow_nan=False)
+
+
+def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_flights, "find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'trio-asyncio-io\[demo\]'"):
+        weather_csv()

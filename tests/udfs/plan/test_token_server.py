@@ -1,0 +1,253 @@
+"""The thread on the driver that grants tokens, over real connections: clients, strangers, and its end."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import asdict
+from math import inf
+from typing import Any
+
+import pytest
+import trio
+
+from tests.support import PATIENCE, wait_until
+from udfs._plan import token_server
+from udfs._plan.token_server import MAX_STRANGERS, TokenServer
+from udfs._rate.signed_lines import SignedLines, UnsignedError
+from udfs._rate.tokens import HORIZON, Request, pace_of
+from udfs._sent.cluster_rate import TokenAddress
+from udfs._trio_thread.rate_sources import DriverSource
+
+HOST = "127.0.0.1"
+REQUEST = Request("weather", 1000, 5, lead=0.0)
+
+
+@pytest.fixture
+def server() -> Iterator[TokenServer]:
+    made = TokenServer(HOST, lambda: False)
+    made.listen()
+    yield made
+    made.close()
+
+
+def source(server: TokenServer, **changed: Any) -> DriverSource:
+    return DriverSource(TokenAddress(**{"host": HOST, "port": server.listen(), "secret": server.secret, **changed}))
+
+
+@asynccontextmanager
+async def opened(server: TokenServer, **changed: Any) -> Any:
+    client = source(server, **changed)
+    try:
+        await client.open()
+        yield client
+    finally:
+        await client.aclose()
+
+
+async def test_clients_of_one_name_get_different_tokens(server: TokenServer) -> None:
+    async with opened(server) as one, opened(server) as other:
+        first, second, named = [
+            await each.grant(request)
+            for each, request in ((one, REQUEST), (other, REQUEST), (other, Request("other", 10, 1, 0.0)))
+        ]
+    assert first.epoch == second.epoch == named.epoch
+    assert second.start >= first.start + first.count / pace_of(1000)
+    assert named.start <= named.now + HORIZON + 1 / pace_of(10)
+
+
+async def test_a_client_without_the_secret_gets_nothing(server: TokenServer) -> None:
+    with pytest.raises(UnsignedError, match="does not know the secret"):
+        async with opened(server, secret="wrong"):
+            pass
+
+
+async def test_a_client_refuses_a_server_that_does_not_know_the_secret(server: TokenServer) -> None:
+    """Another program listens at the address. It sees no request."""
+    other = TokenServer(HOST, lambda: False)
+    try:
+        with pytest.raises(UnsignedError):
+            async with opened(server, port=other.listen()):
+                pass
+    finally:
+        other.close()
+
+
+async def is_closed(stream: trio.SocketStream) -> bool:
+    """Wait until the server has closed the connection."""
+    with trio.fail_after(PATIENCE):
+        try:
+            while await stream.receive_some():
+                pass
+        except trio.BrokenResourceError:
+            pass
+    return True
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\n",
+        b"GET / HTTP/1.1\r\nHost: driver\r\n\r\n",
+        b"x" * 100_000,
+        b"0" * 64 + b"\n" + b'{"name": "weather", "rate": 1000, "count": 5, "lead": 0}\n',
+        b"0" * 64 + b"\n" + b"0" * 64 + b' {"name": "weather", "rate": 1000, "count": 5, "lead": 0}\n',
+    ],
+    ids=["empty", "http", "endless", "unsigned", "signed badly"],
+)
+async def test_a_stranger_is_disconnected_and_does_not_disturb_clients(server: TokenServer, sent: bytes) -> None:
+    async with opened(server) as client, await trio.open_tcp_stream(HOST, server.listen()) as stream:
+        with trio.CancelScope() as scope:
+            try:
+                await stream.send_all(sent)
+            except trio.BrokenResourceError:
+                scope.cancel()  # the server did not read all of it
+        assert await is_closed(stream)
+        assert (await client.grant(REQUEST)).epoch
+
+
+async def test_a_stranger_that_sends_slowly_is_disconnected_after_a_while(
+    server: TokenServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(token_server, "LOGIN_SECONDS", 0.2)
+    async with await trio.open_tcp_stream(HOST, server.listen()) as stream, trio.open_nursery() as nursery:
+
+        async def drip() -> None:
+            try:
+                while True:
+                    await stream.send_all(b"0")
+                    await trio.sleep(0.02)
+            except trio.BrokenResourceError:
+                pass
+
+        nursery.start_soon(drip)
+        assert await is_closed(stream)
+        nursery.cancel_scope.cancel()
+
+
+async def test_many_silent_strangers_do_not_keep_a_client_out(
+    server: TokenServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(token_server, "LOGIN_SECONDS", inf)
+    async with AsyncExitStack() as stack:
+        streams = [
+            await stack.enter_async_context(await trio.open_tcp_stream(HOST, server.listen()))
+            for _ in range(2 * MAX_STRANGERS)
+        ]
+        async with opened(server) as client:
+            assert (await client.grant(REQUEST)).epoch
+        for stream in streams[:MAX_STRANGERS]:
+            assert await is_closed(stream)
+
+
+async def test_the_number_of_clients_is_limited(server: TokenServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(token_server, "MAX_CLIENTS", 2)
+    async with opened(server) as one, opened(server) as two:
+        for each in (one, two):
+            await each.grant(REQUEST)
+        async with opened(server) as three:
+            with pytest.raises((ConnectionError, trio.BrokenResourceError)):
+                await three.grant(REQUEST)
+        assert (await one.grant(REQUEST)).epoch
+    async with opened(server) as four:
+        with trio.fail_after(PATIENCE):
+            while True:
+                try:
+                    await four.grant(REQUEST)
+                    break
+                except (ConnectionError, trio.BrokenResourceError):  # the server has not seen the two leave
+                    await four.aclose()
+                    await four.open()
+
+
+async def test_a_client_that_is_silent_for_long_is_disconnected(
+    server: TokenServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(token_server, "IDLE_SECONDS", 0.1)
+    async with opened(server) as client:
+        await client.grant(REQUEST)
+        assert await is_closed(client._stream)
+
+
+@pytest.mark.parametrize("message", [[], {"name": "weather"}, {**asdict(REQUEST), "count": "x"}])
+async def test_a_client_that_sends_nonsense_is_disconnected(server: TokenServer, message: Any) -> None:
+    async with opened(server) as client:
+        await client.grant(REQUEST)
+        lines: SignedLines = client._lines
+        await lines.send(message)
+        with trio.fail_after(PATIENCE), pytest.raises((ConnectionError, trio.BrokenResourceError)):
+            await lines.receive()
+    async with opened(server) as client:
+        assert (await client.grant(REQUEST)).epoch
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def test_a_server_listens_on_the_chosen_port_and_on_others_for_other_rates(server: TokenServer) -> None:
+    first = server.listen()
+    chosen = free_port()
+    assert server.listen(chosen) == chosen
+    assert server.listen(chosen) == chosen
+    assert server.listen() in {first, chosen}
+
+
+def test_a_port_that_is_taken_is_an_error(server: TokenServer) -> None:
+    other = TokenServer(HOST, lambda: False)
+    try:
+        with pytest.raises(OSError, match="Address already in use"):
+            other.listen(server.listen())
+        assert other.listen() != server.listen()
+    finally:
+        other.close()
+
+
+async def test_nothing_is_left_of_a_closed_server(server: TokenServer) -> None:
+    async with opened(server) as client:
+        await client.grant(REQUEST)
+        await trio.to_thread.run_sync(server.close)
+        with pytest.raises((ConnectionError, trio.BrokenResourceError)):
+            await client.grant(REQUEST)
+    assert not server.is_running
+    assert "udfs-cluster-rate" not in {thread.name for thread in threading.enumerate()}
+
+
+async def test_a_thread_that_has_ended_is_replaced_and_grants_nothing_at_first(server: TokenServer) -> None:
+    """Clients find it at the same address, with the same secret. It has forgotten what was granted."""
+    client = source(server)
+    try:
+        await client.open()
+        before = await client.grant(REQUEST)
+        await client.aclose()
+        await trio.to_thread.run_sync(server.close)
+        port = await trio.to_thread.run_sync(server.listen)
+        assert port == client._address.port
+        await client.open()
+        after = await client.grant(Request("weather", 10, 5, lead=0.0))
+    finally:
+        await client.aclose()
+    assert after.epoch != before.epoch
+    assert after.start >= server._source._began + HORIZON + 1 / pace_of(10)
+
+
+def test_a_server_ends_with_its_application() -> None:
+    over = threading.Event()
+    server = TokenServer(HOST, over.is_set)
+    server.listen()
+    over.set()
+    wait_until(lambda: not server.is_running)
+    server.close()
+
+
+def test_an_address_that_is_not_of_this_machine_is_an_error() -> None:
+    server = TokenServer("192.0.2.1", lambda: False)
+    try:
+        with pytest.raises(OSError, match="Errno"):
+            server.listen()
+    finally:
+        server.close()

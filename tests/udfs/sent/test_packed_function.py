@@ -1,0 +1,265 @@
+"""Packed functions, and functions that cannot be packed."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import sys
+import threading
+from asyncio import sleep as asyncio_sleep
+from functools import partial
+from typing import Any
+
+import pytest
+import trio
+import trio.lowlevel
+
+from tests.support import stable_id
+from trio_asyncio_io import AsyncFunction
+from trio_asyncio_io.adapters import from_asyncio, in_thread
+from trio_asyncio_io.policies import cached
+from udfs._sent.packed_function import _asyncio_part, pack, parameter_names
+
+
+async def look_up(origin: str, hour: int) -> str:
+    return f"{origin} {hour}"
+
+
+class Lookup(AsyncFunction[str, str]):
+    def __init__(self, url: str = "http://here") -> None:
+        self.url = url
+
+    async def invoke(self, origin: str) -> str:
+        return self.url + origin
+
+
+class AnyObject:
+    """Has an async `invoke`, and nothing else."""
+
+    async def invoke(self, tailnum: str) -> str:
+        return tailnum
+
+
+def test_a_packed_function_can_be_pickled_and_called() -> None:
+    packed = pickle.loads(pickle.dumps(pack(look_up)))
+    assert trio.run(packed.unpack(), "EWR", 5) == "EWR 5"
+    assert packed.name == "look_up"
+
+
+def test_a_closure_is_packed_with_its_variables() -> None:
+    offset = 40
+
+    async def plus(value: int) -> int:
+        return value + offset
+
+    assert trio.run(pack(plus).unpack(), 2) == 42
+
+
+def test_only_equal_functions_have_equal_digests() -> None:
+    """Tasks with equal digests share an open instance."""
+    assert pack(Lookup()).digest == pack(Lookup()).digest
+    assert pack(Lookup()).digest != pack(Lookup("http://there")).digest
+    assert pack(look_up).digest != pack(Lookup()).digest
+
+
+def test_each_unpack_returns_a_new_instance() -> None:
+    packed = pack(Lookup())
+    assert packed.unpack() is not packed.unpack()
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [(look_up, "look_up"), (Lookup(), "Lookup"), (AnyObject(), "AnyObject"), (cached(look_up), "look_up")],
+    ids=stable_id,
+)
+def test_the_name_is_that_of_the_users_function(function: Any, name: str) -> None:
+    assert pack(function).name == name
+
+
+@pytest.mark.parametrize("function", [partial(look_up, "EWR"), in_thread(len), AnyObject()], ids=stable_id)
+def test_any_async_callable_is_accepted(function: Any) -> None:
+    assert pack(function).payload
+
+
+def blocking(value: int) -> int:
+    return value
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (blocking, r"the function must be async, got blocking\. .*`async def`.*in_thread\(blocking\)"),
+        (len, "the function must be async, got len"),
+        (lambda value: value, "the function must be async, got <lambda>"),
+        ("look_up", "the function must be async, got str"),
+        (None, "the function must be async, got NoneType"),
+        (Lookup, r"the function must be an instance, got the class Lookup: write Lookup\(\)"),
+    ],
+    ids=stable_id,
+)
+def test_a_function_that_is_not_async_is_refused_with_advice(function: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        pack(function)
+
+
+def test_the_error_names_the_parameter() -> None:
+    with pytest.raises(TypeError, match="on_timeout must be async, got blocking"):
+        pack(blocking, "on_timeout")
+
+
+async def sleeps(value: int) -> int:
+    await asyncio.sleep(0.1)
+    return value
+
+
+async def sleeps_by_name(value: int) -> int:
+    await asyncio_sleep(0.1)
+    return value
+
+
+class Gathers:
+    async def invoke(self, value: int) -> int:
+        await asyncio.gather(look_up("EWR", value), look_up("JFK", value))
+        return value
+
+
+@pytest.mark.parametrize(
+    ("function", "part"),
+    [
+        (sleeps, "sleep"),
+        (sleeps_by_name, "sleep"),
+        (Gathers(), "gather"),
+        (cached(sleeps, ttl=60.0), "sleep"),
+        (partial(sleeps, 1), "sleep"),
+    ],
+    ids=stable_id,
+)
+def test_a_function_on_asyncio_is_refused_with_the_adapter(function: Any, part: str) -> None:
+    message = rf"uses asyncio\.{part}, which needs an asyncio loop, and UDFs run on Trio: use .*\.from_asyncio\("
+    with pytest.raises(TypeError, match=message):
+        pack(function)
+
+
+class Proxy:
+    """Like one of a web framework: outside its context it raises at any attribute."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError("outside of its context")
+
+
+PROXY = Proxy()
+
+
+def test_a_global_variable_that_raises_at_any_attribute_is_not_looked_at() -> None:
+    async def mentions(value: int) -> int:
+        return value if PROXY is None else 0
+
+    assert _asyncio_part(mentions) is None
+
+
+async def handles_a_cancelled_future(value: int) -> int:
+    try:
+        return value
+    except asyncio.CancelledError:
+        return -1
+
+
+async def sleeps_in_any_library(value: int) -> int:
+    if trio.lowlevel.in_trio_run():
+        await trio.lowlevel.checkpoint()
+    else:
+        await asyncio.sleep(0)
+    return value
+
+
+@pytest.mark.parametrize(
+    "function",
+    [from_asyncio(sleeps), cached(from_asyncio(sleeps), ttl=60.0), handles_a_cancelled_future, sleeps_in_any_library],
+    ids=stable_id,
+)
+def test_a_function_that_only_mentions_asyncio_is_accepted(function: Any) -> None:
+    assert pack(function).payload
+
+
+LOCK = threading.Lock()
+
+
+async def uses_a_global_lock(value: int) -> int:
+    with LOCK:
+        return value
+
+
+def test_the_error_names_a_captured_variable_and_shows_the_pattern() -> None:
+    client = threading.Lock()
+
+    async def locked(value: int) -> int:
+        with client:
+            return value
+
+    with pytest.raises(TypeError) as caught:
+        pack(locked)
+    message = str(caught.value)
+    assert "the function locked captures something (client: lock) that cannot be sent to the workers" in message
+    assert "async def open(self):" in message
+    assert "class Lookup(AsyncFunction):" in message
+
+
+def test_the_error_names_an_attribute() -> None:
+    lookup = Lookup()
+    lookup.url = threading.Lock()  # type: ignore[assignment]
+    with pytest.raises(TypeError, match=r"Lookup captures something \(url: lock\)"):
+        pack(lookup)
+
+
+def test_the_error_names_a_bound_argument_of_a_partial() -> None:
+    with pytest.raises(TypeError, match=r"captures something \(hour: lock\)"):
+        pack(partial(look_up, hour=threading.Lock()))
+
+
+def test_a_recursive_function_that_captures_a_lock_is_refused() -> None:
+    client = threading.Lock()
+
+    async def again(value: int) -> int:
+        with client:
+            return await again(value - 1) if value else unset
+
+    with pytest.raises(TypeError, match="cannot be sent to the workers"):
+        pack(again)
+    unset = 0
+
+
+async def any_number(*values: int) -> int:
+    return sum(values)
+
+
+async def nothing() -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "names"),
+    [
+        (look_up, ["origin", "hour"]),
+        (Lookup(), ["origin"]),
+        (AnyObject(), ["tailnum"]),
+        (partial(look_up, "EWR"), ["hour"]),
+        (cached(look_up), ["origin", "hour"]),
+    ],
+    ids=stable_id,
+)
+def test_the_input_columns_are_inferred_from_the_parameters(function: Any, names: list[str]) -> None:
+    assert parameter_names(function) == names
+
+
+@pytest.mark.parametrize("function", [any_number, nothing, in_thread(max)], ids=stable_id)
+def test_inputs_is_required_if_the_columns_cannot_be_inferred(function: Any) -> None:
+    with pytest.raises(
+        TypeError, match=r"cannot infer the input columns from the parameters of .*: give inputs=\[\.\.\.\]"
+    ):
+        parameter_names(function)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="older versions evaluate annotations at the definition")
+def test_annotations_may_contain_names_that_only_type_checkers_know() -> None:
+    namespace: dict[str, Any] = {}
+    exec(compile("async def function(origin: OnlyForCheckers): ...", "module.py", "exec", dont_inherit=True), namespace)
+    assert parameter_names(namespace["function"]) == ["origin"]

@@ -1,0 +1,123 @@
+"""Settings, which are checked on the driver."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import threading
+from typing import Any
+
+import pytest
+
+from trio_asyncio_io import ExponentialBackoff, FixedDelay, Options
+from trio_asyncio_io.gates import RateLimit
+from udfs._plan.arguments import make_settings
+from udfs._sent.settings import Settings
+
+
+async def look_up(value: int) -> int:
+    return value
+
+
+def made(**arguments: Any) -> Settings:
+    timeout = arguments.pop("timeout", 5.0)
+    return make_settings(look_up, timeout, arguments)
+
+
+def test_the_defaults_are_those_of_the_operator() -> None:
+    assert made().options == Options(5.0)
+
+
+def test_another_capacity_has_its_own_default_buffer() -> None:
+    options = made(capacity=1).with_capacity(50).options
+    assert (options.capacity, options.buffer) == (50, 5_000)
+
+
+def test_another_capacity_leaves_the_users_buffer_alone() -> None:
+    options = made(capacity=1, buffer=70).with_capacity(50).options
+    assert (options.capacity, options.buffer) == (50, 70)
+
+
+def test_settings_can_be_pickled() -> None:
+    settings = made(retry=FixedDelay(3, 0.5), on_timeout=look_up, on_error="column", capacity=7)
+    assert pickle.loads(pickle.dumps(settings)) == settings
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"open_timeout": 0}, "open_timeout must be above 0 seconds, got 0"),
+        ({"open_timeout": math.nan}, "open_timeout must be above 0 seconds, got nan"),
+        ({"capacity": 0}, "capacity must be at least 1, got 0"),
+        ({"capacity": -3}, "capacity must be at least 1, got -3"),
+        ({"capacity": 10, "buffer": 9}, "buffer must be at least the capacity, 10, got 9"),
+        ({"timeout": -1.0}, r"timeout must be seconds, not negative and not NaN .*, got -1\.0"),
+        ({"timeout": math.nan}, "timeout must be seconds, not negative and not NaN .*, got nan"),
+        ({"on_error": "skip"}, """on_error must be "raise", "null" or "column", got 'skip\'"""),
+        ({"on_error": None}, "on_error must be .* got None"),
+    ],
+    ids=str,
+)
+def test_a_value_out_of_range_is_a_value_error_that_names_the_parameter(
+    arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        made(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"capacity": 1.5}, r"capacity must be a whole number, got 1\.5"),
+        ({"capacity": "10"}, "capacity must be a whole number, got '10'"),
+        ({"capacity": True}, "capacity must be a whole number, got True"),
+        ({"buffer": 1e6}, "buffer must be a whole number"),
+        ({"timeout": None}, r"timeout must be seconds as a number \(math.inf for none\), got None"),
+        ({"timeout": "5"}, "timeout must be seconds as a number"),
+        ({"skip_nulls": None}, "skip_nulls must be True or False, got None"),
+        ({"retry": 3}, "retry must be a RetryStrategy such as FixedDelay, got 3"),
+        ({"on_timeout": "null"}, "on_timeout must be async, got str"),
+        ({"on_timeout": print}, "on_timeout must be async, got print"),
+    ],
+    ids=str,
+)
+def test_a_value_of_the_wrong_type_is_a_type_error_that_names_the_parameter(
+    arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(TypeError, match=message):
+        made(**arguments)
+
+
+def test_timeout_may_be_infinite() -> None:
+    assert made(timeout=math.inf).options.timeout == math.inf
+
+
+def test_a_retry_strategy_that_cannot_be_pickled_is_refused_with_the_pattern() -> None:
+    lock = threading.Lock()
+    strategy = ExponentialBackoff(3, initial=0.1, maximum=1.0, retry_on=lambda error: lock.locked())
+    with pytest.raises(
+        TypeError, match=r"retry captures something .* that cannot be sent to the workers[\s\S]*async def open"
+    ):
+        made(retry=strategy)
+
+
+def test_open_timeout_must_be_a_number() -> None:
+    with pytest.raises(TypeError, match="open_timeout must be a number of seconds, got '30'"):
+        made(open_timeout="30")
+
+
+def test_a_gate_that_cannot_be_sent_is_refused() -> None:
+    unsendable = threading.Lock()
+    with pytest.raises(TypeError, match=r"^gate captures something"):
+        made(gate=RateLimit(1.0, weight=lambda value: unsendable or 1.0))
+
+
+def test_settings_with_a_gate_and_a_capacity_that_adapts_can_be_pickled() -> None:
+    settings = pickle.loads(pickle.dumps(made(gate=[RateLimit(5.0)], capacity=(2, 20))))
+    assert settings.options.slots == 20
+    assert [gate.rate for gate in settings.options.gates] == [5.0]
+
+
+def test_per_key_reaches_the_operator() -> None:
+    settings = make_settings(look_up, 5.0, {}, mode="keyed", per_key=3)
+    assert settings.options.per_key == 3

@@ -1,0 +1,71 @@
+"""The trace and the report of a task: a file in the directory of the recorder or the report."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trio_asyncio_io.report import report
+from trio_asyncio_io.trace import TraceRecorder, merge, read
+from udfs._plan.arguments import make_settings
+from udfs._spark_thread.bridge import enrich
+
+
+async def double(value: int) -> int:
+    return 2 * value
+
+
+def results_of(settings: Any, batches: Any) -> list[int]:
+    return [row.result for chunk in enrich(iter(batches), settings) for row in chunk]
+
+
+def test_each_task_writes_a_file(settings: Any, rows: Any, tmp_path: Path) -> None:
+    made = settings(double, observer=TraceRecorder(tmp_path / "traces", values=True))
+    for _ in range(2):
+        assert results_of(made, [rows([1, 2]), rows([3], 1)]) == [2, 4, 6]
+    merged = merge(read(path) for path in (tmp_path / "traces").iterdir())
+    names = [event["args"]["name"] for event in merged["traceEvents"] if event["name"] == "process_name"]
+    assert names == ["double", "double"]
+    spans = [event["name"] for event in merged["traceEvents"] if event.get("cat") == "record"]
+    assert sorted(spans) == sorted(["(1,)", "(2,)", "(3,)"] * 2)
+
+
+def test_a_failed_task_writes_its_file(settings: Any, rows: Any, tmp_path: Path) -> None:
+    async def fail(value: int) -> int:
+        raise OSError("down")
+
+    with pytest.raises(OSError, match="down"):
+        results_of(settings(fail, observer=TraceRecorder(tmp_path)), [rows([1])])
+    [path] = tmp_path.iterdir()
+    assert [event["args"]["outcome"] for event in read(path)["traceEvents"] if event.get("cat") == "record"] == [
+        "failed"
+    ]
+
+
+def test_a_task_does_not_fail_because_of_its_trace(
+    settings: Any, rows: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "traces").touch()
+    with caplog.at_level(logging.WARNING, "udfs"):
+        assert results_of(settings(double, observer=TraceRecorder(tmp_path / "traces")), [rows([1])]) == [2]
+    assert "a file of this task was not written" in caplog.text
+
+
+def test_the_report_of_a_query_is_made_of_those_of_its_tasks(settings: Any, rows: Any, tmp_path: Path) -> None:
+    with report(tmp_path / "run.html", title="doubled") as observer:
+        made = settings(double, observer=observer)
+        for _ in range(2):
+            assert results_of(made, [rows([1, 2]), rows([3], 1)]) == [2, 4, 6]
+    page = (tmp_path / "run.html").read_text("utf-8")
+    assert "<h1>doubled</h1>" in page
+    assert " in 2 tasks" in page
+    assert '<b>6</b><span class="soft">outputs</span>' in page
+    assert [path.name for path in tmp_path.iterdir()] == ["run.html"]
+
+
+def test_a_recorder_without_a_directory_is_refused_on_the_driver() -> None:
+    with pytest.raises(ValueError, match=r'needs a directory for the files of the tasks: TraceRecorder\("traces"\)'):
+        make_settings(double, 5.0, {"observer": TraceRecorder()})

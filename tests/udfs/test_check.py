@@ -1,0 +1,338 @@
+"""The command `python -m udfs.check`, with programs in place of Java, of the workers' Python and of the Spark job."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import pytest
+
+from tests.absent import run_without
+from udfs import check
+from udfs.check import Finding, check_java, check_packages, check_python, check_spark, check_worker
+
+PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+@pytest.fixture
+def findings(monkeypatch: pytest.MonkeyPatch) -> dict[str, Finding]:
+    """What the checks find, to be changed by a test."""
+    found = {name: Finding("ok", f"{name} works") for name in check.CHECKS}
+    monkeypatch.setattr(check, "CHECKS", {name: lambda name=name: found[name] for name in found})
+    return found
+
+
+@pytest.mark.usefixtures("findings")
+def test_without_arguments_all_checks_run_and_spark_is_the_last(capsys: pytest.CaptureFixture[str]) -> None:
+    check.main([])
+    assert capsys.readouterr().out.splitlines() == [
+        "ok       python    python works",
+        "ok       packages  packages works",
+        "ok       java      java works",
+        "ok       worker    worker works",
+        "ok       spark     spark works",
+    ]
+
+
+@pytest.mark.usefixtures("findings")
+def test_only_the_named_checks_run(capsys: pytest.CaptureFixture[str]) -> None:
+    check.main(["java", "python"])
+    assert [line.split()[1] for line in capsys.readouterr().out.splitlines()] == ["python", "java"]
+
+
+def test_faults_are_reported_with_their_remedies_and_spark_is_skipped(
+    findings: dict[str, Finding], capsys: pytest.CaptureFixture[str]
+) -> None:
+    findings["java"] = Finding("fault", "no java", "Install it.")
+    findings["worker"] = Finding("fault", "no python", "Set it.")
+    with pytest.raises(SystemExit) as caught:
+        check.main([])
+    assert caught.value.code == "\nerror: java: no java.\nInstall it.\n\nerror: worker: no python.\nSet it."
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2] == "fault    java      no java"
+    assert lines[-1] == "skipped  spark     because of java and worker"
+
+
+def test_an_unknown_check_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        check.main(["jav"])
+    expected = "no such check: 'jav' (checks: python, packages, java, worker, spark)"
+    assert expected in capsys.readouterr().err
+
+
+def test_the_command_needs_no_package() -> None:
+    absent = {"pyspark", "pandas", "pyarrow", "trio", "trio_asyncio_io"}
+    code = "import udfs.check as check; check.main(['python']); print(check.CHECKS['worker'] is not None)"
+    assert run_without(absent, code).splitlines()[-1] == "True"
+
+
+def test_a_fault_is_the_exit_status_of_the_process() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "udfs.check", "java"], env={"PATH": ""}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stdout == "fault    java      no java on PATH, and JAVA_HOME is not set\n"
+    assert "Install Java 17" in done.stderr
+
+
+@pytest.fixture(autouse=True)
+def _no_spark_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+
+
+def install(monkeypatch: pytest.MonkeyPatch, **versions: str | None) -> None:
+    """Replace the versions of some packages; None: it is not installed."""
+
+    def found(name: str) -> str:
+        known = versions.get(name, version(name))
+        if known is None:
+            raise PackageNotFoundError(name)
+        return known
+
+    monkeypatch.setattr(check, "version", found)
+
+
+def spark_home(folder: Path, number: str) -> str:
+    (folder / "jars").mkdir()
+    (folder / "jars" / f"spark-core_2.13-{number}.jar").touch()
+    return str(folder)
+
+
+def test_the_oldest_python_is_that_of_the_project() -> None:
+    assert PROJECT["requires-python"] == ">=" + ".".join(map(str, check.OLDEST_PYTHON))
+
+
+def test_this_python_is_named() -> None:
+    found = check_python()
+    assert found.state == "ok"
+    assert found.text.endswith(sys.executable)
+
+
+def test_a_python_that_is_too_old_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "version_info", (3, 10, 14))
+    found = check_python()
+    assert found.state == "fault"
+    assert "Install Python 3.11 or newer" in found.remedy
+
+
+def test_the_versions_of_the_packages_are_named() -> None:
+    found = check_packages()
+    assert found.state == "ok"
+    assert f"pyspark {version('pyspark')}" in found.text
+
+
+@pytest.mark.parametrize("name", ["pyspark", "pandas", "protobuf", "pyarrow"])
+def test_each_package_of_the_extra_is_required(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    install(monkeypatch, **{name: None})
+    found = check_packages()
+    assert (found.state, found.text) == ("fault", f"{name} is not installed")
+    assert found.remedy == "Install them: pip install 'trio-asyncio-io[spark]'"
+
+
+@pytest.mark.parametrize(
+    ("number", "fits"),
+    [("3.4.9", False), ("3.5", True), ("3.5.0", True), ("4.3.1", True), ("4.4.0", False), ("4.4.0.dev1", False)],
+)
+def test_a_version_outside_the_limits_is_a_fault(monkeypatch: pytest.MonkeyPatch, number: str, fits: bool) -> None:
+    install(monkeypatch, pyspark=number)
+    found = check_packages()
+    assert found.state == ("ok" if fits else "fault")
+    if not fits:
+        assert found.text == f"pyspark {number} does not fit pyspark<4.4,>=3.5"
+
+
+def test_without_the_distribution_there_is_one_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> list[str]:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(check, "requires", missing)
+    assert check_packages().text == f"trio-asyncio-io is not installed in {sys.prefix}"
+
+
+def test_a_spark_home_with_the_same_version_is_ok(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SPARK_HOME", spark_home(tmp_path, version("pyspark")))
+    assert check_packages().state == "ok"
+
+
+def test_a_spark_home_with_another_version_is_a_fault(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SPARK_HOME", spark_home(tmp_path, "3.4.1"))
+    found = check_packages()
+    assert found.state == "fault"
+    assert f"SPARK_HOME is {tmp_path} with Spark 3.4.1" in found.text
+    assert found.remedy.startswith("Unset SPARK_HOME")
+
+
+def test_a_spark_home_without_spark_is_a_fault(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    assert check_packages().text == f"SPARK_HOME is {tmp_path}, which has no Spark"
+
+
+@pytest.fixture(params=["PATH", "JAVA_HOME"])
+def origin(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The variable by which Java is found."""
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    if request.param == "JAVA_HOME":
+        monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+        monkeypatch.setenv("PATH", "")
+    return request.param
+
+
+def install_java(folder: Path, script: str) -> Path:
+    java = folder / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f"#!/bin/sh\n{script}\n")
+    java.chmod(0o755)
+    return java
+
+
+@pytest.mark.parametrize("version", ["17.0.15", "21.0.2", "25"])
+def test_a_java_that_is_new_enough_is_ok(tmp_path: Path, origin: str, version: str) -> None:
+    java = install_java(tmp_path, f"echo 'openjdk version \"{version}\" 2025-04-15' >&2")
+    found = check_java()
+    where = "the first on PATH" if origin == "PATH" else "from JAVA_HOME"
+    assert (found.state, found.text) == ("ok", f"{version[:2]}, {java}, {where}")
+
+
+@pytest.mark.parametrize(("version", "major"), [("1.8.0_402", 8), ("11.0.22", 11)])
+@pytest.mark.usefixtures("origin")
+def test_a_java_that_is_too_old_is_a_fault_with_the_remedy(tmp_path: Path, version: str, major: int) -> None:
+    install_java(tmp_path, f"echo 'openjdk version \"{version}\"' >&2")
+    found = check_java()
+    assert found.state == "fault"
+    assert found.text.endswith(f"is Java {major}: too old")
+    assert "Install Java 17 or newer" in found.remedy
+    assert "JAVA_HOME" in found.remedy
+
+
+@pytest.mark.usefixtures("origin")
+def test_a_stub_without_a_java_is_a_fault(tmp_path: Path) -> None:
+    install_java(tmp_path, "echo 'no Java runtime present' >&2\nexit 2")
+    found = check_java()
+    assert found.state == "fault"
+    assert found.text.endswith("is not a working Java (`java -version` exits with 2)")
+
+
+def test_without_java_the_remedy_names_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    found = check_java()
+    assert (found.state, found.text) == ("fault", "no java on PATH, and JAVA_HOME is not set")
+    assert "apt-get install" in found.remedy
+
+
+def test_a_java_home_without_a_java_is_a_fault_even_if_there_is_one_on_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_java(tmp_path, "echo 'openjdk version \"17\"' >&2")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
+    found = check_java()
+    assert found.state == "fault"
+    assert found.text.startswith(f"{tmp_path}/gone/bin/java, from JAVA_HOME, does not run")
+
+
+def python(path: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    monkeypatch.setenv("PYSPARK_PYTHON", str(path))
+
+
+def reporting(version: tuple[int, ...], lacking: list[str]) -> str:
+    return f"echo '{json.dumps({'version': version, 'lacking': lacking})}'"
+
+
+def test_without_a_setting_it_is_the_drivers_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    assert check_worker().state == "ok"
+
+
+def test_a_python_with_all_packages_is_ok(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    found = check_worker()
+    assert (found.state, found.text) == ("ok", f"PYSPARK_PYTHON is {sys.executable}")
+
+
+def test_a_python_that_lacks_packages_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # -S and -E: without the packages of this environment
+    python(tmp_path / "python", f'cd /\nexec {sys.executable} -I -S "$@"', monkeypatch)
+    found = check_worker()
+    assert found.state == "fault"
+    assert found.text == (
+        f"PYSPARK_PYTHON is {tmp_path}/python, which lacks pyspark, pandas, pyarrow, trio, trio_asyncio_io, udfs"
+    )
+    assert found.remedy == f"Unset PYSPARK_PYTHON, or set it to {sys.executable}"
+
+
+def test_another_version_than_the_drivers_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    python(tmp_path / "python", reporting((3, 9), []), monkeypatch)
+    driver = "{}.{}".format(*sys.version_info[:2])
+    assert check_worker().text == f"PYSPARK_PYTHON is {tmp_path}/python, which is Python 3.9; the driver's is {driver}"
+
+
+def test_a_path_without_a_program_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", str(tmp_path / "gone"))
+    assert check_worker().text == f"PYSPARK_PYTHON is {tmp_path}/gone, which is not a program"
+
+
+@pytest.mark.parametrize("script", ["exit 1", "echo hello"])
+def test_a_program_that_is_not_a_python_is_a_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    python(tmp_path / "python", script, monkeypatch)
+    assert "which does not run as a Python" in check_worker().text
+
+
+def program(code: str) -> list[str]:
+    return [sys.executable, "-c", code]
+
+
+def failing(error: str) -> list[str]:
+    return program(f"import sys; sys.exit({error!r})")
+
+
+def test_the_last_line_of_a_job_that_ends_well_is_what_was_found() -> None:
+    found = check_spark(program("print('a line of Spark'); print('4.3.0, started in 4.2 s')"))
+    assert found == Finding("ok", "4.3.0, started in 4.2 s")
+
+
+@pytest.mark.parametrize(
+    ("error", "text", "remedy"),
+    [
+        ("java.net.UnknownHostException: laptop: laptop", "own name has no address", "SPARK_LOCAL_IP=127.0.0.1"),
+        ("BindException: Service 'sparkDriver' failed after 16 retries", "cannot listen", "SPARK_LOCAL_IP"),
+        ("java.lang.UnsupportedClassVersionError: org/apache/spark", "too old for this Spark", "JAVA_HOME"),
+        ("java.lang.UnsupportedOperationException: getSubject is not supported", "too new", "JAVA_HOME"),
+        ("java.io.IOException: No space left on device", "the disk is full", "SPARK_LOCAL_DIRS"),
+        ("OpenJDK: Cannot allocate memory", "not enough memory", "--driver-memory"),
+        ("[PYTHON_VERSION_MISMATCH] Python in worker has", "another version of Python", "PYSPARK_PYTHON="),
+        (
+            "ModuleNotFoundError: the Python of Spark's workers, /usr/bin/python3, has no module trio. Before Spark",
+            "the Python of the workers, /usr/bin/python3, has no module trio",
+            "PYSPARK_PYTHON=",
+        ),
+        ("ModuleNotFoundError: No module named 'pyspark'", "No module named 'pyspark'", "pip install"),
+        ("Python worker failed to connect back.", "within Spark's limit", "less busy"),
+    ],
+)
+def test_a_known_fault_has_its_remedy(error: str, text: str, remedy: str) -> None:
+    found = check_spark(failing(f"many lines\n{error}\nmany more"))
+    assert found.state == "fault"
+    assert text in found.text
+    assert remedy in found.remedy
+
+
+def test_an_unknown_fault_shows_the_end_of_the_output_and_the_command() -> None:
+    found = check_spark(failing("something else"))
+    assert found.state == "fault"
+    assert found.text == "the job ended with status 1:\n    something else"
+    assert sys.executable in found.remedy
+
+
+def test_a_job_that_hangs_is_a_fault() -> None:
+    found = check_spark(program("input_that_never_comes = __import__('threading').Event().wait()"), seconds=0.5)
+    assert (found.state, found.text) == ("fault", "the job did not end within 0.5 seconds")

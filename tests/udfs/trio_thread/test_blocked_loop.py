@@ -1,0 +1,79 @@
+"""Blocked-loop detection in a worker: the user's functions and no others, and the setting of the environment."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import sys
+import threading
+from typing import Any
+
+import pytest
+
+from tests.support import PATIENCE
+from udfs._sent.packed_function import PackedFunction
+from udfs._spark_thread.bridge import enrich
+from udfs._trio_thread.runtime import BLOCKED_SECONDS, BlockedWorker, logger
+
+
+class Released(logging.Handler):
+    """Releases a semaphore at each warning."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.came = threading.Semaphore(0)
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(record.getMessage())
+        self.came.release()
+
+
+def test_a_function_that_blocks_the_loop_of_a_worker_is_reported(
+    settings: Any, rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def slow_lookup(number: int) -> int:
+        assert warned.came.acquire(timeout=PATIENCE), "there was no warning"
+        return number
+
+    warned = Released()
+    monkeypatch.setattr(logger, "propagate", False)  # its thread may still log when the next test runs
+    logger.addHandler(warned)
+    try:
+        assert [row.result for chunk in enrich(iter([rows([1])]), settings(slow_lookup)) for row in chunk] == [1]
+    finally:
+        logger.removeHandler(warned)
+    [text] = warned.texts
+    assert text.startswith(f"slow_lookup ({__file__}, line ")
+
+
+def frames_while_unpickled() -> list[Any]:
+    return BlockedWorker().user_frames(sys._getframe())
+
+
+class Importing:
+    """Runs code of the user's as it is unpickled."""
+
+    def __reduce__(self) -> Any:
+        return frames_while_unpickled, ()
+
+
+def test_a_function_that_is_being_unpickled_is_not_reported() -> None:
+    """That imports its modules, which nobody can do otherwise."""
+    packed = PackedFunction("importing", "digest", pickle.dumps(Importing()))
+    assert packed.unpack() == []
+    assert frames_while_unpickled()[-1].f_code is frames_while_unpickled.__code__
+
+
+def test_the_environment_sets_the_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(BLOCKED_SECONDS, "2.5")
+    assert BlockedWorker().seconds == 2.5
+
+
+@pytest.mark.parametrize("text", ["soon", "0", "nan", "-1"])
+def test_a_bad_value_in_the_environment_is_named(
+    text: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv(BLOCKED_SECONDS, text)
+    assert BlockedWorker().seconds == 0.1
+    assert caplog.messages == [f"{BLOCKED_SECONDS} must be seconds above 0, got {text!r}: 0.1 is used"]

@@ -1,0 +1,280 @@
+"""The user's function as the operator's function of rows, on virtual time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import trio
+from trio.testing import MockClock
+
+from trio_asyncio_io import AsyncFunction, AsyncWaitOperator, ElementTimeoutError, ExponentialBackoff, FixedDelay
+from trio_asyncio_io.gates import RateLimit
+from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
+from udfs._sent.row import Failure, Row
+from udfs._spark_thread.reading import rows_of
+from udfs._trio_thread.calls import RowCalls
+
+
+@pytest.fixture
+def run(settings: Any, rows: Any) -> Any:
+    """The rows of one batch after their way through the operator."""
+
+    async def go(function: Any, values: Any, *, on_timeout: Any = None, **more: Any) -> list[Row]:
+        made = settings(function, **more)
+        calls = RowCalls(function, on_timeout, made)
+        async with AsyncWaitOperator(calls, source=rows(list(values)), **calls.options()) as operator:
+            return [row async for row in operator.output]
+
+    return go
+
+
+def outcome(row: Row) -> tuple[Any, int, str | None, float | None]:
+    failure = row.failure
+    return row.result, row.attempts, failure and repr(failure.exception), failure and failure.seconds
+
+
+async def test_the_function_is_called_with_the_values_of_the_row(settings: Any) -> None:
+    async def join(*values: Any) -> str:
+        return repr(values)
+
+    calls = RowCalls(join, None, settings(join))
+    [row, null] = rows_of([pa.array(["EWR", None]), pa.array([5, None])], 0)
+    assert (await calls.invoke(row)) is row
+    assert row.result == "('EWR', 5)"
+    assert (await calls.invoke(null)).result == "(None, None)"
+
+
+async def test_an_object_is_called_through_invoke(run: Any) -> None:
+    class Lookup(AsyncFunction[str, str]):
+        async def invoke(self, value: str) -> str:
+            return value.lower()
+
+    [row] = await run(Lookup(), ["EWR"])
+    assert row.result == "ewr"
+
+
+async def test_attempts_are_counted_per_row(run: Any, autojump_clock: MockClock) -> None:
+    function = Scripted({"b": fails_first(2, OSError("busy"))}, default=Step(1.0))
+    out = await run(function, "abc", retry=FixedDelay(3, 0.5))
+    assert [(row.result, row.attempts) for row in out] == [("a", 1), ("b", 3), ("c", 1)]
+
+
+async def test_retry_on_result_receives_the_users_result(run: Any, autojump_clock: MockClock) -> None:
+    function = Scripted({"b": [Step(result="pending"), Step(result="pending"), Step(result="done")]})
+    retry = FixedDelay(5, 0.5, retry_on_result=lambda result: result == "pending")
+    out = await run(function, "ab", retry=retry)
+    assert [(row.result, row.attempts) for row in out] == [("a", 1), ("done", 3)]
+
+
+async def test_a_null_input_is_skipped_and_its_result_is_never_retried(run: Any, autojump_clock: MockClock) -> None:
+    recorder: Recorder[str, str] = Recorder(Scripted())
+    retry = FixedDelay(5, 0.5, retry_on_result=lambda result: result is None)
+    out = await run(recorder, ["a", None], retry=retry, skip_nulls=True)
+    assert [(row.result, row.attempts) for row in out] == [("a", 1), (None, 0)]
+    assert recorder.values == ["a"]
+
+
+async def test_a_skipped_row_neither_waits_for_a_gate_nor_counts_in_it(run: Any, autojump_clock: MockClock) -> None:
+    recorder: Recorder[str, str] = Recorder(Scripted())
+    await run(recorder, ["a", None, None, "b"], gate=RateLimit(1.0), skip_nulls=True)
+    assert [(call.value, call.started) for call in recorder.calls] == [("a", 0.0), ("b", 1.0)]
+    assert trio.current_time() == 1.0
+
+
+async def test_a_skipped_row_needs_no_slot(run: Any, autojump_clock: MockClock) -> None:
+    recorder: Recorder[str, str] = Recorder(Scripted(default=Step(9.0)))
+    out = await run(recorder, ["a", None], capacity=1, mode="unordered", skip_nulls=True)
+    assert [row.result for row in out] == [None, "a"]
+
+
+async def test_a_row_that_failed_before_its_call_makes_none(settings: Any, rows: Any) -> None:
+    recorder: Recorder[str, str] = Recorder(Scripted())
+    retry = FixedDelay(5, 0.5, retry_on_result=lambda result: result is None)
+    calls = RowCalls(recorder, None, settings(recorder, retry=retry))
+    [row] = rows(["a"])
+    row.failure = Failure(ValueError("no year 10000"), 0, 0.0)
+    async with AsyncWaitOperator(calls, source=[row], **calls.options()) as operator:
+        assert [each async for each in operator.output] == [row]
+    assert recorder.values == []
+
+
+async def test_without_skip_nulls_a_function_is_called_with_none(run: Any) -> None:
+    async def known(value: Any) -> bool:
+        return value is not None
+
+    assert [(row.result, row.attempts) for row in await run(known, ["a", None])] == [(True, 1), (False, 1)]
+
+
+async def test_a_miss_is_retried_until_there_are_outputs(run: Any, autojump_clock: MockClock) -> None:
+    function = Scripted({"a": [Step(result=[]), Step(result=[]), Step(result=["found"])]})
+    [row] = await run(function, "a", retry=FixedDelay(5, 0.5, retry_on_result=lambda found: not found))
+    assert (row.result, row.attempts) == (["found"], 3)
+
+
+async def test_a_row_that_misses_for_minutes_gives_its_slot_back(run: Any, autojump_clock: MockClock) -> None:
+    recorder: Recorder[str, Any] = Recorder(Scripted({"a": [Step(result=None), Step(result="found")]}))
+    retry = FixedDelay(5, 60.0, retry_on_result=lambda found: found is None)
+    out = await run(recorder, "ab", retry=retry, capacity=1, timeout=90.0, yield_slot_after=5.0)
+    assert [row.result for row in out] == ["found", "b"]
+    assert [(call.value, call.started) for call in recorder.calls] == [("a", 0.0), ("b", 0.0), ("a", 60.0)]
+
+
+async def test_after_the_last_retry_the_last_result_is_used(run: Any, autojump_clock: MockClock) -> None:
+    retry = ExponentialBackoff(2, initial=0.1, maximum=1.0, retry_on_result=lambda result: result is None)
+    [row] = await run(Scripted(default=Step(result=None)), "a", retry=retry, on_error="column")
+    assert outcome(row) == (None, 3, None, None)
+
+
+@pytest.mark.parametrize("on_error", ["null", "column"])
+async def test_a_row_that_failed_has_its_last_exception(run: Any, on_error: str, autojump_clock: MockClock) -> None:
+    errors = [Step(1.0, error=OSError("busy")), Step(2.0, error=OSError("still busy"))]
+    [row] = await run(Scripted({"a": errors}), "a", retry=FixedDelay(1, 0.5), on_error=on_error)
+    result, attempts, exception, _ = outcome(row)
+    assert (result, attempts, exception) == (None, 2, "OSError('still busy')")
+
+
+async def test_the_error_column_has_the_seconds_from_first_call_to_last(run: Any, autojump_clock: MockClock) -> None:
+    await trio.sleep(7.0)
+    errors = [Step(1.0, error=OSError("busy")), Step(2.0, error=OSError("still busy"))]
+    [row] = await run(Scripted({"a": errors}), "a", retry=FixedDelay(1, 0.5), on_error="column")
+    assert outcome(row) == (None, 2, "OSError('still busy')", 3.5)
+
+
+async def test_a_result_is_timed_in_case_its_type_is_wrong(run: Any, autojump_clock: MockClock) -> None:
+    steps = [Step(1.0, error=OSError("busy")), Step(2.0)]
+    [row] = await run(Scripted({"a": steps}), "a", retry=FixedDelay(1, 0.5), on_error="column")
+    assert row.seconds == 3.5
+
+
+async def test_seconds_do_not_count_the_wait_for_a_slot(run: Any, autojump_clock: MockClock) -> None:
+    function = Scripted({"b": Step(1.0, error=OSError("busy"))}, default=Step(10.0))
+    out = await run(function, "ab", capacity=1, on_error="column")
+    assert outcome(out[1]) == (None, 1, "OSError('busy')", 1.0)
+
+
+async def test_a_timeout_is_a_failure(run: Any, autojump_clock: MockClock) -> None:
+    function = Scripted({"b": Step(99.0)})
+    out = await run(function, "abc", timeout=5.0, on_error="column")
+    assert [row.result for row in out] == ["a", None, "c"]
+    failure = out[1].failure
+    assert isinstance(failure.exception, ElementTimeoutError)
+    assert str(failure.exception) == "the function gave no result for row ('b') within its timeout of 5 s"
+    assert (failure.attempts, failure.seconds) == (1, 5.0)
+
+
+async def test_a_result_to_be_retried_is_discarded_at_the_deadline(run: Any, autojump_clock: MockClock) -> None:
+    retry = FixedDelay(9, 60.0, retry_on_result=lambda result: result == "pending")
+    [row] = await run(Scripted(default=Step(result="pending")), "a", retry=retry, timeout=5.0, on_error="null")
+    assert row.result is None
+    assert isinstance(row.failure.exception, ElementTimeoutError)
+
+
+async def test_on_timeout_provides_the_result(run: Any, autojump_clock: MockClock) -> None:
+    async def give_up(value: str) -> str:
+        return f"no {value}"
+
+    recorder: Recorder[str, str] = Recorder(Scripted({"b": Step(99.0)}))
+    out = await run(recorder, "ab", timeout=5.0, on_timeout=give_up)
+    assert [row.result for row in out] == ["a", "no b"]
+    assert out[1].failure is None
+    assert recorder.cancelled == 1
+
+
+async def test_an_object_may_have_a_timeout_method(run: Any, autojump_clock: MockClock) -> None:
+    class Lookup(AsyncFunction[str, str]):
+        async def invoke(self, value: str) -> str:
+            await trio.sleep_forever()
+            return value
+
+        async def timeout(self, value: str) -> str:
+            return f"no {value}"
+
+    [row] = await run(Lookup(), "a", timeout=5.0)
+    assert row.result == "no a"
+
+
+async def test_a_timeout_attribute_that_is_not_callable_is_ignored(run: Any, autojump_clock: MockClock) -> None:
+    """Many clients keep their own timeout in one."""
+
+    class Lookup(AsyncFunction[str, str]):
+        timeout = 2.5
+
+        async def invoke(self, value: str) -> str:
+            await trio.sleep_forever()
+            return value
+
+    with pytest.raises(ElementTimeoutError):
+        await run(Lookup(), "a", timeout=5.0)
+
+
+async def test_on_timeout_may_be_an_object(run: Any, autojump_clock: MockClock) -> None:
+    class GiveUp(AsyncFunction[str, str]):
+        async def invoke(self, value: str) -> str:
+            return f"no {value}"
+
+    [row] = await run(Scripted(default=Step(99.0)), "a", timeout=5.0, on_timeout=GiveUp())
+    assert row.result == "no a"
+
+
+async def test_an_exception_in_on_timeout_fails_the_row(run: Any, autojump_clock: MockClock) -> None:
+    async def give_up(value: str) -> str:
+        raise LookupError("no default either")
+
+    [row] = await run(Scripted(default=Step(99.0)), "a", timeout=5.0, on_timeout=give_up, on_error="column")
+    assert outcome(row) == (None, 1, "LookupError('no default either')", 5.0)
+
+
+async def test_a_wrong_number_of_inputs_raises_type_error(run: Any) -> None:
+    async def two(one: str, other: str) -> str:
+        return one + other
+
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'other'"):
+        await run(two, "a")
+
+
+async def test_a_gate_holds_back_calls_and_its_weight_gets_the_input_values(
+    run: Any, autojump_clock: MockClock
+) -> None:
+    recorder = Recorder(Scripted())
+    gate = RateLimit(1.0, weight=lambda value: value)
+    await run(recorder, [3, 1, 2], gate=gate)
+    assert [call.started for call in recorder.calls] == [0.0, 3.0, 4.0]
+
+
+async def test_a_gate_keeps_its_state_from_one_task_to_the_next(
+    settings: Any, live: Any, rows: Any, autojump_clock: MockClock
+) -> None:
+    function = Scripted()
+    packed = live(function)
+    for _ in range(2):
+        calls = RowCalls(function, None, settings(packed, gate=RateLimit(0.125)))
+        async with AsyncWaitOperator(calls, source=rows([1, 2]), **calls.options()) as operator:
+            assert [row.result async for row in operator.output] == [1, 2]
+    assert trio.current_time() == 3 * 8.0  # the first call of the second task has waited, too
+
+
+async def test_named_gates_of_two_functions_are_one_gate_with_the_weight_of_each(
+    settings: Any, rows: Any, autojump_clock: MockClock
+) -> None:
+    recorder = Recorder(Scripted())
+
+    async def task(gate: RateLimit, *values: int) -> None:
+        function = Scripted() if gate.weight else recorder
+        calls = RowCalls(function, None, settings(function, gate=gate))
+        async with AsyncWaitOperator(calls, source=rows(list(values)), **calls.options()) as operator:
+            assert [row.result async for row in operator.output] == list(values)
+
+    await task(RateLimit(0.5, weight=lambda value: value, name="api"), 3)
+    await task(RateLimit(0.5, name="api"), 1, 2)
+    assert [call.started for call in recorder.calls] == [6.0, 8.0]
+
+
+async def test_a_capacity_that_adapts_keeps_its_limit(settings: Any, autojump_clock: MockClock) -> None:
+    calls = RowCalls(Scripted(), None, settings(Scripted(), capacity=(3, 9)))
+    options = calls.options()
+    assert options["capacity"] == 9
+    [gate] = options["gate"]
+    assert (gate.start, gate.maximum) == (3, 9)
+    assert calls.options()["gate"] == [gate]

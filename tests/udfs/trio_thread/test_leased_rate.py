@@ -1,0 +1,243 @@
+"""The gates of a leased rate with the real operator, on a virtual clock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from benchmarks.resilience._counting import most_in_a_second
+from benchmarks.resilience._leases import SimulatedSource, leases
+from trio_asyncio_io import unordered_wait
+from trio_asyncio_io.gates import Gate
+from udfs import ClusterRate, ClusterRateError
+from udfs._rate.lease import PROBE, STALE, TIMEOUT
+from udfs._sent.cluster_rate import LeasedRate, TaskShare, TokenAddress
+from udfs._trio_thread.rate_gates import (
+    IDLE_SECONDS,
+    MAX_LEASES,
+    ClusterLease,
+    ClusterRateSourceAway,
+    ClusterShare,
+    LeaseOfProcess,
+    rate_gates,
+)
+from udfs._trio_thread.rate_sources import RedisSource
+
+
+async def refuse() -> None:
+    raise ConnectionRefusedError("nobody listens")
+
+
+AWAY = pytest.mark.parametrize("respond", [refuse, trio.sleep_forever], ids=["refuses", "hangs"])
+
+
+async def run(gates: Sequence[Gate], calls: int, starts: list[float]) -> Any:
+    """Run an operator, and return what limited it."""
+
+    async def call(value: int) -> None:
+        starts.append(trio.current_time())
+        await trio.sleep(0.01)
+
+    async with unordered_wait(range(calls), call, timeout=0.1, gate=gates) as results:
+        async for _ in results:
+            pass
+    return results.explain()
+
+
+async def starts_of(gates: list[Sequence[Gate]], calls: int) -> list[float]:
+    """The instants of the calls of operators, one for each process."""
+    starts: list[float] = []
+    async with trio.open_nursery() as nursery:
+        for each in gates:
+            nursery.start_soon(run, each, calls, starts)
+    return starts
+
+
+async def test_processes_share_the_rate_of_a_source(autojump_clock: MockClock) -> None:
+    starts = await starts_of(leases(SimulatedSource(), 100, 2), 300)
+    assert most_in_a_second(starts) <= 100
+    assert starts[-1] - starts[0] == pytest.approx(6.0, rel=0.05)
+
+
+@AWAY
+async def test_calls_wait_while_the_source_is_away_and_the_verdict_names_the_reason(
+    autojump_clock: MockClock, respond: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = SimulatedSource()
+    source.respond = respond
+    (gates,) = leases(source, 100, 1)
+    starts: list[float] = []
+    verdicts = []
+
+    async def operate() -> None:
+        verdicts.append(await run(gates, 50, starts))
+
+    with caplog.at_level("WARNING", "udfs"):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(operate)
+            await trio.sleep(30.0)
+            assert not starts
+            source.respond = trio.lowlevel.checkpoint
+    (verdict,) = verdicts
+    assert verdict.limit == "gate"
+    assert "ClusterRateSourceAway" in str(verdict)
+    away, back = caplog.messages
+    assert away.startswith(
+        "the driver at driver:7077 is away, so the calls of ClusterRate(100, by='lease', name='simulated') wait: "
+    )
+    assert back.startswith("the driver at driver:7077 is back after 3")
+
+
+@AWAY
+async def test_a_task_fails_when_the_source_has_been_away_for_too_long(autojump_clock: MockClock, respond: Any) -> None:
+    source = SimulatedSource()
+    source.respond = respond
+    (gates,) = leases(source, 100, 1, give_up=20.0)
+    began = trio.current_time()
+    with pytest.raises(ClusterRateError) as caught:
+        await run(gates, 50, [])
+    assert 20.0 <= trio.current_time() - began <= 20.0 + 5.0 + PROBE
+    message = str(caught.value)
+    assert message.startswith("the driver at driver:7077, which is the source of ClusterRate(100, by='lease'")
+    assert "give_up=20. The last attempt failed with" in message
+    assert message.endswith("block them")
+
+
+async def test_a_later_task_fails_after_one_more_attempt(autojump_clock: MockClock) -> None:
+    """The process knows that the source is away, and Spark has tried the task again."""
+    source = SimulatedSource()
+    source.respond = refuse
+    (gates,) = leases(source, 100, 1, give_up=20.0)
+    with pytest.raises(ClusterRateError):
+        await run(gates, 1, [])
+    began = trio.current_time()
+    with pytest.raises(ClusterRateError):
+        await run(of_another_task(gates), 1, [])
+    assert 0 < trio.current_time() - began <= 2 * PROBE
+    source.respond = trio.lowlevel.checkpoint
+    starts: list[float] = []
+    await run(of_another_task(gates), 20, starts)
+    assert len(starts) == 20
+
+
+def of_another_task(gates: Sequence[Any]) -> list[Gate]:
+    return [type(gate)(gate._lease) for gate in gates]
+
+
+async def test_time_without_calls_does_not_count_towards_give_up(autojump_clock: MockClock) -> None:
+    source = SimulatedSource()
+    source.respond = refuse
+    (gates,) = leases(source, 100, 1, give_up=20.0)
+    with trio.move_on_after(2.0):
+        await run(gates, 1, [])
+    await trio.sleep(STALE + 100.0)
+    began = trio.current_time()
+    with pytest.raises(ClusterRateError, match="has granted no call for 20 s"):
+        await run(gates, 1, [])
+    assert trio.current_time() - began >= 20.0
+
+
+async def test_one_answer_that_is_lost_is_not_an_outage(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = SimulatedSource()
+    (gates,) = leases(source, 100, 1)
+    starts: list[float] = []
+
+    async def lose_this_one() -> None:
+        source.respond = trio.lowlevel.checkpoint
+        await trio.sleep_forever()
+
+    async def lose_one() -> None:
+        await trio.sleep(1.0)
+        source.respond = lose_this_one
+
+    with caplog.at_level("WARNING", "udfs"):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(lose_one)
+            nursery.start_soon(run, gates, 300, starts)
+    assert max(later - start for start, later in pairwise(starts)) >= TIMEOUT / 2
+    assert most_in_a_second(starts) <= 100
+    assert not caplog.messages
+
+
+async def test_a_connection_is_closed_when_nothing_needs_it(autojump_clock: MockClock) -> None:
+    source = SimulatedSource()
+    (gates,) = leases(source, 100, 1)
+    for _ in range(2):
+        await run(gates, 20, [])
+        assert source.connections == 1
+        await trio.sleep(IDLE_SECONDS + 0.1)
+        assert source.connections == 0
+
+
+@AWAY
+async def test_a_connection_that_fails_is_closed(autojump_clock: MockClock, respond: Any) -> None:
+    source = SimulatedSource()
+    (gates,) = leases(source, 100, 1)
+    await run(gates, 20, [])
+    source.respond = respond
+    with trio.move_on_after(10.0):
+        await run(gates, 100, [])
+    await trio.sleep(10.0)
+    assert source.connections == 0
+
+
+async def test_an_operator_that_ends_while_a_request_is_sent_leaves_nothing_behind(autojump_clock: MockClock) -> None:
+    source = SimulatedSource()
+    source.respond = trio.sleep_forever
+    (gates,) = leases(source, 100, 1)
+    with trio.move_on_after(0.1):
+        await run(gates, 1, [])
+    source.respond = trio.lowlevel.checkpoint
+    starts: list[float] = []
+    await run(gates, 10, starts)
+    assert len(starts) == 10
+
+
+def leased(name: str) -> LeasedRate:
+    return LeasedRate(ClusterRate(10, by="lease", name=name), TokenAddress("127.0.0.1", 1, "secret"))
+
+
+def lease_of(gates: list[Gate]) -> LeaseOfProcess:
+    (lease,) = [gate._lease for gate in gates if isinstance(gate, ClusterLease)]
+    return lease
+
+
+def test_tasks_of_a_process_that_use_one_rate_share_a_lease() -> None:
+    assert lease_of(rate_gates(leased("a"))) is lease_of(rate_gates(leased("a")))
+    assert lease_of(rate_gates(leased("a"))) is not lease_of(rate_gates(leased("b")))
+
+
+def test_a_process_keeps_the_leases_that_were_used_last() -> None:
+    first, *_, last = [lease_of(rate_gates(leased(str(number)))) for number in range(MAX_LEASES + 1)]
+    assert lease_of(rate_gates(leased(str(MAX_LEASES)))) is last
+    assert lease_of(rate_gates(leased("0"))) is not first
+
+
+@pytest.mark.parametrize("rate", [TaskShare(7), leased("a")])
+def test_the_driver_names_the_classes_of_the_gates(rate: TaskShare | LeasedRate) -> None:
+    """It makes columns for them, and does not import them."""
+    assert sorted(rate.gates) == sorted(type(gate).__name__ for gate in rate_gates(rate))
+
+
+def test_each_task_has_a_share_of_its_own() -> None:
+    (one,), (other,) = rate_gates(TaskShare(7)), rate_gates(TaskShare(7))
+    assert isinstance(one, ClusterShare)
+    assert one is not other
+    assert one.calls == 7
+
+
+@pytest.mark.parametrize("url", ["redis://:hidden@127.0.0.1:1/0", "redis://127.0.0.1:1/0?password=hidden"])
+async def test_an_error_shows_the_address_of_a_redis_without_its_password(url: str) -> None:
+    rate = LeasedRate(ClusterRate(10, by=url, name="weather", give_up=0.5))
+    lease = LeaseOfProcess(rate, RedisSource(url))
+    with pytest.raises(ClusterRateError, match=r"the Redis at redis://127\.0\.0\.1:1/0, which is") as caught:
+        await run([ClusterRateSourceAway(lease), ClusterLease(lease)], 1, [])
+    assert "hidden" not in str(caught.value)
+    assert "Check that this Redis is alive" in str(caught.value)

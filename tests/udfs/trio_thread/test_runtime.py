@@ -1,0 +1,344 @@
+"""The runtime: one loop per process, and functions that stay open from task to task."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+import udfs._trio_thread.runtime
+from tests.support import PATIENCE
+from trio_asyncio_io import AsyncFunction
+from udfs._spark_thread.bridge import enrich
+from udfs._trio_thread.runtime import Runtime
+
+
+class Counted(AsyncFunction[int, int]):
+    """Counts the calls of `open` and `close`."""
+
+    def __init__(self) -> None:
+        self.opened = 0
+        self.closed = 0
+        self.called_while_shut = 0
+        self.is_closed = threading.Event()
+
+    async def open(self) -> None:
+        await trio.lowlevel.checkpoint()
+        self.opened += 1
+
+    async def invoke(self, value: int) -> int:
+        self.called_while_shut += self.opened == self.closed
+        return value
+
+    async def close(self) -> None:
+        await trio.lowlevel.checkpoint()
+        self.closed += 1
+        self.is_closed.set()
+
+
+@pytest.fixture
+def run_task(rows: Any) -> Callable[..., list[Any]]:
+    """Runs the rows of one Spark task and returns their results."""
+
+    def run(settings: Any, values: Any = (1, 2, 3)) -> list[Any]:
+        return [row.result for chunk in enrich(iter([rows(list(values))]), settings) for row in chunk]
+
+    return run
+
+
+def test_all_threads_get_the_same_loop() -> None:
+    found: list[Runtime] = []
+    threads = [threading.Thread(target=lambda: found.append(Runtime.current())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert found == [Runtime.current()] * 8
+
+
+def test_the_loop_runs_in_a_daemon_thread_of_its_own() -> None:
+    """Otherwise a process that does not exit by `os._exit`, as Spark's workers do, would never end."""
+    Runtime.current()
+    [thread] = [thread for thread in threading.enumerate() if thread.name == "udfs-trio"]
+    assert thread.daemon
+    assert thread is not threading.current_thread()
+
+
+def test_importing_the_package_starts_no_thread() -> None:
+    """Spark's daemon may import the package before it forks, and a fork does not copy threads."""
+    program = "import threading, udfs; print(threading.active_count())"
+    out = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=Path(udfs.__file__).parents[1],
+    )
+    assert out.stdout.strip() == "1"
+
+
+def test_a_function_is_opened_once_for_consecutive_tasks(settings: Any, run_task: Any) -> None:
+    function = Counted()
+    work = settings(function)
+    assert run_task(work) == [1, 2, 3]
+    assert run_task(work) == [1, 2, 3]
+    assert (function.opened, function.closed, function.called_while_shut) == (1, 0, 0)
+
+
+def test_a_function_is_opened_once_for_concurrent_tasks(settings: Any, run_task: Any, gate: Any) -> None:
+    """The second task starts while the first is still opening."""
+    opening = gate()
+
+    class Slow(Counted):
+        async def open(self) -> None:
+            await opening.wait()
+            await super().open()
+
+    function = Slow()
+    work = settings(function)
+    results: list[Any] = []
+    tasks = [threading.Thread(target=lambda: results.append(run_task(work))) for _ in range(3)]
+    for task in tasks:
+        task.start()
+    opening.wait_until_reached()
+    opening.open()
+    for task in tasks:
+        task.join(PATIENCE)
+    assert results == [[1, 2, 3]] * 3
+    assert (function.opened, function.closed, function.called_while_shut) == (1, 0, 0)
+
+
+def test_each_function_has_an_instance_of_its_own(settings: Any, run_task: Any) -> None:
+    one, other = Counted(), Counted()
+    run_task(settings(one))
+    run_task(settings(other))
+    assert (one.opened, other.opened) == (1, 1)
+
+
+def test_a_function_is_unpacked_once_per_process(settings: Any, run_task: Any, live: Any) -> None:
+    unpacked = []
+
+    class Unpacked(type(live(len))):  # type: ignore[misc]
+        def unpack(self) -> Any:
+            unpacked.append(self.digest)
+            return super().unpack()
+
+    work = settings(Unpacked(Counted(), "counted"))
+    run_task(work)
+    run_task(work)
+    assert len(unpacked) == 1
+
+
+def test_an_idle_function_is_closed_and_the_next_task_opens_it_again(
+    settings: Any, run_task: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(udfs._trio_thread.runtime, "IDLE_SECONDS", 0.0)
+    function = Counted()
+    work = settings(function)
+    for times in (1, 2):
+        assert run_task(work) == [1, 2, 3]
+        assert function.is_closed.wait(PATIENCE)
+        function.is_closed.clear()
+        assert (function.opened, function.closed, function.called_while_shut) == (times, times, 0)
+
+
+def test_a_function_in_use_is_not_closed_by_the_end_of_another_task(
+    settings: Any, run_task: Any, gate: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(udfs._trio_thread.runtime, "IDLE_SECONDS", 0.0)
+    closed_in_between = []
+    first_task_over = gate()
+
+    class Two(Counted):
+        async def invoke(self, value: int) -> int:
+            if value == 0:
+                await first_task_over.wait()
+                await trio.testing.wait_all_tasks_blocked()  # anything that would close it has run
+                closed_in_between.append(self.closed)
+            return value
+
+    function = Two()
+    work = settings(function)
+    long = threading.Thread(target=run_task, args=(work, [0]))
+    long.start()
+    first_task_over.wait_until_reached()
+    run_task(work, [1])
+    first_task_over.open()
+    long.join(PATIENCE)
+    assert closed_in_between == [0]
+    assert function.is_closed.wait(PATIENCE)
+    assert (function.opened, function.closed) == (1, 1)
+
+
+def test_an_exception_in_close_is_written_to_standard_error(
+    settings: Any, run_task: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(udfs._trio_thread.runtime, "IDLE_SECONDS", 0.0)
+
+    class Broken(Counted):
+        async def close(self) -> None:
+            await super().close()
+            raise OSError("it is gone already")
+
+    function = Broken()
+    before = Runtime.current()
+    run_task(settings(function))
+    assert function.is_closed.wait(PATIENCE)
+    run_task(settings(Counted()))  # the loop is still running
+    assert Runtime.current() is before
+    assert "close() raised OSError('it is gone already')" in capfd.readouterr().err
+
+
+def test_an_open_that_fails_is_reported_and_the_next_task_opens_again(settings: Any, run_task: Any) -> None:
+    class Flaky(Counted):
+        async def open(self) -> None:
+            await super().open()
+            if self.opened == 1:
+                raise ConnectionError("no route to the service")
+
+    function = Flaky()
+    work = settings(function)
+    with pytest.raises(ConnectionError, match="no route to the service"):
+        run_task(work)
+    assert run_task(work) == [1, 2, 3]
+    assert run_task(work) == [1, 2, 3]
+    assert function.opened == 2
+
+
+def test_a_function_that_cannot_be_unpacked_is_reported(settings: Any, run_task: Any, live: Any) -> None:
+    class Lost(type(live(len))):  # type: ignore[misc]
+        def unpack(self) -> Any:
+            raise ModuleNotFoundError("No module named 'lookups'")
+
+    with pytest.raises(ModuleNotFoundError, match="lookups"):
+        run_task(settings(Lost(None, "lost")))
+
+
+def test_a_task_that_is_stopped_while_it_opens_leaves_the_function_to_the_next(
+    settings: Any, run_task: Any, rows: Any, gate: Any
+) -> None:
+    opening = gate()
+
+    class Slow(Counted):
+        async def open(self) -> None:
+            await opening.wait()
+            await super().open()
+
+    function = Slow()
+    work = settings(function)
+
+    def batches() -> Any:
+        yield rows([1])
+        opening.wait_until_reached()
+        raise OSError("the input broke")
+
+    with pytest.raises(OSError, match="the input broke"):
+        list(enrich(batches(), work))
+    opening.open()
+    assert run_task(work) == [1, 2, 3]
+    assert (function.opened, function.called_while_shut) == (1, 0)
+
+
+def test_the_switch_interval_is_short(settings: Any, run_task: Any) -> None:
+    run_task(settings(Counted()))
+    assert sys.getswitchinterval() == pytest.approx(udfs._trio_thread.runtime.SWITCH_SECONDS)
+
+
+def test_an_open_that_hangs_fails_the_task_and_the_next_task_opens_again(settings: Any, run_task: Any) -> None:
+    class Hanging(Counted):
+        async def open(self) -> None:
+            await super().open()
+            if self.opened == 1:
+                await trio.sleep_forever()
+
+    function = Hanging()
+    with pytest.raises(TimeoutError, match=r"Hanging: open\(\) did not finish within open_timeout=0\.01 s\. Check"):
+        run_task(settings(function, open_timeout=0.01))
+    assert run_task(settings(function)) == [1, 2, 3]
+
+
+def test_open_timeout_applies_to_on_timeout_too(settings: Any, run_task: Any) -> None:
+    class Hanging(Counted):
+        async def open(self) -> None:
+            await trio.sleep_forever()
+
+    with pytest.raises(TimeoutError, match="Hanging"):
+        run_task(settings(Counted(), on_timeout=Hanging(), open_timeout=0.01))
+
+
+def test_a_close_that_hangs_is_cancelled(
+    settings: Any, run_task: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(udfs._trio_thread.runtime, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(udfs._trio_thread.runtime, "CLOSE_SECONDS", 0.0)
+
+    class Hanging(Counted):
+        async def close(self) -> None:
+            try:
+                await trio.sleep_forever()
+            finally:
+                self.is_closed.set()
+
+    function = Hanging()
+    run_task(settings(function))
+    assert function.is_closed.wait(PATIENCE)
+    run_task(settings(Counted()))  # a later task, so the message has been written
+    assert "Hanging: close() raised TooSlowError" in capfd.readouterr().err
+
+
+@pytest.fixture
+def a_bound_of_two(monkeypatch: pytest.MonkeyPatch, settings: Any, run_task: Any) -> None:
+    """Limit idle functions to two, and discard those of other tests."""
+    monkeypatch.setattr(udfs._trio_thread.runtime, "MAX_IDLE", 2)
+    for _ in range(2):
+        run_task(settings(Counted()))
+
+
+@pytest.mark.usefixtures("a_bound_of_two")
+def test_the_most_recently_used_idle_functions_stay_open(settings: Any, run_task: Any) -> None:
+    functions = [Counted() for _ in range(6)]
+    for function in functions:
+        run_task(settings(function))
+    assert all(function.is_closed.wait(PATIENCE) for function in functions[:4])
+    assert [function.closed for function in functions] == [1, 1, 1, 1, 0, 0]
+
+
+@pytest.mark.usefixtures("a_bound_of_two")
+def test_a_function_in_repeated_use_stays_open_among_many(settings: Any, run_task: Any) -> None:
+    reused, others = Counted(), [Counted() for _ in range(6)]
+    work = settings(reused)
+    for function in others:
+        run_task(work)
+        run_task(settings(function))
+    assert all(function.is_closed.wait(PATIENCE) for function in others[:4])
+    assert (reused.opened, reused.closed) == (1, 0)
+
+
+@pytest.mark.usefixtures("a_bound_of_two")
+def test_functions_in_use_do_not_count_as_idle(settings: Any, run_task: Any, gate: Any) -> None:
+    reached, released = gate(), gate()
+
+    class Held(Counted):
+        async def invoke(self, value: int) -> int:
+            await reached.wait()
+            await released.wait()
+            return await super().invoke(value)
+
+    held, others = Held(), [Counted() for _ in range(3)]
+    task = threading.Thread(target=run_task, args=(settings(held),))
+    task.start()
+    reached.wait_until_reached()
+    reached.open()
+    for function in others:
+        run_task(settings(function))
+    assert others[0].is_closed.wait(PATIENCE)
+    assert (held.closed, [function.closed for function in others]) == (0, [1, 0, 0])
+    released.open()
+    task.join(PATIENCE)
+    assert held.called_while_shut == 0

@@ -1,0 +1,113 @@
+"""The enriched DataFrame: the query behind a call of a DataFrame operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.types import DataType
+
+from .._exceptions import traceback_as_note
+from .._memo.memo import as_memo
+from .._memo.plan import check_memo, enriched_with_memo
+from .._sent.carry_over import CarryOver
+from .._sent.packed_function import parameter_names
+from .._sent.settings import Enrichment, Flatten, Mode
+from .._spark_thread.conversion import RowConversion
+from .arguments import DataFrameArguments, check_dataframe, column_names, for_session, make_settings
+from .metrics import check_metrics, gate_classes, observed
+from .row_plan import plan_rows
+from .schema import microseconds, new_columns
+from .stateful_query import check_carry_over, enriched_with_carry_over
+from .worker_python import needs_packages, use_the_drivers_python
+
+__all__ = ["enriched"]
+
+
+def enriched(
+    df: DataFrame,
+    function: Any,
+    schema: DataType | str,
+    timeout: float,
+    arguments: DataFrameArguments,
+    *,
+    mode: Mode,
+    inputs: Sequence[str] | None,
+    flatten: Flatten,
+    key: Any = None,
+    per_key: int = 1,
+    event_time: str | None = None,
+    max_out_of_orderness: str | None = None,
+    carry_over: CarryOver | None = None,
+) -> DataFrame:
+    """The DataFrame with the new columns, as the operator of this mode adds them.
+
+    Args:
+        mode: The operator that the user called. The other arguments are the user's. Those that it does not have keep
+            their defaults.
+
+    Raises:
+        TypeError, ValueError: As in the public functions.
+        MemoError: The memo belongs to another function, or to other types.
+    """
+    check_dataframe(df)
+    delay = _delay(event_time, max_out_of_orderness)
+    metrics, memo = arguments.pop("metrics", None), arguments.pop("memo", None)
+    if metrics is not None:
+        check_metrics(metrics)
+    settings = make_settings(
+        function, timeout, arguments, mode=mode, per_key=per_key, delay=delay, has_metrics=metrics is not None
+    )
+    limits = arguments.get("cluster_capacity"), arguments.get("cluster_rate")
+    settings = for_session(settings, *limits, df.sparkSession)
+    keys = column_names("key", [key] if isinstance(key, str) else key) if mode == "keyed" else []
+    if carry_over is not None:
+        _check_carry_over(carry_over, df, event_time)
+    _check_flatten(flatten)
+    if memo is not None:
+        memo = as_memo(memo)
+        check_memo(memo, df, mode, on_error=settings.on_error, event_time=event_time, carry_over=carry_over)
+    use_the_drivers_python(df.sparkSession)
+    names = column_names("inputs", parameter_names(function) if inputs is None else inputs)
+    added = new_columns(schema)
+    plan = plan_rows(df, added, settings, inputs=names, event_time=event_time, keys=keys, flatten=flatten)
+    if carry_over is not None:
+        with_results = enriched_with_carry_over(plan, carry_over)
+    elif memo is not None:
+        with_results = enriched_with_memo(plan, memo)
+    else:
+        with_results = plan.source.mapInArrow(_row_task(plan.enrichment), plan.schema)
+    return with_results if metrics is None else observed(with_results, metrics, gate_classes(settings))
+
+
+def _delay(event_time: str | None, max_out_of_orderness: str | None) -> int | None:
+    if (event_time is None) != (max_out_of_orderness is None):
+        raise ValueError("event_time and max_out_of_orderness belong together: give both or neither")
+    return None if max_out_of_orderness is None else microseconds(max_out_of_orderness)
+
+
+def _check_carry_over(carry_over: CarryOver, df: DataFrame, event_time: str | None) -> None:
+    check_carry_over(carry_over, df)
+    if event_time is not None:
+        raise ValueError(
+            f"carry_over and event_time={event_time!r} exclude each other: a row that is carried over comes out "
+            "behind rows of later micro-batches, and would cross their watermarks"
+        )
+
+
+def _row_task(enrichment: Enrichment) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for `mapInArrow`. Spark's plan shows it under the name of the user's function."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with traceback_as_note():
+            yield from RowConversion(enrichment).run(batches)
+
+    run.__name__ = run.__qualname__ = enrichment.settings.function.name
+    return needs_packages(run)
+
+
+def _check_flatten(flatten: Any) -> None:
+    if not isinstance(flatten, bool) and flatten != "outer":
+        raise ValueError(f'flatten must be True, False or "outer", got {flatten!r}')

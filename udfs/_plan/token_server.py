@@ -1,0 +1,148 @@
+"""A thread on the driver that grants tokens to the processes of its application, over TCP."""
+
+from __future__ import annotations
+
+import atexit
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
+
+import trio
+
+from .._rate.signed_lines import SignedLines
+from .._rate.tokens import Request, TokenSource
+
+__all__ = ["TokenServer"]
+
+POLL_SECONDS = 0.2
+LOGIN_SECONDS = 5.0
+IDLE_SECONDS = 30.0  # more than that of a worker, so that only connections to dead machines are closed here
+MAX_CLIENTS = 800  # Linux allows a process 1,024 files by default, and the driver has others
+MAX_STRANGERS = 64
+
+
+class TokenServer:
+    """Listens until it is closed or its application is over.
+
+    A client must know the secret. One that has not yet proved it is a stranger. It has `LOGIN_SECONDS` to do so, and if
+    there are more than `MAX_STRANGERS`, the oldest one is disconnected.
+
+    A thread that has died is replaced when the next port is requested. The new one has the same secret and ports, so
+    tasks that run continue. It remembers nothing, so its source begins as after any loss of memory.
+
+    Args:
+        host: The address to listen on.
+        is_over: Whether the application is over. Called in the thread, several times a second.
+
+    Attributes:
+        secret: For clients.
+    """
+
+    def __init__(self, host: str, is_over: Callable[[], bool]) -> None:
+        self.secret = secrets.token_hex(32)
+        self._host = host
+        self._is_over = is_over
+        self._ports: set[int] = set()
+        self._thread: threading.Thread | None = None
+        atexit.register(self.close)
+
+    def listen(self, port: int | None = None) -> int:
+        """Listen on a port too, and return it.
+
+        Args:
+            port: None: one that the server listens on already, or any free one.
+
+        Raises:
+            OSError: It cannot listen on this port of its address.
+        """
+        if not self.is_running:
+            self._start()
+        if port is None:
+            port = next(iter(self._ports), 0)
+        if port not in self._ports:
+            listener = _listening(self._host, port)
+            port = listener.getsockname()[1]
+            self._token.run_sync_soon(self._accept, listener)
+            self._ports.add(port)
+        return port
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its thread is alive."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def close(self) -> None:
+        """End the thread. Wait until it has ended."""
+        atexit.unregister(self.close)
+        if self._thread is not None:
+            with suppress(trio.RunFinishedError):
+                self._token.run_sync_soon(self._scope.cancel)
+            self._thread.join()
+
+    def _start(self) -> None:
+        has_started = threading.Event()
+        self._thread = threading.Thread(
+            target=trio.run, args=(self._main, has_started), name="udfs-cluster-rate", daemon=True
+        )
+        self._thread.start()
+        has_started.wait()
+        ports, self._ports = self._ports, set()
+        for port in ports:
+            with suppress(OSError):  # another program has taken it meanwhile
+                self.listen(port)
+
+    async def _main(self, has_started: threading.Event) -> None:
+        self._token = trio.lowlevel.current_trio_token()
+        self._source = TokenSource(secrets.token_hex(8), time.monotonic())
+        self._strangers: dict[trio.CancelScope, None] = {}
+        self._clients = 0
+        with trio.CancelScope() as self._scope:
+            async with trio.open_nursery() as self._nursery:
+                has_started.set()
+                while not self._is_over():  # noqa: ASYNC110 - Spark sets no event
+                    await trio.sleep(POLL_SECONDS)
+                self._nursery.cancel_scope.cancel()
+
+    def _accept(self, listener: socket.socket) -> None:
+        opened = trio.SocketListener(trio.socket.from_stdlib_socket(listener))
+        self._nursery.start_soon(trio.serve_listeners, self._serve, [opened])
+
+    async def _serve(self, stream: trio.SocketStream) -> None:
+        with suppress(Exception):  # the client is gone, or is none of ours
+            lines = SignedLines(stream, self.secret)
+            request = await self._first_request(lines)
+            if request is None or self._clients >= MAX_CLIENTS:
+                return
+            self._clients += 1
+            try:
+                while True:
+                    await lines.send(asdict(self._source.grant(time.monotonic(), request)))
+                    with trio.fail_after(IDLE_SECONDS):
+                        request = Request(**await lines.receive())
+            finally:
+                self._clients -= 1
+
+    async def _first_request(self, lines: SignedLines) -> Request | None:
+        """The first request, which proves that the client knows the secret. None: it has not come in time."""
+        with trio.move_on_after(LOGIN_SECONDS) as scope:
+            self._strangers[scope] = None
+            if len(self._strangers) > MAX_STRANGERS:
+                oldest = next(iter(self._strangers))
+                del self._strangers[oldest]
+                oldest.cancel()
+            try:
+                await lines.accept()
+                return Request(**await lines.receive())
+            finally:
+                self._strangers.pop(scope, None)
+        return None
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that listens. Not with Trio, because the caller's thread may be one of its own, too."""
+    family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    return socket.create_server(address[:2], family=family)

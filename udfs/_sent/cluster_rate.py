@@ -1,0 +1,190 @@
+"""The public class `ClusterRate`, and what a task gets of one."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
+
+__all__ = ["SOURCE_AWAY", "ClusterRate", "LeasedRate", "TaskShare", "TokenAddress", "as_cluster_rate"]
+
+WAYS = ("share", "lease")
+SCHEMES = ("redis://", "rediss://", "unix://")  # of redis-py
+MAX_NAME = 200  # characters
+MAX_PORT = 65_535
+
+# The class of the gate for which calls wait while the source of their lease is away
+SOURCE_AWAY = "ClusterRateSourceAway"
+
+
+@dataclass(frozen=True, repr=False)
+class ClusterRate:
+    """A rate of calls over all tasks, and how the tasks share it. Pass it as `cluster_rate=`.
+
+    With a lease, each worker process gets its calls from a source, a fifth of a second's worth at a time. So tasks that
+    have rows use the whole rate, whichever they are. While the source cannot be reached, calls wait: no second ever has
+    more calls than the rate. `explain` then names the gate `ClusterRateSourceAway`, and the logger `udfs` of the worker
+    warns.
+
+    Queries that use the same object, or objects of the same name, share one limit: in one session, or in all
+    applications that use the same Redis.
+
+    Args:
+        rate: Calls per second, above 0 and finite.
+        by: "share" (the default): each task gets an equal share. "lease": a thread on the driver is the source. It
+            needs a classic session, not Spark Connect. The URL of a Redis that the workers reach, such as
+            "redis://host:6379/0": that is the source. It needs the extra `redis`, here and in the workers.
+        name: The name of the limit, 1 to 200 characters. By default, each object has a limit of its own. With "share",
+            each use of an object has one.
+        port: Only with "lease": the TCP port of the driver's thread, 1 to 65535. None (the default): any free port.
+        give_up: Seconds for which the source of a lease may be away before the task fails with a `ClusterRateError`,
+            above 0; `math.inf`: calls wait for ever.
+
+    Raises:
+        TypeError, ValueError: An argument is out of its range.
+
+    Example:
+        weather = ClusterRate(500, by="lease")
+        unordered_wait(df, forecast, "temp double", timeout=5.0, cluster_rate=weather)
+    """
+
+    __module__ = "udfs"
+
+    rate: float
+    by: str = "share"
+    name: str = field(default_factory=lambda: secrets.token_hex(8), kw_only=True)
+    port: int | None = field(default=None, kw_only=True)
+    give_up: float = field(default=300.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        _check_rate(self.rate)
+        by: object = self.by
+        if not (isinstance(by, str) and (by in WAYS or by.startswith(SCHEMES))):
+            raise ValueError(f'by must be "share", "lease" or a URL such as "redis://host:6379/0", got {self._way!r}')
+        _check_name(self.name)
+        self._check_port()
+        _check_give_up(self.give_up)
+
+    def __repr__(self) -> str:
+        port = "" if self.port is None else f", port={self.port}"
+        return f"ClusterRate({self.rate:g}, by={self._way!r}, name={self.name!r}{port})"
+
+    @property
+    def _way(self) -> object:
+        """As given, but without what follows a URL's scheme: it may be a password."""
+        by: object = self.by
+        return by.partition("://")[0] if isinstance(by, str) else by
+
+    def _check_port(self) -> None:
+        port: object = self.port
+        if port is None:
+            return
+        if isinstance(port, bool) or not isinstance(port, int):
+            raise TypeError(f"port must be a whole number, got {port!r}")
+        if not 1 <= port <= MAX_PORT:
+            raise ValueError(f"port must be from 1 to {MAX_PORT}, got {port}")
+        if self.by != "lease":
+            raise ValueError(
+                f'port={port} needs by="lease", got by={self._way!r}: leave it out (a URL has a port of its own)'
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class TaskShare:
+    """The share of each task.
+
+    Args:
+        calls: Calls per second, at least 1.
+
+    Attributes:
+        gates: The classes of its gates in a worker.
+    """
+
+    gates: ClassVar[tuple[str, ...]] = ("ClusterShare",)
+
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class TokenAddress:
+    """Where workers reach the source on the driver.
+
+    Args:
+        host, port: Its address.
+        secret: What the driver and its workers know.
+    """
+
+    host: str
+    port: int
+    secret: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LeasedRate:
+    """A rate whose tokens a source grants.
+
+    Args:
+        rate: The rate.
+        driver: The source on the driver. None: the source is the Redis of the rate's URL.
+
+    Attributes:
+        gates: The classes of its gates in a worker.
+    """
+
+    gates: ClassVar[tuple[str, ...]] = ("ClusterLease", SOURCE_AWAY)
+
+    rate: ClusterRate
+    driver: TokenAddress | None = None
+
+    @property
+    def source(self) -> str:
+        """The source for people, without a password."""
+        if self.driver is not None:
+            return f"the driver at {self.driver.host}:{self.driver.port}"
+        url = urlsplit(self.rate.by)
+        return f"the Redis at {url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
+
+    @property
+    def advice(self) -> str:
+        """What to check if it cannot be reached."""
+        if self.driver is not None:
+            return (
+                "Check that the driver is alive and that the workers can connect to this address: spark.driver.host "
+                "sets the host, ClusterRate(..., port=) the port, and no firewall or network policy may block them"
+            )
+        return (
+            "Check that this Redis is alive and accepts writes, that the workers can connect to it, and the user, the "
+            "password and the database in the URL"
+        )
+
+
+def as_cluster_rate(value: Any) -> ClusterRate:
+    """The rate itself, or that of a number.
+
+    Raises:
+        TypeError, ValueError: It is neither, or out of range.
+    """
+    return value if isinstance(value, ClusterRate) else ClusterRate(value)
+
+
+def _check_rate(rate: Any) -> None:
+    if isinstance(rate, bool) or not isinstance(rate, int | float):
+        raise TypeError(f"cluster_rate must be calls per second as a number, or a ClusterRate, got {rate!r}")
+    if not 0 < rate < inf:
+        raise ValueError(f"cluster_rate must be calls per second above 0 and finite, got {rate!r}")
+
+
+def _check_name(name: Any) -> None:
+    if not (isinstance(name, str) and name):
+        raise TypeError(f"name must be a text that is not empty, got {name!r}")
+    if len(name) > MAX_NAME or not name.isprintable():
+        raise ValueError(f"name must have at most {MAX_NAME} characters, all of them printable, got {name!r}")
+
+
+def _check_give_up(seconds: Any) -> None:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise TypeError(f"give_up must be a number of seconds, got {seconds!r}")
+    if not seconds > 0:
+        raise ValueError(f"give_up must be above 0 seconds, got {seconds!r}")

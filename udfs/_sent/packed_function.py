@@ -1,0 +1,207 @@
+"""Packed function: the user's function as bytes, which the driver sends to the workers."""
+
+from __future__ import annotations
+
+import dis
+import hashlib
+import inspect
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from itertools import pairwise
+from types import FunctionType, ModuleType
+from typing import Any
+
+from pyspark import cloudpickle
+
+from trio_asyncio_io.adapters import from_asyncio, is_async
+
+__all__ = ["PackedFunction", "dumped", "pack", "parameter_names"]
+
+PATTERN = """\
+Open clients, connections, locks and nurseries in the worker. Do not capture them on the driver:
+
+    class Lookup(AsyncFunction):
+        async def open(self):                 # once per Python worker process
+            self.client = udfs.http.client()
+        async def invoke(self, ip):           # once per row
+            return (await self.client.get(f"http://service/{ip}")).text
+        async def close(self):
+            await self.client.aclose()
+"""
+
+# Attributes of asyncio that need its loop
+NEEDS_ASYNCIO = frozenset(
+    {
+        "TaskGroup",
+        "create_task",
+        "current_task",
+        "ensure_future",
+        "gather",
+        "get_running_loop",
+        "open_connection",
+        "open_unix_connection",
+        "create_subprocess_exec",
+        "create_subprocess_shell",
+        "sleep",
+        "timeout",
+        "timeout_at",
+        "to_thread",
+        "wait",
+        "wait_for",
+    }
+)
+LIBRARIES_WITH_TRIO = frozenset({"anyio", "sniffio", "trio", "trio_asyncio"})
+
+# Annotations may contain names that exist only for type checkers. Python 3.14 evaluates them in `signature`
+_ANNOTATIONS: dict[str, Any] = {}
+if sys.version_info >= (3, 14):
+    _ANNOTATIONS["annotation_format"] = import_module("annotationlib").Format.STRING
+
+
+@dataclass(frozen=True, slots=True)
+class PackedFunction:
+    """A function as bytes. Tasks of one process share one open instance of equal functions.
+
+    Attributes:
+        name: The name of the function in errors and columns.
+        digest: The SHA-256 digest of `payload`. Equal functions have equal digests.
+        payload: The pickle.
+    """
+
+    name: str
+    digest: str
+    payload: bytes
+
+    def unpack(self) -> Any:
+        """A new instance of the function."""
+        return cloudpickle.loads(self.payload)
+
+
+def pack(function: Any, label: str = "the function") -> PackedFunction:
+    """Pickle a function.
+
+    Args:
+        function: An async callable or an `AsyncFunction`.
+        label: The name of the parameter, for error messages.
+
+    Raises:
+        TypeError: The function is not async, or captures an object that cannot be sent. The message shows what to do.
+    """
+    name = name_of(function)
+    if isinstance(function, type):
+        raise TypeError(f"{label} must be an instance, got the class {name}: write {name}()")
+    if not is_async(function):
+        raise TypeError(
+            f"{label} must be async, got {name}. Declare it with `async def`, or run a blocking function in threads: "
+            f"trio_asyncio_io.adapters.in_thread({name})"
+        )
+    if (part := _asyncio_part(function)) is not None:
+        raise TypeError(
+            f"{label} {name} uses {part}, which needs an asyncio loop, and UDFs run on Trio: use "
+            f"trio_asyncio_io.adapters.from_asyncio({name}), or use Trio's own functions"
+        )
+    payload = dumped(function, f"{label} {name}")
+    return PackedFunction(name, hashlib.sha256(payload).hexdigest(), payload)
+
+
+def dumped(value: object, label: str) -> bytes:
+    """Pickle a value.
+
+    Raises:
+        TypeError: The value captures an object that cannot be sent. The message names it, and shows what to do.
+    """
+    try:
+        return bytes(cloudpickle.dumps(value))
+    except Exception as error:
+        culprits = _culprits(value)
+        names = f" ({', '.join(culprits)})" if culprits else ""
+        raise TypeError(
+            f"{label} captures something{names} that cannot be sent to the workers: {error}\n{PATTERN}"
+        ) from error
+
+
+def name_of(function: Any) -> str:
+    """The name of the function in errors and columns."""
+    innermost = _innermost(function)
+    return str(getattr(innermost, "__name__", type(innermost).__name__))
+
+
+def parameter_names(function: Any) -> list[str]:
+    """The names of the function's parameters, which are its input columns by default.
+
+    Raises:
+        TypeError: The function has no signature, or no parameters, or any number of them.
+    """
+    innermost = _innermost(function)
+    try:
+        parameters = inspect.signature(getattr(innermost, "invoke", innermost), **_ANNOTATIONS).parameters.values()
+    except (TypeError, ValueError):
+        parameters = ()  # type: ignore[assignment]
+    names = [each.name for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+    if not names or len(names) != len(list(parameters)):
+        raise TypeError(f"cannot infer the input columns from the parameters of {name_of(function)}: give inputs=[...]")
+    return names
+
+
+def _innermost(function: Any) -> Any:
+    """The user's function, without the policies around it."""
+    while hasattr(function, "function"):
+        function = function.function
+    return function
+
+
+def _asyncio_part(function: Any) -> str | None:
+    """What the code of a function uses of asyncio that needs its loop, such as "asyncio.sleep"; None: nothing.
+
+    A function that also uses Trio, anyio or sniffio may call asyncio's functions only where asyncio runs.
+    """
+    while hasattr(function, "function") or isinstance(function, partial):  # a policy or an adapter
+        if isinstance(function, from_asyncio):
+            return None
+        function = function.func if isinstance(function, partial) else function.function
+    code = getattr(function, "invoke", function)
+    code = getattr(code, "__func__", code)
+    if not inspect.isfunction(code):
+        return None
+    try:
+        found = inspect.getclosurevars(code)
+    except ValueError:  # a variable has no value yet
+        return None
+    used = {**found.globals, **found.nonlocals}  # by exact type, because a proxy may raise at any attribute
+    if any(type(each) is ModuleType and each.__name__ in LIBRARIES_WITH_TRIO for each in used.values()):
+        return None
+    modules = {name for name, each in used.items() if each is sys.modules.get("asyncio")}
+    definitions = [each for each in used.values() if type(each) is FunctionType or type(each) is type]
+    imported = [each.__name__ for each in definitions if str(each.__module__).startswith("asyncio.")]
+    parts = (f"asyncio.{name}" for name in [*imported, *_attributes_of(code, modules)] if name in NEEDS_ASYNCIO)
+    return next(parts, None)
+
+
+def _attributes_of(function: Any, names: set[str]) -> Iterator[str]:
+    """The attributes that the code of a function reads of these variables."""
+    for variable, attribute in pairwise(dis.get_instructions(function)):
+        if variable.argval in names and attribute.opname in {"LOAD_ATTR", "LOAD_METHOD"}:
+            yield str(attribute.argval)
+
+
+def _culprits(function: Any) -> list[str]:
+    """The captured objects that cannot be pickled, as "name: type"."""
+    captured = dict(getattr(function, "__dict__", {})) | getattr(function, "keywords", {})
+    if inspect.isfunction(function):
+        try:
+            variables = inspect.getclosurevars(function)
+        except ValueError:  # a variable has no value yet
+            return []
+        captured |= {**variables.nonlocals, **variables.globals}
+    return [f"{name}: {type(value).__name__}" for name, value in captured.items() if not _pickles(value)]
+
+
+def _pickles(value: Any) -> bool:
+    try:
+        cloudpickle.dumps(value)
+    except Exception:  # noqa: BLE001 - any exception means no
+        return False
+    return True

@@ -1,0 +1,109 @@
+"""Row: one row of an Arrow batch on its way through the operator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from trio_asyncio_io import Totals, describe
+
+from .._exceptions import message_of, type_name
+
+__all__ = ["Failure", "Row", "SecretRow"]
+
+
+@dataclass(slots=True, eq=False)
+class Failure:
+    """Why a row has no result.
+
+    Attributes:
+        exception: The exception of the last attempt.
+        attempts: The calls made.
+        seconds: From the start of the first call to the end of the last.
+    """
+
+    exception: Exception
+    attempts: int
+    seconds: float
+
+    def as_struct(self) -> dict[str, Any]:
+        """The value of the row's `error` column."""
+        return {
+            "type": type_name(self.exception),
+            "message": message_of(self.exception),
+            "attempts": self.attempts,
+            "seconds": self.seconds,
+        }
+
+
+class Row:
+    """One row: its input, its position, and its result.
+
+    Attributes:
+        inputs: The values of the input columns, as Python values; None for null.
+        batch: The number of its Arrow batch in this task, from 0.
+        index: Its index in that batch.
+        nbytes: The size of that batch in bytes, divided by its number of rows.
+        event_time: Microseconds since the epoch; None for null, and without an event time column.
+        key: The values of the key columns, in keyed mode.
+        since: When the row's first micro-batch began, in milliseconds since the epoch; 0 without carry-over.
+        attempts: The calls made so far, in earlier micro-batches too.
+        started: The start of the first call, on Trio's clock; None before it, and where no column reports times.
+        seconds: From `started` to the end of the last call that returned.
+        result: The return value of the function.
+        failure: Why the row has no result, or None.
+        cached: Whether the result came from a cache. False where no column reports it.
+        replaced: Whether the result is that of `on_timeout`.
+        totals: With metrics, in the first row of a chunk: where the time of the task's calls had gone by then. Not set
+            in other rows.
+    """
+
+    __slots__ = (
+        "attempts",
+        "batch",
+        "cached",
+        "event_time",
+        "failure",
+        "index",
+        "inputs",
+        "key",
+        "nbytes",
+        "replaced",
+        "result",
+        "seconds",
+        "since",
+        "started",
+        "totals",
+    )
+
+    shows_values: ClassVar[bool] = True
+    totals: Totals
+
+    def __init__(self, inputs: tuple[Any, ...], batch: int, index: int, nbytes: int = 0) -> None:
+        self.inputs = inputs
+        self.batch = batch
+        self.index = index
+        self.nbytes = nbytes
+        self.event_time: int | None = None
+        self.key: tuple[Any, ...] = ()
+        self.since = 0
+        self.attempts = 0
+        self.started: float | None = None
+        self.seconds = 0.0
+        self.result: Any = None
+        self.failure: Failure | None = None
+        self.cached = False
+        self.replaced = False
+
+    def __repr__(self) -> str:
+        return f"row ({', '.join(map(describe, self.inputs))})"
+
+
+class SecretRow(Row):
+    """A row whose values must not appear in errors and logs."""
+
+    __slots__ = ()
+    shows_values = False
+
+    def __repr__(self) -> str:
+        return f"row {self.index} of Arrow batch {self.batch}"

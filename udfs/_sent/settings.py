@@ -1,0 +1,123 @@
+"""Settings of a UDF: checked on the driver, pickled, and read by each of its tasks."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Literal, TypeAlias, get_args
+
+from pyspark.sql.types import StructType
+
+from trio_asyncio_io import Options
+
+from .cluster_rate import LeasedRate, TaskShare
+from .packed_function import PackedFunction
+from .row import Row, SecretRow
+
+__all__ = ["Enrichment", "ErrorMode", "Flatten", "Mode", "Settings", "check_seconds"]
+
+ErrorMode: TypeAlias = Literal["raise", "null", "column"]
+Mode: TypeAlias = Literal["ordered", "unordered", "keyed"]
+Flatten: TypeAlias = bool | Literal["outer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the tasks of one UDF work.
+
+    Args:
+        function: The user's function, packed.
+        options: The options of the operator, whose handlers each task adds.
+        buffer: The buffer as the user gave it. `options` replaces None by the default for its capacity.
+        on_timeout: The user's handler, packed: an async callable, input values -> result; or None.
+        on_error: What becomes of a row that fails.
+        show_values: Whether errors may show the values of a row.
+        open_timeout: Seconds that `open` of a function may take in a worker, above 0; `math.inf` for no limit.
+        metadata: The name of a column, or field, that reports how each result was obtained; None: no such column.
+        has_metrics: Whether a column is added from which Spark computes its sums.
+        delay: For event time: the largest expected difference, in microseconds, between the latest row and a row
+            behind it. None: no watermarks.
+        skip_nulls: Whether a row with a null among its inputs has the result None without a call.
+        rate: The part of a cluster's rate that a task gets. None: there is no such rate.
+
+    Raises:
+        TypeError, ValueError: An argument is out of range; the message names it and its value.
+    """
+
+    function: PackedFunction
+    options: Options
+    _: KW_ONLY
+    buffer: int | None = None
+    on_timeout: PackedFunction | None = None
+    on_error: ErrorMode = "raise"
+    show_values: bool = True
+    metadata: str | None = None
+    open_timeout: float = 30.0
+    has_metrics: bool = False
+    delay: int | None = None
+    skip_nulls: bool = False
+    rate: TaskShare | LeasedRate | None = None
+
+    def __post_init__(self) -> None:
+        if self.on_error not in get_args(ErrorMode):
+            raise ValueError(f'on_error must be "raise", "null" or "column", got {self.on_error!r}')
+        for name in ("show_values", "skip_nulls"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        metadata: object = self.metadata
+        if metadata is not None and not (isinstance(metadata, str) and metadata):
+            raise TypeError(f"metadata must be the name of a new column, got {self.metadata!r}")
+        check_seconds("open_timeout", self.open_timeout)
+        if not self.open_timeout > 0:
+            raise ValueError(f"open_timeout must be above 0 seconds, got {self.open_timeout!r}")
+
+    def with_capacity(self, capacity: int) -> Settings:
+        """These settings with another capacity, and the buffer that goes with it."""
+        return replace(self, options=replace(self.options, capacity=capacity, buffer=self.buffer))
+
+    @property
+    def measures_time(self) -> bool:
+        """Whether any column reports how long a row took."""
+        return self.on_error == "column" or self.metadata is not None or self.has_metrics
+
+    def skips(self, row: Row) -> bool:
+        """Whether the row has the result None without a call."""
+        return self.skip_nulls and None in row.inputs
+
+    @property
+    def row_type(self) -> type[Row]:
+        """The class of the rows."""
+        return Row if self.show_values else SecretRow
+
+
+@dataclass(frozen=True, slots=True)
+class Enrichment:
+    """How a DataFrame operator enriches rows. Created on the driver, and pickled for the tasks.
+
+    Args:
+        settings: The settings of the UDF.
+        added: The new columns.
+        zone: The session's time zone.
+        inputs: The positions of the columns that the function is called with.
+        event_time: The position of the event time column, or None.
+        key: The positions of the key columns, in keyed mode.
+        flatten: Whether a result is a list of 0 to n outputs; "outer": a row without outputs has one null.
+    """
+
+    settings: Settings
+    added: StructType
+    zone: str
+    _: KW_ONLY
+    inputs: tuple[int, ...]
+    event_time: int | None = None
+    key: tuple[int, ...] = ()
+    flatten: Flatten = False
+
+
+def check_seconds(name: str, value: object) -> None:
+    """Check that a parameter is a number of seconds.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name} must be a number of seconds, got {value!r}")

@@ -1,0 +1,139 @@
+"""Reading: the columns of an Arrow batch as rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .._sent.row import Failure, Row
+from .._sent.zone import portable_zone
+
+__all__ = ["put_event_times", "put_keys", "rows_of"]
+
+_NAN = object()
+
+# New in pyarrow 20
+CONVERTS_MAPS = int(pa.__version__.partition(".")[0]) >= 20  # noqa: PLR2004
+
+
+def rows_of(
+    columns: Sequence[pa.Array],
+    batch: int,
+    row_type: type[Row] = Row,
+    *,
+    on_error: str = "raise",
+    nbytes: int | None = None,
+) -> list[Row]:
+    """The rows of one Arrow batch.
+
+    Args:
+        columns: Its input columns.
+        batch: Its number.
+        row_type: The class of the rows.
+        on_error: "raise" to raise an error for a value that Python cannot represent, such as a date after the year
+            9999. Otherwise, its row fails.
+        nbytes: The size of the Arrow batch with all of its columns; None: the size of these columns.
+
+    Raises:
+        ValueError: Python cannot represent a value, and `on_error` is "raise".
+    """
+    size = (sum(column.nbytes for column in columns) if nbytes is None else nbytes) // max(1, len(columns[0]))
+    failures: dict[int, tuple[str, str]] = {}
+    values = [_python_values(column, number, failures) for number, column in enumerate(columns, 1)]
+    rows = [row_type(inputs, batch, index, size) for index, inputs in enumerate(zip(*values, strict=True))]
+    for index, (problem, detail) in failures.items():
+        error = ValueError(f"{problem}: {detail}" if row_type.shows_values else problem)
+        if on_error == "raise":
+            error.add_note(repr(rows[index]))
+            raise error
+        rows[index].failure = Failure(error, 0, 0.0)
+    return rows
+
+
+def put_event_times(rows: Sequence[Row], column: pa.Array) -> None:
+    """Set the event time of the rows of one batch, in microseconds. Time zones do not matter to these."""
+    times = pc.cast(column, pa.timestamp("us", tz=column.type.tz)).cast(pa.int64()).to_pylist()
+    for row, time in zip(rows, times, strict=True):
+        row.event_time = time
+
+
+def put_keys(rows: Sequence[Row], columns: Sequence[pa.Array]) -> None:
+    """Set the key of the rows of one batch. As in Spark's own grouping, all NaN are equal."""
+    for row, key in zip(rows, zip(*map(_key_values, columns), strict=True), strict=True):
+        row.key = tuple(_NAN if value != value else value for value in key)  # noqa: PLR0124 - a test for NaN
+
+
+def _key_values(column: pa.Array) -> list[Any]:
+    """The values of a key column. Times are numbers, because Python's years end at 9999."""
+    if pa.types.is_temporal(column.type):
+        column = column.view(pa.int32() if column.type.bit_width == 32 else pa.int64())  # noqa: PLR2004 - bits
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+def _python_values(column: pa.Array, number: int, failures: dict[int, tuple[str, str]]) -> list[Any]:
+    """The values of an input column. Where Python cannot represent one, it is None, and its row is in `failures`."""
+    if (kind := _portable(column.type)) != column.type:
+        column = column.cast(kind)
+    try:
+        return _to_pylist(column)
+    except Exception:  # noqa: BLE001 - the loop finds out which value raised it
+        values: list[Any] = []
+        for index in range(len(column)):
+            try:
+                values += _to_pylist(column.slice(index, 1))
+            except Exception as error:  # noqa: BLE001 - from Arrow or datetime, depending on the type
+                problem = f"the value of input {number}, {column.type}, cannot be represented in Python"
+                failures.setdefault(index, (problem, str(error)))
+                values.append(None)
+        return values
+
+
+@cache
+def _portable(kind: pa.DataType) -> pa.DataType:
+    """The type with time zones under names that Arrow has. If one differs, all fields of the type are nullable."""
+    if all(zone == portable_zone(zone) for zone in re.findall(r"tz=([^]]*)", str(kind))):
+        return kind
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp(kind.unit, tz=portable_zone(kind.tz))
+    if pa.types.is_map(kind):
+        return pa.map_(_portable(kind.key_type), _portable(kind.item_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(each.name, _portable(each.type)) for each in kind])
+    values = _portable(kind.value_type)
+    return pa.large_list(values) if pa.types.is_large_list(kind) else pa.list_(values)
+
+
+def _to_pylist(column: pa.Array) -> list[Any]:
+    """The values, with maps as dicts."""
+    values: list[Any]
+    if not _has_map(column.type):
+        values = column.to_pylist()
+    elif CONVERTS_MAPS:
+        values = column.to_pylist(maps_as_pydicts="strict")
+    else:
+        values = [_with_dicts(value, column.type) for value in column.to_pylist()]
+    return values
+
+
+def _with_dicts(value: Any, kind: pa.DataType) -> Any:
+    """The value with a dict in place of each list of pairs."""
+    if value is None or not _has_map(kind):
+        return value
+    if pa.types.is_map(kind):
+        pairs = [(_with_dicts(key, kind.key_type), _with_dicts(item, kind.item_type)) for key, item in value]
+        if len(dict(pairs)) < len(pairs):
+            raise ValueError("a map has a key twice")
+        return dict(pairs)
+    if pa.types.is_struct(kind):
+        return {name: _with_dicts(each, kind.field(name).type) for name, each in value.items()}
+    return [_with_dicts(each, kind.value_type) for each in value]
+
+
+def _has_map(kind: pa.DataType) -> bool:
+    return pa.types.is_map(kind) or any(_has_map(kind.field(i).type) for i in range(kind.num_fields))

@@ -1,0 +1,234 @@
+"""Calls: the user's function, gates and observer, which take column values, as the operator's, which take rows."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import trio
+
+from trio_asyncio_io import (
+    AsyncFunction,
+    Observer,
+    Options,
+    RetryStrategy,
+    Statistics,
+    StreamRecord,
+    Totals,
+    Verdict,
+    Watermark,
+)
+from trio_asyncio_io.policies import from_cache
+
+from .._sent.row import Failure, Row
+from .._sent.settings import Settings
+from .gates import gates_of
+
+__all__ = ["Loads", "RowCalls", "RowObserver"]
+
+
+class RowCalls(AsyncFunction[Row, Row]):
+    """An operator's function: calls the user's function for a row and returns the row with its result.
+
+    Args:
+        function: The user's function, already opened.
+        on_timeout: The user's handler, already opened, or None.
+        settings: The settings of the UDF.
+
+    Attributes:
+        made: The number of calls of the user's function so far.
+        loads: Measures the calls, if there are metrics; else None.
+    """
+
+    def __init__(self, function: Any, on_timeout: Any, settings: Settings) -> None:
+        self._call: Callable[..., Awaitable[Any]] = getattr(function, "invoke", function)
+        handler: Callable[..., Awaitable[Any]] | float | None = on_timeout or getattr(function, "timeout", None)
+        handler = getattr(handler, "invoke", handler)
+        # Many clients have an attribute `timeout` that is a number of seconds
+        self._on_timeout = handler if callable(handler) else None
+        self._settings = settings
+        self._measures_time = settings.measures_time
+        self._skips = settings.skips
+        self.made = 0
+        self.loads = Loads(settings.options.slots) if settings.has_metrics else None
+        if callable(flush := getattr(function, "flush", None)):
+            self.flush = flush  # the operator calls it if it exists
+
+    def options(self) -> dict[str, Any]:
+        """The arguments of the operator."""
+        options = self._settings.options
+        return {
+            "mode": options.mode,
+            "timeout": options.timeout,
+            "capacity": options.slots,
+            "gate": gates_of(self._settings),
+            "yield_slot_after": options.yield_slot_after,
+            "buffer": options.buffer,
+            "key": options.key,
+            "per_key": options.per_key,
+            "retry": options.retry and _of_rows(options.retry),
+            "observer": options.observer and RowObserver(options.observer),
+            "on_timeout": self._timed_out if self._on_timeout else None,
+            "on_error": "raise" if self._settings.on_error == "raise" else self._failed,
+        }
+
+    async def open(self) -> None:
+        """Set the context variable that each call sets. Setting it again to the same value copies no context."""
+        if self._measures_time:
+            from_cache.set(False)
+
+    def known(self, row: Row) -> tuple[Row] | None:
+        """The row itself if no call is made for it, else None."""
+        if row.failure is not None or self._skips(row):  # or an input value cannot be represented in Python
+            return (row,)
+        return None
+
+    async def invoke(self, row: Row) -> Row:
+        """Call the user's function for one row."""
+        self.made += 1
+        row.attempts += 1
+        if self._measures_time:
+            from_cache.set(False)
+            if row.started is None:
+                row.started = trio.current_time()
+        if self.loads is None:
+            row.result = await self._call(*row.inputs)
+        else:
+            row.result = await self.loads.measured(self._call, row.inputs)
+        if self._measures_time:
+            row.cached = from_cache.get()
+            row.seconds = self._seconds(row)
+        return row
+
+    async def _timed_out(self, row: Row) -> Row:
+        assert self._on_timeout is not None
+        row.result = await self._on_timeout(*row.inputs)
+        row.replaced = True
+        row.seconds = self._seconds(row)
+        return row
+
+    async def _failed(self, row: Row, exception: Exception) -> Row:
+        row.result = None
+        row.failure = Failure(exception, row.attempts, self._seconds(row))
+        return row
+
+    def _seconds(self, row: Row) -> float:
+        """Seconds since the first call started; 0.0 where no column reports times."""
+        return 0.0 if row.started is None else trio.current_time() - row.started
+
+
+def _of_rows(strategy: RetryStrategy) -> RetryStrategy:
+    """The strategy with `retry_on_result` applied to the row's result."""
+    predicate = strategy.retry_on_result
+    if predicate is None:
+        return strategy
+    return replace(strategy, retry_on_result=lambda row: predicate(row.result))
+
+
+class Loads:
+    """Measures calls. The load of a call is the number that run when it starts or when it returns, if that is higher.
+
+    Args:
+        capacity: Upper limit of the load.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._running = 0
+        self._low = (0, 0.0)
+        self._high = (0, 0.0)
+
+    async def measured(self, call: Callable[..., Awaitable[Any]], inputs: Sequence[Any]) -> Any:
+        """The result of the call. A call that raises does not count."""
+        self._running += 1
+        load, started = self._running, trio.current_time()
+        try:
+            result = await call(*inputs)
+            self._add(max(load, self._running), trio.current_time() - started)
+        finally:
+            self._running -= 1
+        return result
+
+    def put_into(self, totals: Totals) -> Totals:
+        """The totals with these numbers."""
+        (low_calls, low_latency), (high_calls, high_latency) = self._low, self._high
+        return replace(
+            totals, low_calls=low_calls, low_latency=low_latency, high_calls=high_calls, high_latency=high_latency
+        )
+
+    def _add(self, load: int, seconds: float) -> None:
+        if 4 * load <= self._capacity:
+            self._low = (self._low[0] + 1, self._low[1] + seconds)
+        elif 2 * load > self._capacity:
+            self._high = (self._high[0] + 1, self._high[1] + seconds)
+
+
+class RowObserver(Observer):
+    """Calls each hook of the user's observer with the tuple of the row's input values as the element."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+
+    def run_started(self, options: Options) -> None:
+        self._observer.run_started(options)
+
+    def run_ended(self, statistics: Statistics, verdict: Verdict) -> None:
+        self._observer.run_ended(statistics, verdict)
+
+    def accepted(self, sequence: int, element: Any) -> None:
+        self._observer.accepted(sequence, _inputs(element))
+
+    def held_back(self, sequence: int, element: Any) -> None:
+        self._observer.held_back(sequence, _inputs(element))
+
+    def started(self, sequence: int, element: Any) -> None:
+        self._observer.started(sequence, _inputs(element))
+
+    def attempt_failed(self, sequence: int, element: Any, attempt: int, error: Exception) -> None:
+        self._observer.attempt_failed(sequence, _inputs(element), attempt, error)
+
+    def backing_off(self, sequence: int, element: Any, attempt: int, seconds: float) -> None:
+        self._observer.backing_off(sequence, _inputs(element), attempt, seconds)
+
+    def slot_yielded(self, sequence: int, element: Any) -> None:
+        self._observer.slot_yielded(sequence, _inputs(element))
+
+    def slot_regained(self, sequence: int, element: Any) -> None:
+        self._observer.slot_regained(sequence, _inputs(element))
+
+    def retried(self, sequence: int, element: Any, attempt: int) -> None:
+        self._observer.retried(sequence, _inputs(element), attempt)
+
+    def timed_out(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
+        self._observer.timed_out(sequence, _inputs(element), attempts, seconds)
+
+    def completed(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
+        self._observer.completed(sequence, _inputs(element), attempts, seconds)
+
+    def failed(self, sequence: int, element: Any, attempts: int, seconds: float, error: Exception) -> None:
+        self._observer.failed(sequence, _inputs(element), attempts, seconds, error)
+
+    def cancelled(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
+        self._observer.cancelled(sequence, _inputs(element), attempts, seconds)
+
+    def slot_freed(self, sequence: int, element: Any) -> None:
+        self._observer.slot_freed(sequence, _inputs(element))
+
+    def dequeued(self, sequence: int, element: Any) -> None:
+        self._observer.dequeued(sequence, _inputs(element))
+
+    def emitted(self, sequence: int, element: Any) -> None:
+        self._observer.emitted(sequence, _inputs(element))
+
+    def watermark_accepted(self, sequence: int, watermark: Watermark) -> None:
+        self._observer.watermark_accepted(sequence, watermark)
+
+    def watermark_emitted(self, sequence: int, watermark: Watermark) -> None:
+        self._observer.watermark_emitted(sequence, watermark)
+
+
+def _inputs(element: Any) -> tuple[Any, ...]:
+    row = element.value if isinstance(element, StreamRecord) else element
+    inputs: tuple[Any, ...] = row.inputs
+    return inputs

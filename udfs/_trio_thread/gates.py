@@ -1,0 +1,62 @@
+"""The gates of this process, whose state lasts from one task or micro-batch to the next.
+
+Settings carry gates as configuration. The first task of a process that uses a gate makes an instance, and later tasks
+of the same function continue with it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from pyspark import cloudpickle
+
+from trio_asyncio_io.gates import AdaptiveCapacity, Gate, PerKey
+
+from .._sent.packed_function import dumped
+from .._sent.settings import Settings
+from .rate_gates import rate_gates
+
+__all__ = ["gates_of"]
+
+# The gates that a process keeps; the least recently used is dropped first. A query that builds its function for each
+# micro-batch makes new ones each time.
+MAX_GATES = 64
+
+
+def gates_of(settings: Settings) -> list[Gate | PerKey]:
+    """The gates of a task: those of its function in this process, and that of a cluster's rate.
+
+    Weights and keys are computed from rows.
+    """
+    options = settings.options
+    gates: list[Gate | PerKey] = list(options.gates)
+    if isinstance(options.capacity, tuple):
+        gates.append(AdaptiveCapacity(*options.capacity))
+    process, function = os.getpid(), settings.function.digest  # Spark's daemon forks
+    kept = [_instance(process, function, position, dumped(gate, "gate")) for position, gate in enumerate(gates)]
+    return kept if settings.rate is None else [*kept, *rate_gates(settings.rate)]
+
+
+@lru_cache(MAX_GATES)
+def _instance(process: int, function: str, position: int, payload: bytes) -> Gate | PerKey:  # noqa: ARG001 - the key
+    """The gate of a process, of the function with this digest, and of this position in its list of gates."""
+    return _for_rows(cloudpickle.loads(payload))
+
+
+def _for_rows(gate: Gate | PerKey) -> Gate | PerKey:
+    if isinstance(gate, PerKey):
+        return PerKey([_weighing_rows(each) for each in gate.gates], _of_row(gate.key))
+    return _weighing_rows(gate)
+
+
+def _weighing_rows(gate: Gate) -> Gate:
+    if gate.weight is not None:
+        gate.weight = _of_row(gate.weight)
+    return gate
+
+
+def _of_row(function: Callable[..., Any]) -> Callable[[Any], Any]:
+    return lambda row: function(*row.inputs)

@@ -1,0 +1,216 @@
+"""The gates of a cluster's rate in a worker: a task's share, or the lease of its process.
+
+A leased rate has two gates: a call waits for its token, or for a source that is away. So every account of the waits,
+such as `explain`, tells one from the other.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from functools import lru_cache
+
+import trio
+
+from trio_asyncio_io.gates import Gate, RateLimit
+
+from .._rate.lease import OPEN_SECONDS, POLL, TIMEOUT, Lease
+from .._rate.tokens import Request
+from .._sent.cluster_rate import LeasedRate, TaskShare
+from .rate_sources import Source, source_of
+
+__all__ = ["ClusterLease", "ClusterRateError", "ClusterRateSourceAway", "ClusterShare", "LeaseOfProcess", "rate_gates"]
+
+# Of a share. In less than a second, fewer than burst + rate calls start. So 1 % of a second is left for calls that take
+# different times to reach the service
+SHARE_RATE = 0.98
+SHARE_LATENESS = 0.01  # seconds by which a call may start late without delaying the next ones
+
+# Seconds after the last request after which the connection is closed. The driver closes it a little later
+IDLE_SECONDS = 5.0
+
+# A query that builds its rate for each micro-batch leaves one lease behind each time
+MAX_LEASES = 16
+
+logger = logging.getLogger("udfs")
+
+
+class ClusterRateError(Exception):
+    """The source of a leased `cluster_rate` was away for `give_up` seconds while calls waited for it."""
+
+    __module__ = "udfs"
+
+
+def rate_gates(rate: TaskShare | LeasedRate) -> list[Gate]:
+    """The gates of a task."""
+    if isinstance(rate, TaskShare):
+        return [ClusterShare(rate.calls)]
+    lease = _lease_of(os.getpid(), rate)
+    return [ClusterRateSourceAway(lease), ClusterLease(lease)]
+
+
+class ClusterShare(RateLimit):
+    """Starts at most `calls` calls in any second, evenly: a task begins with an empty bucket.
+
+    So all tasks that run at the same time stay below the cluster's rate, even if one task follows another.
+
+    Args:
+        calls: Calls per second, at least 1.
+    """
+
+    def __init__(self, calls: int) -> None:
+        super().__init__(SHARE_RATE * calls, burst=1 + SHARE_LATENESS * calls)
+        self.calls = calls
+        self._is_new = True
+
+    def delay(self, now: float, weight: float) -> float:
+        """The seconds until the bucket holds a call."""
+        if self._is_new:
+            self._is_new = False
+            self.started(now, self.burst)
+        return super().delay(now, weight)
+
+
+class LeaseOfProcess:
+    """The lease that all tasks of this process share which use one rate, and its connection to the source.
+
+    The connection is opened by the first request, and closed after `IDLE_SECONDS` without one.
+
+    Args:
+        rate: The rate.
+        source: Its source, not yet connected.
+    """
+
+    def __init__(self, rate: LeasedRate, source: Source) -> None:
+        self.lease = Lease(rate.rate.name, rate.rate.rate)
+        self._rate = rate
+        self._source = source
+        self._requests: trio.MemorySendChannel[Request] | None = None
+        self._warned_since: float | None = None
+
+    def delay(self) -> float:
+        """The seconds until a call may start or the gate must be checked again. Sends a request if one is due."""
+        now = trio.current_time()
+        request = self.lease.request(now)
+        if request is not None:
+            if self._requests is None:
+                self._requests, requests = trio.open_memory_channel[Request](1)
+                trio.lowlevel.spawn_system_task(self._exchange, requests, name="udfs cluster_rate")
+            self._requests.send_nowait(request)
+        return self.lease.delay(now)
+
+    def is_away(self) -> bool:
+        """Whether calls wait because the source is away. The first time, log a warning."""
+        outage = self.lease.outage
+        if outage is None or not self.lease.is_away(trio.current_time()):
+            return False
+        if self._warned_since is None:
+            self._warned_since = outage.since
+            logger.warning("%s is away, so the calls of %r wait: %s", self._rate.source, self._rate.rate, outage.reason)
+        return True
+
+    def check(self, began: float) -> None:
+        """Fail if the source has been away for too long, and also since a task began.
+
+        Args:
+            began: The instant at which the task began.
+
+        Raises:
+            ClusterRateError: So it is.
+        """
+        outage, give_up = self.lease.outage, self._rate.rate.give_up
+        if outage is None or outage.latest < max(outage.since + give_up, began):
+            return
+        raise ClusterRateError(
+            f"{self._rate.source}, which is the source of {self._rate.rate!r}, has granted no call for "
+            f"{outage.latest - outage.since:,.0f} s, and give_up={give_up:g}. The last attempt failed with "
+            f"{outage.reason}. {self._rate.advice}"
+        )
+
+    async def _exchange(self, requests: trio.MemoryReceiveChannel[Request]) -> None:
+        """Send requests until one fails, or until there is none for a while."""
+        sent, reason = trio.current_time(), "the end of the worker"
+        try:
+            with trio.fail_after(OPEN_SECONDS):
+                await self._source.open()
+            while True:
+                with trio.move_on_after(IDLE_SECONDS) as idle:
+                    request = await requests.receive()
+                if idle.cancelled_caught:
+                    break
+                sent = trio.current_time()
+                with trio.fail_after(TIMEOUT):
+                    grant = await self._source.grant(request)
+                self.lease.granted(grant, sent, trio.current_time())
+                self._log_return()
+        except Exception as error:  # noqa: BLE001 - whatever it is, there are no tokens
+            reason = _described(error)
+        finally:
+            self._requests = None
+            if self.lease.is_requested:
+                self.lease.failed(sent, trio.current_time(), reason)
+            await self._source.aclose()
+
+    def _log_return(self) -> None:
+        if self._warned_since is not None and self.lease.outage is None:
+            away = trio.current_time() - self._warned_since
+            logger.warning("%s is back after %.0f s", self._rate.source, away)
+            self._warned_since = None
+
+
+def _described(error: Exception) -> str:
+    if isinstance(error, trio.TooSlowError):
+        return "no answer in time"
+    cause = f" ({error.__cause__})" if isinstance(error, OSError) and error.__cause__ else ""
+    return f"{type(error).__name__}: {error}{cause}"
+
+
+@lru_cache(MAX_LEASES)
+def _lease_of(process: int, rate: LeasedRate) -> LeaseOfProcess:  # noqa: ARG001 - Spark's daemon forks
+    return LeaseOfProcess(rate, source_of(rate))
+
+
+class _LeaseGate(Gate):
+    """A gate of a leased rate.
+
+    Args:
+        lease: That of the process.
+    """
+
+    def __init__(self, lease: LeaseOfProcess) -> None:
+        self._lease = lease
+
+
+class ClusterLease(_LeaseGate):
+    """Admits a call for each token."""
+
+    def delay(self, now: float, weight: float) -> float:  # noqa: ARG002 - Trio's time is that of the grants
+        """The seconds until the next token, or until the gate must be checked again."""
+        return self._lease.delay()
+
+    def started(self, now: float, weight: float) -> None:  # noqa: ARG002
+        """Use a token."""
+        self._lease.lease.started()
+
+
+class ClusterRateSourceAway(_LeaseGate):
+    """Holds calls back while the source of their rate is away. Fails after `give_up` seconds."""
+
+    def __init__(self, lease: LeaseOfProcess) -> None:
+        super().__init__(lease)
+        self._began: float | None = None
+
+    def delay(self, now: float, weight: float) -> float:  # noqa: ARG002
+        """A little more than the delay of `ClusterLease`, so that this gate is the one that is reported.
+
+        Raises:
+            ClusterRateError: The source has been away for too long.
+        """
+        if self._began is None:
+            self._began = trio.current_time()
+        delay = self._lease.delay()
+        is_away = self._lease.is_away()
+        if not delay:
+            return 0.0
+        self._lease.check(self._began)
+        return delay + POLL if is_away else 0.0

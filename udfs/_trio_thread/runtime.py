@@ -1,0 +1,231 @@
+"""The Trio loop of a Python worker, in a thread of its own, and the functions that are open in it.
+
+Spark runs one task after another in a worker process. The loop and the opened functions outlive the tasks, so the next
+task or micro-batch reuses open connections.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, ClassVar
+
+import trio
+
+from trio_asyncio_io.blocking import BlockedLoop
+
+from .._exceptions import is_user_frame
+from .._sent.packed_function import PackedFunction
+
+__all__ = ["BlockedWorker", "Runtime"]
+
+# Spark ends a worker process that has been idle for a minute. Functions are closed before that.
+IDLE_SECONDS = 45.0
+
+# The limit of idle functions. A query that builds its function for each micro-batch opens a new one each time.
+MAX_IDLE = 8
+
+# The time limit of `close`.
+CLOSE_SECONDS = 30.0
+
+# Python's default of 5 ms would delay the loop while Spark's thread converts Arrow data.
+SWITCH_SECONDS = 0.0005
+
+# The environment variable with the seconds after which a function is reported
+BLOCKED_SECONDS = "UDFS_BLOCKED_LOOP_SECONDS"
+
+logger = logging.getLogger("udfs")
+
+
+@dataclass(slots=True)
+class _Shared:
+    """A function in this process, and the number of tasks that use it."""
+
+    function: Any
+    name: str
+    users: int = 0
+    lock: trio.Lock = field(default_factory=trio.Lock)
+    is_open: bool = False
+    idle: trio.CancelScope | None = None
+    is_surplus: trio.Event = field(default_factory=trio.Event)
+
+
+class Runtime:
+    """The loop of this process. `Runtime.current()` starts it, and it runs until the process ends.
+
+    Do not start it at import: Spark's daemon forks workers, and a fork does not copy threads.
+    """
+
+    _of_process: ClassVar[dict[int, Runtime]] = {}
+    _starting = threading.Lock()
+
+    def __init__(self) -> None:
+        self._started = threading.Event()
+        self._shared: dict[str, _Shared] = {}
+        self._death_watch: set[Callable[[BaseException], None]] = set()
+        threading.Thread(target=self._run, name="udfs-trio", daemon=True).start()
+        self._started.wait()
+
+    @classmethod
+    def current(cls) -> Runtime:
+        """The runtime of this process. Starts it if necessary."""
+        with cls._starting:
+            runtime = cls._of_process.get(os.getpid())
+            if runtime is None:
+                runtime = cls._of_process[os.getpid()] = cls()
+            return runtime
+
+    def start(self, work: Callable[[], Awaitable[None]], on_death: Callable[[BaseException], None]) -> None:
+        """Run `work` in the loop.
+
+        Args:
+            work: An async callable that does not raise.
+            on_death: Called in the loop's thread with the exception that ends the loop, if that happens before the end
+                of `work`.
+        """
+
+        async def watched() -> None:
+            await work()
+            self._death_watch.discard(on_death)
+
+        self._death_watch.add(on_death)
+        self._token.run_sync_soon(lambda: self._nursery.start_soon(watched))
+
+    def soon(self, call: Callable[[], object]) -> None:
+        """Schedule a call in the loop, from any thread. After the death of the loop, this has no effect."""
+        try:
+            self._token.run_sync_soon(call)
+        except trio.RunFinishedError:
+            pass
+
+    @asynccontextmanager
+    async def opened(self, packed: PackedFunction, open_timeout: float) -> AsyncIterator[Any]:
+        """The instance of the function that all tasks of the process share. It stays open for a while after the block.
+
+        Args:
+            packed: The function.
+            open_timeout: The time limit of its `open`, in seconds.
+
+        Raises:
+            TimeoutError: `open` exceeded its time limit.
+        """
+        shared = self._shared.get(packed.digest)
+        if shared is None:
+            shared = self._shared[packed.digest] = _Shared(packed.unpack(), packed.name)
+        shared.users += 1
+        try:
+            await self._ensure_open(shared, open_timeout)
+            yield shared.function
+        finally:
+            shared.users -= 1
+            if not shared.users:
+                self._now_idle(packed.digest, shared)
+
+    async def _ensure_open(self, shared: _Shared, open_timeout: float) -> None:
+        async with shared.lock:
+            if not shared.is_open and hasattr(shared.function, "open"):
+                await _open(shared, open_timeout)
+            shared.is_open = True
+        if shared.idle is not None:
+            shared.idle.cancel()
+
+    def _now_idle(self, digest: str, shared: _Shared) -> None:
+        """Close the function after `IDLE_SECONDS`, and the least recently used ones above `MAX_IDLE` immediately."""
+        self._shared[digest] = self._shared.pop(digest)
+        shared.is_surplus = trio.Event()
+        self._nursery.start_soon(self._close_when_idle, digest, shared)
+        idle = [each for each in self._shared.values() if not each.users]
+        for each in idle[:-MAX_IDLE]:
+            each.is_surplus.set()
+
+    async def _close_when_idle(self, digest: str, shared: _Shared) -> None:
+        with trio.CancelScope() as shared.idle, trio.move_on_after(IDLE_SECONDS):
+            await shared.is_surplus.wait()
+        if shared.idle.cancelled_caught:
+            return
+        async with shared.lock:
+            if shared.users or self._shared.get(digest) is not shared:
+                return
+            del self._shared[digest]
+            if shared.is_open and hasattr(shared.function, "close"):
+                await _close(shared)
+            shared.is_open = False
+
+    def _run(self) -> None:
+        sys.setswitchinterval(SWITCH_SECONDS)
+        try:
+            trio.run(self._main, instruments=[BlockedWorker()])
+        except BaseException as error:  # noqa: BLE001 - each waiting task gets the exception
+            self._of_process.pop(os.getpid(), None)
+            for on_death in list(self._death_watch):
+                on_death(error)
+            self._started.set()
+
+    async def _main(self) -> None:
+        self._token = trio.lowlevel.current_trio_token()
+        async with trio.open_nursery() as self._nursery:
+            self._started.set()
+            await trio.sleep_forever()
+
+
+async def _open(shared: _Shared, open_timeout: float) -> None:
+    with trio.move_on_after(open_timeout) as scope:
+        await shared.function.open()
+    if scope.cancelled_caught:
+        raise TimeoutError(
+            f"{shared.name}: open() did not finish within open_timeout={open_timeout:g} s. Check that the workers can "
+            "reach the servers that it connects to, or raise open_timeout"
+        )
+
+
+async def _close(shared: _Shared) -> None:
+    """Close the function. No task waits for it, so an error is written to the worker's standard error."""
+    try:
+        with trio.fail_after(CLOSE_SECONDS):
+            await shared.function.close()
+    except Exception as error:  # noqa: BLE001 - no caller could handle it
+        sys.stderr.write(f"udfs: {shared.name}: close() raised {error!r}\n")
+
+
+class BlockedWorker(BlockedLoop):
+    """Logs a warning when a function blocks the loop of this worker.
+
+    Runs where: the hooks in the loop's thread, once per scheduler pass; the sampling in a daemon thread, which does not
+    poll while the loop is idle.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(_blocked_seconds(), logger=logger)
+
+    def user_frames(self, innermost: FrameType | None) -> list[FrameType]:
+        """The user's frames, outermost first. Empty while a function is unpickled, which imports modules."""
+        return [] if _is_unpickling(innermost) else super().user_frames(innermost)
+
+    def is_user_frame(self, frame: FrameType) -> bool:
+        """Whether the code belongs neither to this project nor to the libraries that it runs on."""
+        return is_user_frame(frame)
+
+
+def _blocked_seconds() -> float:
+    """The value of the environment variable; 0.1 without one, or with a value that is not seconds above 0."""
+    text = os.environ.get(BLOCKED_SECONDS, "0.1")
+    try:
+        BlockedLoop(float(text))
+    except ValueError:
+        logger.warning("%s must be seconds above 0, got %r: 0.1 is used", BLOCKED_SECONDS, text)
+        return 0.1
+    return float(text)
+
+
+def _is_unpickling(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code is PackedFunction.unpack.__code__:
+            return True
+        frame = frame.f_back
+    return False
