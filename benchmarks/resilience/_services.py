@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from math import inf
 from random import uniform
+from typing import Any
 
 import trio
 
@@ -109,19 +110,13 @@ class RateCappedService(LimitedService):
 
 
 class FixedWindowService(LimitedService):
-    """Admits `limit` calls in each window of the clock, the first of which began `phase` seconds before the start."""
+    """Admits `limit` calls in each window of the clock, the first of which began `phase` seconds before the start.
 
-    def __init__(
-        self,
-        limit: int,
-        window: float = 1.0,
-        *,
-        phase: float = 0.0,
-        latency: float = 0.05,
-        retry_after: float | None = None,
-        jitter: float = 0.0,
-    ) -> None:
-        super().__init__(latency, retry_after, jitter)
+    The other options are those of `LimitedService`.
+    """
+
+    def __init__(self, limit: int, window: float = 1.0, *, phase: float = 0.0, **options: Any) -> None:
+        super().__init__(**options)
         self._limit = limit
         self._window = window
         self._phase = phase
@@ -137,18 +132,10 @@ class FixedWindowService(LimitedService):
 
 
 class SlidingWindowService(LimitedService):
-    """Admits `limit` calls in any span of a window."""
+    """Admits `limit` calls in any span of a window. The other options are those of `LimitedService`."""
 
-    def __init__(
-        self,
-        limit: int,
-        window: float = 1.0,
-        *,
-        latency: float = 0.05,
-        retry_after: float | None = None,
-        jitter: float = 0.0,
-    ) -> None:
-        super().__init__(latency, retry_after, jitter)
+    def __init__(self, limit: int, window: float = 1.0, **options: Any) -> None:
+        super().__init__(**options)
         self._limit = limit
         self._window = window
 
@@ -159,18 +146,13 @@ class SlidingWindowService(LimitedService):
 
 
 class RefusingService(LimitedService):
-    """Refuses everything for the last `lasts` of each `every` seconds, and nothing else."""
+    """Refuses everything for the last `lasts` of each `every` seconds, and nothing else.
 
-    def __init__(
-        self,
-        every: float,
-        lasts: float,
-        *,
-        latency: float = 0.05,
-        retry_after: float | None = None,
-        jitter: float = 0.0,
-    ) -> None:
-        super().__init__(latency, retry_after, jitter)
+    The other options are those of `LimitedService`.
+    """
+
+    def __init__(self, every: float, lasts: float, **options: Any) -> None:
+        super().__init__(**options)
         self._every = every
         self._lasts = lasts
 
