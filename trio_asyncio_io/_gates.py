@@ -29,6 +29,7 @@ __all__ = ["GateFamily", "GateInUse", "Gates", "User", "in_present_run", "use", 
 T = TypeVar("T")
 
 FEW = 64  # with fewer keys, a search for those without calls is not worth its cost
+MAX_UNUSED = 10_000  # keys without calls whose gates are kept for their state
 
 
 @dataclass(eq=False, frozen=True, slots=True)
@@ -184,14 +185,18 @@ class GateFamily:
             _of_run(_FAMILIES).pop(_key_of_family(self._copies), None)
 
     def _forget_some(self) -> None:
-        """Forget the keys without calls that may be forgotten. The cost is a few steps per key, on average."""
+        """Forget the keys without calls that may be forgotten, and the oldest ones if there are too many.
+
+        The cost is a few steps per key, on average.
+        """
         if len(self._copies) < self._enough:
             return
         now = trio.current_time()
-        for key in [key for key in self._copies if key not in self._in_use]:
-            if in_present_run(self._copies[key]).may_forget(now):
+        unused = [key for key in self._copies if key not in self._in_use]
+        for number, key in enumerate(unused):
+            if number < len(unused) - MAX_UNUSED or in_present_run(self._copies[key]).may_forget(now):
                 self._forget(key)
-        self._enough = max(FEW, 2 * len(self._copies))
+        self._enough = max(FEW, min(2 * len(self._copies), len(self._copies) + MAX_UNUSED))
 
     def _forget(self, key: Hashable) -> None:
         del self._copies[key]
