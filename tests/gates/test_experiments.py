@@ -65,7 +65,7 @@ def test_the_rate_follows_a_dip_and_comes_back() -> None:
         await trio.sleep_until(18.0)
         service.rate = 120.0
 
-    simulate(24.0, service, [AdaptiveRate() for _ in range(6)], control=control)
+    simulate(24.0, service, [AdaptiveRate() for _ in range(4)], control=control)
     assert between(service.admitted, 10, 18) >= 0.75 * 24 * 8  # 4 calls/s of a task do not divide well
     assert between(service.admitted, 23, 24) >= 0.8 * 120
 
