@@ -131,8 +131,8 @@ class Report:
         self.sections.extend(replace(section, part=part) for section in sections)
 
     def write(self, path: Path) -> None:
-        """Write it as JSON."""
-        path.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
+        """Write it as JSON, with one line for each line of a table and for each series."""
+        path.write_text(_indented(asdict(self)) + "\n", encoding="utf-8")
 
     @classmethod
     def read(cls, path: Path) -> Report:
@@ -145,3 +145,20 @@ class Report:
             }
         document["sections"] = [Section(**section) for section in document["sections"]]
         return cls(**document)
+
+
+def _indented(value: Any, indent: str = "") -> str:
+    """JSON, in which only the dictionaries and lists that contain dictionaries have several lines."""
+    inner = indent + "  "
+    children = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    is_table = bool(children) and all(isinstance(child, list) for child in children)
+    if not is_table and not any(isinstance(child, dict | list) for child in children):
+        return json.dumps(value)
+    if isinstance(value, dict):
+        if "values" in value:  # a line of a table
+            return json.dumps(value)
+        items = [f"{json.dumps(key)}: {_indented(child, inner)}" for key, child in value.items()]
+        return "{\n" + ",\n".join(inner + item for item in items) + f"\n{indent}}}"
+    if is_table:  # a series
+        return json.dumps(value)
+    return "[\n" + ",\n".join(inner + _indented(child, inner) for child in value) + f"\n{indent}]"

@@ -29,6 +29,7 @@ __all__ = ["GateFamily", "GateInUse", "Gates", "User", "in_present_run", "use", 
 T = TypeVar("T")
 
 FEW = 64  # with fewer keys, a search for those without calls is not worth its cost
+MAX_UNUSED = 10_000  # keys without calls whose gates are kept for their state
 
 
 @dataclass(eq=False, frozen=True, slots=True)
@@ -184,14 +185,18 @@ class GateFamily:
             _of_run(_FAMILIES).pop(_key_of_family(self._copies), None)
 
     def _forget_some(self) -> None:
-        """Forget the keys without calls that may be forgotten. The cost is a few steps per key, on average."""
+        """Forget the keys without calls that may be forgotten, and the oldest ones if there are too many.
+
+        The cost is a few steps per key, on average.
+        """
         if len(self._copies) < self._enough:
             return
         now = trio.current_time()
-        for key in [key for key in self._copies if key not in self._in_use]:
-            if in_present_run(self._copies[key]).may_forget(now):
+        unused = [key for key in self._copies if key not in self._in_use]
+        for number, key in enumerate(unused):
+            if number < len(unused) - MAX_UNUSED or in_present_run(self._copies[key]).may_forget(now):
                 self._forget(key)
-        self._enough = max(FEW, 2 * len(self._copies))
+        self._enough = max(FEW, min(2 * len(self._copies), len(self._copies) + MAX_UNUSED))
 
     def _forget(self, key: Hashable) -> None:
         del self._copies[key]
@@ -333,6 +338,7 @@ class Gates:
 
     Attributes:
         is_idle: Whether no call has to be checked.
+        has_keys: Whether calls have gates of their keys.
         line: The records that wait for gates of all calls.
         passage: The gates of calls without a key.
         admissions: By sequence, the calls that were admitted and have not ended. A call that started while all gates
@@ -353,6 +359,7 @@ class Gates:
         self._enough = FEW
         self.is_weighted = any(gate.weight is not None for gate in self._given)
         self.is_idle = False
+        self.has_keys = self._per_key is not None
         self.line = Line()
         self.passage = Passage(self._common, self.line.in_use)
         self.admissions: dict[int, Admission] = {}
@@ -415,14 +422,14 @@ class Gates:
         """The deadline of a record has expired during a call."""
         outcome = Outcome("overload", error=TimeoutError("the deadline of an element expired"))
         if (call := self._take(entry)) is not None:
-            self._report(call.end, [outcome] * len(call.admission.weights), entry)
+            self._report(call.end, [outcome] * len(call.admission.weights))
 
     def failed(self, entry: Entry, error: Exception) -> Exception:
         """A call has raised this error. Returns why the attempt failed: the error, or the exception of a `classify`."""
         if (call := self._take(entry)) is None:
             return error
         outcomes, problem = self._outcomes_of(error, call.admission.passage)
-        self._report(call.end, outcomes, entry)
+        self._report(call.end, outcomes)
         return problem or error
 
     def lost(self, entry: Entry, error: Exception | None) -> None:
@@ -457,12 +464,12 @@ class Gates:
                 raise problem from error
             raise
         finally:
-            enable_ki_protection(self._report)(admission.end, outcomes, None)
+            enable_ki_protection(self._report)(admission.end, outcomes)
 
     def _end_admitted(self, entry: Entry, outcome: Outcome) -> None:
         admission = self.admissions.pop(entry.sequence, None)
         if admission is not None and admission is not _REPORTED:
-            self._report(admission.end, [outcome] * len(admission.weights), entry)
+            self._report(admission.end, [outcome] * len(admission.weights))
 
     def _take(self, entry: Entry) -> _EndedCall | None:
         """The call of a record that ends. None: its end was reported."""
@@ -478,11 +485,11 @@ class Gates:
         admission = Admission(passage, entry.since, passage.unweighted)
         return _EndedCall(admission, admission.report)
 
-    def _report(self, end: _End, outcomes: Sequence[Outcome], entry: Entry | None) -> None:
+    def _report(self, end: _End, outcomes: Sequence[Outcome]) -> None:
         try:
             end(outcomes, trio.current_time())
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
-            self._on_failure(error, entry)
+            self._on_failure(error, None)
 
     def _outcomes_of(self, error: Exception, passage: Passage) -> tuple[list[Outcome], Exception | None]:
         """The outcome of an error for each gate, and the first exception of a `classify`."""

@@ -10,7 +10,7 @@ deadline and its own context.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from math import inf
 from typing import Any
@@ -191,34 +191,32 @@ class Worker:
     async def _make_attempts(self) -> None:
         """Make attempts until a record has failed or timed out."""
         block, retries = self._pool.context, self._retries
-        start, call, fail, current_time = self._start, self._invoker.call, self._fail, self._current_time
+        start, fail, current_time = self._start, self._fail, self._current_time
+        call = self._invoker.call if retries is None else self._call_again
         complete = self._complete if retries is None or not retries.checks_results else self._complete_attempt
         task, size = trio.lowlevel.current_task(), block.size
-        may_retry = retries is not None
         now: float | None = current_time()
         due, jobs_left = 0.0, 0
         while now is not None:
-            if task.custom_sleep_data is not _NOT_SUSPENDED:  # Trio clears it whenever the task has been suspended
-                task.custom_sleep_data = _NOT_SUSPENDED
-                due, jobs_left = now + SECONDS_PER_PASS, JOBS_PER_PASS
-            if len(task.context) != size or (size and block.is_changed_in(task.context)):
-                block.restore(task)
-                jobs_left = 0
-            if now >= due or not jobs_left:
-                await trio.lowlevel.checkpoint()
-                now = current_time()
-            elif (entry := start(now)) is None:
-                now = await self._wait()
-            else:
-                jobs_left -= 1
-                try:
-                    if may_retry and self._context is not None:
-                        await self._resume(entry)
-                    now = complete(await call(entry))  # one expression, so no interrupt can lose the result
-                except Exception as error:  # noqa: BLE001 - user code may raise anything
-                    now = fail(error)
-                if now is None:
-                    now = await self._pause()
+            while now is not None:
+                if task.custom_sleep_data is not _NOT_SUSPENDED:  # Trio clears it whenever the task has been suspended
+                    task.custom_sleep_data = _NOT_SUSPENDED
+                    due, jobs_left = now + SECONDS_PER_PASS, JOBS_PER_PASS
+                if len(task.context) != size or (size and block.is_changed_in(task.context)):
+                    block.restore(task)
+                    jobs_left = 0
+                if now >= due or not jobs_left:
+                    await trio.lowlevel.checkpoint()
+                    now = current_time()
+                elif (entry := start(now)) is None:
+                    now = await self._wait()
+                else:
+                    jobs_left -= 1
+                    try:
+                        now = complete(await call(entry))  # one expression, so no interrupt can lose the result
+                    except Exception as error:  # noqa: BLE001 - user code may raise anything
+                        now = fail(error)
+            now = await self._pause()
 
     # One attempt
 
@@ -249,17 +247,24 @@ class Worker:
         scheduler = self._scheduler
         if self._has_reported:
             self._has_reported = False
-            if now >= self._paused_until and scheduler.must_wait_for_reports:
-                self._must_pause = True
+            self._must_pause = now >= self._paused_until and scheduler.must_wait_for_reports
+            if self._must_pause:
                 return None
         entry = scheduler.next(now)
-        self._timer.wake_by(scheduler.wake_at())
+        if scheduler.waiting:
+            self._timer.wake_by(scheduler.wake_at())
+            if entry is not None:
+                self._pool.dispatch()
         if entry is None:
-            if self._ledger.counters.running < self._pool.ledger.flow.capacity:
+            if self._ledger.counters.running < self._ledger.flow.capacity:
                 self._ledger.flow.idle(now)
             return None
         self._entry, self._error = entry, scheduler.refusal
-        self._pool.dispatch()
+        return entry if scheduler.started is None else self._continue(entry)
+
+    def _continue(self, entry: Entry) -> Entry | None:
+        """Continue with a record that has waited. None: a gate has refused its call."""
+        scheduler = self._scheduler
         assert scheduler.started is not None
         self._context = scheduler.started.context
         if self._error is not None:
@@ -282,15 +287,20 @@ class Worker:
         await self._pool.wait_for_attempt()
         return self._current_time()
 
-    @enable_ki_protection
-    async def _resume(self, entry: Entry) -> None:
-        await self._enter_context()
-        self._ledger.retry(entry)
+    def _call_again(self, entry: Entry) -> Awaitable[Any]:
+        return self._invoker.call(entry) if self._context is None else self._call_in_context(entry)
 
-    async def _enter_context(self) -> None:
+    async def _call_in_context(self, entry: Entry) -> Any:
+        await self._enter_context(entry)
+        return await self._invoker.call(entry)
+
+    @enable_ki_protection
+    async def _enter_context(self, retried: Entry | None = None) -> None:
         """Continue in the context of the record's earlier attempts. A context changes at a checkpoint."""
         trio.lowlevel.current_task().context, self._context = self._context, None
         await trio.lowlevel.checkpoint()
+        if retried is not None:
+            self._ledger.retry(retried)
 
     @enable_ki_protection
     def _complete(self, result: Any) -> float | None:

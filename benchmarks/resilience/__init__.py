@@ -6,7 +6,9 @@
 #     _page  _plots                        the report as a page of the docs, with its pictures
 #     _summary                             the table of all criteria at its top
 #     _experiments                         all experiments
+#     _held_out                            services drawn at random
 #     _rates  _limits  _sources            limited rates, limits that change, and leases without their source
+#     _counted  _weights                   limits that are hard to follow, and estimates that are wrong
 #     _capacities                          services with a knee or a latency
 #     _outages  _hedging                   outages, and slow calls
 #     _costs                               gates that have nothing to do

@@ -73,7 +73,7 @@ class Experiment:
         title: Its heading.
         setting: The simulated service and the tasks.
         reading: What the picture shows.
-        y_label: The axis of the picture.
+        y_label: The axis of the picture. Empty: the numbers say all, so there is no picture.
         formats: The format of the numbers, by column.
         criteria: What this project has to achieve.
         contenders: Name -> what runs it. The first is this project. A quick run is shorter and smaller.
@@ -104,7 +104,7 @@ class Experiment:
                 continue
             result = contender(quick)
             lines.append(Line(name, {column: _rounded(value) for column, value in result.values.items()}))
-            if result.points:
+            if result.points and self.y_label:
                 series[name] = result.points
             on_step()
         return Section(self.title, self.setting, self.formats, lines, self.name, "resilience", series)

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from .._page import table
-from .._report import Report, Section
-from ._experiment import Criterion, Experiment
+from .._report import Report
 from ._experiments import EXPERIMENTS
 from ._plots import draw
 from ._summary import summary
@@ -70,16 +69,8 @@ def _lines(report: Report, stem: str) -> Iterator[str]:
             yield from (f"![{experiment.title}: {experiment.y_label}]({stem}-{section.name}.svg)", "")
         yield from (experiment.reading, "")
         yield from table(section.cells())
-        yield ""
-        yield from (f"* {_criterion(each, experiment, section)}" for each in experiment.criteria)
 
 
 def _texts(rows: list[list[str]]) -> Iterator[str]:
     """A table with all columns aligned to the left."""
     return (line.replace("---:", "---") for line in table(rows))
-
-
-def _criterion(criterion: Criterion, experiment: Experiment, section: Section) -> str:
-    limit = criterion.text(experiment.formats[criterion.column])
-    verdict = "met" if criterion.is_met(section.lines) else "**not met**"
-    return f"Criterion for {criterion.line(section.lines).name}: {criterion.column}: {limit} ({verdict})."

@@ -84,9 +84,9 @@ EXPERIMENTS = [
         "many",
         "64 tasks share a rate",
         "The same with 64 tasks, and `AdaptiveRate()`. A lease is for 180 s as well",
-        "Calls that were refused. With many tasks, each has few calls from which it can learn, and most refusals are "
-        "at the start, when no task knows anything. A lease needs no refusals.",
-        "refused calls per second",
+        "With many tasks, each has few calls to find its share with, and most refusals are at the start. A lease needs "
+        "no refusals.",
+        "",
         {"goodput": PERCENT, REFUSED: RATIO, LATE: RATIO},
         [Criterion(LATE, maximum=0.10), Criterion(REFUSED, maximum=0.15), Criterion(REFUSED, maximum=0.01, of=LEASE)],
         {
@@ -95,15 +95,14 @@ EXPERIMENTS = [
             "AIMD": partial(_share, each(AimdRate), SHORT, tasks=64),
             LEASE: partial(_share, leased(RATE), LONG, tasks=64),
         },
-        log=True,
     ),
     Experiment(
         "skew",
         "A few tasks have most of the rows",
         "16 tasks have 30,000 records, 4 of them three quarters of these. The service admits 500 calls per second",
-        "Calls that were answered, until the last record of all. A fixed share is wasted as soon as the small tasks "
+        "A fixed share is wasted as soon as the small tasks "
         "have ended. With `AdaptiveRate` or a lease, the others take it over.",
-        "answered calls per second",
+        "",
         {PERFECT: PERCENT, REFUSED: RATIO},
         [Criterion(PERFECT, minimum=0.88), Criterion(PERFECT, minimum=0.95, of=LEASE)],
         {

@@ -63,10 +63,10 @@ EXPERIMENTS = [
         "16 tasks lease a `cluster_rate` of 500 calls per second. From second 10 on, the source does not answer: the "
         "driver is killed and refuses connections, or a Redis hangs, and is back at second 30, without its memory. "
         "The second in which the most calls start may begin at any instant",
-        "Calls that were started. They wait while the source is away. Calls without a source are counted from half a "
+        "Calls wait while the source is away. Calls without a source are counted from half a "
         "second after its end, when all tokens have expired. The calls are back at the last instant before which half "
         "a second had fewer than 90 % of the rate.",
-        "started calls per second",
+        "",
         {MOST: "{:,.0f}", DURING: "{:,.0f}", BACK: "{:.2f}", REFUSED: "{:.3f}"},
         [
             *(Criterion(MOST, maximum=RATE, of=name) for name in (KILLED, DOWN)),
@@ -78,7 +78,5 @@ EXPERIMENTS = [
             DOWN: partial(_away, trio.sleep_forever, True),
             BACKOFF: partial(_away, None, False),
         },
-        span=(START, END, "away"),
-        log=True,
     )
 ]

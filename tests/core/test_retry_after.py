@@ -172,6 +172,9 @@ def test_an_attribute_that_is_not_a_number_of_seconds_is_ignored(value: Any) -> 
         "\u0667",
         "²",
         "1_0",
+        "1.",
+        ".5",
+        "1.5e3",
         "1e3",
         b"7",
         ["7"],
@@ -191,6 +194,10 @@ def test_a_header_that_violates_rfc_9110_is_ignored(value: Any) -> None:
     response = Response(Date=DATE)
     response.headers["Retry-After"] = value
     assert retry_after(RefusedError(response=response)) is None
+
+
+def test_a_header_with_a_fraction_of_a_second_is_read_although_rfc_9110_has_none() -> None:
+    assert retry_after(RefusedError(headers={"Retry-After": "29.5"})) == 29.5
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
-from math import inf
+from collections.abc import Callable, Iterator
+from itertools import cycle
+from math import inf, nan
+from statistics import median
+from typing import Any
 
 import pytest
 
-from trio_asyncio_io.gates import AdaptiveCapacity, Outcome
+from trio_asyncio_io import unordered_wait
+from trio_asyncio_io.gates import AdaptiveCapacity, Outcome, PerKey
 
 OK = Outcome("ok")
 
 
-def window(gate: AdaptiveCapacity, now: float, latency: float) -> float:
-    """Use the whole limit, with this latency, for a second and more; the instant of the end."""
+def window(gate: AdaptiveCapacity, now: float, latency: float, latencies: Iterator[float] | None = None) -> float:
+    """Use the whole limit, with this latency, until the limit changes or the window is over; the instant of the end.
+
+    `latencies`: what the gate gets instead, if given.
+    """
     for _ in range(max(8, int(3.0 / latency))):
         limit = gate.limit
         for _ in range(limit):
@@ -23,7 +30,7 @@ def window(gate: AdaptiveCapacity, now: float, latency: float) -> float:
         assert gate.delay(now, 1.0) == inf or gate.limit != limit
         now += latency
         for _ in range(limit):
-            gate.ended(now, latency, OK, 1.0)
+            gate.ended(now, next(latencies) if latencies else latency, OK, 1.0)
         if gate.limit != limit:
             break
     return now
@@ -42,8 +49,40 @@ def test_the_limit_doubles_while_the_throughput_grows() -> None:
     assert limits(AdaptiveCapacity(8, 200), lambda limit: 0.2, 6) == [16, 32, 64, 128, 200, 200]
 
 
-def test_the_limit_goes_one_step_back_if_the_throughput_does_not_grow() -> None:
-    assert limits(AdaptiveCapacity(8, 200), lambda limit: 0.1 * max(1.0, limit / 20), 3) == [16, 32, 16]
+def knee(servers: int) -> Callable[[int], float]:
+    return lambda limit: 0.1 * max(1.0, limit / servers)
+
+
+def test_above_the_knee_the_limit_becomes_the_calls_that_the_throughput_takes_at_the_least_latency() -> None:
+    assert limits(AdaptiveCapacity(8, 200), knee(20), 3) == [16, 32, 19]
+
+
+def test_a_start_above_the_knee_goes_down_until_the_latency_no_longer_falls() -> None:
+    assert limits(AdaptiveCapacity(60, 200), knee(20), 6) == [120, 30, 15, 7, 20, 20]
+
+
+def test_a_start_at_the_maximum_goes_down_as_well() -> None:
+    assert limits(AdaptiveCapacity(60, 60), knee(20), 4) == [30, 15, 7, 20]
+
+
+def test_a_start_at_the_maximum_returns_to_it_if_the_service_is_only_far_away() -> None:
+    assert limits(AdaptiveCapacity(60, 60), lambda limit: 0.3, 3) == [30, 60, 60]
+
+
+def test_a_step_up_that_gains_only_what_other_processes_lose_is_taken_back() -> None:
+    """Three other processes have 24 calls in front of the same knee: a step up gains, and the latency shows why."""
+    found = limits(AdaptiveCapacity(8, 200), lambda limit: 0.1 * max(1.0, (limit + 24) / 20), 30)
+    assert max(found[3:]) <= 22
+    assert median(found[3:]) <= 17
+
+
+def test_a_latency_that_varies_is_not_a_queue() -> None:
+    latencies = cycle([0.05, 0.2, 0.1, 0.4, 0.02])
+    gate = AdaptiveCapacity(8, 200)
+    now = 0.0
+    for _ in range(6):
+        now = window(gate, now, 0.1, latencies)
+    assert gate.limit >= 100
 
 
 def test_the_limit_is_cut_at_most_once_a_second() -> None:
@@ -135,6 +174,28 @@ def test_an_argument_out_of_range_is_named() -> None:
         AdaptiveCapacity(0)
     with pytest.raises(ValueError, match=r"^maximum must be at least start, 9, got 8$"):
         AdaptiveCapacity(9, 8)
+
+
+@pytest.mark.parametrize("arguments", [(nan,), (8, inf), (2.5,)])
+def test_a_number_that_is_not_whole_is_an_error(arguments: Any) -> None:
+    with pytest.raises(TypeError, match=r"^(start|maximum) must be a whole number, got "):
+        AdaptiveCapacity(*arguments)
+
+
+async def never(value: object) -> None:
+    raise AssertionError
+
+
+@pytest.mark.parametrize("gate", [AdaptiveCapacity(8, 51), PerKey(AdaptiveCapacity(8, 51), key=len)], ids=type)
+def test_a_maximum_above_the_capacity_is_an_error(gate: Any) -> None:
+    message = r"^capacity must be at least the maximum of AdaptiveCapacity\(start=8, maximum=51\), 51, got 50: raise"
+    with pytest.raises(ValueError, match=message):
+        unordered_wait([], never, timeout=1.0, capacity=50, gate=gate)
+    unordered_wait([], never, timeout=1.0, capacity=51, gate=gate)
+
+
+def test_the_default_maximum_is_at_most_the_default_capacity() -> None:
+    unordered_wait([], never, timeout=1.0, gate=AdaptiveCapacity())
 
 
 def test_a_classify_that_is_not_callable_is_refused_at_once() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from math import inf
+from math import inf, nan
 from typing import Any
 
 import pytest
@@ -200,6 +200,15 @@ def test_an_argument_out_of_range_is_named(name: str) -> None:
         CircuitBreaker(**wrong)
     with pytest.raises(ValueError, match=r'^mode must be "pause" or "fail", got 5$'):
         CircuitBreaker(5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [nan, inf])
+@pytest.mark.parametrize("name", ["share", "window", "open_for", "max_open"])
+def test_a_number_that_is_not_finite_is_an_error(name: str, value: float) -> None:
+    """A circuit that is open for ever would hold back all calls for ever."""
+    wrong: dict[str, Any] = {name: value}
+    with pytest.raises(ValueError, match=rf"^{name} must be .*, got {value}$"):
+        CircuitBreaker(**wrong)
 
 
 def test_a_classify_that_is_not_callable_is_refused_at_once() -> None:

@@ -13,8 +13,19 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from benchmarks.resilience._capacities import measure_knee
+from benchmarks.resilience._counted import measure
 from benchmarks.resilience._run import GatesOfTask, simulate
-from benchmarks.resilience._services import KneeService, RateCappedService, StatusError, StormService
+from benchmarks.resilience._services import (
+    FixedWindowService,
+    KneeService,
+    RateCappedService,
+    RefusingService,
+    SlidingWindowService,
+    StatusError,
+    StormService,
+)
+from benchmarks.resilience._weights import measure_weights
 from trio_asyncio_io import ExponentialBackoff, unordered_wait
 from trio_asyncio_io.gates import AdaptiveCapacity, AdaptiveRate, CircuitBreaker, RateLimit
 from trio_asyncio_io.testing import Recorder
@@ -54,7 +65,7 @@ def test_the_rate_follows_a_dip_and_comes_back() -> None:
         await trio.sleep_until(18.0)
         service.rate = 120.0
 
-    simulate(24.0, service, [AdaptiveRate() for _ in range(6)], control=control)
+    simulate(24.0, service, [AdaptiveRate() for _ in range(4)], control=control)
     assert between(service.admitted, 10, 18) >= 0.75 * 24 * 8  # 4 calls/s of a task do not divide well
     assert between(service.admitted, 23, 24) >= 0.8 * 120
 
@@ -179,3 +190,62 @@ async def test_a_stream_goes_on_during_an_outage_if_the_breaker_fails_its_rows(a
         failed = results.statistics().failed
     assert 0.9 * 60 * 50 <= failed <= 1.2 * 60 * 50
     assert max(delays) < 9.0
+
+
+LIMITS = {
+    "bucket": lambda: RateCappedService(80, retry_after=1.0),
+    "fixed window": lambda: FixedWindowService(80, retry_after=1.0),
+    "sliding window": lambda: SlidingWindowService(80, retry_after=1.0),
+}
+
+
+@pytest.mark.parametrize("tasks", [1, 4])
+@pytest.mark.parametrize("limit", LIMITS)
+def test_a_retry_after_of_a_second_costs_little_however_the_service_counts(limit: str, tasks: int) -> None:
+    share, refused = measure(LIMITS[limit](), tasks, 80, 40.0)
+    assert share >= 0.9
+    assert refused <= 0.035
+
+
+def test_a_service_that_refuses_everything_now_and_then_is_not_taken_for_a_slow_one() -> None:
+    service = RefusingService(20.0, 2.0)
+    share, refused = measure(service, 1, 90, 80.0, warm_up=20.0, capacity=5)
+    assert share >= 0.9
+    assert refused <= 0.018
+
+
+def test_a_limit_of_one_call_per_second_is_refused_seldom() -> None:
+    share, refused = measure(RateCappedService(1.0, burst=1.0), 1, 1.0, 300.0, warm_up=30.0)
+    assert share >= 0.85
+    assert refused <= 0.3
+
+
+def test_several_tasks_in_front_of_one_call_per_second_are_refused_about_once_per_record() -> None:
+    _, refused = measure(RateCappedService(1.0, burst=1.0), 4, 1.0, 300.0, warm_up=30.0)
+    assert refused <= 1.2
+
+
+def test_calls_of_two_seconds_do_not_make_the_rate_late() -> None:
+    share, _ = measure(RateCappedService(60, 2.0), 1, 60, 60.0, capacity=240)
+    assert share >= 0.95
+
+
+@pytest.mark.parametrize(("start", "tasks", "most"), [(60, 1, 1.2), (100, 1, 1.2), (8, 4, 1.6)])
+def test_the_capacity_stays_near_a_knee_below_the_start(start: int, tasks: int, most: float) -> None:
+    throughput, in_flight = measure_knee(lambda: AdaptiveCapacity(start, 100), tasks, 20, 0.1, 45.0)
+    assert throughput >= 0.95
+    assert in_flight <= most
+
+
+def test_the_capacity_finds_a_knee_within_twenty_seconds() -> None:
+    service = KneeService(20, 0.1)
+    simulate(20.0, service, [AdaptiveCapacity(8, 100)])
+    assert len(service.answered) >= 0.9 * 200 * 20
+
+
+@pytest.mark.parametrize("latency", [0.1, 0.5])
+def test_estimates_that_are_ten_times_too_high_cost_little_and_the_limit_holds(latency: float) -> None:
+    gate = RateLimit(1_000.0, burst=1_000.0, weight=lambda value: 500.0)
+    share, most = measure_weights(lambda: gate, latency, 25.0)
+    assert share >= 0.9
+    assert most <= 1.02

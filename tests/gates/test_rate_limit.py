@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trio_asyncio_io._core.admission import SAME_INSTANT
-from trio_asyncio_io.gates import RateLimit
+from trio_asyncio_io.gates import Outcome, RateLimit
 
 ROUNDING = 1e-6
 
@@ -75,6 +75,41 @@ def test_a_correction_moves_the_next_start() -> None:
     assert gate.delay(0.0, 1.0) == pytest.approx(0.1)
 
 
+def settled(calls: int, share: float) -> RateLimit:
+    """A gate whose calls really weighed a share of their estimates."""
+    gate = RateLimit(100.0, burst=100.0)
+    for number in range(calls):
+        gate.started(float(number), 100.0)
+        gate.correct(100.0, 100.0 * share)
+        gate.ended(number + 0.5, 0.5, Outcome("ok"), 100.0 * share)
+    return gate
+
+
+def starts_at_once(gate: RateLimit, now: float, weight: float) -> int:
+    """Calls that start at this instant and do not end."""
+    number = 0
+    while gate.delay(now, weight) <= SAME_INSTANT:
+        gate.started(now, weight)
+        number += 1
+    return number
+
+
+def test_estimates_that_are_ten_times_too_high_do_not_empty_the_bucket() -> None:
+    assert starts_at_once(settled(0, 0.1), 1_000.0, 10.0) in {9, 10}
+    assert starts_at_once(settled(9, 0.1), 1_000.0, 10.0) in {9, 10}  # too few to tell
+    assert starts_at_once(settled(20, 0.1), 1_000.0, 10.0) in range(97, 101)
+
+
+def test_estimates_that_are_too_low_stay_as_they_are() -> None:
+    assert starts_at_once(settled(20, 3.0), 1_000.0, 10.0) in {9, 10}
+
+
+def test_a_bucket_saves_up_no_more_than_the_burst_while_calls_run_whose_estimates_are_too_high() -> None:
+    gate = settled(20, 0.1)
+    starts_at_once(gate, 1_000.0, 10.0)
+    assert starts_at_once(gate, 2_000.0, 10.0) in range(97, 101)
+
+
 @given(
     rate=st.floats(0.5, 100),
     burst=st.floats(0.5, 20),
@@ -105,6 +140,8 @@ def test_a_gate_pickles_without_its_state() -> None:
     [
         ({"rate": 0}, "rate must be per second, above 0 and finite, got 0"),
         ({"rate": math.inf}, "rate must be per second, above 0 and finite, got inf"),
+        ({"rate": math.nan}, "rate must be per second, above 0 and finite, got nan"),
+        ({"rate": 1, "burst": math.inf}, "burst must be above 0 and finite, got inf"),
         ({"rate": 1, "burst": 0}, "burst must be above 0 and finite, got 0"),
         ({"rate": "5"}, "rate must be a number, got '5'"),
         ({"rate": 1, "weight": 3}, "weight must be callable, got 3"),

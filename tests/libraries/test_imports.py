@@ -19,6 +19,7 @@ def test_the_operator_imports_only_trio_and_the_standard_library(module: str) ->
     """It does not import asyncio either, which would take as long as Trio."""
     code = f"""
 import sys, trio, trio.testing
+import zoneinfo  # it reads the configuration of this Python, a module whose name depends on the platform
 before = {{name.partition(".")[0] for name in sys.modules}}
 import {module}
 new = {{name.partition(".")[0] for name in sys.modules}} - before

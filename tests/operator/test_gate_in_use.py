@@ -198,4 +198,4 @@ def test_a_name_is_text(kind: Any, name: Any, message: str) -> None:
 
 def test_the_representation_shows_what_is_compared() -> None:
     assert repr(RateLimit(2, weight=len)) == "RateLimit(rate=2.0, burst=1.0)"
-    assert repr(AdaptiveCapacity(name="api")) == "AdaptiveCapacity(start=8, maximum=200, name='api')"
+    assert repr(AdaptiveCapacity(name="api")) == "AdaptiveCapacity(start=8, maximum=100, name='api')"

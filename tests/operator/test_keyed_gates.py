@@ -370,6 +370,19 @@ async def test_a_key_is_forgotten_when_its_gates_have_learnt_nothing(autojump_cl
     assert list(copies) == [0]  # the throttled one
 
 
+@pytest.mark.thorough
+async def test_the_gates_of_a_hundred_thousand_keys_stay_bounded(autojump_clock: MockClock) -> None:
+    """An `AdaptiveCapacity` is kept for ten minutes after its last call."""
+    gate = PerKey(AdaptiveCapacity(), key=lambda value: value)
+    copies = gate.copies[0]
+    peak = 0
+    async with unordered_wait(range(100_000), Scripted(), timeout=1.0, gate=gate) as results:
+        async for number in results:
+            if number % 100 == 0:
+                peak = max(peak, len(copies))
+    assert 10_000 <= peak <= 30_000
+
+
 async def test_a_pickled_copy_has_learnt_nothing(autojump_clock: MockClock) -> None:
     gate = per_letter(adaptive(5.0), CircuitBreaker())
     await results_of(ordered_wait(["a1"], Scripted({"a1": throttled(50.0)}), timeout=1.0, gate=gate, on_error="skip"))

@@ -93,6 +93,8 @@ class Gate(ABC):
             then neither calls `delay` and `started`, nor `ended` for calls that returned.
         classify: exception -> `Outcome`, or the name of its kind. None: `outcome_of`.
         weight: The arguments of a call -> its weight, such as its tokens. None: each call weighs 1.0.
+        most_at_once: Upper limit of the calls that it admits at the same time, or None. The capacity of an operator
+            must be at least as high.
         name: Gates of one class and name share one state. None: the object has its own. `classify` and `weight` are not
             shared: those of the gate that an operator was given apply to its calls.
     """
@@ -100,6 +102,7 @@ class Gate(ABC):
     is_idle: bool = False
     classify: Classify | None = None
     weight: Callable[..., float] | None = None
+    most_at_once: int | None = None
     name: str | None = None
 
     @abstractmethod
@@ -148,7 +151,8 @@ class PerKey:
     one key, the operator reads no more elements.
 
     The first call for a key copies the gates. A key is forgotten when none of its calls waits or runs, and its gates
-    may be forgotten; see `Gate.may_forget`. What the gates of the other keys have learnt stays with this object.
+    may be forgotten; see `Gate.may_forget`. This object keeps the state of the other keys' gates, for about 10,000 keys
+    without calls; beyond that, it forgets the oldest.
 
     Args:
         gate: The gate that is copied for each key, or a list of gates, which must all admit a call.

@@ -160,6 +160,17 @@ class Options:
             raise ValueError(
                 f"gate must have at most one PerKey, got {describe(self.gate)}: give it all of their gates"
             )
+        self._check_capacity_of_gates()
+
+    def _check_capacity_of_gates(self) -> None:
+        """A gate that may admit more calls than there are slots would never find out that it could."""
+        for given in self.gates:
+            for gate in given.gates if isinstance(given, PerKey) else (given,):
+                if gate.most_at_once is not None and gate.most_at_once > self.slots:
+                    raise ValueError(
+                        f"capacity must be at least the maximum of {describe(gate)}, {gate.most_at_once}, "
+                        f"got {self.slots}: raise the capacity, or lower the maximum"
+                    )
 
     def _check_mode(self) -> None:
         if self.mode not in MODES:

@@ -7,7 +7,6 @@ deadline of a call starts, so no call times out because it had to wait. Retries 
 # The layout. These modules neither wait nor import Trio.
 #
 #     _rate_limit  _adaptive_rate  _adaptive_capacity  _circuit_breaker    the gates
-#     _measured_rate    a smoothed rate
 #     _settle           corrects the weight of the present call
 
 from .._addresses import publish

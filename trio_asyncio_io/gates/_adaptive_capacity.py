@@ -1,51 +1,151 @@
-"""The gate `AdaptiveCapacity`: as many calls at once as raise the throughput."""
+"""The gate `AdaptiveCapacity`: as many calls at once as raise the throughput.
+
+The model. A service serves some number of calls at once, its knee. Below the knee, each further call raises the
+throughput; above it, calls only wait in the service, and the latency rises instead. By Little's law,
+
+    calls at once = throughput * latency
+
+so at the knee there are as many calls as the throughput takes at the least latency: BBR's bandwidth-delay product.
+The throughput decides, because a batch of records does not care about 50 ms: a service that is only far away, or
+becomes slower, gets all calls. The latency is needed for two things that the throughput does not show: where the knee
+is, once the limit is above it, and whether calls wait although a step up gained throughput, namely that of other
+processes.
+
+The state. Time is divided into windows, and the limit changes between them. The gate is in one of three phases:
+
+    climbing     the limit doubles while the throughput follows
+    descending   the first step gained nothing, so the limit was above the knee from the start: it halves until the
+                 latency no longer falls (BBR's ProbeRTT), which shows the least latency
+    holding      the limit stays for 8 windows, then a step down and a step up of 1.25 x are tried
+
+Beside these, throttled calls and overload cut the limit, as in TCP.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from math import inf
-from typing import Any
+from math import ceil, inf, sqrt
+from typing import Any, Literal, TypeAlias
 
 from .._core.checks import check_callable, check_int, check_optional_name
 from .._core.gate import Classify, Gate, Outcome
 
 __all__ = ["AdaptiveCapacity"]
 
-FIRST_FACTOR = 2.0  # until a step up gains too little
-FACTOR = 1.25
-GAIN = 0.5  # of a step that the throughput must gain
+Step: TypeAlias = Literal["first window", "up", "down", "descent", "none"]
+
+# Steps
+CLIMB = 2.0  # and of a descent
+PROBE = 1.25
+GAIN = 0.5  # of a step up that the throughput must gain: below, more calls wait than are served
+NO_GAIN = 0.2  # of a step up: it was saturated already
 LOSS = 0.05  # of the throughput that a step down may cost
-HELD_WINDOWS = 8
+USED = 0.5  # of the limit, so that a step up makes sense
+HELD_WINDOWS = 8  # so that a step that fails costs a ninth of the time at most
+
+# Latencies
+QUEUE = 1.25  # times the least latency: calls wait. It is one step of a probe
+FALLEN = 0.75  # halving the calls halves the latency if all of them waited: half of that
+AGEING = 1.001  # of the least latency, per window: a service that became slower for good is accepted within minutes
+ERRORS = 2.0  # standard errors of a mean: one side of a 95 % interval
+PRECISION = 0.1  # of the mean latency that is enough in a descent
+
+# Windows
+MIN_SECONDS, LATENCIES, MIN_CALLS = 1.0, 4.0, 20
+DESCENT_SECONDS, DESCENT_CALLS = 0.5, 5  # shorter, since the throughput is low
+
+# Cuts
 CUT = 0.7
 SECONDS_PER_CUT = 1.0
-MIN_SECONDS, LATENCIES, MIN_CALLS = 1.0, 4.0, 20  # of a window
+
 FORGOTTEN_AFTER = 600.0  # seconds
-USED = 0.5  # of the limit, so that a step up makes sense
+ROUNDING = 0.01  # calls
+
+
+class _Window:
+    """The calls that ended in a span of time. The latency is that of calls that also started in it.
+
+    Attributes:
+        since: Its start.
+        peak: The largest number of calls at once.
+        calls: The number of calls that ended.
+        fresh: Those of them that started in the window.
+    """
+
+    __slots__ = ("_seconds", "_squares", "_sum", "calls", "fresh", "peak", "since")
+
+    def __init__(self, since: float, running: int) -> None:
+        self.since = since
+        self.peak = running
+        self.calls = self.fresh = 0
+        self._seconds = 0.0  # of all calls
+        self._sum = self._squares = 0.0  # of the fresh ones
+
+    def add(self, now: float, seconds: float) -> None:
+        """A call has ended."""
+        self.calls += 1
+        self._seconds += seconds
+        if now - seconds >= self.since:
+            self.fresh += 1
+            self._sum += seconds
+            self._squares += seconds * seconds
+
+    @property
+    def latency(self) -> float:
+        """The mean; of all calls if none is fresh."""
+        return self._sum / self.fresh if self.fresh else self._seconds / self.calls
+
+    @property
+    def error(self) -> float:
+        """By how much the latency may be wrong."""
+        if not self.fresh:
+            return 0.0
+        variance = max(0.0, self._squares / self.fresh - self.latency**2)
+        return ERRORS * sqrt(variance / self.fresh)
+
+    def throughput(self, now: float) -> float:
+        """Calls per second."""
+        return self.calls / (now - self.since)
+
+    def is_over(self, now: float, limit: float) -> bool:
+        """Whether the throughput is that of this limit: the calls of the limit before are few among them."""
+        seconds = max(MIN_SECONDS, LATENCIES * self._seconds / self.calls)
+        return self.calls >= MIN_CALLS + 2 * limit and now - self.since >= seconds
+
+    def has_latency(self, now: float) -> bool:
+        """Whether the latency is good enough for a step of a descent."""
+        if now - self.since < DESCENT_SECONDS or self.fresh < DESCENT_CALLS:
+            return False
+        return self.fresh >= MIN_CALLS or self.error <= PRECISION * self.latency
 
 
 class AdaptiveCapacity(Gate):
     """Finds the number of calls at once at which more of them no longer raise the throughput.
 
-    It climbs: the limit rises, at first by 2 x and after a disappointment by 1.25 x, while each step raises the
-    throughput by at least half as much as the limit. If it does not, the limit goes one step back and stays there for
-    8 windows. Then it tries one step less, which it keeps if the throughput stays, and then one more. Calls that are
-    throttled or overload cut the limit to 0.7 x, at most once a second. It rises only if at least half of it is used.
+    It climbs: the limit doubles while each step raises the throughput by at least half as much as the limit, and calls
+    take at most 1.25 x the least latency. Otherwise the limit becomes the number of calls that the throughput takes at
+    the least latency (Little's law), at least the limit before the step. If the very first step gains nothing, the
+    start was too high: the limit halves until the latency no longer falls, and then becomes that number.
+
+    It then stays for 8 windows, and tries 1.25 x fewer calls, which it keeps if the throughput falls by at most 5 %,
+    and 1.25 x more, under the conditions above. Calls that are throttled or overload cut the limit to 0.7 x, at most
+    once a second. It rises only if at least half of it is used.
 
     If no call succeeds between two cuts, the service is down, and not overloaded by this operator. Calls of less than a
     second that started before the first of them do not count. When calls succeed again, each raises the limit by 1, up
     to where it was before the first of these cuts: the slow start of TCP.
 
-    A window takes 1 s, 4 x the mean latency, and 20 + 2 x the limit calls, whichever is longest. The throughput
-    decides, and not the latency, because a batch of records does not care about 50 ms: unlike with Gradient2 and AIMD,
-    the limit rises to the top in front of a service that is only far away.
+    A window takes 1 s, 4 x the mean latency, and 20 + 2 x the limit calls, whichever is longest. Unlike Gradient2 and
+    AIMD, the limit rises to the top in front of a service that is only far away.
 
     Operators that share it share the limit: it counts the calls of all of them. `capacity=(8, 200)` is a short form of
-    it, for one operator.
+    it, for one operator. If several processes use one service, choose `start` so that all of them together start below
+    its knee: together they do not see how far above it they are.
 
     Args:
         start: The first limit, 1 or more.
-        maximum: The upper limit, at least `start`. The operator's `capacity` must be at least as high.
+        maximum: The upper limit, at least `start` and at most the operator's `capacity`.
         classify: exception -> `Outcome` or its kind. None (the default): see "overload" in the documentation.
         name: Gates of one name share their state in one process; see `Gate`. None (the default): it is not shared.
 
@@ -57,26 +157,28 @@ class AdaptiveCapacity(Gate):
     """
 
     def __init__(
-        self, start: int = 8, maximum: int = 200, *, classify: Classify | None = None, name: str | None = None
+        self, start: int = 8, maximum: int = 100, *, classify: Classify | None = None, name: str | None = None
     ) -> None:
         self.start = check_int("start", start, at_least=1)
         self.maximum = check_int("maximum", maximum, at_least=self.start, limit_name="start")
+        self.most_at_once = self.maximum
         self.classify = None if classify is None else check_callable("classify", classify)
         self.name = check_optional_name(name)
         self._limit = float(self.start)
         self._running = 0
-        self._factor = FIRST_FACTOR
-        self._step = 0  # 1: the limit has been raised, -1: lowered, 0: held
-        self._before = (self._limit, 0.0)  # the limit before the step, and its throughput
+        self._step: Step = "first window"
+        self._is_climbing = True
+        self._before = (self._limit, 0.0, 0.0)  # the step: the limit, the throughput and the latency
+        self._descent_from = (self._limit, 0.0)  # the limit before it, and its latency
+        self._least_latency = inf
         self._held = 0
-        self._next_probe = -1
+        self._next_probe: Step = "down"
         self._cut_at = -inf
         self._before_cuts = self._limit
         self._goal = 0.0  # of the slow start
         self._has_succeeded = True  # a call since the last cut
         self._ended_at = 0.0
-        self._peak = 0
-        self._begin_window(0.0)
+        self._window = _Window(0.0, 0)
 
     @property
     def limit(self) -> int:
@@ -89,10 +191,10 @@ class AdaptiveCapacity(Gate):
 
     def started(self, now: float, weight: float) -> None:  # noqa: ARG002
         """Count a running call."""
-        if not self._running and (not self._calls or now >= self._ended_at + MIN_SECONDS):
-            self._begin_window(now)  # a pause is not a low throughput
+        if not self._running and (not self._window.calls or now >= self._ended_at + MIN_SECONDS):
+            self._window = _Window(now, 0)  # a pause is not a low throughput
         self._running += 1
-        self._peak = max(self._peak, self._running)
+        self._window.peak = max(self._window.peak, self._running)
 
     def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:  # noqa: ARG002
         """Measure, and move the limit."""
@@ -101,51 +203,92 @@ class AdaptiveCapacity(Gate):
         if outcome.kind in {"throttled", "overload"}:
             self._back_off(now, now - seconds)
         elif outcome.kind != "cancelled":
-            self._succeed(now, seconds)
-            if self._limit < self._goal:
-                self._limit = min(self._goal, self._limit + 1)
-            self._calls += 1
-            self._latencies += seconds
-            if self._is_window_over(now):
-                self._decide(self._calls / (now - self._since))
-                self._begin_window(now)
+            self._succeeded(now, seconds)
+            window = self._window
+            window.add(now, seconds)
+            if window.has_latency(now) if self._step == "descent" else window.is_over(now, self._limit):
+                self._least_latency = min(self._least_latency * AGEING, window.latency + window.error)
+                self._decide(window, window.throughput(now))
+                self._window = _Window(now, self._running)
 
-    def _succeed(self, now: float, seconds: float) -> None:
+    def _decide(self, window: _Window, throughput: float) -> None:
+        match self._step:
+            case "up":
+                self._judge_step_up(window, throughput)
+            case "down":
+                limit, before, _ = self._before
+                self._hold(limit if throughput < before * (1 - LOSS) else self._limit)
+            case "descent":
+                self._judge_descent(window)
+            case "first window" | "none":
+                self._next_step(window, throughput)
+
+    def _judge_step_up(self, window: _Window, throughput: float) -> None:
+        limit, before, latency = self._before
+        step = self._limit / limit - 1
+        if throughput >= before * (1 + GAIN * step) and not self._has_queue(window):
+            self._next_step(window, throughput)
+        elif self._is_climbing and throughput < before * (1 + NO_GAIN * step) and limit > 1:
+            self._begin_descent(limit, latency)
+        else:
+            self._hold(max(limit, min(self._limit, self._calls_of(throughput))))
+
+    def _next_step(self, window: _Window, throughput: float) -> None:
+        if self._held:
+            self._held -= 1
+        elif self._is_climbing and self._step == "first window" and self.maximum == self._limit > 1:
+            self._begin_descent(self._limit, window.latency)  # a step up cannot show where the knee is
+        elif not self._is_climbing and self._next_probe == "down":
+            self._next_probe = "up"
+            self._move("down", max(1.0, self._limit / PROBE), window, throughput)
+        elif window.peak >= USED * self._limit:
+            self._next_probe = "down"
+            if not self._is_climbing and self._has_queue(window):
+                self._hold(self._limit)
+            else:
+                factor = CLIMB if self._is_climbing else PROBE
+                self._move("up", min(self.maximum, max(self._limit * factor, self._limit + 1)), window, throughput)
+
+    def _judge_descent(self, window: _Window) -> None:
+        if window.latency + window.error < FALLEN * self._before[2] and self._limit > 1:
+            self._descend(self._limit, window.latency)
+        else:
+            limit, latency = self._descent_from
+            self._hold(max(self._limit, min(limit, self._calls_of(limit / latency))))
+
+    def _begin_descent(self, limit: float, latency: float) -> None:
+        self._is_climbing = False
+        self._descent_from = limit, latency
+        self._descend(limit, latency)
+
+    def _descend(self, limit: float, latency: float) -> None:
+        self._before = limit, 0.0, latency
+        self._step, self._limit = "descent", max(1.0, limit / CLIMB)
+
+    def _move(self, step: Step, limit: float, window: _Window, throughput: float) -> None:
+        if limit == self._limit:
+            self._hold(limit)
+        else:
+            self._before = self._limit, throughput, window.latency
+            self._step, self._limit = step, limit
+
+    def _hold(self, limit: float) -> None:
+        self._is_climbing = False
+        self._step, self._limit, self._held = "none", limit, HELD_WINDOWS
+
+    def _has_queue(self, window: _Window) -> bool:
+        """Whether calls wait in the service. No step up is worth it then, even if it takes from other processes."""
+        return window.latency - window.error > QUEUE * self._least_latency
+
+    def _calls_of(self, throughput: float) -> float:
+        return ceil(throughput * self._least_latency - ROUNDING)
+
+    def _succeeded(self, now: float, seconds: float) -> None:
         """The service is up, unless this short call is one that an outage found half-way."""
         if now - seconds >= self._cut_at or seconds >= SECONDS_PER_CUT:
             self._has_succeeded = True
-
-    def _is_window_over(self, now: float) -> bool:
-        mean = self._latencies / self._calls
-        return self._calls >= MIN_CALLS + 2 * self._limit and now - self._since >= max(MIN_SECONDS, LATENCIES * mean)
-
-    def _decide(self, throughput: float) -> None:
-        limit, before = self._before
-        is_used = self._peak >= USED * self._limit
-        if self._step > 0 and throughput < before * (1 + GAIN * (self._limit / limit - 1)):
-            self._factor = FACTOR
-            self._hold(limit)
-        elif self._step < 0:
-            self._hold(limit if throughput < before * (1 - LOSS) else self._limit)
-        elif self._step == 0 and self._held:
-            self._held -= 1
-        elif self._step == 0 and self._next_probe < 0 and self._factor == FACTOR:
-            self._next_probe = 1
-            self._move(-1, max(1.0, self._limit / FACTOR), throughput)
-        elif is_used:
-            self._next_probe = -1
-            self._move(1, min(self.maximum, max(self._limit * self._factor, self._limit + 1)), throughput)
-
-    def _move(self, step: int, limit: float, throughput: float) -> None:
-        if limit == self._limit:
-            self._factor = FACTOR
-            self._hold(limit)
-            return
-        self._before = self._limit, throughput
-        self._step, self._limit = step, limit
-
-    def _hold(self, limit: float) -> None:
-        self._step, self._limit, self._held = 0, limit, HELD_WINDOWS
+        if self._limit < self._goal:
+            self._limit = min(self._goal, self._limit + 1)
 
     def _back_off(self, now: float, started: float) -> None:
         if started < self._cut_at or now < self._cut_at + SECONDS_PER_CUT:
@@ -155,15 +298,8 @@ class AdaptiveCapacity(Gate):
         else:
             self._goal = self._before_cuts
         self._cut_at, self._has_succeeded = now, False
-        self._factor = FACTOR
         self._hold(max(1.0, self._limit * CUT))
-        self._begin_window(now)
-
-    def _begin_window(self, now: float) -> None:
-        self._since = now
-        self._calls = 0
-        self._latencies = 0.0
-        self._peak = self._running
+        self._window = _Window(now, self._running)
 
     def may_forget(self, now: float) -> bool:
         """Whether no call has ended for ten minutes."""

@@ -44,9 +44,9 @@ class CircuitBreaker(Gate):
             for streams that must go on.
         share: Of calls that are overload, above 0.0 and at most 1.0.
         calls: The circuit does not open before this many calls in the window, or in a row, 1 or more.
-        window: Seconds, above 0.
-        open_for: Seconds until the first probe, above 0.
-        max_open: Upper limit of the seconds until a later probe, above 0.
+        window: Seconds, above 0 and finite.
+        open_for: Seconds until the first probe, above 0 and finite.
+        max_open: Upper limit of the seconds until a later probe, above 0 and finite.
         trickle: Upper limit of calls at once after a probe was answered, 1 or more.
         give_up: Seconds after which the operator fails with the service's own exception, if the circuit was never
             closed meanwhile; above 0. Time in which no call waited for a probe does not count. `math.inf`: never. With
@@ -83,9 +83,9 @@ class CircuitBreaker(Gate):
         self.mode = mode
         self.share = check_number("share", share, "above 0.0 and at most 1.0", lambda number: 0 < number <= 1)
         self.calls = check_int("calls", calls, at_least=1)
-        self.window = check_seconds("window", window, positive=True)
-        self.open_for = check_seconds("open_for", open_for, positive=True)
-        self.max_open = check_seconds("max_open", max_open, positive=True)
+        self.window = _check_seconds("window", window)
+        self.open_for = _check_seconds("open_for", open_for)
+        self.max_open = _check_seconds("max_open", max_open)
         self.trickle = check_int("trickle", trickle, at_least=1)
         self.give_up = check_seconds("give_up", give_up, positive=True)
         self.classify = None if classify is None else check_callable("classify", classify)
@@ -216,3 +216,7 @@ class CircuitBreaker(Gate):
 
     def __reduce__(self) -> tuple[Callable[..., CircuitBreaker], tuple[()]]:
         return partial(CircuitBreaker, **self.configuration(), classify=self.classify, name=self.name), ()
+
+
+def _check_seconds(name: str, value: float) -> float:
+    return check_number(name, value, "seconds above 0 and finite", lambda seconds: 0 < seconds < inf)

@@ -9,9 +9,12 @@ from typing import Any
 
 from .._core.arrival import ROUNDING, arrival_after
 from .._core.checks import check_callable, check_number, check_optional_name
-from .._core.gate import Gate
+from .._core.gate import Gate, Outcome
 
 __all__ = ["RateLimit"]
+
+CALLS = 50.0  # over which the share of the estimates that calls really weigh is averaged
+FEW = 10  # calls that have ended, before which the estimates stand
 
 
 class RateLimit(Gate):
@@ -24,6 +27,10 @@ class RateLimit(Gate):
     The limit is a token bucket of `burst` tokens, which is full at the start, stored as one instant: the theoretical
     arrival time of the generic cell rate algorithm (ITU-T I.371). A call that weighs more than the bucket holds starts
     when the bucket is full, and the next ones wait until its weight has been paid back.
+
+    Where `settle` corrects weights, the bucket would be empty for estimates that are far too high, until the calls have
+    ended. So the calls that run count with the share of their estimates that the last 50 calls or so weighed, at most
+    all of it; a settled call counts exactly. Then the limit above holds on average over the calls that run.
 
     For several limits, such as requests and tokens per minute, give the operator several gates. A process has one limit
     for all calls that use this object, or this name; in Spark, that is each Python worker.
@@ -57,16 +64,32 @@ class RateLimit(Gate):
         self.burst = _check("burst", burst, "above 0 and finite")
         self.weight = None if weight is None else check_callable("weight", weight)
         self.name = check_optional_name(name)
-        self._theoretical_arrival = -inf
+        self._theoretical_arrival = -inf  # if all calls that run weigh what was estimated
+        self._running = 0.0  # weight
+        self._ended = 0  # calls
+        self._actual = self._returned = 0.0  # weights of the latest calls, and what was corrected of their estimates
 
     def delay(self, now: float, weight: float) -> float:
         """The seconds until the bucket holds the weight, or is full."""
-        delay = self._theoretical_arrival - max(0.0, self.burst - weight) / self.rate - now
+        share = self._share_returned
+        in_bucket = max(0.0, self.burst - weight * (1 - share))
+        delay = self._theoretical_arrival - (self._running * share + in_bucket) / self.rate - now
         return max(delay, ROUNDING) if delay > 0 else 0.0
 
     def started(self, now: float, weight: float) -> None:
         """Take the weight from the bucket."""
-        self._theoretical_arrival = arrival_after(max(self._theoretical_arrival, now), weight, self.rate)
+        expected = self._running * self._share_returned / self.rate  # a bucket that is full holds no more
+        arrival = max(self._theoretical_arrival, now + expected)
+        self._theoretical_arrival = arrival_after(arrival, weight, self.rate)
+        self._running += weight
+
+    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:  # noqa: ARG002
+        """Compare the call's weight with its estimate."""
+        self._running = max(0.0, self._running - weight)
+        if outcome.kind != "cancelled":
+            self._ended += 1
+            self._actual += weight - self._actual / CALLS
+            self._returned -= self._returned / CALLS
 
     def may_forget(self, now: float) -> bool:
         """Whether the bucket is full."""
@@ -75,6 +98,15 @@ class RateLimit(Gate):
     def correct(self, weight: float, actual: float) -> None:
         """Take the difference from the bucket, or put it back."""
         self._theoretical_arrival += (actual - weight) / self.rate
+        self._running += actual - weight
+        self._returned += weight - actual
+
+    @property
+    def _share_returned(self) -> float:
+        """The share of an estimate that `settle` will return."""
+        if self._returned <= 0 or self._ended < FEW:
+            return 0.0
+        return self._returned / (self._returned + self._actual)
 
     def configuration(self) -> dict[str, Any]:
         """The rate and the burst."""

@@ -208,13 +208,15 @@ def test_a_port_that_is_taken_is_an_error(server: TokenServer) -> None:
 
 
 async def test_nothing_is_left_of_a_closed_server(server: TokenServer) -> None:
+    thread = server._thread
+    assert thread is not None
     async with opened(server) as client:
         await client.grant(REQUEST)
         await trio.to_thread.run_sync(server.close)
         with pytest.raises((ConnectionError, trio.BrokenResourceError)):
             await client.grant(REQUEST)
     assert not server.is_running
-    assert "udfs-cluster-rate" not in {thread.name for thread in threading.enumerate()}
+    assert not thread.is_alive()
 
 
 async def test_a_thread_that_has_ended_is_replaced_and_grants_nothing_at_first(server: TokenServer) -> None:

@@ -1,0 +1,156 @@
+"""Experiments with limits that services count in different ways, and with limits that are hard to follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from math import inf
+
+from trio_asyncio_io.gates import AdaptiveRate
+
+from ._counting import between
+from ._experiment import Criterion, Experiment, Result
+from ._gates import BACKOFF, THROTTLING, Gates, each, none
+from ._run import Function, simulate
+from ._services import FixedWindowService, LimitedService, RateCappedService, RefusingService, SlidingWindowService
+from .rivals import AimdRate, ClientThrottling
+
+__all__ = ["EXPERIMENTS", "measure"]
+
+Around = Callable[[Function], Function]
+
+SHARE, REFUSED = "of the possible", "refused per record"
+PERCENT, RATIO = "{:.1%}", "{:.3f}"
+
+
+def measure(
+    service: LimitedService,
+    tasks: int,
+    possible: float,
+    seconds: float,
+    *,
+    gates: Gates | None = None,
+    around: Around = lambda function: function,
+    warm_up: float = 10.0,
+    capacity: int = 100,
+    seed: int = 1,
+) -> tuple[float, float]:
+    """The share of the possible rate after the warm-up, and the refused calls per record, by default of ours."""
+    simulate(seconds, service, (gates or each(AdaptiveRate))(tasks), capacity=capacity, around=around, seed=seed)
+    admitted = between(service.admitted, warm_up, inf)
+    return admitted / (possible * (seconds - warm_up)), between(service.refused, warm_up, inf) / max(1, admitted)
+
+
+def _contenders(run: Callable[..., Result]) -> dict[str, partial[Result]]:
+    """What `run` needs for each: its gates, and what is around the function."""
+    plain: Around = lambda function: function  # noqa: E731
+    return {
+        "AdaptiveRate": partial(run, each(AdaptiveRate), plain),
+        BACKOFF: partial(run, none, plain),
+        "AIMD": partial(run, each(AimdRate), plain),
+        THROTTLING: partial(run, none, ClientThrottling),
+    }
+
+
+def _counted(gates: Gates, around: Around, quick: bool) -> Result:
+    values: dict[str, float | None] = {}
+    for tasks in (1, 4, 16):
+        services = (
+            RateCappedService(100, retry_after=1.0),
+            FixedWindowService(100, retry_after=1.0),
+            SlidingWindowService(100, retry_after=1.0),
+        )
+        found = [measure(each, tasks, 100, 20 if quick else 60, gates=gates, around=around) for each in services]
+        suffix = f"{tasks} task{'s' * (tasks > 1)}"
+        values[f"{SHARE}, {suffix}"] = min(share for share, _ in found)
+        values[f"refused, {suffix}"] = max(refused for _, refused in found)
+    return Result(values, [])
+
+
+def _storms(gates: Gates, around: Around, quick: bool) -> Result:
+    seconds = 60.0 if quick else 120.0
+    service = RefusingService(20.0, 2.0)
+    share, refused = measure(service, 1, 360, seconds, gates=gates, around=around, warm_up=20.0, capacity=20)
+    return Result({SHARE: share, REFUSED: refused}, [])
+
+
+def _low(gates: Gates, around: Around, quick: bool) -> Result:
+    seconds = 120.0 if quick else 300.0
+    values: dict[str, float | None] = {}
+    for tasks, suffix in ((1, "1 task"), (4, "4 tasks")):
+        service = RateCappedService(1.0, burst=1.0)
+        share, refused = measure(service, tasks, 1.0, seconds, gates=gates, around=around, warm_up=30.0)
+        values |= {f"{SHARE}, {suffix}": share, f"refused, {suffix}": refused}
+    return Result(values, [])
+
+
+def _slow(gates: Gates, around: Around, quick: bool) -> Result:
+    service = RateCappedService(100, 2.0)
+    share, refused = measure(service, 1, 100, 30.0 if quick else 120.0, gates=gates, around=around, capacity=400)
+    return Result({SHARE: share, REFUSED: refused}, [])
+
+
+EXPERIMENTS = [
+    Experiment(
+        "counted",
+        "A limit that is counted in three ways",
+        "1, 4 and 16 tasks with 100 slots each, for 60 s. A service admits 100 calls per second, and answers the "
+        "others with 429 and `Retry-After: 1`. It counts in a token bucket of 10, in seconds of its clock, or in any "
+        "second. The numbers are those of the worst of the three, after 10 s",
+        "Services round `Retry-After` up to whole seconds, so a second may mean a millisecond. A gate that held "
+        "back all calls for it would lose a fifth of the rate.",
+        "",
+        {
+            f"{kind}, {tasks}": form
+            for tasks in ("1 task", "4 tasks", "16 tasks")
+            for kind, form in ((SHARE, PERCENT), ("refused", RATIO))
+        },
+        [
+            *(Criterion(f"{SHARE}, {tasks}", minimum=0.9) for tasks in ("1 task", "4 tasks", "16 tasks")),
+            Criterion("refused, 1 task", maximum=0.01),
+            Criterion("refused, 4 tasks", maximum=0.03),
+            Criterion("refused, 16 tasks", maximum=0.082),
+        ],
+        _contenders(_counted),
+    ),
+    Experiment(
+        "storms",
+        "A service refuses everything now and then",
+        "One task with 20 slots, for 120 s. A service answers in 50 ms, however many calls there are, but refuses all "
+        "calls for 2 s of every 20 s",
+        "This is not a rate, so a lower one does not help. The gate makes single calls until the service admits one.",
+        "",
+        {SHARE: PERCENT, REFUSED: RATIO},
+        [Criterion(SHARE, minimum=0.9), Criterion(REFUSED, maximum=0.018)],
+        _contenders(_storms),
+    ),
+    Experiment(
+        "low",
+        "One call per second",
+        "1 and 4 tasks, for 300 s, in front of a token bucket of 1 that is filled once per second",
+        "Each refusal is a good part of all calls. Several tasks cannot avoid each other's calls without knowing of "
+        "each other: here a fixed share or a cluster's rate is right.",
+        "",
+        {
+            f"{kind}, {tasks}": form
+            for tasks in ("1 task", "4 tasks")
+            for kind, form in ((SHARE, PERCENT), ("refused", RATIO))
+        },
+        [
+            Criterion(f"{SHARE}, 1 task", minimum=0.85),
+            Criterion("refused, 1 task", maximum=0.3),
+            Criterion("refused, 4 tasks", maximum=1.2),
+        ],
+        _contenders(_low),
+    ),
+    Experiment(
+        "slow",
+        "Calls of two seconds",
+        "One task with 400 slots, for 120 s. A service admits 100 calls per second, and each takes 2 s",
+        "A gate that measured the successes of the last half second would be two seconds late.",
+        "",
+        {SHARE: PERCENT, REFUSED: RATIO},
+        [Criterion(SHARE, minimum=0.95), Criterion(REFUSED, maximum=0.01)],
+        _contenders(_slow),
+    ),
+]

@@ -1,0 +1,106 @@
+"""Experiments with services that no parameter of a gate was chosen for: drawn at random, with their own seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from math import exp, log
+from random import Random
+from statistics import fmean
+
+from trio_asyncio_io.gates import AdaptiveCapacity, AdaptiveRate, Gate
+
+from ._capacities import measure_knee
+from ._counted import measure
+from ._experiment import Criterion, Experiment, Result
+from ._gates import BACKOFF, Gates, each, none
+from ._services import FixedWindowService, LimitedService, RateCappedService, SlidingWindowService
+from .rivals import AimdRate, FailsafeLimit, Gradient2Limit
+
+__all__ = ["EXPERIMENTS"]
+
+SEED = 20_260_701  # drawn after all parameters were fixed
+CASES = 24
+PERCENT, RATIO = "{:.1%}", "{:.3f}"
+MEAN, LEAST, REFUSED, MOST = "mean share", "least share", "mean refused", "most refused"
+LATE, IN_FLIGHT, HIGHEST = "throughput", "in flight, to the knee", "most in flight, to the knee"
+
+
+def _between(random: Random, low: float, high: float) -> float:
+    return exp(random.uniform(log(low), log(high)))
+
+
+def _limits(cases: int) -> Iterator[tuple[LimitedService, int, float, int]]:
+    """A service, the number of tasks, the possible rate and the capacity."""
+    random = Random(SEED)
+    for _ in range(cases):
+        tasks = random.choice([1, 1, 2, 3, 6, 10, 20])
+        limit = round(_between(random, max(8.0, 4.0 * tasks), 300))
+        latency = _between(random, 0.01, 3.0)
+        hint, jitter = random.choice([None, 1.0]), random.choice([0.0, 0.2, 0.5])
+        burst = max(4.0, limit * _between(random, 0.05, 1.0))
+        services: list[Callable[[], LimitedService]] = [
+            partial(RateCappedService, limit, latency, hint, burst=burst, jitter=jitter),
+            partial(FixedWindowService, limit, phase=random.random(), latency=latency, retry_after=hint, jitter=jitter),
+            partial(SlidingWindowService, limit, latency=latency, retry_after=hint, jitter=jitter),
+        ]
+        yield random.choice(services)(), tasks, float(limit), int(3 * limit * latency / tasks) + 30
+
+
+def _rates(gates: Gates, quick: bool) -> Result:
+    found = [
+        measure(service, tasks, possible, 60.0, gates=gates, warm_up=15.0, capacity=capacity, seed=number)
+        for number, (service, tasks, possible, capacity) in enumerate(_limits(3 if quick else CASES))
+    ]
+    shares, refused = zip(*found, strict=True)
+    return Result({MEAN: fmean(shares), LEAST: min(shares), REFUSED: fmean(refused), MOST: max(refused)}, [])
+
+
+def _knees(gate: Callable[[int], Gate | None], quick: bool) -> Result:
+    random = Random(SEED)
+    found = []
+    for number in range(2 if quick else 10):
+        tasks = random.choice([1, 1, 2, 3, 4])
+        servers = round(_between(random, 6 * tasks, 80))
+        seconds = _between(random, 0.02, 0.3)
+        start = max(2, round(servers / tasks * _between(random, 0.2, 1.5)))
+        found.append(measure_knee(lambda start=start: gate(start), tasks, servers, seconds, 60.0, seed=number))
+    throughput, in_flight = zip(*found, strict=True)
+    return Result({LATE: fmean(throughput), IN_FLIGHT: fmean(in_flight), HIGHEST: max(in_flight)}, [])
+
+
+EXPERIMENTS = [
+    Experiment(
+        "rates-held-out",
+        "Limits that no parameter was chosen for",
+        f"{CASES} services at random: token buckets of at least 4, fixed and sliding windows; 8 to 300 calls per "
+        "second. Calls of 10 ms to 3 s, that vary by up to half; `Retry-After: 1` or none; 1 to 20 tasks. 60 s each, "
+        "of which the first 15 do not count",
+        "The parameters of the gates were chosen by other services, and then these were drawn.",
+        "",
+        {MEAN: PERCENT, LEAST: PERCENT, REFUSED: RATIO, MOST: RATIO},
+        [Criterion(MEAN, minimum=0.93), Criterion(LEAST, minimum=0.85), Criterion(REFUSED, maximum=0.05)],
+        {
+            "AdaptiveRate": partial(_rates, each(AdaptiveRate)),
+            BACKOFF: partial(_rates, none),
+            "AIMD": partial(_rates, each(AimdRate)),
+        },
+    ),
+    Experiment(
+        "knees-held-out",
+        "Knees that no parameter was chosen for",
+        "10 services at random: 6 to 80 servers of 20 to 300 ms, 1 to 4 tasks with up to 100 slots each. The starts of "
+        "all tasks together are 0.2 to 1.5 times the knee. 60 s each, of which the first 20 do not count",
+        "The throughput that is possible, and the calls in the service, of which those above the knee only wait.",
+        "",
+        {LATE: PERCENT, IN_FLIGHT: "{:.2f}", HIGHEST: "{:.2f}"},
+        [Criterion(LATE, minimum=0.95), Criterion(IN_FLIGHT, maximum=1.3), Criterion(HIGHEST, maximum=2.0)],
+        {
+            "AdaptiveCapacity": partial(_knees, lambda start: AdaptiveCapacity(start, 100)),
+            "Gradient2": partial(_knees, lambda start: Gradient2Limit(start, 100)),
+            "failsafe-go": partial(_knees, lambda start: FailsafeLimit(start, 100)),
+            "a fixed 100": partial(_knees, lambda start: None),
+        },
+        without="a fixed 100",
+    ),
+]
