@@ -28,8 +28,8 @@ SCRIPTS = sorted(path.name for path in EXAMPLES.glob("*.py") if not path.name.st
 VARIES = {
     "operator_blocked.py": (r"\(/\S*/", "("),  # the folder of the script
     "spark_metrics.py": (
-        r"mean [\d.]+ s, slowest [\d.]+ s, p50 [\d.]+ s, p95 [\d.]+ s, p99 [\d.]+ s",
-        "mean 0.005 s, slowest 0.015 s, p50 0.001 s, p95 0.015 s, p99 0.015 s",
+        r"mean \S+ \w*s, slowest \S+ \w*s, p50 \S+ \w*s, p95 \S+ \w*s, p99 \S+ \w*s",
+        "mean 5 ms, slowest 15 ms, p50 1 ms, p95 15 ms, p99 15 ms",
     ),
 }
 SERVICE = "http://127.0.0.1:8000"
