@@ -464,7 +464,7 @@ class Gates:
                 raise problem from error
             raise
         finally:
-            enable_ki_protection(self._report)(admission.end, outcomes)
+            self._report(admission.end, outcomes)
 
     def _end_admitted(self, entry: Entry, outcome: Outcome) -> None:
         admission = self.admissions.pop(entry.sequence, None)
@@ -485,6 +485,7 @@ class Gates:
         admission = Admission(passage, entry.since, passage.unweighted)
         return _EndedCall(admission, admission.report)
 
+    @enable_ki_protection
     def _report(self, end: _End, outcomes: Sequence[Outcome]) -> None:
         try:
             end(outcomes, trio.current_time())

@@ -51,7 +51,7 @@ class TokenServer:
         atexit.register(self.close)
 
     def listen(self, port: int | None = None) -> int:
-        """Listen on a port too, and return it.
+        """Listen on this port too, and return its number.
 
         Args:
             port: None: one that the server listens on already, or any free one.
@@ -61,14 +61,14 @@ class TokenServer:
         """
         if not self.is_running:
             self._start()
-        if port is None:
-            port = next(iter(self._ports), 0)
-        if port not in self._ports:
-            listener = _listening(self._host, port)
-            port = listener.getsockname()[1]
-            self._token.run_sync_soon(self._accept, listener)
-            self._ports.add(port)
-        return port
+        wanted = next(iter(self._ports), 0) if port is None else port
+        if wanted in self._ports:
+            return wanted
+        listener = _listening(self._host, wanted)
+        listening: int = listener.getsockname()[1]
+        self._token.run_sync_soon(self._accept, listener)
+        self._ports.add(listening)
+        return listening
 
     @property
     def is_running(self) -> bool:

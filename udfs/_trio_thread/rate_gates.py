@@ -134,9 +134,12 @@ class LeaseOfProcess:
             with trio.fail_after(OPEN_SECONDS):
                 await self._source.open()
             while True:
-                with trio.move_on_after(IDLE_SECONDS) as idle:
+                request = None
+                with trio.move_on_after(IDLE_SECONDS):
                     request = await requests.receive()
-                if idle.cancelled_caught:
+                if request is None:
+                    if self.lease.is_requested:  # sent at the instant at which the wait ended
+                        continue
                     break
                 sent = trio.current_time()
                 with trio.fail_after(TIMEOUT):
