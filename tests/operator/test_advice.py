@@ -160,21 +160,6 @@ async def test_answers_from_a_cache_are_no_low_load(autojump_clock: MockClock) -
     assert "The load was always about the same" in str(verdict)
 
 
-async def test_an_unread_dead_letter_does_not_hide_a_slow_consumer(autojump_clock: MockClock) -> None:
-    async def fails_once(value: int) -> int:
-        await trio.sleep(0.01)
-        if value == 0:
-            raise ValueError
-        return value
-
-    async with ordered_wait(range(200), fails_once, capacity=10, timeout=60.0, on_error="dead_letter") as results:
-        async for _ in results:
-            await trio.sleep(1.0)
-        async for _ in results.dead_letters:
-            pass
-    assert results.explain().limit == "consumer"
-
-
 async def test_refused_records_are_counted_apart_from_calls(autojump_clock: MockClock) -> None:
     async def is_down(value: int) -> int:
         await trio.sleep(1.0)
