@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
 from enum import Enum, IntEnum
 from fractions import Fraction
-from importlib.resources import files
+from io import BytesIO
 from itertools import combinations
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -228,8 +228,8 @@ def test_the_error_has_the_place_of_the_value(value: Any, place: str) -> None:
 
 
 def test_a_zone_without_a_key_is_refused() -> None:
-    with (files("tzdata") / "zoneinfo/UTC").open("rb") as file:
-        zone = ZoneInfo.from_file(file)
+    counts = b"".join(count.to_bytes(4, "big") for count in (0, 0, 0, 0, 1, 4))
+    zone = ZoneInfo.from_file(BytesIO(b"TZif\0" + bytes(15) + counts + bytes(6) + b"UTC\0"))  # RFC 8536
     with pytest.raises(NotStorableError, match=r"^value\.tzinfo is .*: the zone has no key; convert"):
         encoded(datetime(2026, 1, 1, tzinfo=zone), "plain", "value")
 

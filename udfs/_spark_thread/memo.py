@@ -271,8 +271,12 @@ class MemoReading:
 
 
 def _by_key(table: pa.Table, kind: pa.DataType) -> dict[bytes, _Answer]:
-    values = table.column("answer").cast(kind).combine_chunks()
+    values = table.column("answer").combine_chunks()
     values = pa.concat_arrays(values.chunks) if isinstance(values, pa.ChunkedArray) else values
+    try:
+        values = values.cast(kind)
+    except pa.ArrowTypeError:  # old versions of Arrow do not cast to types in which a field is NOT NULL
+        values = values.view(kind)
     errors = table.column("error")
     return {
         key: _Answer(values, row, errors[row].as_py() if errors[row].is_valid else None)
