@@ -44,7 +44,7 @@ test *ARGS: _java setup
 quick *ARGS: setup
     {{ python }} -m pytest {{ parallel }} -m "not (spark or processes or slow or thorough or soak)" "$@"
 
-# Run what `just test` leaves out: longer variations, Spark Connect, most examples; more examples of each property
+# Run what `just test` leaves out, before a release: longer variations, Spark Connect, most examples; more of each property
 [no-exit-message]
 thorough *ARGS: _java setup
     {{ python }} -m pytest {{ parallel }} -m "(connect or thorough or hypothesis) and not soak" \
@@ -113,7 +113,7 @@ cover: setup
     {{ python }} -m coverage run -m pytest -m "not (spark or soak)"
     {{ python }} -m coverage report
 
-# Run exactly what CI runs, in about an hour
+# Run exactly what CI runs, in about half an hour
 [no-exit-message]
 check:
     @.ci/run

@@ -80,8 +80,8 @@ async def test_the_line_has_the_waits_for_gates(autojump_clock: MockClock) -> No
     gate = [RateLimit(4.0), AdaptiveCapacity(1, 1)]
     await shown(console, ordered_wait(range(3), Scripted(default=Step(0.375)), timeout=5.0, gate=gate))
     assert frames(console)[-2:] == [
-        "2 outputs  2/s  0:01  1 running  1 buffered  gated 1.1 s (AdaptiveCapacity)",
-        "3 outputs in 1.1 s (2.7/s), 0 retried, 0 failed, 0 timed out, gated 1.1 s (AdaptiveCapacity)",
+        "2 outputs  2/s  0:01  1 running  1 buffered  gated 1.12 s (AdaptiveCapacity)",
+        "3 outputs in 1.12 s (2.67/s), 0 retried, 0 failed, 0 timed out, gated 1.12 s (AdaptiveCapacity)",
     ]
 
 
@@ -102,8 +102,8 @@ async def test_the_line_is_updated_while_outputs_are_always_available(autojump_c
             async for _ in rows:
                 await trio.sleep(0.3)
     assert frames(console)[:2] == [
-        "1 output  3.3/s  0:00  0 running  3 buffered",
-        "2 outputs  3.3/s  0:01  0 running  2 buffered",
+        "1 output  3.33/s  0:00  0 running  3 buffered",
+        "2 outputs  3.33/s  0:01  0 running  2 buffered",
     ]
 
 
