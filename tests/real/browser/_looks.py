@@ -2,10 +2,11 @@
 
 __all__ = ["CONTRASTS", "OUTSIDE", "OVERLAPPING"]
 
-# Elements that the page cuts off or that make it wider than the window
+# Elements that the page cuts off or that make it wider than the window. A wide table scrolls in a box of its own
 OUTSIDE = """
 [document.documentElement, ...document.querySelectorAll("body *")]
   .filter(each => !["TITLE", "title"].includes(each.tagName))
+  .filter(each => !each.parentElement?.closest(".wide"))
   .filter(each => {
     const box = each.getBoundingClientRect();
     return box.left < -0.5 || box.right > innerWidth + 0.5;

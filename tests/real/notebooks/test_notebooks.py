@@ -63,7 +63,7 @@ trio.run(watched, clock=MockClock(autojump_threshold=0))
 def test_progress_is_one_output_that_is_updated() -> None:
     kernel = Kernel(WATCHED)
     [output] = kernel.outputs()
-    assert output.data["text/plain"] == "<b>: 40 outputs in 4.0 s (10/s), 0 retried, 0 failed, 0 timed out"
+    assert output.data["text/plain"] == "<b>: 40 outputs in 4 s (10/s), 0 retried, 0 failed, 0 timed out"
     assert "&lt;b&gt;: 40 outputs" in output.data["text/html"]
     assert kernel.messages.count("display_data") == 1
     assert kernel.messages.count("update_display_data") > 2

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from tests.support import thorough_except
 from trio_asyncio_io.policies import cached
+from trio_asyncio_io.progress import duration
 from udfs import AsyncFunction, FixedDelay, async_pandas_udf, keyed_wait, ordered_wait, summary, unordered_wait
 from udfs._plan.metrics import observed_sums
 
@@ -115,7 +116,7 @@ def test_the_totals_of_a_query_reach_the_driver(numbers: DataFrame, metrics: str
         assert seen["p95"] >= HUNG
         line = summary(observation)
         assert line.startswith("40 rows, 48 calls, 8 retried, 8 failed, 4 timed out, 0 from a cache, mean ")
-        assert line.endswith(f", p99 {seen['p99']:.3f} s")
+        assert line.endswith(f", p99 {duration(seen['p99'])}")
 
 
 def test_a_flattened_row_is_counted_once(numbers: DataFrame) -> None:
