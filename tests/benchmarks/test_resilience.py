@@ -102,7 +102,7 @@ def test_two_runs_with_retries_have_equal_numbers() -> None:
 @pytest.mark.slow
 def test_an_element_passes_no_line_of_the_gates_if_there_are_none_and_few_if_they_are_idle() -> None:
     at_start = lines_in_gates(lambda: None)
-    assert at_start == 0
+    assert at_start < 0.01  # a gate of another test may be collected meanwhile
     assert at_start < lines_in_gates(AdaptiveRate) < 1
     assert at_start < lines_in_gates(CircuitBreaker) < 1
     assert lines_in_gates(lambda: RateLimit(1e9)) > 1

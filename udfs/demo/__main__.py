@@ -101,7 +101,7 @@ def enrich(
     chosen: dict[str, Any] = {
         "inputs": ["origin", "time_hour", "tailnum"],
         "capacity": options.capacity,
-        "timeout": 10.0,
+        "timeout": 30.0,  # even on a busy machine, no flight fails for lack of time
         "retry": ExponentialBackoff(4, initial=0.05, maximum=1.0, retry_on=transient),
         "on_error": "column",
         "metrics": metrics,
