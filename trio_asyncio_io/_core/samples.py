@@ -43,6 +43,7 @@ class Samples:
         self.max_load = max_load
         self.without_load = copy(self)
         self.without_load.latency = [self.latency[0]] * len(self.latency)
+        self.without_load.without_load = self.without_load  # a call may have several answers from caches
 
     def leave(self, head_wait: float) -> None:
         """A record has left the queue."""
