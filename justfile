@@ -103,7 +103,7 @@ wheel: _java setup
 soak *ARGS: _java setup
     {{ python }} -m pytest -m "soak or hypothesis" --hypothesis-profile=soak --timeout=0 "$@"
 
-# Run the Spark tests with PySpark 3.5 to 4.3, or with those named (`just matrix 4.0`); accepts pytest's arguments
+# Run the Spark tests with PySpark 3.5 to 4.3, or those named (`just matrix 4.0`); `just matrix python`: the newest Python
 [no-exit-message]
 matrix *ARGS: _java setup
     @.ci/matrix "$@"
