@@ -56,6 +56,7 @@ lint: setup
     {{ python }} -m ruff format --check
     {{ python }} .ci/check_pages.py
     {{ cog }} --check {{ documents }}
+    {{ python }} .ci/llms.py --check
     {{ python }} .venv/bin/lint-imports --no-logo --no-cache
 
 # Check the types of both packages with mypy and pyright, for the oldest and the newest Python
@@ -79,9 +80,10 @@ bench-setup *PEERS: setup _plots
 docs: _java setup
     {{ python }} -m pytest tests/docs
 
-# Write the examples of docs/examples into README and docs, and the reference from the docstrings
+# Write the examples of docs/examples into README and docs, the reference from the docstrings, and docs/llms.txt
 pages: setup
     {{ cog }} -r {{ documents }}
+    {{ python }} .ci/llms.py
 
 # Build the documentation as a site that also works from files: site/index.html
 site: setup
