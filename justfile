@@ -120,7 +120,7 @@ cover: setup
 check:
     @.ci/run
 
-# Make a release here, without pushing or uploading: `just release 0.2.0` (--dry-run: leave nothing)
+# Make a release here, without pushing or uploading: `just release 0.2.0` (`just release --dry-run`: leave nothing)
 [no-exit-message]
 release *ARGS: setup
     @.ci/release "$@"
