@@ -1,7 +1,6 @@
 """Writes docs/llms.txt: the pages of the site, for language models. The site has it at its root (https://llmstxt.org).
 
-python .ci/llms.py            # `just pages` runs this
-python .ci/llms.py --check    # fails if the file is outdated
+`just pages` runs this. With `--check`, which `just lint` runs, it fails if the file is outdated.
 """
 
 import re

@@ -116,7 +116,7 @@ async def test_flip_580_an_error_of_the_timeout_handler_is_not_retried(
 
 
 # FLINK-39532: the input of a running call was overwritten. Here, an owner who changes it changes only what the call
-# itself reads: order, limits, snapshot and caches go by what they computed when the call began
+# itself reads: order, limits and caches keep the key that they computed before
 
 
 class Request:

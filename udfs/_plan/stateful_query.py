@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
-from importlib.metadata import version
 from typing import Any
 
 import pyarrow as pa
@@ -59,8 +58,8 @@ def _check_protobuf() -> None:
         raise
     except Exception as error:  # protobuf has its own exception for a version that is too old
         raise ImportError(
-            f"carry_over needs a newer protobuf on the driver and on the workers, and this is {version('protobuf')}: "
-            f"pip install --upgrade protobuf ({error})"
+            "carry_over needs a newer protobuf on the driver and on the workers: pip install --upgrade protobuf "
+            f"({error})"
         ) from error
 
 

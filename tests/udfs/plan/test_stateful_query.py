@@ -32,6 +32,6 @@ def test_a_protobuf_that_is_too_old_is_an_error_with_the_version_that_spark_need
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(runtime_version, "MAJOR", 4)
-    message = r"^carry_over needs a newer protobuf on the driver and on the workers, .*gencode \d+\.\d+\.\d+"
+    message = r"^carry_over needs a newer protobuf on the driver and on the workers: .*gencode \d+\.\d+\.\d+"
     with pytest.raises(ImportError, match=message):
         _check_protobuf()

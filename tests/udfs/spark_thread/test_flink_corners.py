@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,10 @@ from udfs._spark_thread.conversion import ColumnConversion, RowConversion
 
 TEXT = T.StructType([T.StructField("text", T.StringType())])
 SIZE = T.StructType([T.StructField("size", T.LongType())])
+
+
+def values_of(outputs: Iterable[pa.Array | pa.RecordBatch]) -> list[Any]:
+    return [value for each in outputs for value in each.to_pylist()]
 
 
 @pytest.mark.parametrize("instead", [[], ["x"], ["x", "y"]])
@@ -35,7 +40,7 @@ def test_flip_580_under_outer_a_timeout_handler_without_results_keeps_the_row(
     made = settings(never_for_b, on_timeout=replaced, timeout=0.01, on_error="column")
     enrichment = Enrichment(made, TEXT, "UTC", inputs=(0,), flatten="outer")
     batches = RowConversion(enrichment).run([pa.RecordBatch.from_pydict({"n": ["a", "b"]})])
-    rows = [(row["n"], row["text"], row["error"]) for out in batches for row in out.to_pylist()]
+    rows = [(row["n"], row["text"], row["error"]) for row in values_of(batches)]
     assert rows == [("a", "found", None), *(("b", text, None) for text in instead or [None])]
     assert timeouts == ["b"]
 
@@ -48,8 +53,8 @@ def test_flink_39532_a_function_that_changes_its_argument_changes_no_column(sett
         return size
 
     enrichment = Enrichment(settings(emptied), SIZE, "UTC", inputs=(0,))
-    [out] = RowConversion(enrichment).run([pa.RecordBatch.from_pydict({"values": [[1, 2], [3]]})])
-    assert out.to_pylist() == [{"values": [1, 2], "size": 2}, {"values": [3], "size": 1}]
+    batches = RowConversion(enrichment).run([pa.RecordBatch.from_pydict({"values": [[1, 2], [3]]})])
+    assert values_of(batches) == [{"values": [1, 2], "size": 2}, {"values": [3], "size": 1}]
 
 
 def test_flink_39532_two_arguments_from_one_column_are_two_objects(settings: Any) -> None:
@@ -58,8 +63,7 @@ def test_flink_39532_two_arguments_from_one_column_are_two_objects(settings: Any
         return len(copies)
 
     column = pa.array([[1, 2], [3]])
-    [out] = ColumnConversion(settings(moved), T.LongType(), "UTC").run([(column, column)])
-    assert out.to_pylist() == [2, 1]
+    assert values_of(ColumnConversion(settings(moved), T.LongType(), "UTC").run([(column, column)])) == [2, 1]
 
 
 def test_flink_39532_memory_that_spark_would_use_again_does_not_reach_a_running_call(settings: Any, gate: Any) -> None:
@@ -79,5 +83,4 @@ def test_flink_39532_memory_that_spark_would_use_again_does_not_reach_a_running_
         first_batch_is_read.open()
         yield column
 
-    out = ColumnConversion(settings(late), T.LongType(), "UTC").run(batches())
-    assert [value for array in out for value in array.to_pylist()] == [0, 1, 2, 7, 8, 9]
+    assert values_of(ColumnConversion(settings(late), T.LongType(), "UTC").run(batches())) == [0, 1, 2, 7, 8, 9]
