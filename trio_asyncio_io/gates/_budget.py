@@ -12,7 +12,7 @@ from .._core.checks import check_callable, check_number, check_optional_name
 from .._core.gate import Gate, Outcome, RefusedError
 from .._core.units import plural
 
-__all__ = ["Budget", "BudgetError", "budget_used_up"]
+__all__ = ["Budget", "BudgetError"]
 
 # Sums of the numbers as they are written: ten calls of 0.1 cost exactly 1. The context does not depend on the thread's
 _DECIMALS = Context(prec=60)
@@ -58,7 +58,7 @@ class Budget(Gate):
 
     Example:
         budget = Budget(50.0, weight=lambda prompt: 0.00001 * len(prompt))
-        async with ordered_wait(prompts, ask, timeout=60.0, gate=budget, on_error="skip") as answers:
+        async with ordered_wait(prompts, ask, timeout=60.0, gate=budget) as answers:
             ...
         print(budget.left)
     """
@@ -99,7 +99,9 @@ class Budget(Gate):
             return 0.0
         if needed <= self._without(self._spent):
             return inf
-        raise BudgetError(budget_used_up(self._calls, self.spent, self.reserved, self.amount))
+        digits = ",.2f" if self.amount >= 1 else ".3g"
+        used = f"{self.spent:{digits}}" + (f" and {self.reserved:{digits}} reserved" if self._reserved else "")
+        raise BudgetError(f"budget used up after {plural(self._calls, 'call')}: {used} of {self.amount:{digits}}")
 
     def started(self, now: float, weight: float) -> None:  # noqa: ARG002
         """Reserve the weight."""
@@ -136,13 +138,6 @@ class Budget(Gate):
 
     def __reduce__(self) -> tuple[Callable[..., Budget], tuple[()]]:
         return partial(Budget, self.amount, weight=self.weight, name=self.name), ()
-
-
-def budget_used_up(calls: int, spent: float, reserved: float, amount: float) -> str:
-    """Why a call was refused, in words."""
-    digits = ",.2f" if amount >= 1 else ".3g"
-    running = f" and {reserved:{digits}} reserved" if reserved else ""
-    return f"budget used up after {plural(calls, 'call')}: {spent:{digits}}{running} of {amount:{digits}}"
 
 
 def _exact(number: float) -> Decimal:
