@@ -78,7 +78,7 @@ class Invoker:
         if options.retry is None:
             return None
         return Retries(
-            options.retry, options.slots, guard=interruptible, on_denied=self._deny_retry, is_final=_is_not_async
+            options.retry, options.capacity, guard=interruptible, on_denied=self._deny_retry, is_final=_is_not_async
         )
 
     def _deny_retry(self, error: Exception | None) -> None:

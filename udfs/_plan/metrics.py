@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from trio_asyncio_io import ElementTimeoutError, Statistics, Totals, Verdict
-from trio_asyncio_io.gates import AdaptiveCapacity, PerKey
+from trio_asyncio_io.gates import PerKey
 from trio_asyncio_io.progress import Summary, duration, gates_and_hedges
 
 from .._sent.cluster_rate import SOURCE_AWAY
@@ -73,9 +73,8 @@ def gate_classes(settings: Settings) -> list[str]:
     """The names of the classes that the gates of a task may have."""
     given = [each for gate in settings.options.gates for each in (gate.gates if isinstance(gate, PerKey) else [gate])]
     own = [type(gate).__name__ for gate in given]
-    adaptive = [AdaptiveCapacity.__name__] if isinstance(settings.options.capacity, tuple) else []
     of_cluster = () if settings.rate is None else settings.rate.gates
-    return list(dict.fromkeys([*own, *adaptive, *of_cluster]))
+    return list(dict.fromkeys([*own, *of_cluster]))
 
 
 def summary(metrics: Any) -> Summary:
