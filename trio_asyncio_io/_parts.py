@@ -89,7 +89,7 @@ class Parts(Generic[R]):
 
     async def start(self, nursery: trio.Nursery) -> None:
         """Start the tasks, and accept the elements of a restored snapshot."""
-        cover(nursery, self.ledger)
+        cover(nursery, self.ledger, self._on_failure)
         self._workers.open(nursery)
         nursery.start_soon(self.emitter.run, name="trio_asyncio_io emitter")
         if self.ledger.backlog:
@@ -106,7 +106,10 @@ class Parts(Generic[R]):
         self._send.close()
 
     def _gates_of(self, options: Options) -> Gates | None:
-        return Gates(options.gates, self.ledger, self._fail_gate) if options.gates else None
+        if not options.gates:
+            return None
+        counters = self.ledger.counters
+        return Gates(options.gates, lambda: counters.running, self.ledger.throttle, self._fail_gate)
 
     def _fail_gate(self, error: Exception, entry: Entry | None) -> None:
         """A gate is broken, or the `weight` of a gate or the `key` of a `PerKey` has raised."""

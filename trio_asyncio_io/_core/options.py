@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, TypedDict
 
 from .checks import check_int, check_seconds
 from .describe import describe
-from .gate import Gate, PerKey
+from .gate import Gate, PerKey, as_gates
 from .observer import Observer
 from .retry import RetryStrategy
 from .snapshot import Snapshot, SnapshotError, problem_of
@@ -114,9 +114,7 @@ class Options:
     @property
     def gates(self) -> tuple[Gate | PerKey, ...]:
         """The gates, none or more."""
-        if self.gate is None:
-            return ()
-        return (self.gate,) if isinstance(self.gate, Gate | PerKey) else tuple(self.gate)
+        return () if self.gate is None else as_gates(self.gate)
 
     def _check_callables(self) -> None:
         if self.retry is not None and not isinstance(self.retry, RetryStrategy):
@@ -131,13 +129,6 @@ class Options:
             raise TypeError(f"{problem}, got {describe(self.on_error)}")
         if self.observer is not None and not isinstance(self.observer, Observer):
             raise TypeError(f"observer must be an Observer or None, got {describe(self.observer)}")
-        is_list = isinstance(self.gate, Sequence) and all(isinstance(each, Gate | PerKey) for each in self.gate)
-        if not (self.gate is None or isinstance(self.gate, Gate | PerKey) or is_list):
-            raise TypeError(f"gate must be a Gate, a PerKey, a list of them or None, got {describe(self.gate)}")
-        if sum(isinstance(each, PerKey) for each in self.gates) > 1:
-            raise ValueError(
-                f"gate must have at most one PerKey, got {describe(self.gate)}: give it all of their gates"
-            )
         self._check_capacity_of_gates()
 
     def _check_capacity_of_gates(self) -> None:

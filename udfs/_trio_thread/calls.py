@@ -78,8 +78,8 @@ class RowCalls(AsyncFunction[Row, Row]):
         if self._measures_time:
             from_cache.set(False)
 
-    def known(self, row: Row) -> tuple[Row] | None:
-        """The row itself if no call is made for it, else None."""
+    def _known(self, row: Row) -> tuple[Row] | None:
+        """The row itself if no call is made for it, else None. The operator looks for this method."""
         if row.failure is not None or self._skips(row):  # or an input value cannot be represented in Python
             return (row,)
         return None
