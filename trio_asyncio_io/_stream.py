@@ -12,9 +12,9 @@ from trio.lowlevel import enable_ki_protection
 from ._core.describe import describe
 from ._core.options import Options, OptionsArguments
 from ._function import Function
+from ._keywords import list_keywords
 from ._operator import AsyncWaitOperator, Source
 from ._results import Results
-from .keywords import list_keywords
 
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
 

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType
 
 from trio_asyncio_io import Options
-from trio_asyncio_io.keywords import list_keywords
+from trio_asyncio_io.embedding import list_keywords
 
 from ._plan.arguments import DataFrameArguments, UDFArguments, check_keywords
 from ._plan.enriched import enriched

@@ -11,13 +11,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from trio_asyncio_io import (
-    KeyedStreamElementQueue,
-    OrderedStreamElementQueue,
-    StreamRecord,
-    UnorderedStreamElementQueue,
-    Watermark,
-)
+from trio_asyncio_io import StreamRecord, Watermark
+from trio_asyncio_io.queues import KeyedStreamElementQueue, OrderedStreamElementQueue, UnorderedStreamElementQueue
 
 QUEUES = {
     "ordered": OrderedStreamElementQueue,
