@@ -24,8 +24,8 @@ command that writes this page:
 
     python -m benchmarks resilience --json docs/design/resilience.json --page docs/design/resilience.md
 
-[Gates](../guide/gates.md) explains how to use what is compared here. Tests hold every criterion: short forms of the experiments
-in each run, and these in `just thorough`.
+[Gates](../guide/gates.md) explains how to use what is compared here. Tests hold every criterion: short forms of the
+experiments in each run, and these in `just thorough`.
 """
 OTHERS = """
 ## The other algorithms

@@ -31,7 +31,7 @@ def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     linter = script("check_pages")
     tmp_path.joinpath("README.md").write_text("# Read me\n\n![a picture](docs/page.md)\n")
     examples = tmp_path / "docs/examples"
-    examples.mkdir()
+    examples.mkdir(parents=True)
     examples.joinpath("unused.py").write_text("")
     tmp_path.joinpath("docs/page.md").write_text(FAULTS.replace("LONG", "word " * linter.MAX_WORDS))
     monkeypatch.setattr(linter, "ROOT", tmp_path)
