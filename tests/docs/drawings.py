@@ -16,7 +16,10 @@ from tests.docs.pictures import learn, start
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
 # By drawing: the script that writes it, and the name of its file
-SCRIPTS = {"trace-run.svg": ("trace_run.py", "trace-run.svg"), "report-run.html": ("report_run.py", "run.html")}
+SCRIPTS = {
+    "guide/trace-run.svg": ("trace_run.py", "trace-run.svg"),
+    "guide/report-run.html": ("report_run.py", "run.html"),
+}
 PICTURES = learn.PICTURES | start.PICTURES
 DRAWINGS = [*SCRIPTS, *PICTURES]
 

@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/learn and docs/start, from runs of the scripts in docs/examples on a virtual clock."""
+"""Draws the pictures of docs/guide, docs/learn and docs/start, from runs of the scripts in docs/examples on a virtual clock."""
 
 # The layout. Imports point down only.
 #
