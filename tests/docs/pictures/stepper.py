@@ -19,10 +19,11 @@ PAGE = """<!doctype html>
 @media (prefers-color-scheme:dark){:root{--fg:#e6edf3;--soft:#9198a1;--grid:#3d444d;--run:#56b4e9;--done:#2fd6a2;
 --wall:#ff8a4c;--focus:#8c9eff}}
 *{box-sizing:border-box}:focus-visible{outline:3px solid var(--focus);outline-offset:2px}
-body{margin:0;padding:2px;font:15px/1.5 system-ui,sans-serif;color:var(--fg)}
+body{margin:0;padding:2px;font:15px/1.5 -apple-system,BlinkMacSystemFont,Helvetica,Arial,sans-serif;
+color:var(--fg)}
 main{border:1px solid var(--grid);border-radius:8px;padding:12px 16px;max-width:48em}
 section{margin:0 0 12px;padding:10px 12px;background:var(--panel);border-radius:6px}
-h1{font-size:1.1em;margin:0 0 .2em}h2{font-size:1em;margin:0 0 .2em}p{margin:.25em 0}
+h1{font-size:1.1em;margin:0 0 .2em}.framed h1{display:none}h2{font-size:1em;margin:0 0 .2em}p{margin:.25em 0}
 .step{display:none}.step.on{display:block}
 span{display:inline-block;min-width:2.6em;text-align:center;border:2px solid var(--soft);border-radius:6px;
 margin:.1em;padding:.15em .3em;font-family:ui-monospace,monospace}
@@ -42,6 +43,7 @@ button:hover{border-color:var(--focus)}button:disabled{opacity:.4;cursor:default
 @SECTIONS@
 <p class="soft">Borders: blue, running; green, completed; orange, a watermark; grey, waits for its start.</p>
 </main><script>
+if(self!==top)document.body.classList.add("framed");
 let at=0,last=@LAST@;const back=document.getElementById("back"),next=document.getElementById("next");
 function show(to){at=Math.max(0,Math.min(last,to));back.disabled=!at;next.disabled=at==last;
 document.querySelectorAll(".step").forEach(each=>each.classList.toggle("on",each.dataset.step==at));
