@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 from tests.wheel import ROOT
-from trio_asyncio_io import Statistics
 from udfs import CarryOver
 from udfs.demo import __main__ as demo
 
@@ -26,11 +25,6 @@ def table_of(page: str, heading: str) -> str:
 def first_cells(section: str) -> set[str]:
     rows = [line.split(" | ")[0] for line in section.splitlines() if line.startswith("| `")]
     return {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
-
-
-def test_the_table_of_statistics_has_every_number() -> None:
-    fields = {field.name for field in dataclasses.fields(Statistics)}
-    assert fields <= first_cells(table_of("reference/operator/statistics.md", "# Statistics"))
 
 
 def test_the_table_of_carry_over_has_every_argument() -> None:
