@@ -1,8 +1,8 @@
-"""Draws the pictures of docs/learn and docs/start, from runs of the scripts in docs/examples on a virtual clock."""
+"""Draws the pictures of docs/learn and docs/tutorial, from runs of the scripts in docs/examples on a virtual clock."""
 
 # The layout. Imports point down only.
 #
-#     learn  start         the pictures, by file name
+#     learn  tutorial      the pictures, by file name
 #     spark                what the operator does in Spark
 #     timelines            those of runs that a TraceRecorder recorded
 #     lanes  counters      those with rows, and with numbers over time, of our own

@@ -1,4 +1,4 @@
-"""The timelines of the tutorials in docs/start, by file name."""
+"""The timelines of the tutorials in docs/tutorial, by file name."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def _recorded(function: Lookup, recorder: TraceRecorder, values: list[str]) -> L
 
 
 PICTURES: dict[str, Callable[[], str]] = {
-    "start/trio-1-loop.svg": partial(_draw, "start_trio_1_loop", "A loop: one call at a time"),
-    "start/trio-2-nursery.svg": partial(_draw, "start_trio_2_nursery", "A nursery: all calls at once"),
-    "start/trio-3-limit.svg": partial(_draw, "start_trio_3_limit", "A semaphore: three calls at once"),
-    "start/trio-4-ordered.svg": partial(
+    "tutorial/trio-1-loop.svg": partial(_draw, "start_trio_1_loop", "A loop: one call at a time"),
+    "tutorial/trio-2-nursery.svg": partial(_draw, "start_trio_2_nursery", "A nursery: all calls at once"),
+    "tutorial/trio-3-limit.svg": partial(_draw, "start_trio_3_limit", "A semaphore: three calls at once"),
+    "tutorial/trio-4-ordered.svg": partial(
         _draw, "start_trio_4_ordered", "ordered_wait: three calls at once, in input order"
     ),
-    "start/trio-5-failures.svg": partial(
+    "tutorial/trio-5-failures.svg": partial(
         _draw, "start_trio_5_failures", "ordered_wait: a failed call, and one that never ends"
     ),
 }
