@@ -55,7 +55,7 @@ def fill(path):
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("drop table if exists customers")
         database.execute("create table customers (id, name, seconds)")
-        rows = [(n, f"customer {n}", 2.0 if n == 7 else 0.01) for n in range(100)]
+        rows = [(n, f"customer {n}", 3.0 if n == 7 else 0.01) for n in range(100)]
         database.executemany("insert into customers values (?, ?, ?)", rows)
 
 
@@ -64,7 +64,7 @@ async def main():
         range(100),
         Customers("customers.db", connections=20),
         capacity=20,
-        timeout=1.0,
+        timeout=2.0,
         retry=FixedDelay(3, 0.1, retry_on=is_busy),
     ) as results:
         found = dict([result async for result in results])

@@ -31,7 +31,7 @@ class Post:
 def payments(spark, folder):
     return (
         spark.readStream.schema(PAYMENTS)
-        .option("maxFilesPerTrigger", 1)  # so that the rows of a key keep their order
+        .option("maxFilesPerTrigger", 1)  # rows of two files have no order
         .json(f"{folder}/incoming")
     )
 
@@ -58,6 +58,7 @@ def job(folder, rows):
             "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
         )
         .config("spark.sql.shuffle.partitions", 2)  # the number of task slots
+        .config("spark.sql.files.minPartitionNum", 1)  # a file is one partition
         .getOrCreate()
     )
     posted = post(payments(spark, folder), folder)

@@ -1,4 +1,4 @@
-"""The pages of docs/come-from: what the code before prints, the code after prints, too."""
+"""The pages of docs/migrate: what the code before prints, the code after prints, too."""
 
 from __future__ import annotations
 
