@@ -63,7 +63,7 @@ def job(folder, rows):
     )
     posted = post(payments(spark, folder), folder)
     query = (
-        posted.writeStream.format("parquet")  # a sink that knows each micro-batch
+        posted.writeStream.format("parquet")  # writes each micro-batch once
         .option("path", f"{folder}/posted")
         .option("checkpointLocation", f"{folder}/checkpoint")  # what resumes
         .trigger(processingTime="1 second")
