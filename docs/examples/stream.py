@@ -120,11 +120,13 @@ def main():
         arrive(folder, 0, 1, 2)
         arrive(folder, 1, 3, 4)
         command = [sys.executable, __file__, folder, "12"]
-        first = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        first = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, start_new_session=True
+        )
         while not Path(folder, "checkpoint/commits/0").exists():
             assert first.poll() is None
             time.sleep(0.1)
-        first.send_signal(signal.SIGKILL)
+        os.killpg(first.pid, signal.SIGKILL)  # Python and the JVM
         first.wait()
         arrive(folder, 30, 5, 6)  # while nothing runs
         subprocess.run(command, check=True)
