@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.docs.changing import without_changes
-from tests.docs.pictures import learn, start
+from tests.docs.pictures import learn, tutorial
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
@@ -20,7 +20,7 @@ SCRIPTS = {
     "guide/trace-run.svg": ("trace_run.py", "trace-run.svg"),
     "guide/report-run.html": ("report_run.py", "run.html"),
 }
-PICTURES = learn.PICTURES | start.PICTURES
+PICTURES = learn.PICTURES | tutorial.PICTURES
 DRAWINGS = [*SCRIPTS, *PICTURES]
 
 

@@ -2,7 +2,7 @@
 
 # The layout. Imports point down only.
 #
-#     learn  start         the pictures, by file name
+#     learn  tutorial      the pictures, by file name
 #     spark                what the operator does in Spark
 #     timelines            those of runs that a TraceRecorder recorded
 #     lanes  counters      those with rows, and with numbers over time, of our own
