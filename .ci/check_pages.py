@@ -45,7 +45,9 @@ HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INCLUDED = re.compile(r"<!-- \[\[\[cog .*?\]\]\] -->\n.*?<!-- \[\[\[end\]\]\] -->", re.DOTALL)
 # Comments, code, headings, rows of tables, descriptions of pictures
-NOT_PROSE = re.compile(r"<!--.*?-->|^```.*?^```$|^ {4}.*?$|^#.*?$|^\|.*?$|!\[[^\]]*\]", re.MULTILINE | re.DOTALL)
+NOT_PROSE = re.compile(
+    r"<!--.*?-->|<table>.*?</table>|^```.*?^```$|^ {4}.*?$|^#.*?$|^\|.*?$|!\[[^\]]*\]", re.MULTILINE | re.DOTALL
+)
 BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[*-]|\d+\.) )")
 SENTENCE = re.compile(r"(?<=[.!?])[*_)\"”]*\s+")
 
