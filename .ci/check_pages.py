@@ -1,6 +1,6 @@
 """A linter for the documentation: prints each finding as `file:line: what is wrong`, and exits with 1 if there is one.
 
-It checks links, examples, the length of sentences, and retired words in all files.
+It checks links, examples, marks of figures, the length of sentences, and retired words in all files.
 """
 
 import re
@@ -71,6 +71,7 @@ def _of_page(page: Path) -> Iterator[str]:
     text = page.read_text(encoding="utf-8")
     yield from _links(page, text)
     yield from _python(page, text)
+    yield from _marks(page, text)
     if not (page.is_relative_to(DOCS) and page.relative_to(DOCS).as_posix().startswith(UNLIMITED)):
         yield from _long_sentences(page, text)
 
@@ -118,6 +119,11 @@ def _long_sentences(page: Path, text: str) -> Iterator[str]:
                 line = plain.count("\n", 0, start + len(plain[start:end]) - len(plain[start:end].lstrip())) + 1
                 yield f"{_name(page)}:{line}: a sentence of {words} words, of at most {MAX_WORDS}: {sentence}"
         start = end if block is None else block.end()
+
+
+def _marks(page: Path, text: str) -> Iterator[str]:
+    for found in re.finditer(r"^(?:\|.*)?<!--figure", text, re.MULTILINE):
+        yield _finding(page, text, found.start(), "a mark of a figure here breaks the paragraph or the table")
 
 
 def _sources() -> Iterator[Path]:
