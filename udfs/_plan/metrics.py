@@ -76,7 +76,8 @@ def gate_classes(settings: Settings) -> list[str]:
     own = [type(gate).__name__ for gate in given]
     adaptive = [AdaptiveCapacity.__name__] if isinstance(settings.options.capacity, tuple) else []
     of_cluster = () if settings.rate is None else settings.rate.gates
-    return list(dict.fromkeys([*own, *adaptive, *of_cluster]))
+    of_budget = () if settings.budget is None else settings.budget.gates
+    return list(dict.fromkeys([*own, *adaptive, *of_budget, *of_cluster]))
 
 
 def summary(metrics: Any) -> Summary:
