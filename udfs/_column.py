@@ -197,8 +197,9 @@ def async_pandas_udf(
         on_error: "raise" (the default) fails the job with the function's exception; "null" makes the result null;
             "column" makes the column a struct<result, error: struct<type, message, attempts, seconds>>, whose `error`
             is null for a row that did not fail.
-        metadata: The name of another field, struct<attempts, seconds, cached, error>, that reports how each result
-            was obtained. None (the default): no such field.
+        metadata: The name of another field, struct<attempts, seconds, cached, error, estimated_weight,
+            settled_weight>, that reports how each result was obtained. The weights are those of the row's calls in the
+            `cluster_budget`, or else in the first gate with a weight. None (the default): no such field.
         skip_nulls: True: a row with null in one of the columns makes no call, and its result is null, as in an SQL
             function that returns null on null input. False by default: the function is called with None.
         And the other keyword arguments of `UDFArguments`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any, ClassVar
 
@@ -14,7 +14,7 @@ from .cluster_rate import SCHEMES, Leased, TokenAddress, check_give_up, check_na
 __all__ = ["ClusterBudget", "LeasedBudget"]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class ClusterBudget:
     """A sum that the calls of all tasks together may cost. Pass it as `cluster_budget=`.
 
@@ -54,8 +54,7 @@ class ClusterBudget:
 
     __module__ = "udfs"
 
-    amount: float
-    _: KW_ONLY
+    amount: float = field(kw_only=False)
     weight: Callable[..., float] | None = field(default=None, compare=False)
     by: str = "lease"
     name: str | None = None
