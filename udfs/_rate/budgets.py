@@ -159,7 +159,8 @@ class BudgetLease:
 
     @property
     def _slack(self) -> float:
-        return ROUNDING * self._amount
+        """Less than the source's, so that no call waits for what the source does not lease."""
+        return ROUNDING * self._amount / 2
 
     @property
     def is_held(self) -> bool:
