@@ -49,7 +49,7 @@ def test_nothing_is_leased_if_the_file_cannot_be_written(path: str, monkeypatch:
 
 
 def test_a_file_that_is_none_is_an_error_that_says_so(tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("this is no file of SQLite, and long enough to be recognized as something else" * 20)
+    (tmp_path / "text").write_text("this is not a file of SQLite, and long enough to be recognized as something else" * 20)
     for path in (tmp_path / "text", tmp_path / "nowhere" / "budgets", tmp_path):
         with pytest.raises(OSError, match=r"cannot be used for budgets \(.*\): give the path of a file on a disk"):
             check_file(str(path))
