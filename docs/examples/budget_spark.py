@@ -31,7 +31,7 @@ def main():
     cost = F.sum("how.settled_weight")
     refused = F.count_if(F.col("error.type") == "BudgetError")
     spent, without = answers.select(cost, refused).first()
-    print("99 % of the budget are used:", 4.95 <= spent <= 5.0)
+    print("99 % of the budget is used:", 4.95 <= spent <= 5.0)
     print("every other row has an error:", without == 1000 - round(spent / 0.01))
     spark.stop()
 
