@@ -12,6 +12,8 @@ from functools import wraps
 from typing import Any, Final, TypeAlias
 
 from .describe import describe
+from .group import records_of
+from .group_ledger import GroupLedger
 from .keyed import KeyedStreamElementQueue
 from .ledger import Ledger
 from .observer import Observer
@@ -112,12 +114,15 @@ class Observation:
         @wraps(step)
         def take(*arguments: Any) -> Any:
             entry = arguments[0] if arguments and isinstance(arguments[0], Entry) else None
-            details = None if entry is None else [of(*arguments) for _, of in hooks]  # the step changes the entry
+            records = () if entry is None else records_of(entry)
+            # Before the step, which changes the records
+            details = [[of(record, *arguments[1:]) for _, of in hooks] for record in records]
             result = step(*arguments)
-            entry = result if entry is None else entry
-            if entry is not None:  # accepted
-                for position, (hook, of) in enumerate(hooks):
-                    self._report(hook, entry, of(entry) if details is None else details[position])
+            if entry is None and result is not None:  # accepted
+                records, details = (result,), [[of(result) for _, of in hooks]]
+            for record, of_record in zip(records, details, strict=True):
+                for (hook, _), of_hook in zip(hooks, of_record, strict=True):
+                    self._report(hook, record, of_hook)
             return result
 
         return take
@@ -155,7 +160,8 @@ class Observation:
 def ledger_for(options: Options, key: Callable[[Any], Hashable] | None) -> Ledger:
     """A new ledger and its queue, observed if the options have an observer. `key` replaces the key of the options."""
     counts = options.on_error == "dead_letter"
-    ledger = Ledger(_queue_for(options, key), options.restore, capacity=options.slots, counts_dead_letters=counts)
+    kind = Ledger if options.group is None else GroupLedger
+    ledger = kind(_queue_for(options, key), options.restore, capacity=options.slots, counts_dead_letters=counts)
     if options.observer is not None:
         Observation(options.observer).follow(ledger, options)
     return ledger
