@@ -12,9 +12,9 @@ import pyarrow as pa
 import trio
 from pyspark.sql.types import LongType, StructField, StructType
 
-from udfs._sent.enrichment import Enrichment
-from udfs._sent.settings import make_settings
-from udfs._spark_thread.row_conversion import RowConversion
+from udfs._plan.arguments import make_settings
+from udfs._sent.settings import Enrichment
+from udfs._spark_thread.conversion import RowConversion
 
 from ._contenders import Call, with_operator
 from ._report import Line, Section

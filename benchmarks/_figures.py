@@ -13,7 +13,7 @@ from ._report import Line, Report, Section
 __all__ = ["FIGURES", "draw"]
 
 MEANINGS = {"this project": OURS, "others": OTHERS, "lower bound, on bare Trio": FLOOR}
-OUR_NAMES = ("ordered", "unordered", "keyed", "udfs.http.client")
+OUR_NAMES = ("ordered", "unordered", "keyed", "udfs.http.client", "udfs.http_columns")
 FLOOR_NAME = "bare worker loop"
 FLOORS = (FLOOR_NAME, "bare Trio streams and httptools")
 COLUMN_MARKS = {FLOOR_NAME: (FLOOR, "s"), "ordered": (OURS, "o"), "unordered": (OTHERS, "^")}

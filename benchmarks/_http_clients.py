@@ -20,6 +20,8 @@ import httpx
 import trio
 
 from udfs.http import client
+from udfs.http_columns._call import HttpCall
+from udfs.http_columns._requests import HttpRequest
 
 __all__ = ["CLIENTS", "QUICK_CLIENTS", "Cost", "Workers", "is_installed"]
 
@@ -87,6 +89,30 @@ async def _json_of(http: Any, url: str) -> Any:
 async def _ours(workers: Workers) -> Cost:
     async with client(verify=workers.context or True) as http:
         return await _on_trio(workers, [partial(_json_of, http)] * workers.workers)
+
+
+async def _column(workers: Workers) -> Cost:
+    """The calls of an HTTP column, without Spark and the operator."""
+    call = HttpCall(
+        timeout=30.0,
+        headers=(),
+        retry_statuses=(503,),
+        rate=None,
+        cache=None,
+        max_body_bytes=10 * 1024 * 1024,
+        follow_redirects=False,
+        allowed_hosts=None,
+        only_public=False,
+    )
+
+    async def get(url: str) -> Any:
+        return json.loads((await call.invoke(HttpRequest("GET", url))).body)
+
+    await call.open()
+    try:
+        return await _on_trio(workers, [get] * workers.workers)
+    finally:
+        await call.close()
 
 
 async def _own_pool(module: str, workers: Workers) -> Cost:
@@ -178,6 +204,7 @@ def _asyncio(main: Callable[[Workers], Any], workers: Workers) -> Cost:
 # take most of the time.
 CLIENTS: dict[str, tuple[str, Callable[[Workers], Cost], int]] = {
     "udfs.http.client": ("httpx", partial(_trio, _ours), 1),
+    "udfs.http_columns": ("pyspark", partial(_trio, _column), 1),
     "aiohttp on asyncio": ("aiohttp", partial(_asyncio, _aiohttp), 1),
     "bare Trio streams and httptools": ("httptools", partial(_trio, _bare), 1),
     "httpx, a client per worker": ("httpx", partial(_trio, _client_per_worker), 4),

@@ -245,11 +245,17 @@ TARGETS = (
             form="{:.2f} x",
         )
         for label, section, bound in (
-            ("HTTP", "http", 1.8),
+            ("HTTP", "http", 1.2),
             ("HTTP, 100 kB", "http large", 1.0),
-            ("HTTPS", "https", 1.3),
+            ("HTTPS", "https", 1.0),
             ("HTTPS, 100 kB", "https large", 1.0),
         )
+    ),
+    Target(
+        "HTTP: aiohttp on asyncio, CPU time relative to udfs.http_columns",
+        _quotient(_value("http", "aiohttp on asyncio", "CPU ratio"), _value("http", "udfs.http_columns", "CPU ratio")),
+        1.8,
+        form="{:.2f} x",
     ),
     *(
         Target(

@@ -21,7 +21,7 @@
 #     _function  _classification  _errors  _exceptions
 #     gates                rates, capacities, circuit breakers: plain data without await
 #     _core                plain data without await: queues, ledger, scheduler, retries, options, snapshot
-#     _sqlite              an SQLite file of ours, for the persistent cache and durable checkpoints
+#     _sqlite  _codec      an SQLite file of ours, and the values in it: persistent cache, durable checkpoints
 #     keywords             lists keyword arguments in signatures and docstrings
 #     _addresses           sets `__module__` of public names to their public module
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable, Iterable
+from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from typing import Any
 
 import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from ._boundary import InterruptibleAsyncIterator
+from ._core.elements import Watermark, value_of
 from ._core.ledger import Ledger
 from ._core.queue import Entry
 from ._tasks import Pace, Wakeup
@@ -31,6 +32,7 @@ class Feeder:
         has_room: Woken when the buffer has room. Only the holder of the lock waits for it.
         elements_per_pass: Elements between two checkpoints, of sources that never suspend. While calls are short, each
             worker can take a job in every scheduler pass.
+        known: value -> the outputs of an element that needs no call, or None. See `known_of`.
     """
 
     def __init__(
@@ -41,13 +43,15 @@ class Feeder:
         has_room: Wakeup,
         *,
         elements_per_pass: int,
+        known: Callable[[Any], Sequence[Any] | None] | None = None,
     ) -> None:
         self._ledger = ledger
         self._on_job = on_job
         self._on_completed = on_completed
         self._has_room = has_room
         self._elements_per_pass = elements_per_pass
-        self._accept = ledger.accept
+        self._known = known
+        self._accept: Callable[..., Entry | None] = ledger.accept if known is None else self._accept_known
         self._lock = trio.StrictFIFOLock()
         self._refusal: type[Exception] | None = None
         self._reason = ""
@@ -144,7 +148,7 @@ class Feeder:
     async def _clear_backlog(self) -> None:
         pace = Pace(self._elements_per_pass)
         while self._ledger.backlog:
-            entry = self._ledger.accept_held(trio.current_time())
+            entry = self._ledger.accept_held(trio.current_time(), self._accept)
             if entry is None:
                 await self._wait_for_room()
             else:
@@ -169,6 +173,13 @@ class Feeder:
             return False
         self._accepted(entry)
         return True
+
+    def _accept_known(self, element: Any, now: float, results: Sequence[Any] | None = None) -> Entry | None:
+        """Accept an element, with its outputs if the function knows them."""
+        assert self._known is not None
+        if results is None and not isinstance(element, Watermark) and self._ledger.has_room():
+            results = self._known(value_of(element))
+        return self._ledger.accept(element, now, results)
 
     def _accepted(self, entry: Entry) -> None:
         if entry.results is None:

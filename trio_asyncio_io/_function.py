@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from inspect import isawaitable, iscoroutinefunction
 from types import CoroutineType
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -19,6 +19,7 @@ __all__ = [
     "awaitable_from",
     "innermost",
     "is_async",
+    "known_of",
 ]
 
 T = TypeVar("T")
@@ -105,6 +106,16 @@ def as_function(function: Any) -> Any:
 def _has_invoke(function: Any) -> bool:
     """Whether the object has an `invoke`. A mock has every attribute, but lists only those that it was given."""
     return "invoke" in dir(function) or (not callable(function) and hasattr(function, "invoke"))
+
+
+def known_of(function: Any) -> Callable[[Any], Sequence[Any] | None] | None:
+    """The function's method `known`, or None: the outputs of an element that needs no call.
+
+    For embedding, such as in a UDF that skips nulls: `known(value)` returns the outputs, or None if a call is needed.
+    Such an element keeps its place in the output, but takes no slot and passes no gate. An exception counts as the
+    source's.
+    """
+    return function.known if "known" in dir(function) else None  # see `_has_invoke`
 
 
 def awaitable_from(function: Any, *arguments: Any) -> Any:

@@ -334,6 +334,7 @@ class Gates:
 
     Attributes:
         is_idle: Whether no call has to be checked.
+        has_keys: Whether calls have gates of their keys.
         line: The records that wait for gates of all calls.
         passage: The gates of calls without a key.
         admissions: By sequence, the calls that were admitted and have not ended. A call that started while all gates
@@ -354,6 +355,7 @@ class Gates:
         self._enough = FEW
         self.is_weighted = any(gate.weight is not None for gate in self._given)
         self.is_idle = False
+        self.has_keys = self._per_key is not None
         self.line = Line()
         self.passage = Passage(self._common, self.line.in_use)
         self.admissions: dict[int, Admission] = {}
@@ -416,14 +418,14 @@ class Gates:
         """The deadline of a record has expired during a call."""
         outcome = Outcome("overload", error=TimeoutError("the deadline of an element expired"))
         if (call := self._take(entry)) is not None:
-            self._report(call.end, [outcome] * len(call.admission.weights), entry)
+            self._report(call.end, [outcome] * len(call.admission.weights))
 
     def failed(self, entry: Entry, error: Exception) -> Exception:
         """A call has raised this error. Returns why the attempt failed: the error, or the exception of a `classify`."""
         if (call := self._take(entry)) is None:
             return error
         outcomes, problem = self._outcomes_of(error, call.admission.passage)
-        self._report(call.end, outcomes, entry)
+        self._report(call.end, outcomes)
         return problem or error
 
     def lost(self, entry: Entry, error: Exception | None) -> None:
@@ -458,12 +460,12 @@ class Gates:
                 raise problem from error
             raise
         finally:
-            enable_ki_protection(self._report)(admission.end, outcomes, None)
+            enable_ki_protection(self._report)(admission.end, outcomes)
 
     def _end_admitted(self, entry: Entry, outcome: Outcome) -> None:
         admission = self.admissions.pop(entry.sequence, None)
         if admission is not None and admission is not _REPORTED:
-            self._report(admission.end, [outcome] * len(admission.weights), entry)
+            self._report(admission.end, [outcome] * len(admission.weights))
 
     def _take(self, entry: Entry) -> _EndedCall | None:
         """The call of a record that ends. None: its end was reported."""
@@ -479,11 +481,11 @@ class Gates:
         admission = Admission(passage, entry.since, passage.unweighted)
         return _EndedCall(admission, admission.report)
 
-    def _report(self, end: _End, outcomes: Sequence[Outcome], entry: Entry | None) -> None:
+    def _report(self, end: _End, outcomes: Sequence[Outcome]) -> None:
         try:
             end(outcomes, trio.current_time())
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
-            self._on_failure(error, entry)
+            self._on_failure(error, None)
 
     def _outcomes_of(self, error: Exception, passage: Passage) -> tuple[list[Outcome], Exception | None]:
         """The outcome of an error for each gate, and the first exception of a `classify`."""

@@ -43,11 +43,19 @@ class GroupWorker(Worker):
         self._ended: set[Entry] = set()  # the records that have a result, or wait for their retry
         self._failures: list[_Failure] = []
 
+    def _next(self, now: float) -> Entry | None:
+        """Ask the scheduler, as `Worker._next`. Groups wait for instants and for workers in any case."""
+        group = super()._next(now)
+        self._timer.wake_by(self._scheduler.wake_at())
+        if group is not None:
+            self._pool.dispatch()
+        return group
+
     # The end of a call
 
     @enable_ki_protection
     def _complete(self, result: Any) -> float | None:
-        """A call has returned. Returns the current time; None: a deadline has expired, a record has failed, or a pause.
+        """A call has returned. Returns the current time; None: a deadline has expired, or a record has failed.
 
         A result that is an exception is the failed attempt of its record.
         """
@@ -120,9 +128,7 @@ class GroupWorker(Worker):
         if self._failures:
             return None
         self._end_call(now)
-        if self._running.pop(group, None) is None:
-            return None
-        return now if now < self._paused_until or not self._scheduler.must_wait_for_reports else None
+        return None if self._running.pop(group, None) is None else now
 
     def _end_call(self, now: float) -> None:
         self._entry = None

@@ -18,6 +18,7 @@ from ._core.scheduler import Scheduler
 from ._dead_letters import DeadLetters
 from ._emitter import Emitter
 from ._feeder import ELEMENTS_PER_PASS, Feeder
+from ._function import known_of
 from ._gates import Gates
 from ._group_worker import GroupWorker
 from ._results import Results
@@ -78,12 +79,14 @@ class Parts(Generic[R]):
             on_failure=on_failure,
             gates=self._gates,
         )
+        known = known_of(function)
         self.feeder = Feeder(
             self.ledger,
             self._workers.dispatch,
             self.emitter.emit,
             has_room,
             elements_per_pass=max(ELEMENTS_PER_PASS, 2 * options.slots),
+            known=None if known is None else interruptible(known),
         )
 
     async def start(self, nursery: trio.Nursery) -> None:

@@ -10,7 +10,7 @@ deadline and its own context.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from math import inf
 from typing import Any
@@ -169,6 +169,9 @@ class Worker:
         self._cause: Exception | None = None  # its last error, if it times out because a retry would begin too late
         self._is_late = False  # whether it does
         self._context: Any = None  # that of its earlier attempts, if they have changed a variable
+        self._admissions = {} if pool.gates is None else pool.gates.admissions
+        self._has_reported = False  # whether this worker has reported an end, and has not asked the scheduler since
+        self._must_pause = False
         self._paused_until = -inf
         self.has_gates = pool.gates is not None
 
@@ -191,35 +194,33 @@ class Worker:
     @disable_ki_protection
     async def _make_attempts(self) -> None:
         """Make attempts until a record has failed or timed out."""
-        block, is_plain = self._pool.context, self._retries is None and self._gates is None
-        start, call, fail, current_time = self._start, self._invoker.call, self._fail, self._current_time
-        complete = self._complete if is_plain else self._complete_attempt
+        block, retries = self._pool.context, self._retries
+        start, fail, current_time = self._start, self._fail, self._current_time
+        call = self._invoker.call if retries is None else self._call_again
+        complete = self._complete if retries is None or not retries.checks_results else self._complete_attempt
         task, size = trio.lowlevel.current_task(), block.size
-        may_retry = self._retries is not None
         now: float | None = current_time()
         due, jobs_left = 0.0, 0
         while now is not None:
-            if task.custom_sleep_data is not _NOT_SUSPENDED:  # Trio clears it whenever the task has been suspended
-                task.custom_sleep_data = _NOT_SUSPENDED
-                due, jobs_left = now + SECONDS_PER_PASS, JOBS_PER_PASS
-            if len(task.context) != size or (size and block.is_changed_in(task.context)):
-                block.restore(task)
-                jobs_left = 0
-            if now >= due or not jobs_left:
-                await trio.lowlevel.checkpoint()
-                now = current_time()
-            elif (entry := start(now)) is None:
-                now = await self._wait()
-            else:
-                jobs_left -= 1
-                try:
-                    if may_retry and self._context is not None:
-                        await self._resume(entry)
-                    now = complete(await call(entry))  # one expression, so no interrupt can lose the result
-                except Exception as error:  # noqa: BLE001 - user code may raise anything
-                    now = fail(error)
-                if now is None:
-                    now = await self._pause()
+            while now is not None:
+                if task.custom_sleep_data is not _NOT_SUSPENDED:  # Trio clears it whenever the task has been suspended
+                    task.custom_sleep_data = _NOT_SUSPENDED
+                    due, jobs_left = now + SECONDS_PER_PASS, JOBS_PER_PASS
+                if len(task.context) != size or (size and block.is_changed_in(task.context)):
+                    block.restore(task)
+                    jobs_left = 0
+                if now >= due or not jobs_left:
+                    await trio.lowlevel.checkpoint()
+                    now = current_time()
+                elif (entry := start(now)) is None:
+                    now = await self._wait()
+                else:
+                    jobs_left -= 1
+                    try:
+                        now = complete(await call(entry))  # one expression, so no interrupt can lose the result
+                    except Exception as error:  # noqa: BLE001 - user code may raise anything
+                        now = fail(error)
+            now = await self._pause()
 
     # One attempt
 
@@ -248,14 +249,26 @@ class Worker:
     def _next(self, now: float) -> Entry | None:
         """Ask the scheduler. Another worker asks if there may be more, and the timer wakes when there will be."""
         scheduler = self._scheduler
+        if self._has_reported:
+            self._has_reported = False
+            self._must_pause = now >= self._paused_until and scheduler.must_wait_for_reports
+            if self._must_pause:
+                return None
         entry = scheduler.next(now)
-        self._timer.wake_by(scheduler.wake_at())
+        if scheduler.waiting:
+            self._timer.wake_by(scheduler.wake_at())
+            if entry is not None:
+                self._pool.dispatch()
         if entry is None:
-            if self._ledger.counters.running < self._pool.ledger.flow.capacity:
+            if self._ledger.counters.running < self._ledger.flow.capacity:
                 self._ledger.flow.idle(now)
             return None
         self._entry, self._error = entry, scheduler.refusal
-        self._pool.dispatch()
+        return entry if scheduler.started is None else self._continue(entry)
+
+    def _continue(self, entry: Entry) -> Entry | None:
+        """Continue with a record that has waited. None: a gate has refused its call."""
+        scheduler = self._scheduler
         assert scheduler.started is not None
         self._context = scheduler.started.context
         if self._error is not None:
@@ -269,6 +282,8 @@ class Worker:
     @enable_ki_protection
     async def _wait(self) -> float | None:
         """Wait until an attempt may start. Returns the time; None: the record of this worker was refused."""
+        if self._must_pause:
+            return await self._pause()
         if self._entry is not None:
             if self._context is not None:
                 await self._enter_context()
@@ -276,19 +291,26 @@ class Worker:
         await self._pool.wait_for_attempt()
         return self._current_time()
 
-    @enable_ki_protection
-    async def _resume(self, entry: Entry) -> None:
-        await self._enter_context()
-        self._ledger.retry(entry)
+    def _call_again(self, entry: Entry) -> Awaitable[Any]:
+        return self._invoker.call(entry) if self._context is None else self._call_in_context(entry)
 
-    async def _enter_context(self) -> None:
+    async def _call_in_context(self, entry: Entry) -> Any:
+        await self._enter_context(entry)
+        return await self._invoker.call(entry)
+
+    @enable_ki_protection
+    async def _enter_context(self, retried: Entry | None = None) -> None:
         """Continue in the context of the record's earlier attempts. A context changes at a checkpoint."""
         trio.lowlevel.current_task().context, self._context = self._context, None
         await trio.lowlevel.checkpoint()
+        if retried is not None:
+            self._ledger.retry(retried)
 
     @enable_ki_protection
     def _complete(self, result: Any) -> float | None:
         """Finish the running record. Returns the current time; None: its deadline has expired, or it has failed."""
+        if self._admissions:
+            self._report_completed()
         if self._flatten is None:
             outputs: Any = (result,)  # not a list: the garbage collector would visit it in each of its passes
         else:
@@ -307,24 +329,25 @@ class Worker:
 
     @enable_ki_protection
     def _complete_attempt(self, result: Any) -> float | None:
-        """An attempt has returned. Returns as `_complete` does; None also if this worker must pause."""
+        """An attempt has returned whose result may be retried. Returns as `_complete` does; None also if it is."""
         entry = self._entry
         assert entry is not None
-        if self._gates is not None:
-            self._report(self._gates.completed, entry)
-        if self._retries is not None:
-            try:
-                wait = self._retries.after_result(entry, result)
-            except Exception as error:  # noqa: BLE001 - the user's predicate may raise anything
-                self._error = error
-                return None
-            if wait is not None:
-                self._retry(entry, wait, None)
-                return None
-        now = self._complete(result)
-        if now is None or now < self._paused_until or not self._scheduler.must_wait_for_reports:
-            return now
+        assert self._retries is not None
+        if self._admissions:
+            self._report_completed()
+        try:
+            wait = self._retries.after_result(entry, result)
+        except Exception as error:  # noqa: BLE001 - the user's predicate may raise anything
+            self._error = error
+            return None
+        if wait is None:
+            return self._complete(result)
+        self._retry(entry, wait, None)
         return None
+
+    def _report_completed(self) -> None:
+        assert self._gates is not None
+        self._report(self._gates.completed, self._entry)
 
     @enable_ki_protection
     def _fail(self, error: Exception) -> None:
@@ -363,6 +386,7 @@ class Worker:
         """Let other calls that end now report before this worker asks again. None: the record has no result."""
         if self._entry is not None or self._scope.cancel_called:
             return None
+        self._must_pause = False
         task = trio.lowlevel.current_task()
         if self._pool.context.is_changed_in(task.context):
             self._pool.context.restore(task)
@@ -416,7 +440,7 @@ class Worker:
 
     def _report(self, end: Callable[..., Any], *arguments: Any) -> Any:
         """Report the end of a call to the gates. No worker needs to be woken: this one asks the scheduler next."""
-        self._pool.is_reporting = True
+        self._pool.is_reporting = self._has_reported = True
         try:
             return end(*arguments)
         finally:

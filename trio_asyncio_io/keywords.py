@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields, is_dataclass
 from itertools import takewhile
-from typing import Any, TypeVar
+from typing import Any, TypeVar, is_typeddict
 
 __all__ = ["list_keywords", "share_descriptions"]
 
@@ -29,8 +29,8 @@ def list_keywords(arguments: type, *sources: Any) -> Callable[[F], F]:
 
     Args:
         arguments: A `TypedDict`: the keyword arguments and their types, in this order.
-        sources: Dataclasses with the defaults, and functions with the same parameters. A keyword argument without a
-            default in any of them has the default None.
+        sources: Dataclasses with the defaults, functions with the same parameters, and a `TypedDict` that describes
+            them. A keyword argument without a default in any of them has the default None.
 
     Returns:
         A decorator that returns the function or class itself.
@@ -90,7 +90,7 @@ def _signature(function: Any, arguments: type, sources: tuple[Any, ...]) -> insp
 def _defaults(source: Any) -> Iterator[tuple[str, Any]]:
     if is_dataclass(source):
         yield from ((each.name, each.default) for each in fields(source) if each.default is not MISSING)
-    else:
+    elif not is_typeddict(source):
         parameters = inspect.signature(source).parameters.values()
         yield from ((each.name, each.default) for each in parameters if each.default is not each.empty)
 

@@ -7,13 +7,14 @@
 #     http_columns         HTTP as columns and SQL functions
 #     _column  _dataframe  progress                the public functions, on the driver
 #     _plan                on the driver only: the query behind an operator, schema, session, metrics
-#     _memo                answers on disk, so that no call is paid for twice
 #     _spark_thread        in a worker, the thread that reads and writes Arrow; its `bridge` is the only way into Trio
 #     _trio_thread         in a worker, the thread that runs Trio
+#     _pyspark_worker      what depends on PySpark's worker from inside
 #     _sent                pickled on the driver, used in workers: settings, packed function, row, values of options
+#     _memo                the files of a memo; knows neither Spark nor where it runs
 #     _rate                one rate for all tasks of a cluster
-#     http                 an httpx client for Trio; knows neither Spark nor the operator
-#     _extras  _frames  _spark_version  _text      missing packages, stack frames, versions of Spark, error texts
+#     http                 an httpx client for Trio; imports neither Spark nor the operator
+#     _exceptions  _extras  _spark_version         exceptions of the user's code, missing packages, versions of Spark
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -34,13 +35,13 @@ if TYPE_CHECKING:
 
     from ._column import AsyncPandasUDF, async_pandas_udf
     from ._dataframe import keyed_wait, ordered_wait, unordered_wait
-    from ._memo.errors import MemoError
-    from ._memo.memo import Memo
+    from ._memo.directory import MemoError
+    from ._plan.memo import Memo
     from ._plan.metrics import explain, summary
+    from ._pyspark_worker import HangUpError
     from ._sent.carry_over import CarriedTooLongError, CarryOver
     from ._sent.cluster_rate import ClusterRate
     from ._spark_thread.converters import ResultTypeError
-    from ._trio_thread.hangup import HangUpError
     from ._trio_thread.rate_gates import ClusterRateError
 
 __all__ = [
@@ -79,9 +80,9 @@ _MODULES = {
     "CarryOver": "._sent.carry_over",
     "ClusterRate": "._sent.cluster_rate",
     "ClusterRateError": "._trio_thread.rate_gates",
-    "HangUpError": "._trio_thread.hangup",
-    "Memo": "._memo.memo",
-    "MemoError": "._memo.errors",
+    "HangUpError": "._pyspark_worker",
+    "Memo": "._plan.memo",
+    "MemoError": "._memo.directory",
     "ResultTypeError": "._spark_thread.converters",
     "async_pandas_udf": "._column",
     "explain": "._plan.metrics",

@@ -13,18 +13,17 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType
 from trio_asyncio_io import AsyncFunction, Options
 from trio_asyncio_io.keywords import list_keywords
 
-from ._plan.rate import rate_for_tasks
-from ._plan.schema import parse_type
-from ._plan.session import active_session, default_time_zone, share_of, time_zone
+from ._exceptions import traceback_as_note
+from ._plan.arguments import UDFArguments, check_keywords, for_session, make_settings
+from ._plan.schema import check_time_zone, parse_type
+from ._plan.session import active_session, default_time_zone, time_zone
 from ._plan.worker_python import needs_packages, use_the_drivers_python
+from ._pyspark_worker import for_column_udf
 from ._sent.cluster_rate import ClusterRate, as_cluster_rate
-from ._sent.extra_columns import extra_columns
-from ._sent.plan_types import plan_type
-from ._sent.settings import Settings, SettingsArguments, make_settings
+from ._sent.column_types import extra_columns, plan_type
+from ._sent.settings import Settings
 from ._sent.zone import Zone
-from ._spark_thread.arrow_in_pandas import for_column_udf
-from ._spark_thread.column import ColumnConversion
-from ._spark_thread.tracebacks import traceback_as_note
+from ._spark_thread.conversion import ColumnConversion
 from ._spark_version import column_udf
 
 __all__ = ["AsyncPandasUDF", "async_pandas_udf"]
@@ -68,7 +67,7 @@ class AsyncPandasUDF(Generic[F_co]):
     function: F_co = field(default=cast(Any, None), repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the function, which the settings hold packed: a decorated function's name refers to the UDF."""
+        """Without the function, because a decorated function's name refers to the UDF. The settings have it packed."""
         return {**vars(self), "function": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -116,13 +115,10 @@ class AsyncPandasUDF(Generic[F_co]):
         """The function that Spark sends to the workers: an iterator of arrays -> an iterator of arrays."""
         session = active_session()
         use_the_drivers_python(session)
-        settings = self.settings
-        if self.cluster_capacity is not None:
-            settings = settings.with_capacity(share_of(self.cluster_capacity, session))
-        if self.cluster_rate is not None:
-            settings = replace(settings, rate=rate_for_tasks(self.cluster_rate, session))
+        settings = for_session(self.settings, self.cluster_capacity, self.cluster_rate, session)
         zone = Zone(time_zone(session), default_time_zone(session))
         kind = parse_type(self.declared)
+        check_time_zone(zone.active, kind)
 
         def run(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
             with traceback_as_note():
@@ -139,7 +135,7 @@ def async_pandas_udf(
     *,
     timeout: float,
     deterministic: bool = False,
-    **arguments: Unpack[SettingsArguments],
+    **arguments: Unpack[UDFArguments],
 ) -> AsyncPandasUDF[F]: ...
 
 
@@ -149,7 +145,7 @@ def async_pandas_udf(
     *,
     timeout: float,
     deterministic: bool = False,
-    **arguments: Unpack[SettingsArguments],
+    **arguments: Unpack[UDFArguments],
 ) -> Callable[[F], AsyncPandasUDF[F]]: ...
 
 
@@ -159,18 +155,18 @@ def async_pandas_udf(
     returnType: DataType | str,  # noqa: N803 - pandas_udf's names
     timeout: float,
     deterministic: bool = False,
-    **arguments: Unpack[SettingsArguments],
+    **arguments: Unpack[UDFArguments],
 ) -> Callable[[F], AsyncPandasUDF[F]]: ...
 
 
-@list_keywords(SettingsArguments, Settings, Options)
+@list_keywords(UDFArguments, UDFArguments, Settings, Options)
 def async_pandas_udf(
     f: Any = None,
     returnType: DataType | str | None = None,  # noqa: N803 - the name in pandas_udf
     *,
     timeout: float,
     deterministic: bool = False,
-    **arguments: Unpack[SettingsArguments],
+    **arguments: Unpack[UDFArguments],
 ) -> Any:
     """Make a column UDF of an async function.
 
@@ -194,32 +190,14 @@ def async_pandas_udf(
         timeout: Seconds from the start of a row's first call to its result, with all attempts and backoffs; 0 or more,
             `math.inf` for no limit. Required.
         deterministic: True allows Spark to call the function again for the same row, or not at all. False by default.
-        capacity: Upper limit of invocations that run at once in one task; 1 or more, 100 by default. A pair such as
-            (8, 200) adapts it between 1 and 200, starting at 8; "auto" is (8, 200).
-        gate: A gate of `trio_asyncio_io.gates`, or a list of them, that holds back the start of calls. Each Python
-            worker process has its own, which keeps what it has learnt from one task to the next. With a `gates.PerKey`,
-            each key has its own. None by default.
-        cluster_capacity: Upper limit of invocations that run at once in all tasks together. Each task gets an equal
-            share as its `capacity`. At least the number of tasks that can run at once. None (the default): no limit.
-        cluster_rate: Upper limit of calls that start per second in all tasks together, retries included. Each task gets
-            an equal share, rounded down to whole calls, so skewed partitions use only a part of it; a `ClusterRate` can
-            lease it to those that have rows. At least the number of tasks that can run at once. None (the default): no
-            limit.
-        buffer: Upper limit of rows that one task holds; at least `capacity`. None (the default): a hundred times the
-            capacity, at least 1,000 and, unless the capacity is larger, at most 100,000.
-        retry: A retry strategy, such as `ExponentialBackoff`. None (the default): one call per row.
-        on_timeout: An async callable with the parameters of the function, whose result replaces that of a row that
-            timed out. None (the default): the row fails.
         on_error: "raise" (the default) fails the job with the function's exception; "null" makes the result null;
             "column" makes the column a struct<result, error: struct<type, message, attempts, seconds>>, whose `error`
             is null for a row that did not fail.
-        metadata: The name of a further field, struct<attempts, seconds, cached, error>, that reports how each result
+        metadata: The name of another field, struct<attempts, seconds, cached, error>, that reports how each result
             was obtained. None (the default): no such field.
-        observer: An `Observer` whose methods are called in the worker at each step of a row. None by default.
-        open_timeout: Seconds that `open` of the function may take in a worker; above 0, 30 by default.
-        show_values: False keeps the values of the rows out of errors and logs. True by default.
         skip_nulls: True: a row with null in one of the columns makes no call, and its result is null, as in an SQL
             function that returns null on null input. False by default: the function is called with None.
+        And the other keyword arguments of `UDFArguments`.
 
     Returns:
         An `AsyncPandasUDF`, or a decorator that returns one.
@@ -247,16 +225,19 @@ def async_pandas_udf(
 
 
 def _make(
-    function: F, kind: DataType | str, timeout: float, arguments: SettingsArguments, *, deterministic: bool
+    function: F, kind: DataType | str, timeout: float, arguments: UDFArguments, *, deterministic: bool
 ) -> AsyncPandasUDF[F]:
-    arguments = arguments.copy()  # a decorator may be used again
-    cluster_capacity = arguments.pop("cluster_capacity", None)
-    if cluster_capacity is not None:
-        arguments["capacity"] = 1  # `func` replaces it by the task's share, which only a session can compute
-    cluster_rate = arguments.pop("cluster_rate", None)
+    check_keywords(async_pandas_udf, arguments)
     settings = make_settings(function, timeout, arguments)
-    rate = None if cluster_rate is None else as_cluster_rate(cluster_rate)
-    return AsyncPandasUDF(settings, kind, cluster_capacity, deterministic, rate, function)
+    rate = arguments.get("cluster_rate")
+    return AsyncPandasUDF(
+        settings,
+        kind,
+        arguments.get("cluster_capacity"),
+        deterministic,
+        None if rate is None else as_cluster_rate(rate),
+        function,
+    )
 
 
 def _identity(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:

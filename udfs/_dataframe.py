@@ -11,20 +11,20 @@ from pyspark.sql.types import DataType
 from trio_asyncio_io import Options
 from trio_asyncio_io.keywords import list_keywords
 
-from ._plan.enriched import DataFrameArguments, enriched
+from ._plan.arguments import DataFrameArguments, UDFArguments, check_keywords
+from ._plan.enriched import enriched
 from ._sent.carry_over import CarryOver
-from ._sent.enrichment import Flatten
-from ._sent.settings import Settings
+from ._sent.settings import Flatten, Settings
 
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
 
 NOT_ORDERED = (
-    "ordered_wait has no carry_over: one straggler would hold back, and carry over, every row behind it. Use "
+    "ordered_wait has no carry_over: one straggler would delay, and carry over, every row behind it. Use "
     "unordered_wait, or keyed_wait if rows of one key must stay in order"
 )
 
 
-@list_keywords(DataFrameArguments, Settings, Options)
+@list_keywords(DataFrameArguments, UDFArguments, Settings, Options)
 def ordered_wait(
     df: DataFrame,
     function: Any,
@@ -61,38 +61,20 @@ def ordered_wait(
             `math.inf` for no limit. Required.
         inputs: The names of the input columns. None: the names of the function's parameters.
         flatten: True: the function returns a list of 0 to n results, and the row comes out once for each of them.
-            "outer": a row with an empty list comes out, too, with null in the new columns, as in a left join.
-        capacity: Upper limit of invocations that run at once in one task; 1 or more, 100 by default. A pair such as
-            (8, 200) adapts it between 1 and 200, starting at 8; "auto" is (8, 200).
-        gate: A gate of `trio_asyncio_io.gates`, or a list of them, that holds back the start of calls. Each Python
-            worker process has its own, which keeps what it has learnt from one task to the next. With a `gates.PerKey`,
-            each key has its own. None by default.
-        cluster_capacity: Upper limit of invocations that run at once in all tasks together. Each task gets an equal
-            share as its `capacity`. At least the number of tasks that can run at once. None (the default): no limit.
-        cluster_rate: Upper limit of calls that start per second in all tasks together, retries included. Each task gets
-            an equal share, rounded down to whole calls, so skewed partitions use only a part of it; a `ClusterRate` can
-            lease it to those that have rows. At least the number of tasks that can run at once. None (the default): no
-            limit.
-        buffer: Upper limit of rows that one task holds; at least `capacity`. None (the default): a hundred times the
-            capacity, at least 1,000 and, unless the capacity is larger, at most 100,000.
-        retry: A retry strategy, such as `ExponentialBackoff`. None (the default): one call per row.
-        on_timeout: An async callable with the parameters of the function, whose result replaces that of a row that
-            timed out. None (the default): the row fails.
+            "outer": a row with an empty list also comes out, with null in the new columns, as in a left join.
         on_error: "raise" (the default) fails the job with the function's exception; "null" puts null in the new
-            columns; "column" does, too, and adds a column `error: struct<type, message, attempts, seconds>`, which is
+            columns; "column" also adds a column `error: struct<type, message, attempts, seconds>`, which is
             null for a row that did not fail.
-        metadata: The name of a further column, struct<attempts, seconds, cached, error>, that reports how each result
+        metadata: The name of another column, struct<attempts, seconds, cached, error>, that reports how each result
             was obtained. None (the default): no such column.
         metrics: A name, or an `Observation`, under which Spark sums up calls, errors and times. None (the default): no
             sums.
         memo: A directory of answers, or a `Memo` with options: no call is paid for twice. Known keys are answered
             without a call, others are called once in all tasks, and their answers are written while the query runs. All
             rows are shuffled. None (the default): each row is called.
-        observer: An `Observer` whose methods are called in the worker at each step of a row. None by default.
-        open_timeout: Seconds that `open` of the function may take in a worker; above 0, 30 by default.
-        show_values: False keeps the values of the rows out of errors and logs. True by default.
         skip_nulls: True: a row with null in an input column makes no call. Its result is None; with `flatten`, it has
             no outputs. False by default: the function is called with None.
+        And the other keyword arguments of `UDFArguments`.
 
     Returns:
         The DataFrame with all its columns, and the new ones behind them.
@@ -107,6 +89,7 @@ def ordered_wait(
     """
     if "carry_over" in arguments:
         raise TypeError(NOT_ORDERED)
+    check_keywords(ordered_wait, arguments)
     return enriched(df, function, schema, timeout, arguments, mode="ordered", inputs=inputs, flatten=flatten)
 
 
@@ -139,7 +122,7 @@ def unordered_wait(
             watermarks.
         max_out_of_orderness: The largest expected difference in event time between the latest row and a row behind it:
             an interval such as "10 seconds". Required with `event_time`.
-        carry_over: For a streaming DataFrame without `event_time`: a `CarryOver`, so that stragglers do not hold up the
+        carry_over: For a streaming DataFrame without `event_time`: a `CarryOver`, so that stragglers do not delay the
             micro-batch. Their rows come out of a later micro-batch, each exactly once. The output has no watermark.
             Needs the RocksDB state store, and shuffles all rows. None (the default): a micro-batch waits for all its
             calls.
@@ -161,6 +144,7 @@ def unordered_wait(
             max_out_of_orderness="10 seconds",
         )
     """
+    check_keywords(unordered_wait, arguments)
     return enriched(
         df,
         function,
@@ -220,6 +204,7 @@ def keyed_wait(
     Example:
         keyed_wait(df, book, "receipt string", key="account", timeout=5.0)
     """
+    check_keywords(keyed_wait, arguments)
     return enriched(
         df,
         function,

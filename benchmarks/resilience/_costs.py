@@ -22,7 +22,7 @@ IDLE = ("AdaptiveRate", "CircuitBreaker")
 MODES = ("ordered", "unordered")
 LINES = "lines in the gates' modules, per element"
 # What an operator's gates consist of. The options and the ledger also know of gates, and are needed without
-MODULES = ("gates/", "_gatekeeper.py", "_gate_in_use.py", "_line.py", "_admissions.py", "_core/gate.py")
+MODULES = ("gates/", "_gates.py", "_core/admission.py", "_core/gate.py", "_core/scheduler.py")
 
 
 @cache

@@ -7,7 +7,7 @@ import math
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
@@ -28,23 +28,6 @@ class StatusError(Exception):
     def __init__(self, code: int) -> None:
         super().__init__(f"failed with code {code}")
         self.code = code
-
-
-class NewError(StatusError):
-    """Cannot be created without its `__init__` either."""
-
-    def __new__(cls, code: Any) -> Self:
-        return super().__new__(cls, f"<{code}>")
-
-
-class ChangedArgumentsError(Exception):
-    """Unpickles with other arguments but the same message."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args, "default")
-
-    def __str__(self) -> str:
-        return "failed"
 
 
 class OtherTypeError(Exception):
@@ -82,22 +65,6 @@ class FrozenError(Exception):
     code: int
 
 
-class Response:
-    """Has no `__eq__`."""
-
-    def __repr__(self) -> str:
-        return "a response"
-
-
-class Rows(list[int]):
-    """Is compared like an array."""
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __eq__(self, other: object) -> Any:
-        raise ValueError("the truth value of an array is ambiguous")
-
-
 def through_pickle(error: Exception) -> Any:
     dead_letter = pickle.loads(pickle.dumps(DeadLetter("a", error, 2, 0.5)))
     assert (dead_letter.element, dead_letter.attempts, dead_letter.seconds) == ("a", 2, 0.5)
@@ -109,8 +76,9 @@ def through_pickle(error: Exception) -> Any:
     [
         (KeywordOnlyError(code=503), "KeywordOnlyError: code 503"),
         (FrozenError(503), "FrozenError: 503"),
-        (NewError("x"), "NewError: failed with code x"),
         (UnpicklableError("x"), "UnpicklableError: x"),
+        (StatusError(503), "StatusError: failed with code 503"),
+        (OtherTypeError("x"), "OtherTypeError: x"),
         (ValueError(lambda: None, "x"), r"ValueError: \(<function .*"),
         (UnpicklableError("\ud800"), "UnpicklableError: \ud800"),
         (UnprintableError(lambda: None), "UnprintableError: <UnprintableError whose str raised RuntimeError>"),
@@ -122,8 +90,8 @@ def test_an_error_that_cannot_be_pickled_becomes_a_lost_error_with_its_message(e
         raise through_pickle(error)
 
 
-def test_a_lost_error_keeps_the_notes_and_the_cause() -> None:
-    error = KeywordOnlyError(code=503)
+@pytest.mark.parametrize("error", [KeywordOnlyError(code=503), ForgetfulError("x")], ids=["unpicklable", "forgetful"])
+def test_a_lost_error_keeps_the_notes_and_the_cause(error: Exception) -> None:
     error.__cause__ = OSError("reset")
     error.add_note("first")
     Notes().add(error, "second")
@@ -141,14 +109,8 @@ def test_a_lost_error_keeps_the_notes_and_the_cause() -> None:
         ElementTimeoutError("late", 2.5),
         AttemptTimeoutError("late"),  # its timeout is NaN
         NamedError("busy", 7),
-        StatusError(503),
-        ChangedArgumentsError("x"),
-        OtherTypeError("x"),
-        ForgetfulError("x"),
         LostError("ValueError: x"),
         ValueError(math.nan),
-        ValueError(Response()),
-        ValueError(Rows([1, 2])),
         UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"),
     ],
     ids=lambda error: type(error).__name__,
@@ -164,23 +126,17 @@ def test_each_cause_is_pickled_separately() -> None:
     first, second, third = StatusError(503), KeywordOnlyError(code=404), OSError("reset")
     first.__cause__, second.__cause__, third.__cause__ = second, third, second  # a cycle
     error = through_pickle(first)
-    assert repr(error) == "StatusError('failed with code 503')"
+    assert repr(error) == "LostError('StatusError: failed with code 503')"
     assert repr(error.__cause__) == "LostError('KeywordOnlyError: code 404')"
     assert repr(error.__cause__.__cause__) == "OSError('reset')"
     assert error.__cause__.__cause__.__cause__ is None
 
 
-def test_only_members_of_a_group_that_cannot_be_pickled_are_replaced() -> None:
-    inner = ExceptionGroup("inner", [StatusError(503), KeywordOnlyError(code=404)])
-    group = ExceptionGroup("outer", [inner, OSError("reset")])
-    group.add_note("first")
-    twin = through_pickle(group)
-    assert (type(twin), twin.message, twin.__notes__) == (ExceptionGroup, "outer", ["first"])
-    assert [repr(each) for each in twin.exceptions[0].exceptions] == [
-        "StatusError('failed with code 503')",
-        "LostError('KeywordOnlyError: code 404')",
-    ]
-    assert repr(twin.exceptions[1]) == "OSError('reset')"
+def test_a_group_with_a_member_that_cannot_be_pickled_is_replaced() -> None:
+    group = ExceptionGroup("outer", [ExceptionGroup("inner", [OSError("reset")]), ValueError("x")])
+    assert repr(through_pickle(group)) == repr(group)
+    with pytest.raises(LostError, match=r"^ExceptionGroup: outer \(2 sub-exceptions\)$"):
+        raise through_pickle(ExceptionGroup("outer", [KeywordOnlyError(code=404), ValueError("x")]))
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])

@@ -78,6 +78,7 @@ class FakeGates:
 
     def __init__(self, common: list[Gate], per_key: Any = None) -> None:
         self.is_idle = False
+        self.has_keys = per_key is not None
         self.line = Line(InUse(gate) for gate in common)
         self.passage = Passage(common, self.line.in_use)
         self.admissions: dict[int, Admission] = {}

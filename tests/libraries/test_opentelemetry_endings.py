@@ -12,6 +12,8 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from trio.testing import MockClock
 
 from tests.libraries.telemetry import Backend, assert_nothing_left, attributes_of, run
+from trio_asyncio_io import FixedDelay
+from trio_asyncio_io.gates import Gate, RefusedError
 from trio_asyncio_io.testing import Scripted, Step
 
 
@@ -27,6 +29,35 @@ async def test_a_failed_invocation_has_the_status_error(
     assert attributes_of(span)["error.type"] == "ZeroDivisionError"
     assert [event.attributes["exception.type"] for event in span.events] == ["ZeroDivisionError"]
     assert backend.numbers("invocations") == {"failed": 1}
+    assert_nothing_left(backend)
+
+
+async def test_a_refused_record_has_its_exception(async_wait: Any, backend: Backend, autojump_clock: MockClock) -> None:
+    class Refusing(Gate):
+        def delay(self, now: float, weight: float) -> float:
+            raise RefusedError("closed")
+
+    observer = backend.observer()
+    await run(async_wait("a", Scripted(), timeout=3.0, on_error="skip", observer=observer, gate=Refusing()))
+    [event] = backend.span().events
+    assert event.attributes["exception.message"] == "closed"
+    assert_nothing_left(backend)
+
+
+async def test_a_span_lasts_over_backoffs_during_which_other_records_run(
+    async_wait: Any, backend: Backend, autojump_clock: MockClock
+) -> None:
+    """The attempts of one record are made by different tasks."""
+    observer = backend.observer()
+    script = Scripted({"a": [Step(1.0, error=OSError), Step(1.0)]}, default=Step(3.0))
+    retry = FixedDelay(1, 1.5)
+    await run(async_wait("abc", script, timeout=9.0, capacity=2, retry=retry, observer=observer))
+    spans = {attributes_of(span)["sequence"]: span for span in backend.spans()}
+    assert len(spans) == 3
+    assert attributes_of(spans[0])["attempts"] == 2
+    assert [event.name for event in spans[0].events] == ["exception"]
+    assert not spans[1].events
+    assert not spans[2].events
     assert_nothing_left(backend)
 
 

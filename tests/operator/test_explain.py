@@ -157,6 +157,12 @@ SITUATIONS = {
     "one key is hot, and the buffer holds the whole source": Situation(
         "key", lambda: flood(200), wait=keyed_wait, options={"key": hot_key, "buffer": 1000}
     ),
+    "two keys, and the buffer holds the whole source": Situation(
+        "key", lambda: flood(200), wait=keyed_wait, options={"key": lambda value: value % 2, "buffer": 1000}
+    ),
+    "one key of which three run, and the buffer holds the whole source": Situation(
+        "key", lambda: flood(200), wait=keyed_wait, options={"key": lambda value: 0, "per_key": 3, "buffer": 1000}
+    ),
     "keys without a hot one": Situation("capacity", lambda: flood(500), wait=keyed_wait, options={"key": abs}),
     "keys, and a slow source": Situation("source", lambda: trickle(200, 0.5), wait=keyed_wait, options={"key": abs}),
     "most calls time out": Situation(
@@ -317,3 +323,16 @@ async def test_the_advice_helps(situation: str, option: str, gain: float, autoju
     started = trio.current_time()
     await explained(run(options=given.options | {option: value}))
     assert before >= gain * (trio.current_time() - started)
+
+
+async def test_an_unread_dead_letter_does_not_hide_a_slow_consumer(autojump_clock: MockClock) -> None:
+    async def fails_for_0(value: int) -> int:
+        await trio.sleep(0.1)
+        if value == 0:
+            raise ValueError
+        return value
+
+    async with ordered_wait(range(100), fails_for_0, capacity=10, timeout=5.0, on_error="dead_letter") as results:
+        async for _ in results:
+            await trio.sleep(1.0)
+    assert results.explain().limit == "consumer"

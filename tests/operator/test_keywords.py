@@ -120,6 +120,28 @@ def test_a_class_shows_the_arguments_of_its_constructor() -> None:
     assert "    size: Rows, at least 1." in (Reader.__doc__ or "")
 
 
+def test_the_typed_dict_may_describe_the_keyword_arguments() -> None:
+    class Described(TypedDict, total=False):
+        """Described.
+
+        Args:
+            size: Bytes, at least 1.
+        """
+
+        size: int
+
+    @list_keywords(Described, Described, Settings)
+    def read_bytes(**options: Unpack[Described]) -> None:
+        """Read.
+
+        Args:
+            The arguments of `Described`.
+        """
+
+    assert "    size: Bytes, at least 1." in (read_bytes.__doc__ or "")
+    assert inspect.signature(read_bytes).parameters["size"].default == 3
+
+
 def test_a_function_without_a_docstring_keeps_none() -> None:
     @list_keywords(Arguments, Settings)
     def bare(**options: Unpack[Arguments]) -> None:

@@ -257,25 +257,28 @@ def test_damage_to_an_open_file_is_reported_or_the_value_is_missing(path: Path) 
         "expires = 7",
         "checksum = 'none'",
         "checksum = x'00'",
-        "id = x'00'",
+        "(value, expires, checksum) = (SELECT value, expires, checksum FROM answers WHERE value = CAST('2' AS BLOB))",
     ],
 )
-def test_a_row_with_a_wrong_checksum_is_missing_and_can_be_replaced(path: Path, damage: str) -> None:
+def test_a_row_that_is_changed_or_swapped_is_refused_and_the_others_are_found(path: Path, damage: str) -> None:
     with OpenedStore(path, now=-10.0) as one:
-        one.insert(seconds=1e6, a="1")
-    execute(path, "PRAGMA ignore_check_constraints = ON", f"UPDATE answers SET {damage}")
+        one.insert(seconds=1e6, a="1", b="2")
+        damaged = one.store._id(b"a").hex()
+    execute(path, "PRAGMA ignore_check_constraints = ON", f"UPDATE answers SET {damage} WHERE id = x'{damaged}'")
     with OpenedStore(path, now=-5.0) as one:
-        assert one.look_up("a") == [None]
-        one.insert(a="2")
-        assert one.look_up("a") == [b"2"]
+        error, found = one.look_up("a", "b")
+        assert isinstance(error, CacheError)
+        assert f"{path} is damaged, or not a cache of this project (the checksum of a result is wrong)" in str(error)
+        assert found == b"2"
 
 
-def test_a_row_moved_to_another_key_is_missing(path: Path) -> None:
+def test_a_row_that_is_removed_or_moved_to_another_key_is_missing_or_refused(path: Path) -> None:
     with OpenedStore(path) as one:
-        one.insert(a="1")
-        other_id = one.store._id(b"b")
-        execute(path, f"UPDATE answers SET id = x'{other_id.hex()}'")
-        assert one.look_up("b") == [None]
+        one.insert(a="1", b="2")
+        id_a, id_c = (one.store._id(key).hex() for key in (b"a", b"c"))
+        execute(path, f"UPDATE answers SET id = x'{id_c}' WHERE id = x'{id_a}'")
+        missing, found, refused = one.look_up("a", "b", "c")
+        assert (missing, found, type(refused)) == (None, b"2", CacheError)
 
 
 # Several processes.

@@ -21,7 +21,7 @@ from trio_asyncio_io import (
     SnapshotElement,
     ordered_wait,
 )
-from trio_asyncio_io.gates import AdaptiveCapacity, RateLimit
+from trio_asyncio_io.gates import AdaptiveCapacity, Gate, RateLimit, RefusedError
 from trio_asyncio_io.report import report
 from trio_asyncio_io.testing import Scripted, Step
 
@@ -64,6 +64,21 @@ async def test_a_failed_call_that_was_retried_counts(path: Path, autojump_clock:
     page = await run(path, script, range(10), retry=FixedDelay(2, 0.5))
     found = page.sections["What went wrong"]
     assert found == ["OSError", "1 failed call, all records have a result", "record 3: ", "busy"]
+
+
+class Refusing(Gate):
+    """Refuses each call."""
+
+    def delay(self, now: float, weight: float) -> float:
+        raise RefusedError("closed")
+
+
+async def test_a_refused_record_is_no_failed_call_and_has_its_message(path: Path, autojump_clock: MockClock) -> None:
+    page = await run(path, {}, range(2), gate=Refusing())
+    assert page.sections["What went wrong"] == [
+        *("RefusedError", "0 failed calls, 2 records without a result"),
+        *("record 0: ", "closed"),
+    ]
 
 
 async def test_examples_are_different_messages(path: Path, autojump_clock: MockClock) -> None:

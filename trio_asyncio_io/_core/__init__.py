@@ -8,5 +8,5 @@
 #     retries (retry  retry_after  retry_budget)    whether another attempt follows, and when
 #     ordered  unordered  keyed (queue)    the order of the output
 #     options  gate  arrival  observer     what users give
-#     statistics (histogram  samples)  totals  verdict  snapshot  dead_letter (portable)  notes    what users get
+#     statistics (histogram  samples)  totals  verdict  snapshot  dead_letter  notes    what users get
 #     elements  watermarks  checks  probe  sums  describe

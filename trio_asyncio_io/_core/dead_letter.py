@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypeVar
 
-from .portable import LostError, chain_of, chained
+from .probe import attribute_of, text_of
 
-__all__ = ["DeadLetter", "LostError"]
+__all__ = ["DeadLetter", "LostError", "lost_error", "texts_of"]
+
+E = TypeVar("E", bound=BaseException)
+
+
+class LostError(Exception):
+    """Replaces an exception that was stored in a file, or that cannot be pickled.
+
+    The message has that exception's type name and message. Its notes are kept.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +26,8 @@ class DeadLetter:
     """An element without a result, and its error; sent with `on_error="dead_letter"`.
 
     It always pickles, if its element does. The pickle keeps the error's notes and causes, but no tracebacks. An error
-    that cannot be pickled is replaced by a `LostError` with the same type name and message.
+    that does not unpickle with the same type, message and notes is replaced by a `LostError`, and so is every error in
+    the files of `trio_asyncio_io.checkpoints`, unless they contain pickles.
 
     Attributes:
         element: The `StreamRecord` or bare value that was accepted.
@@ -33,8 +45,59 @@ class DeadLetter:
         return self  # `__reduce__` would replace the error
 
     def __reduce__(self) -> Any:
-        return _restored, (self.element, chain_of(self.error), self.attempts, self.seconds)
+        links = [_picklable(link) for link in _chain_of(self.error)]
+        return _unpickled, (self.element, links, self.attempts, self.seconds)
 
 
-def _restored(element: Any, chain: list[Any], attempts: int, seconds: float) -> DeadLetter:
-    return DeadLetter(element, chained(chain), attempts, seconds)
+def _unpickled(element: Any, links: list[Exception], attempts: int, seconds: float) -> DeadLetter:
+    return DeadLetter(element, _chained(links), attempts, seconds)
+
+
+def texts_of(error: BaseException) -> list[tuple[str, list[str]]]:
+    """The exception and its causes as text: the type name and message of each, and its notes."""
+    return [_texts(link) for link in _chain_of(error)]
+
+
+def lost_error(texts: list[tuple[str, list[str]]]) -> LostError:
+    """The exception for these texts."""
+    links = [LostError(text) for text, _ in texts]
+    for link, (_, notes) in zip(links, texts, strict=True):
+        for note in notes:
+            link.add_note(note)
+    return _chained(links)
+
+
+def _texts(error: BaseException) -> tuple[str, list[str]]:
+    name = "" if type(error) is LostError else f"{type(error).__name__}: "
+    notes = attribute_of(error, "__notes__")
+    texts = [str(note) for note in notes if isinstance(note, str)] if isinstance(notes, list) else []
+    return f"{name}{text_of(error)}", texts
+
+
+def _chain_of(error: BaseException) -> list[BaseException]:
+    """The exception and its causes."""
+    chain: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and all(cause is not seen for seen in chain):
+        chain.append(cause)
+        cause = cause.__cause__
+    return chain
+
+
+def _chained(links: list[E]) -> E:
+    """The first exception, with each next one as a cause. A plain pickle drops the causes."""
+    for error, cause in pairwise(links):
+        BaseException.__setattr__(error, "__cause__", cause)  # works for a frozen dataclass, too
+    return links[0]
+
+
+def _picklable(error: BaseException) -> BaseException:
+    """The exception itself if its type, message and notes survive pickling; else its replacement."""
+    texts = _texts(error)
+    try:
+        twin = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
+        if type(twin) is type(error) and _texts(twin) == texts:
+            return error
+    except Exception:  # noqa: BLE001, S110 - a class's own pickling may raise anything
+        pass
+    return lost_error([texts])

@@ -141,7 +141,7 @@ class Flow:
     def end_input(self, now: float, *, jobs: int) -> None:
         """The input has ended. So many records can start."""
         self._input_end = now
-        if jobs + self._counters.running >= self.capacity:
+        if not self._has_free_slots(jobs):
             return
         if self.lanes.is_on:
             self.starved.begin(now)
@@ -196,9 +196,18 @@ class Flow:
     def check_slots(self, now: float, *, jobs: int) -> None:
         """A slot may be free for which there is no record, because so many can start and no more come now."""
         is_waiting = self.room.is_on or (self._input_end is not None and self.lanes.is_on)
-        if is_waiting and jobs + self._counters.running < self.capacity and not self.starved.is_on:
+        if is_waiting and self._has_free_slots(jobs) and not self.starved.is_on:
             self.starved.begin(now)
             self._shut(now)
+
+    def _has_free_slots(self, jobs: int) -> bool:
+        """Whether slots are free for lack of records, of which so many can start.
+
+        Records that can start but do not, because the function blocks the event loop, are no lack. In front of records
+        that wait for their key, those that can start leave the other slots free.
+        """
+        free = self.capacity - self._counters.running
+        return jobs < free if self.lanes.is_on else not jobs and free > 0
 
     def idle(self, now: float) -> None:
         """A slot becomes free, and there is no record to start."""
@@ -290,6 +299,9 @@ class Flow:
             throttled=counters.throttled,
             hedged=counters.hedged,
             hedges_won=counters.hedges_won,
+            groups=counters.groups,
+            grouped=counters.grouped,
+            group_waits=counters.group_wait_seconds,
         )
 
     def _running(self, now: float) -> float:

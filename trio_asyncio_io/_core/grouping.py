@@ -162,7 +162,7 @@ class GroupScheduler(Scheduler):
 
     @property
     def must_wait_for_reports(self) -> bool:
-        return self._gates is not None and (len(self._waiting) > 0 or len(self._grouping) > 0)
+        return super().must_wait_for_reports or (self._counters.running > 0 and len(self._grouping) > 0)
 
     def advance(self, now: float) -> None:
         """End the waits that are over. New records then wait for their groups."""
@@ -190,7 +190,10 @@ class GroupScheduler(Scheduler):
         return min(free, number)
 
     def refresh(self) -> None:
-        """Nothing changes: groups take no short cut."""
+        """Nothing changes: as `_start_first`."""
+
+    def _start_first(self, now: float) -> None:
+        """Not used: groups take no short cut."""
 
     def _next_waiting(self) -> Waiting | None:
         ready = self._for_slot  # groups that the gates of their keys have held back
@@ -206,9 +209,9 @@ class GroupScheduler(Scheduler):
         waiting = Waiting(group, None, FOR_SLOT, group.since)
         waiting.keys = pool.keys
         for entry in group.records:
-            self._waiting.pop(entry.sequence, None)
+            self.waiting.pop(entry.sequence, None)
         if group.attempts:
-            self._waiting[group.sequence] = waiting
+            self.waiting[group.sequence] = waiting
         return waiting
 
     def _find_gates(self, waiting: Waiting, gates: Gates) -> Passage:
@@ -234,7 +237,6 @@ class GroupScheduler(Scheduler):
         try:
             keys = None if self._gates is None else self._gates.of_key(entry.value)
         except Exception as error:  # noqa: BLE001 - the user's key may raise anything
-            self._on_failure(error, entry)
-            self._ledger.stop_starting()
+            self._fail(error, entry)
             return
         self._grouping.add(entry, since, keys)

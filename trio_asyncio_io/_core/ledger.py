@@ -126,10 +126,10 @@ class Ledger:
         """Keep an element that was taken from the source but not accepted."""
         self.backlog.append((element, None))
 
-    def accept_held(self, now: float) -> Entry | None:
-        """Accept the oldest element of the backlog. None if the buffer is full."""
+    def accept_held(self, now: float, accept: Callable[..., Entry | None] | None = None) -> Entry | None:
+        """Accept the oldest element of the backlog, with a function like `accept`. None if the buffer is full."""
         element, results = self.backlog[0]
-        entry = self.accept(element, now, results)
+        entry = (accept or self.accept)(element, now, results)
         if entry is not None:
             self.backlog.popleft()
         return entry

@@ -25,6 +25,7 @@ class Retries:
 
     Attributes:
         draw: Returns a random number from 0.0 to 1.0.
+        checks_results: Whether `after_result` must be called. Otherwise each result counts.
         timeouts: By id, the timeouts of this operator's attempts. The function may raise those of an operator inside.
     """
 
@@ -45,6 +46,8 @@ class Retries:
         self.draw = Random().random
         self._on_denied = on_denied
         self._is_final = is_final
+        is_default = type(strategy).retries_result is RetryStrategy.retries_result and strategy.retry_on_result is None
+        self.checks_results = not is_default or strategy.budget is not None
         self.timeouts: dict[int, Exception] = {}
 
     def after_error(self, entry: Entry, error: Exception, draw: float | None = None) -> float | None:
@@ -59,9 +62,8 @@ class Retries:
             return None
         if not (is_own_timeout or self._retries_exception(error)):
             return None
-        if not self._may_retry(error):
-            return None
-        return self._wait(entry.attempts, self.draw() if draw is None else draw, error)
+        draw = self.draw() if draw is None else draw
+        return self._wait(entry.attempts, draw, error) if self._may_retry(error) else None
 
     def after_result(self, entry: Entry, result: Any) -> float | None:
         """The seconds until the next attempt. None: the result counts."""

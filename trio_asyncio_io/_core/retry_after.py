@@ -15,7 +15,7 @@ from .probe import attribute_of, leaves_of
 
 __all__ = ["retry_after"]
 
-_DELAY = re.compile(r"[0-9]+")
+_DELAY = re.compile(r"[0-9]+(\.[0-9]+)?")
 _ASCTIME = re.compile(r"\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}")
 _TWO_DIGIT_YEAR = re.compile(r"\w+, *\d\d-\w+-(\d\d) ")
 _PIVOT_YEARS = 50
@@ -30,9 +30,10 @@ def retry_after(exception: BaseException) -> float | None:
     2. the `Retry-After` header (RFC 9110, section 10.2.3) of its `response` (httpx, requests, botocore);
     3. the `Retry-After` header of the exception itself (aiohttp, urllib).
 
-    The header contains whole seconds or a date in one of HTTP's three formats. The delay until a date is relative to
-    the `Date` of the same response, so the two clocks may differ; a date in the past gives 0. A group gives the longest
-    delay of its exceptions. The delay has no upper limit: the element's deadline limits it.
+    The header contains seconds, which some services send with a fraction, or a date in one of HTTP's three formats. The
+    delay until a date is relative to the `Date` of the same response, so the two clocks may differ; a date in the past
+    gives 0. A group gives the longest delay of its exceptions. The delay has no upper limit: the element's deadline
+    limits it.
 
     Never raises. A value that cannot be parsed is ignored.
 

@@ -59,6 +59,7 @@ class Gates(Protocol):
     """The gates of the operator."""
 
     is_idle: bool
+    has_keys: bool
     line: Line
     passage: Passage
     admissions: dict[int, Admission]
@@ -117,13 +118,14 @@ class Scheduler:
         capacity: Upper limit of running attempts.
         timeout: Seconds, of each record.
         gates: Those that calls pass, or None.
-        on_failure: Called with the exception of a broken gate, of its `weight` or of a `key`, and with the record. It
-            must stop the ledger from starting.
+        on_failure: Called with the exception of a broken gate, and None; or with that of a `weight` or `key`, and the
+            record. It must stop the ledger from starting.
 
     Attributes:
         is_plain: Whether no record waits for a retry or a gate, and no gate must be checked, so that workers may start
             the first of `ledger.jobs`.
         deadlines: Of the running records.
+        waiting: By sequence, the records that wait for a retry or a gate.
         started: What is special about the record that `next` has returned last, or None: its context.
         refusal: Why the record that `next` has returned last fails without a call, or None.
     """
@@ -135,7 +137,7 @@ class Scheduler:
         timeout: float,
         *,
         gates: Gates | None = None,
-        on_failure: Callable[[Exception, Entry], None],
+        on_failure: Callable[[Exception, Entry | None], None],
     ) -> None:
         self._ledger = ledger
         self._counters = ledger.counters
@@ -143,7 +145,7 @@ class Scheduler:
         self._gates = gates
         self._line = Line() if gates is None else gates.line
         self._on_failure = on_failure
-        self._waiting: dict[int, Waiting] = {}  # by sequence, all records that wait
+        self.waiting: dict[int, Waiting] = {}
         self._backoffs: list[tuple[float, int, Waiting]] = []  # a heap
         self._for_slot: list[tuple[Any, Waiting]] = []  # a heap by rank
         self._keys_due: list[tuple[float, int, KeyGates]] = []  # a heap; invalid if `line.held_until` differs
@@ -159,8 +161,11 @@ class Scheduler:
 
     @property
     def must_wait_for_reports(self) -> bool:
-        """Whether calls that end now must report to the gates before `next` is called: records wait."""
-        return self._gates is not None and len(self._waiting) > 0
+        """Whether calls that end now should report to the gates before `next` is called.
+
+        Otherwise a call could start before the failure that closes its gate is known.
+        """
+        return self._counters.running > 0 and (len(self.waiting) > 0 or len(self._ledger.jobs) > 0)
 
     # What may start
 
@@ -171,6 +176,8 @@ class Scheduler:
         has its slot, and fails in it.
         """
         self.started = self.refusal = None
+        if not self.waiting and self._has_free_slot() and (entry := self._start_first(now)) is not None:
+            return entry
         if not self._counters.running:
             self._recheck_held()
         self.advance(now)
@@ -258,7 +265,7 @@ class Scheduler:
         except RefusedError:
             return None
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
-            self._on_failure(error, entry)
+            self._on_failure(error, None)
             return None
 
     def change(self, keys: KeyGates | None = None) -> bool:
@@ -275,16 +282,16 @@ class Scheduler:
 
     def refresh(self) -> None:
         """The gates have become idle, or are idle no longer; or a record has begun or ended to wait."""
-        self.is_plain = not self._waiting and (self._gates is None or self._gates.is_idle)
+        self.is_plain = not self.waiting and (self._gates is None or self._gates.is_idle)
 
     def close(self, now: float) -> None:
         """The operator has ended, so nothing starts any more. Retries that waited count as cancelled."""
-        for waiting in self._waiting.values():
+        for waiting in self.waiting.values():
             if waiting.state == FOR_GATE:
                 self._leave_line(waiting, now)
             if waiting.entry.attempts:
                 _call_in(waiting, self._ledger.cancel_retry, waiting.entry, now)
-        self._waiting.clear()
+        self.waiting.clear()
 
     # Candidates
 
@@ -318,6 +325,31 @@ class Scheduler:
 
     # Gates
 
+    def _start_first(self, now: float) -> Entry | None:
+        """Start the first of the jobs, if the gates admit it: a short cut while no record waits and none has a key."""
+        gates, jobs = self._gates, self._ledger.jobs
+        if gates is None or gates.has_keys or not jobs:
+            return None
+        entry, passage = jobs[0], gates.passage
+        refusal: RefusedError | None = None
+        weights: Weights = ()
+        try:
+            weights = weights_of(entry.value, passage)
+            if not self._line.delay(weights, now):
+                gates.admissions[entry.sequence] = Admission(passage, now, weights).start()
+                return self._ledger.start(now)
+        except RefusedError as error:
+            refusal = error
+        except Exception as error:  # noqa: BLE001 - a gate may raise anything
+            self._fail(error, None if weights else entry)
+            return None
+        waiting = Waiting(self._ledger.take(), None, FOR_SLOT, entry.since)
+        waiting.passage, waiting.weights = passage, weights
+        if refusal is not None:
+            return self._refuse(waiting, refusal, now)
+        self._wait_for_gate(waiting, now)
+        return None
+
     def _ask(self, waiting: Waiting, now: float) -> Entry | None:
         """Start the attempt of a record for which a slot is free, or let it wait for gates."""
         gates, entry = self._gates, waiting.entry
@@ -335,7 +367,7 @@ class Scheduler:
         except RefusedError as refusal:
             return self._refuse(waiting, refusal, now)
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
-            self._fail(waiting, error)
+            self._fail(error, None if waiting.weights else entry)
         return None
 
     def _find_gates(self, waiting: Waiting, gates: Gates) -> Passage:
@@ -372,7 +404,7 @@ class Scheduler:
             self._leave_line(waiting, now)
             return self._refuse(waiting, refusal, now)
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
-            self._fail(waiting, error)
+            self._fail(error, None)
             return None
         self._leave_line(waiting, now)
         entry = self._start(waiting, now, admission)
@@ -469,25 +501,25 @@ class Scheduler:
         self.refusal = refusal
         return self._start(waiting, now)
 
-    def _fail(self, waiting: Waiting, error: Exception) -> None:
-        """A gate is broken: the operator stops, and the record stays unfinished."""
-        self._on_failure(error, waiting.entry)
+    def _fail(self, error: Exception, entry: Entry | None) -> None:
+        """A gate is broken, or a `weight` or `key` for this record: the operator stops. Records stay unfinished."""
+        self._on_failure(error, entry)
         self._ledger.stop_starting()
 
     def _register(self, waiting: Waiting, event: str, now: float) -> None:
         waiting.state, waiting.since = TRANSITIONS[waiting.state][event], now
-        self._waiting[waiting.entry.sequence] = waiting
+        self.waiting[waiting.entry.sequence] = waiting
         self.is_plain = False
 
     def _forget(self, waiting: Waiting, now: float) -> None:
         """A record no longer waits."""
-        self._waiting.pop(waiting.entry.sequence, None)
+        self.waiting.pop(waiting.entry.sequence, None)
         keys = waiting.keys
         if keys is not None and waiting.is_in_line_of_key:
             keys.line.leave(waiting)
             self._at_gates -= 1
             self._ask_key(keys, now)  # now: all workers may be busy afterwards
-        if not self._waiting:
+        if not self.waiting:
             self.refresh()
 
     def _end_slot_wait(self, waiting: Waiting, now: float) -> None:

@@ -62,6 +62,9 @@ class Evidence:
         operators: How many operators these are. All numbers are their sums, or the mean of their shares.
         running: Invocations that run now.
         failed: Invocations that failed or timed out.
+        groups: Calls made for groups of records. 0: each record has its own calls.
+        grouped: Records in these calls.
+        group_wait: How long one of them waited for more records of its group, the mean, in seconds.
     """
 
     capacity: int
@@ -88,6 +91,19 @@ class Evidence:
     operators: int = 1
     running: int = 0
     failed: int = 0
+    groups: int = 0
+    grouped: int = 0
+    group_wait: float = 0.0
+
+    @property
+    def size(self) -> float:
+        """The mean number of records in a call."""
+        return self.grouped / self.groups if self.groups else 1.0
+
+    @property
+    def ended(self) -> float:
+        """Calls that have ended, about."""
+        return self.calls / self.size
 
     @property
     def busy(self) -> float:
@@ -101,8 +117,8 @@ class Evidence:
 
     @property
     def allowed(self) -> float:
-        """Calls per second that the slots allow at this latency."""
-        return self.capacity / self.latency
+        """Records per second that the slots allow at this latency."""
+        return self.capacity * self.size / self.latency
 
     @property
     def started_at_once(self) -> bool:
@@ -110,8 +126,8 @@ class Evidence:
 
         Of several operators, one may have had many records. So none of them may have used all of its slots.
         """
-        records = self.calls + self.running
-        return records <= self.capacity or (records <= self.operators * self.capacity and self.peak < self.capacity)
+        calls = self.ended + self.running
+        return calls <= self.capacity or (calls <= self.operators * self.capacity and self.peak < self.capacity)
 
     @property
     def compared(self) -> tuple[LoadClass, LoadClass] | None:
@@ -125,7 +141,8 @@ RISE = 1.25  # of the latency from a low to a high load
 
 def throughput(evidence: Evidence) -> Iterator[str]:
     """The sentences that each verdict has."""
-    calls = _calls(evidence.calls) + (f" ({evidence.failed:,} failed or timed out)" if evidence.failed else "")
+    calls = f"{evidence.calls:,} records" if evidence.groups else _calls(evidence.calls)
+    calls += f" ({evidence.failed:,} failed or timed out)" if evidence.failed else ""
     runs = f", summed over {evidence.operators:,} operators: each" if evidence.operators > 1 else ":"
     yield (
         f"{calls} in {_seconds(evidence.seconds)}{runs} {_rate(evidence.calls / evidence.seconds)}, "
@@ -135,6 +152,11 @@ def throughput(evidence: Evidence) -> Iterator[str]:
         f"The capacity of {evidence.capacity:,} allows {_rate(evidence.allowed)} at this latency; on average "
         f"{evidence.in_flight:,.1f} slots were busy ({evidence.busy:.0%})."
     )
+    if evidence.groups:
+        yield (
+            f"{_calls(evidence.groups)} had {evidence.size:,.1f} records on average, which waited "
+            f"{_seconds(evidence.group_wait)} for their group."
+        )
 
 
 def _of_cpu(evidence: Evidence) -> tuple[str, str]:
@@ -239,7 +261,7 @@ def _of_buffer(evidence: Evidence) -> tuple[str, str]:
 
 def _of_source(evidence: Evidence) -> tuple[str, str]:
     if evidence.started_at_once and evidence.source_wait <= evidence.slot_wait:
-        count = _calls(evidence.calls + evidence.running)
+        count = _calls(round(evidence.ended) + evidence.running)
         reason = f"No record waited for a slot: there were only {count}, for {evidence.capacity:,} slots."
         return reason, "More capacity changes nothing. With more elements, more calls can run at once."
     enough = max(1, ceil(1.2 * evidence.in_flight))
@@ -372,7 +394,7 @@ def _of_few(evidence: Evidence) -> str:
 
 
 def _limit_of(evidence: Evidence) -> Limit:
-    if evidence.calls < min(ENOUGH_CALLS, ROUNDS * evidence.capacity):
+    if evidence.ended < min(ENOUGH_CALLS, ROUNDS * evidence.capacity):
         return "gate" if evidence.gated >= GATE_IS_SHUT else "unknown"
     return _limit_outside(evidence) or _limit_of_flow(evidence)
 
@@ -393,7 +415,7 @@ def _limit_of_flow(evidence: Evidence) -> Limit:
         return _limit_of_jobs(evidence)
     if evidence.started_at_once:
         return "source"
-    return _limit_of_slots(evidence) if evidence.calls >= evidence.capacity else "unknown"
+    return _limit_of_slots(evidence) if evidence.ended >= evidence.capacity else "unknown"
 
 
 def _limit_of_jobs(evidence: Evidence) -> Limit:

@@ -25,7 +25,7 @@ class Checkpoint:
     Attributes:
         snapshot: The result of `results.snapshot()`.
         position: The end of the consumer's own output, in a form from which the consumer can find it again: a number of
-            bytes, a number of outputs, the identifier of its last transaction. Any value that pickles.
+            bytes, a number of outputs, the identifier of its last transaction. Any value that the store can hold.
 
     Raises:
         TypeError: `snapshot` is not a snapshot.

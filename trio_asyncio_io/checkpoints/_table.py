@@ -1,20 +1,21 @@
-"""The table of durable checkpoints in an SQLite file: one payload per name."""
+"""The table of durable checkpoints in an SQLite file: snapshot and position, in bytes, per name."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Final
 
+from .._codec import Codec
 from .._sqlite import Database, FileFormat, checksum
 from ._checkpoint import CheckpointError
 
 __all__ = ["FORMAT", "CheckpointTable"]
 
 FORMAT: Final = FileFormat(
-    application_id=0x74616963,  # "taic"
+    application_ids={"plain": 0x74616963, "pickle": 0x74616970},  # "taic" and "taip"
     version=1,
     schema=(
-        "CREATE TABLE checkpoints (name TEXT PRIMARY KEY, payload BLOB NOT NULL, checksum BLOB NOT NULL) WITHOUT ROWID",
+        "CREATE TABLE checkpoints (name TEXT PRIMARY KEY, snapshot BLOB, position BLOB, checksum BLOB) WITHOUT ROWID",
     ),
     settings=(
         # Not WAL: a second file would grow with each commit. With EXTRA, a power cut cannot bring back the journal of a
@@ -30,45 +31,46 @@ FORMAT: Final = FileFormat(
     if_other_version="finish the job with the release that began it, or upgrade",
 )
 
-_ROWS: Final = "SELECT name, payload, checksum FROM checkpoints"
+# No durable checkpoint has this name. In its row, the position is the number of the other rows: a missing row is not
+# taken for a job that has never committed
+_COUNT: Final = ""
 
 
 class CheckpointTable:
-    """The last committed payload of each name. Opens its file at the first use.
+    """The last snapshot and position that were committed under each name. Opens its file at the first use.
 
-    Damaged bytes are an error, never another payload and never a missing one: each row has a checksum of its name and
-    payload, and all rows are checked if a name is not found.
+    Damaged bytes are an error, never another snapshot and never a missing one: each row has a checksum of its name and
+    content, and all rows are checked and counted.
 
     Args:
         path: The file, on a local disk. Its directory must exist.
+        codec: The codec of snapshots and positions.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._database = Database(path, FORMAT)
+    def __init__(self, path: Path, codec: Codec) -> None:
+        self._database = Database(path, FORMAT, codec)
 
-    def load(self, name: str) -> bytes | None:
-        """The last committed payload of this name, or None.
+    def load(self, name: str) -> tuple[bytes, bytes] | None:
+        """The last snapshot and position that were committed under this name, or None.
 
         Raises:
             CheckpointError: The file cannot be used.
         """
         self._open()
         with self._database.translated_errors():
-            found = self._database.connection.execute(f"{_ROWS} WHERE name = ?", (name,)).fetchall()
-            for row in found or self._database.connection.execute(_ROWS):
-                self._check_row(*row)
-            return found[0][1] if found else None
+            return self._checked_rows().get(name)
 
-    def commit(self, name: str, payload: bytes) -> None:
-        """Replace the payload of this name, in one transaction. It is on disk when this returns.
+    def commit(self, name: str, snapshot: bytes, position: bytes) -> None:
+        """Replace snapshot and position of this name, in one transaction. They are on disk when this returns.
 
         Raises:
             CheckpointError: The file cannot be used.
         """
-        row = (name, payload, _checksum(name, payload))
         self._open()
         with self._database.translated_errors(), self._database.transaction() as connection:
-            connection.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?)", row)
+            if not connection.execute("SELECT 1 FROM checkpoints WHERE name = ?", (name,)).fetchall():
+                self._replace(_COUNT, b"", b"%d" % (len(self._checked_rows()) + 1))
+            self._replace(name, snapshot, position)
 
     def close(self) -> None:
         """Close the file, if it is open."""
@@ -90,11 +92,27 @@ class CheckpointTable:
         if verdict != "ok":
             raise self._database.damaged(" ".join(verdict.split()))
 
-    def _check_row(self, name: object, payload: object, found: object) -> None:
-        is_intact = isinstance(name, str) and isinstance(payload, bytes) and found == _checksum(name, payload)
+    def _checked_rows(self) -> dict[str, tuple[bytes, bytes]]:
+        """Snapshot and position of each name. All rows are intact, and none is missing."""
+        rows = {}
+        for row in self._database.connection.execute("SELECT name, snapshot, position, checksum FROM checkpoints"):
+            self._check_row(*row)
+            rows[row[0]] = row[1:3]
+        _, number = rows.pop(_COUNT, (b"", b"0"))
+        if int(number) != len(rows):
+            raise self._database.damaged(f"it has {len(rows)} durable checkpoints, and had {int(number)}")
+        return rows
+
+    def _check_row(self, name: object, snapshot: object, position: object, found: object) -> None:
+        is_intact = (
+            isinstance(name, str)
+            and isinstance(snapshot, bytes)
+            and isinstance(position, bytes)
+            and found == checksum(name.encode(), snapshot, position)
+        )
         if not is_intact:
             raise self._database.damaged(f"the checksum of {name!r} is wrong")
 
-
-def _checksum(name: str, payload: bytes) -> bytes:
-    return checksum(name.encode(), payload)
+    def _replace(self, name: str, snapshot: bytes, position: bytes) -> None:
+        row = (name, snapshot, position, checksum(name.encode(), snapshot, position))
+        self._database.connection.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)", row)

@@ -33,7 +33,7 @@ def _content(value: Any) -> Hashable:
     if type(value) is Decimal:
         return str(value)
     if type(value) is datetime:
-        return value.isoformat(), value.fold
+        return repr(value)  # has the fold and the zone
     if isinstance(value, frozenset):
         return frozenset(map(distinct_key, value))
     if isinstance(value, Mapping):

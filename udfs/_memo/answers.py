@@ -1,33 +1,25 @@
-"""The answers of one bucket, by key."""
+"""Answers: the columns of a memo's files, and which of several answers for a key counts."""
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from hashlib import blake2b
+from typing import Any, Final, Self
 
 import pyarrow as pa
+import pyarrow.compute
 
-from .errors import MemoError
-from .files import MemoFiles, holds
+__all__ = ["ALWAYS", "BUCKETS", "CONTENTS", "Freshness", "contents_of", "kind_of", "latest"]
 
-__all__ = ["Answer", "Freshness", "answers_of", "latest"]
+compute: Any = pyarrow.compute  # type checkers do not see its functions, which are made at import
 
-# How often the files are listed again because one of them was removed meanwhile.
-_ATTEMPTS: Final = 10
+# Answers are divided into this many buckets by the hash of their inputs. A task reads one bucket at a time.
+BUCKETS: Final = 256
 
-
-class Answer(NamedTuple):
-    """One answer.
-
-    Attributes:
-        values: An array of answers.
-        place: The place of this one.
-        error: The error of a call that failed, as a struct; None for one that was answered.
-    """
-
-    values: pa.Array
-    place: int
-    error: dict[str, Any] | None = None
+# The metadata of a schema that identifies a memo: the function, its inputs and the type of its answers.
+CONTENTS: Final = b"udfs.memo"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,49 +35,33 @@ class Freshness:
     failures_since: float
 
     @classmethod
-    def at(cls, now: float, max_age: float, remember_failures_for: float) -> Freshness:
+    def at(cls, now: float, max_age: float, remember_failures_for: float) -> Self:
         """What is fresh at this time."""
         return cls(now - max_age, now - remember_failures_for)
 
 
-def answers_of(files: MemoFiles, bucket: int, freshness: Freshness) -> dict[bytes, Answer]:
-    """The latest fresh answer for each key of a bucket.
-
-    Raises:
-        MemoError: A file cannot be read.
-    """
-    tables: dict[str, pa.Table] = {}
-    missing: set[str] = set()
-    for _ in range(_ATTEMPTS):
-        found = len(missing)
-        for name in files.names():
-            if holds(name, bucket) and name not in tables and name not in missing:
-                try:
-                    tables[name] = files.read(name, bucket)
-                except FileNotFoundError:  # another process has just moved its answers to another file
-                    missing.add(name)
-        if len(missing) == found:
-            return _by_key(pa.concat_tables(tables.values()), freshness) if tables else {}
-    raise MemoError(f"the files of the memo {files.path} are removed while they are read: compact it less often")
+ALWAYS: Final = Freshness(-math.inf, -math.inf)
 
 
-def latest(table: pa.Table, freshness: Freshness) -> dict[bytes, int]:
-    """The row of the latest fresh answer for each key."""
-    times = table.column("answered_at").cast(pa.int64()).to_pylist()
-    failed = table.column("error").is_valid().to_pylist()
-    rows: dict[bytes, int] = {}
-    for row, key in enumerate(table.column("key").to_pylist()):
-        since = freshness.failures_since if failed[row] else freshness.since
-        if times[row] / 1e6 >= since and (key not in rows or times[rows[key]] < times[row]):
-            rows[key] = row
-    return rows
+def contents_of(schema: pa.Schema) -> dict[str, Any]:
+    """What identifies a memo with this schema. Empty for a schema of another origin."""
+    contents: dict[str, Any] = json.loads((schema.metadata or {}).get(CONTENTS, b"{}"))
+    return contents
 
 
-def _by_key(table: pa.Table, freshness: Freshness) -> dict[bytes, Answer]:
-    values = table.column("answer").combine_chunks()
-    values = pa.concat_arrays(values.chunks) if isinstance(values, pa.ChunkedArray) else values
-    errors = table.column("error")
-    return {
-        key: Answer(values, row, errors[row].as_py() if errors[row].is_valid else None)
-        for key, row in latest(table, freshness).items()
-    }
+def kind_of(schema: pa.Schema) -> str:
+    """A digest of what identifies the memo."""
+    return blake2b((schema.metadata or {}).get(CONTENTS, b""), digest_size=8).hexdigest()
+
+
+def latest(table: pa.Table, fresh: Freshness, by: tuple[str, ...] = ("key",)) -> pa.Table:
+    """The latest fresh answer for each key; with `by=("key", "failed")` also the latest failure."""
+    times = table.column("answered_at").cast(pa.int64())
+    failed = compute.is_valid(table.column("error"))
+    since = compute.if_else(failed, fresh.failures_since * 1e6, fresh.since * 1e6)
+    numbers = pa.array(range(table.num_rows), pa.int64())
+    rows = pa.table({"key": table.column("key"), "failed": failed, "time": times, "row": numbers})
+    rows = rows.filter(compute.greater_equal(compute.cast(times, pa.float64()), since))
+    rows = rows.sort_by([("time", "descending")])
+    newest = rows.group_by(list(by), use_threads=False).aggregate([("row", "first")])
+    return table.take(newest.column("row_first"))

@@ -9,45 +9,13 @@ from decimal import Decimal
 from hashlib import blake2b
 from typing import Any, Final
 
-from pyspark.sql import types as T  # noqa: N812 - the usual name
-
-from .._spark_version import TimeType
-
-__all__ = ["check_key_type", "key_of"]
+__all__ = ["key_of"]
 
 KEY_BYTES: Final = 16
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _WALL_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - for wall clock times
 _MICROSECOND: Final = timedelta(microseconds=1)
-
-_PLAIN: Final = (
-    T.NumericType,
-    T.StringType,
-    T.CharType,
-    T.VarcharType,
-    T.BinaryType,
-    T.BooleanType,
-    T.DateType,
-    T.TimestampType,
-    T.TimestampNTZType,
-    T.DayTimeIntervalType,
-    TimeType,
-)
-
-
-def check_key_type(name: str, kind: T.DataType) -> None:
-    """Check that a key can be made of values of this type.
-
-    Raises:
-        TypeError: They cannot: there is a map, a variant or another such type in it.
-    """
-    for plain in _leaves(kind):
-        if not isinstance(plain, _PLAIN):
-            raise TypeError(
-                f"memo needs inputs whose values can be compared, and {name!r} is {kind.simpleString()}: "
-                "use its parts, or a string such as to_json(...)"
-            )
 
 
 def key_of(version: str, values: Iterable[Any]) -> bytes:
@@ -62,12 +30,6 @@ def key_of(version: str, values: Iterable[Any]) -> bytes:
     for value in values:
         _encode(value, encoded)
     return blake2b(encoded, digest_size=KEY_BYTES).digest()
-
-
-def _leaves(kind: T.DataType) -> list[T.DataType]:
-    if isinstance(kind, T.StructType):
-        return [leaf for each in kind.fields for leaf in _leaves(each.dataType)]
-    return _leaves(kind.elementType) if isinstance(kind, T.ArrayType) else [kind]
 
 
 def _encode(value: Any, encoded: bytearray) -> None:

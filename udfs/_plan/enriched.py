@@ -2,39 +2,27 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType
 
-from .._memo.memo import Memo, as_memo
-from .._memo.plan import check_memo, enriched_with_memo
+from .._exceptions import traceback_as_note
 from .._sent.carry_over import CarryOver
-from .._sent.enrichment import Enrichment, Flatten
 from .._sent.packed_function import parameter_names
-from .._sent.settings import Mode, Settings, SettingsArguments, make_settings
-from .._spark_thread.row_conversion import RowConversion
-from .._spark_thread.tracebacks import traceback_as_note
-from .carry_over import check_carry_over, enriched_with_carry_over
+from .._sent.settings import Enrichment, Flatten, Mode
+from .._spark_thread.conversion import RowConversion
+from .arguments import DataFrameArguments, check_dataframe, column_names, for_session, make_settings
+from .memo import as_memo, check_memo, enriched_with_memo
 from .metrics import check_metrics, gate_classes, observed
-from .rate import rate_for_tasks
 from .row_plan import plan_rows
 from .schema import microseconds, new_columns
-from .session import share_of
+from .stateful_query import check_carry_over, enriched_with_carry_over
 from .worker_python import needs_packages, use_the_drivers_python
 
-__all__ = ["DataFrameArguments", "enriched"]
-
-
-class DataFrameArguments(SettingsArguments, total=False):
-    """The keyword arguments that only the DataFrame operators have."""
-
-    metrics: str | Observation | None
-    memo: str | os.PathLike[str] | Memo | None
+__all__ = ["enriched"]
 
 
 def enriched(
@@ -63,15 +51,17 @@ def enriched(
         TypeError, ValueError: As in the public functions.
         MemoError: The memo belongs to another function, or to other types.
     """
+    check_dataframe(df)
     delay = _delay(event_time, max_out_of_orderness)
     metrics, memo = arguments.pop("metrics", None), arguments.pop("memo", None)
     if metrics is not None:
         check_metrics(metrics)
-    has_metrics = metrics is not None
-    settings = _settings(
-        df, function, timeout, arguments, mode=mode, per_key=per_key, delay=delay, has_metrics=has_metrics
+    settings = make_settings(
+        function, timeout, arguments, mode=mode, per_key=per_key, delay=delay, has_metrics=metrics is not None
     )
-    keys = _names("key", [key] if isinstance(key, str) else key) if mode == "keyed" else []
+    limits = arguments.get("cluster_capacity"), arguments.get("cluster_rate")
+    settings = for_session(settings, *limits, df.sparkSession)
+    keys = column_names("key", [key] if isinstance(key, str) else key) if mode == "keyed" else []
     if carry_over is not None:
         _check_carry_over(carry_over, df, event_time)
     _check_flatten(flatten)
@@ -79,7 +69,7 @@ def enriched(
         memo = as_memo(memo)
         check_memo(memo, df, mode, on_error=settings.on_error, event_time=event_time, carry_over=carry_over)
     use_the_drivers_python(df.sparkSession)
-    names = _names("inputs", parameter_names(function) if inputs is None else inputs)
+    names = column_names("inputs", parameter_names(function) if inputs is None else inputs)
     added = new_columns(schema)
     plan = plan_rows(df, added, settings, inputs=names, event_time=event_time, keys=keys, flatten=flatten)
     if carry_over is not None:
@@ -87,7 +77,7 @@ def enriched(
     elif memo is not None:
         with_results = enriched_with_memo(plan, memo)
     else:
-        with_results = plan.source.mapInArrow(_named(plan.enrichment), plan.schema)
+        with_results = plan.source.mapInArrow(_row_task(plan.enrichment), plan.schema)
     return with_results if metrics is None else observed(with_results, metrics, gate_classes(settings))
 
 
@@ -95,27 +85,6 @@ def _delay(event_time: str | None, max_out_of_orderness: str | None) -> int | No
     if (event_time is None) != (max_out_of_orderness is None):
         raise ValueError("event_time and max_out_of_orderness belong together: give both or neither")
     return None if max_out_of_orderness is None else microseconds(max_out_of_orderness)
-
-
-def _settings(
-    df: DataFrame,
-    function: Any,
-    timeout: float,
-    arguments: SettingsArguments,
-    *,
-    mode: Mode,
-    per_key: int,
-    delay: int | None,
-    has_metrics: bool,
-) -> Settings:
-    cluster_capacity = arguments.pop("cluster_capacity", None)
-    if cluster_capacity is not None:
-        arguments["capacity"] = share_of(cluster_capacity, df.sparkSession)
-    cluster_rate = arguments.pop("cluster_rate", None)
-    settings = make_settings(
-        function, timeout, arguments, mode=mode, per_key=per_key, delay=delay, has_metrics=has_metrics
-    )
-    return settings if cluster_rate is None else replace(settings, rate=rate_for_tasks(cluster_rate, df.sparkSession))
 
 
 def _check_carry_over(carry_over: CarryOver, df: DataFrame, event_time: str | None) -> None:
@@ -127,7 +96,7 @@ def _check_carry_over(carry_over: CarryOver, df: DataFrame, event_time: str | No
         )
 
 
-def _named(enrichment: Enrichment) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _row_task(enrichment: Enrichment) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function for `mapInArrow`. Spark's plan shows it under the name of the user's function."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -141,10 +110,3 @@ def _named(enrichment: Enrichment) -> Callable[[Iterator[pa.RecordBatch]], Itera
 def _check_flatten(flatten: Any) -> None:
     if not isinstance(flatten, bool) and flatten != "outer":
         raise ValueError(f'flatten must be True, False or "outer", got {flatten!r}')
-
-
-def _names(parameter: str, names: Any) -> list[str]:
-    is_list = isinstance(names, Sequence) and not isinstance(names, str)
-    if not is_list or not names or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"{parameter} must be a list of one or more names of columns, got {names!r}")
-    return list(names)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from .._spark_version import check_reports_progress
-from .metrics import SUMS, as_mapping, summary
+from .metrics import SUMS, observed_sums, summary
 
 __all__ = ["JobWatch", "Numbers", "watch_on"]
 
@@ -20,7 +20,7 @@ class Numbers:
 
     Attributes:
         done: Completed tasks.
-        total: All tasks of the stages that are known so far.
+        total: All tasks of the stages that Spark has reported so far.
         running: Running tasks.
         failed: Failed tasks. Spark may have retried them.
         streams: One line for each streaming query that has completed a micro-batch.
@@ -54,7 +54,7 @@ class JobWatch(Protocol):
     """Watches the jobs of a session that start after its creation."""
 
     def look(self) -> Numbers:
-        """The current numbers, or the last known ones if Spark no longer responds."""
+        """The current numbers, or the last ones if Spark does not respond."""
         ...
 
     def close(self) -> None:
@@ -172,6 +172,6 @@ def _line_of(name: str | None, progress: Any) -> str | None:
     """A description of the query's last micro-batch."""
     if progress is None:
         return None
-    metrics = [each for each in map(as_mapping, progress["observedMetrics"].values()) if each.keys() >= SUMS]
+    metrics = [each for each in map(observed_sums, progress["observedMetrics"].values()) if each.keys() >= SUMS]
     counts = "; ".join(map(summary, metrics)) if metrics else f"{progress['numInputRows']:,} rows"
     return f"{name or 'stream'}, micro-batch {progress['batchId']:,}: {counts}"

@@ -16,10 +16,10 @@ from trio_asyncio_io.gates import AdaptiveCapacity, PerKey
 from trio_asyncio_io.progress import Summary, gates_and_hedges
 
 from .._sent.cluster_rate import SOURCE_AWAY
-from .._sent.extra_columns import METRICS_COLUMN
+from .._sent.column_types import METRICS_COLUMN
 from .._sent.settings import Settings
 
-__all__ = ["SUMS", "as_mapping", "check_metrics", "explain", "gate_classes", "observed", "summary"]
+__all__ = ["SUMS", "check_metrics", "explain", "gate_classes", "observed", "observed_sums", "summary"]
 
 # Rank error of Spark's quantile sketch: one row in this many
 SKETCH_ACCURACY = 10_000
@@ -93,7 +93,7 @@ def summary(metrics: Any) -> Summary:
     Metrics that Spark has observed also have `p50`, `p95` and `p99`, which the line then ends with. With gates, the
     line also has what `trio_asyncio_io.progress.gates_and_hedges` returns.
     """
-    sums = as_mapping(metrics.get if _is_observation(metrics) else metrics)
+    sums = observed_sums(metrics.get if _is_observation(metrics) else metrics)
     counts = [
         f"{sums['rows']:,} rows",
         f"{sums['calls']:,} calls",
@@ -134,7 +134,7 @@ def explain(metrics: Any, name: str | None = None) -> Verdict:
     if hasattr(metrics, "recentProgress"):
         totals = sum(map(_totals, _micro_batches(metrics, name)), Totals())
     else:
-        totals = _totals(as_mapping(metrics.get if _is_observation(metrics) else metrics))
+        totals = _totals(observed_sums(metrics.get if _is_observation(metrics) else metrics))
     verdict = totals.explain()
     sentences = (*verdict.sentences, SCOPE) if verdict.limit != "unknown" else verdict.sentences
     away = totals.seconds_by_gate.get(SOURCE_AWAY, 0.0)
@@ -149,11 +149,11 @@ def _micro_batches(query: Any, name: str | None) -> list[Mapping[str, Any]]:
         (each, sums)
         for progress in query.recentProgress
         for each, sums in progress["observedMetrics"].items()
-        if name in {None, each} and TOTALS in as_mapping(sums)
+        if name in {None, each} and TOTALS in observed_sums(sums)
     ]
     if len(names := {each for each, _ in observed}) > 1:
         raise ValueError(f"the query has several metrics, {', '.join(sorted(names))}: pass one of these names as name=")
-    return [as_mapping(sums) for _, sums in observed]
+    return [observed_sums(sums) for _, sums in observed]
 
 
 def _totals(sums: Mapping[str, Any]) -> Totals:
@@ -187,7 +187,7 @@ def _statistics_of(totals: Totals) -> Statistics:
     )
 
 
-def as_mapping(observed: Any) -> Mapping[str, Any]:
+def observed_sums(observed: Any) -> Mapping[str, Any]:
     """Observed metrics by name, from a `Row` or a mapping."""
     mapping: Mapping[str, Any] = observed.asDict() if hasattr(observed, "asDict") else observed
     if mapping.keys() == {"values", "schema"}:  # in the progress of a remote stream, a row is an object of these two

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
-from .._sent.enrichment import Enrichment, Flatten
-from .._sent.extra_columns import extra_columns
-from .._sent.plan_types import plan_fields
-from .._sent.settings import Settings
-from .schema import check_columns, event_time_column, key_column, lookup_names, position_of
+from .._sent.column_types import extra_columns, plan_fields
+from .._sent.settings import Enrichment, Flatten, Settings
+from .schema import check_columns, check_time_zone, event_time_column, key_column, lookup_names, position_of
 from .session import time_zone
 
 __all__ = ["HASH_COLUMN", "RowPlan", "plan_rows"]
@@ -73,6 +71,8 @@ def plan_rows(
         event_time_column(existing.names[position[name]], existing, position[name])
     for name in keys:
         key_column(existing.names[position[name]], existing, position[name])
+    zone = time_zone(df.sparkSession)
+    check_time_zone(zone, StructType([*(existing.fields[position[name]] for name in inputs), *added]))
     columns = StructType(plan_fields(existing))
     names = lookup_names(existing.names, HASH_COLUMN)
     return RowPlan(
@@ -83,7 +83,7 @@ def plan_rows(
         enrichment=Enrichment(
             settings,
             added,
-            time_zone(df.sparkSession),
+            zone,
             inputs=tuple(position[name] for name in inputs),
             event_time=None if event_time is None else position[event_time],
             key=tuple(position[name] for name in keys),

@@ -8,10 +8,12 @@ from typing import Any
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, TimestampNTZType, TimestampType
 
+from .._sent.zone import tzinfo_of
 from .._spark_version import VariantType, parse_ddl
 
 __all__ = [
     "check_columns",
+    "check_time_zone",
     "event_time_column",
     "key_column",
     "lookup_names",
@@ -124,6 +126,23 @@ def key_column(name: str, schema: StructType, position: int) -> None:
     kind = schema.fields[position].dataType
     if isinstance(kind, ArrayType | MapType | StructType | VariantType):
         raise TypeError(f"key must be columns of plain values, and {name!r} is {kind.simpleString()}: use its fields")
+
+
+def check_time_zone(zone: str, kind: DataType) -> None:
+    """Check that values of this type can be exchanged with Python in a session with this time zone.
+
+    Raises:
+        ValueError: The type has timestamps, and Python has no such time zone.
+    """
+    inner = [each.dataType for each in kind.fields] if isinstance(kind, StructType) else []
+    if isinstance(kind, ArrayType):
+        inner = [kind.elementType]
+    elif isinstance(kind, MapType):
+        inner = [kind.keyType, kind.valueType]
+    elif isinstance(kind, TimestampType):
+        tzinfo_of(zone)
+    for each in inner:
+        check_time_zone(zone, each)
 
 
 def microseconds(interval: Any) -> int:

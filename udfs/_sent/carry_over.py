@@ -1,12 +1,13 @@
-"""Options of carry-over."""
+"""Carry-over: the option, and the error of a row that was carried over for too long."""
 
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from operator import index
-from typing import Any, SupportsIndex
+from typing import Any
+
+from .settings import check_seconds
 
 __all__ = ["CarriedTooLongError", "CarryOver"]
 
@@ -17,9 +18,9 @@ class CarriedTooLongError(TimeoutError):
     __module__ = "udfs"
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class CarryOver:
-    """A time budget for each micro-batch, so that stragglers do not hold it up.
+    """A time budget for each micro-batch, so that stragglers do not delay it.
 
     When the budget is spent, unfinished calls are cancelled. Their rows are carried over: they go to Spark's state
     store in the transaction of the micro-batch, and the next micro-batch calls the function for them again, before its
@@ -35,7 +36,6 @@ class CarryOver:
         max_age: Seconds from the start of a row's first micro-batch after which the row is not called again; at least
             `budget`, `math.inf` for no limit. Such a row fails with a `CarriedTooLongError`, which goes where
             `on_error` sends it.
-        most: Deprecated name of `max_rows`.
 
     Raises:
         TypeError, ValueError: An argument is out of range; the message names it and its value.
@@ -47,42 +47,18 @@ class CarryOver:
 
     __module__ = "udfs"
 
-    budget: float
-    max_rows: int
-    max_age: float
+    budget: float = 5.0
+    max_rows: int = 10_000
+    max_age: float = 600.0
 
-    def __init__(
-        self, budget: float = 5.0, max_rows: int = 10_000, max_age: float = 600.0, *, most: SupportsIndex | None = None
-    ) -> None:
-        if most is not None:
-            _warn_of_most()
-        rows = max_rows if most is None else most
-        _check_seconds("budget", budget)
-        if not 0 < budget < math.inf:
-            raise ValueError(f"budget must be a finite number of seconds above 0, got {budget!r}")
-        _check_rows("max_rows", rows)
-        _check_seconds("max_age", max_age)
-        if not max_age >= budget:
-            raise ValueError(f"max_age must not be below the budget, {budget!r} s, got {max_age!r}")
-        object.__setattr__(self, "budget", budget)
-        object.__setattr__(self, "max_rows", rows)
-        object.__setattr__(self, "max_age", max_age)
-
-    @property
-    def most(self) -> int:
-        """Deprecated name of `max_rows`."""
-        _warn_of_most()
-        return self.max_rows
-
-
-def _warn_of_most() -> None:
-    message = "the parameter `most` of CarryOver is deprecated: write `max_rows`"
-    warnings.warn(message, DeprecationWarning, stacklevel=3)
-
-
-def _check_seconds(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{name} must be a number of seconds, got {value!r}")
+    def __post_init__(self) -> None:
+        check_seconds("budget", self.budget)
+        if not 0 < self.budget < math.inf:
+            raise ValueError(f"budget must be a finite number of seconds above 0, got {self.budget!r}")
+        _check_rows("max_rows", self.max_rows)
+        check_seconds("max_age", self.max_age)
+        if not self.max_age >= self.budget:
+            raise ValueError(f"max_age must not be below the budget, {self.budget!r} s, got {self.max_age!r}")
 
 
 def _check_rows(name: str, value: Any) -> None:

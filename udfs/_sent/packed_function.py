@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import dis
 import hashlib
 import inspect
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
+from itertools import pairwise
+from types import FunctionType, ModuleType
 from typing import Any
 
 from pyspark import cloudpickle
 
-from trio_asyncio_io.adapters import is_async
+from trio_asyncio_io.adapters import from_asyncio, is_async
 
 __all__ = ["PackedFunction", "dumped", "pack", "parameter_names"]
 
@@ -27,7 +32,30 @@ Open clients, connections, locks and nurseries in the worker. Do not capture the
             await self.client.aclose()
 """
 
-# Annotations may contain names that only type checkers know. Python 3.14 evaluates them when `signature` reads them
+# Attributes of asyncio that need its loop
+NEEDS_ASYNCIO = frozenset(
+    {
+        "TaskGroup",
+        "create_task",
+        "current_task",
+        "ensure_future",
+        "gather",
+        "get_running_loop",
+        "open_connection",
+        "open_unix_connection",
+        "create_subprocess_exec",
+        "create_subprocess_shell",
+        "sleep",
+        "timeout",
+        "timeout_at",
+        "to_thread",
+        "wait",
+        "wait_for",
+    }
+)
+LIBRARIES_WITH_TRIO = frozenset({"anyio", "sniffio", "trio", "trio_asyncio"})
+
+# Annotations may contain names that exist only for type checkers. Python 3.14 evaluates them in `signature`
 _ANNOTATIONS: dict[str, Any] = {}
 if sys.version_info >= (3, 14):
     _ANNOTATIONS["annotation_format"] = import_module("annotationlib").Format.STRING
@@ -69,6 +97,11 @@ def pack(function: Any, label: str = "the function") -> PackedFunction:
         raise TypeError(
             f"{label} must be async, got {name}. Declare it with `async def`, or run a blocking function in threads: "
             f"trio_asyncio_io.adapters.in_thread({name})"
+        )
+    if (part := _asyncio_part(function)) is not None:
+        raise TypeError(
+            f"{label} {name} uses {part}, which needs an asyncio loop, and UDFs run on Trio: use "
+            f"trio_asyncio_io.adapters.from_asyncio({name}), or use Trio's own functions"
         )
     payload = dumped(function, f"{label} {name}")
     return PackedFunction(name, hashlib.sha256(payload).hexdigest(), payload)
@@ -118,6 +151,40 @@ def _innermost(function: Any) -> Any:
     while hasattr(function, "function"):
         function = function.function
     return function
+
+
+def _asyncio_part(function: Any) -> str | None:
+    """What the code of a function uses of asyncio that needs its loop, such as "asyncio.sleep"; None: nothing.
+
+    A function that also uses Trio, anyio or sniffio may call asyncio's functions only where asyncio runs.
+    """
+    while hasattr(function, "function") or isinstance(function, partial):  # a policy or an adapter
+        if isinstance(function, from_asyncio):
+            return None
+        function = function.func if isinstance(function, partial) else function.function
+    code = getattr(function, "invoke", function)
+    code = getattr(code, "__func__", code)
+    if not inspect.isfunction(code):
+        return None
+    try:
+        found = inspect.getclosurevars(code)
+    except ValueError:  # a variable has no value yet
+        return None
+    used = {**found.globals, **found.nonlocals}  # by exact type, because a proxy may raise at any attribute
+    if any(type(each) is ModuleType and each.__name__ in LIBRARIES_WITH_TRIO for each in used.values()):
+        return None
+    modules = {name for name, each in used.items() if each is sys.modules.get("asyncio")}
+    definitions = [each for each in used.values() if type(each) is FunctionType or type(each) is type]
+    imported = [each.__name__ for each in definitions if str(each.__module__).startswith("asyncio.")]
+    parts = (f"asyncio.{name}" for name in [*imported, *_attributes_of(code, modules)] if name in NEEDS_ASYNCIO)
+    return next(parts, None)
+
+
+def _attributes_of(function: Any, names: set[str]) -> Iterator[str]:
+    """The attributes that the code of a function reads of these variables."""
+    for variable, attribute in pairwise(dis.get_instructions(function)):
+        if variable.argval in names and attribute.opname in {"LOAD_ATTR", "LOAD_METHOD"}:
+            yield str(attribute.argval)
 
 
 def _culprits(function: Any) -> list[str]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from trio_asyncio_io import Totals, describe
 
-from .._text import message_of, type_name
+from .._exceptions import message_of, type_name
 
 __all__ = ["Failure", "Row", "SecretRow"]
 
@@ -76,6 +76,7 @@ class Row:
         "totals",
     )
 
+    shows_values: ClassVar[bool] = True
     totals: Totals
 
     def __init__(self, inputs: tuple[Any, ...], batch: int, index: int, nbytes: int = 0) -> None:
@@ -102,6 +103,7 @@ class SecretRow(Row):
     """A row whose values must not appear in errors and logs."""
 
     __slots__ = ()
+    shows_values = False
 
     def __repr__(self) -> str:
         return f"row {self.index} of Arrow batch {self.batch}"

@@ -2,44 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from operator import attrgetter
-from typing import Any, Literal, TypeAlias, TypedDict, get_args
+from typing import Literal, TypeAlias, get_args
 
-from trio_asyncio_io import Observer, Options, RetryStrategy
-from trio_asyncio_io.gates import Gate, PerKey
-from trio_asyncio_io.trace import TraceRecorder
+from pyspark.sql.types import StructType
 
-from .cluster_rate import ClusterRate, LeasedRate, TaskShare
-from .packed_function import PackedFunction, dumped, pack
+from trio_asyncio_io import Options
+
+from .cluster_rate import LeasedRate, TaskShare
+from .packed_function import PackedFunction
 from .row import Row, SecretRow
 
-__all__ = ["ErrorMode", "Mode", "Settings", "SettingsArguments", "make_settings"]
+__all__ = ["Enrichment", "ErrorMode", "Flatten", "Mode", "Settings", "check_seconds"]
 
 ErrorMode: TypeAlias = Literal["raise", "null", "column"]
 Mode: TypeAlias = Literal["ordered", "unordered", "keyed"]
-
-# The arguments of a UDF that are also options of the operator
-OPERATOR_ARGUMENTS = ("capacity", "buffer", "retry", "observer", "gate")
-
-
-class SettingsArguments(TypedDict, total=False):
-    """The keyword arguments, besides `timeout`, that the column UDF and the DataFrame operators share."""
-
-    capacity: int | tuple[int, int] | Literal["auto"]
-    cluster_capacity: int | None
-    cluster_rate: float | ClusterRate | None
-    gate: Gate | PerKey | Sequence[Gate | PerKey] | None
-    buffer: int | None
-    retry: RetryStrategy | None
-    on_timeout: Any
-    on_error: ErrorMode
-    observer: Observer | None
-    show_values: bool
-    metadata: str | None
-    open_timeout: float
-    skip_nulls: bool
+Flatten: TypeAlias = bool | Literal["outer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +66,9 @@ class Settings:
         metadata: object = self.metadata
         if metadata is not None and not (isinstance(metadata, str) and metadata):
             raise TypeError(f"metadata must be the name of a new column, got {self.metadata!r}")
-        _check_open_timeout(self.open_timeout)
+        check_seconds("open_timeout", self.open_timeout)
+        if not self.open_timeout > 0:
+            raise ValueError(f"open_timeout must be above 0 seconds, got {self.open_timeout!r}")
 
     def with_capacity(self, capacity: int) -> Settings:
         """These settings with another capacity, and the buffer that goes with it."""
@@ -109,54 +89,35 @@ class Settings:
         return Row if self.show_values else SecretRow
 
 
-def _check_recorder(observer: Observer | None) -> None:
-    if isinstance(observer, TraceRecorder) and observer.path is None:
-        raise ValueError('a TraceRecorder needs a directory for the files of the tasks: TraceRecorder("traces")')
-
-
-def _check_open_timeout(seconds: object) -> None:
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise TypeError(f"open_timeout must be a number of seconds, got {seconds!r}")
-    if not seconds > 0:
-        raise ValueError(f"open_timeout must be above 0 seconds, got {seconds!r}")
-
-
-def make_settings(
-    function: Any,
-    timeout: float,
-    arguments: SettingsArguments,
-    *,
-    mode: Mode = "ordered",
-    per_key: int = 1,
-    delay: int | None = None,
-    has_metrics: bool = False,
-) -> Settings:
-    """The settings, with the callables packed.
+@dataclass(frozen=True, slots=True)
+class Enrichment:
+    """How a DataFrame operator enriches rows. Created on the driver, and pickled for the tasks.
 
     Args:
-        function, timeout, arguments: From the user.
-        mode, per_key, delay, has_metrics: From the public function that the user called.
+        settings: The settings of the UDF.
+        added: The new columns.
+        zone: The session's time zone.
+        inputs: The positions of the columns that the function is called with.
+        event_time: The position of the event time column, or None.
+        key: The positions of the key columns, in keyed mode.
+        flatten: Whether a result is a list of 0 to n outputs; "outer": a row without outputs has one null.
+    """
+
+    settings: Settings
+    added: StructType
+    zone: str
+    _: KW_ONLY
+    inputs: tuple[int, ...]
+    event_time: int | None = None
+    key: tuple[int, ...] = ()
+    flatten: Flatten = False
+
+
+def check_seconds(name: str, value: object) -> None:
+    """Check that a parameter is a number of seconds.
 
     Raises:
-        TypeError, ValueError: As in `Options`, `Settings` and `pack`.
+        TypeError: It is something else.
     """
-    known = SettingsArguments.__annotations__
-    for name in arguments.keys() - known.keys():
-        raise TypeError(f"the UDF got an unexpected keyword argument {name!r} (known: timeout, {', '.join(known)})")
-    rest: dict[str, Any] = dict(arguments)
-    options = {name: rest.pop(name) for name in OPERATOR_ARGUMENTS if name in rest}
-    handler = rest.pop("on_timeout", None)
-    settings = Settings(
-        pack(function),
-        Options(timeout, mode=mode, key=attrgetter("key") if mode == "keyed" else None, per_key=per_key, **options),
-        buffer=options.get("buffer"),
-        on_timeout=None if handler is None else pack(handler, "on_timeout"),
-        delay=delay,
-        has_metrics=has_metrics,
-        **rest,
-    )
-    _check_recorder(settings.options.observer)
-    dumped(settings.options.retry, "retry")
-    dumped(settings.options.observer, "observer")
-    dumped(settings.options.gate, "gate")
-    return settings
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name} must be a number of seconds, got {value!r}")

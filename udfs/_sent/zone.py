@@ -1,21 +1,30 @@
-"""Zone: the time zone of the session that runs a query, which may not be the session that built the column."""
+"""Zone: the time zone of the session that runs a query, and its names in Spark, Python and Arrow."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from functools import cache
+from zoneinfo import ZoneInfo
 
 from pyspark import TaskContext
 
-__all__ = ["Zone"]
+__all__ = ["Zone", "portable_zone", "tzinfo_of"]
 
 # Local properties of a task. They contain the settings that the session of its query has set, but no defaults.
 TIME_ZONE = "spark.sql.session.timeZone"
 EXECUTION = "spark.sql.execution.id"
 
+# The forms of an offset that Spark accepts. One with seconds other than 00 has no name in Arrow.
+OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d\d?)(?::?(\d\d?))?(?::?00)?")
+
 
 @dataclass(frozen=True, slots=True)
 class Zone:
     """The time zone of naive datetimes, looked up in each task; pickled.
+
+    The session that runs the query may not be the one that built the column.
 
     Args:
         active: The time zone of the session that was active when the column was built.
@@ -36,3 +45,33 @@ class Zone:
             return self.active
         is_default = self.default is not None and context.getLocalProperty(EXECUTION) is not None
         return context.getLocalProperty(TIME_ZONE) or (self.default if is_default else None) or self.active
+
+
+@cache
+def portable_zone(zone: str) -> str:
+    """The name that Python and Arrow have for a time zone of Spark's: "+02:00" for "+02" and "GMT+2"."""
+    if zone in {"Z", "UT"}:
+        return "UTC"
+    offset = OFFSET.fullmatch(zone)
+    return f"{offset[1]}{int(offset[2]):02}:{int(offset[3] or 0):02}" if offset else zone
+
+
+@cache
+def tzinfo_of(zone: str) -> tzinfo:
+    """The time zone of a session as Python has it.
+
+    Raises:
+        ValueError: Python has no such time zone.
+    """
+    name = portable_zone(zone)
+    found: tzinfo | None
+    try:
+        found = datetime.strptime(name, "%z").tzinfo if name[0] in "+-" else ZoneInfo(name)
+    except (KeyError, ValueError):  # a missing zone is a KeyError
+        found = None
+    if found is None:
+        raise ValueError(
+            f"Python has no time zone {zone!r}, which is the session's: set {TIME_ZONE} to a region such as "
+            '"America/Los_Angeles" or an offset such as "+02:00"'
+        )
+    return found

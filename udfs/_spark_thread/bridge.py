@@ -7,37 +7,50 @@ itself. Spark's thread reads the next batch while calls are running, so there is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+import math
+from collections.abc import Generator, Iterator
 from queue import Empty
+from time import monotonic, perf_counter
 
-from .._frames import starting_in_user_code
+from .._exceptions import starting_in_user_code
+from .._pyspark_worker import WorkerConnection
 from .._sent.row import Row
 from .._sent.settings import Settings
 from .._trio_thread.recorded import Record
 from .._trio_thread.task_operator import TaskOperator
-from .budget import Budget
-from .daemon import worker_socket
-from .output_buffer import OutputBuffer
-from .stopwatch import Stopwatch
-from .task_files import with_observer_of_task, write_file_of_task
-from .task_log import TaskLog
+from .task_log import TaskLog, with_observer_of_task, write_file_of_task
 
-__all__ = ["enrich"]
+__all__ = ["Budget", "TaskCalls", "enrich"]
 
-# No further Arrow batch is read while the batches of the unfinished rows have at least this many bytes.
+# No other Arrow batch is read while the batches of the unfinished rows have at least this many bytes.
 BUFFER_BYTES = 128 * 1024 * 1024
 
 # Time for cancelled calls to unwind. Spark kills the process after two seconds anyway.
 STOP_SECONDS = 2.0
 
 
+class Budget:
+    """How long a task waits for its results, starting now.
+
+    Args:
+        seconds: At least 0. `math.inf`, the default, means until all rows are finished.
+        max_unfinished: The upper limit of rows that may remain unfinished after that time. While more are unfinished,
+            the task continues to wait.
+    """
+
+    def __init__(self, seconds: float = math.inf, max_unfinished: int = 0) -> None:
+        self._end = monotonic() + seconds
+        self.max_unfinished = max_unfinished
+
+    def remaining(self) -> float | None:
+        """The remaining seconds, at least 0.0, or None if there is no limit."""
+        return None if self._end == math.inf else max(0.0, self._end - monotonic())
+
+
 def enrich(
     batches: Iterator[list[Row]],
     settings: Settings,
     budget: Budget | None = None,
-    *,
-    held: Callable[[], int] | None = None,
-    record: Record | None = None,
 ) -> Generator[list[Row]]:
     """The same rows in chunks, each with its result or its failure.
 
@@ -53,25 +66,19 @@ def enrich(
         batches: The rows of each Arrow batch.
         settings: The settings of the UDF.
         budget: None: wait for all rows.
-        held: The number of rows that the caller holds until rows of this generator are finished. They count towards the
-            buffer. With it, an empty chunk follows each batch, so that the caller can emit rows of its own.
-        record: Called with finished rows, in another thread, soon after their calls have ended, and before they come
-            out. It also gets those that do not come out, because this generator was closed or another row failed.
 
     Raises:
-        Exception: The function's exception, with `on_error="raise"`, or that of `record`.
+        Exception: The function's exception, with `on_error="raise"`.
         HangUpError: Spark has closed the connection.
     """
-    task: _Task | None = None
+    task: TaskCalls | None = None
     try:
         for rows in batches:
             if rows:
-                task = task or _Task(settings, budget or Budget(), record)
+                task = task or TaskCalls(settings, budget)
                 task.send(rows)
             if task is not None:
-                yield from task.chunks_until(max(1, settings.options.bound - (held() if held else 0)))
-            if held:
-                yield []
+                yield from task.chunks_until(settings.options.bound)
         if task is not None:
             task.end()
             yield from task.chunks_until(1)
@@ -81,29 +88,40 @@ def enrich(
             task.stop()
 
 
-class _Task:
-    """Spark's end of the operator of one Spark task."""
+class TaskCalls:
+    """Spark's end of the operator of one Spark task. `enrich` shows how to use it.
 
-    def __init__(self, settings: Settings, budget: Budget, record: Record | None) -> None:
+    Args:
+        settings: The settings of the UDF.
+        budget: When to stop waiting for rows; None: wait for all.
+        record: Called with finished rows, in another thread, soon after their calls have ended, and before they come
+            out. It also gets those that do not come out, because the calls were stopped or another row failed. What it
+            raises fails the task.
+    """
+
+    def __init__(self, settings: Settings, budget: Budget | None = None, record: Record | None = None) -> None:
         self._settings = with_observer_of_task(settings)
-        self._budget = budget
+        self._budget = budget or Budget()
         self._unfinished = 0  # rows sent to the loop and not yet received from it
         self._nbytes = 0
         self._is_stopped = False
         self._log = TaskLog(settings.function.name)
-        self._output_buffer = OutputBuffer()
+        self._connection = WorkerConnection.of_task()
         self._writing = Stopwatch()
-        self._operator = TaskOperator(self._settings, worker_socket(), record, lambda: self._writing.seconds)
+        self._operator = TaskOperator(self._settings, self._connection.socket, record, lambda: self._writing.seconds)
 
     def send(self, rows: list[Row]) -> None:
+        """Send the rows of a batch to the loop."""
         self._unfinished += len(rows)
         self._nbytes += sum(row.nbytes for row in rows)
         self._operator.send(rows)
 
     def end(self) -> None:
+        """No batch follows."""
         self._operator.end()
 
     def stop(self) -> None:
+        """Cancel all calls, and wait until they have unwound."""
         if not self._is_stopped:
             self._is_stopped = True
             operator = self._operator
@@ -114,7 +132,7 @@ class _Task:
                 write_file_of_task(self._settings)
 
     def chunks_until(self, bound: int) -> Iterator[list[Row]]:
-        """The chunks that are ready, and further ones until fewer than `bound` rows are unfinished.
+        """The chunks that are ready, and more until fewer than `bound` rows are unfinished.
 
         After the budget is spent, `max_unfinished` rows may remain unfinished.
         """
@@ -131,7 +149,7 @@ class _Task:
             self._nbytes -= sum(row.nbytes for row in item)
             self._writing.start()
             yield item
-            self._output_buffer.flush()  # Spark's thread has resumed this generator, so it has written the chunk
+            self._connection.flush()  # Spark's thread has resumed this generator, so it has written the chunk
             self._writing.stop()
 
     def last_chunks(self) -> Iterator[list[Row]]:
@@ -158,3 +176,24 @@ def _fatal(error: BaseException) -> BaseException:
         assert fatal is not None
         error = fatal.exceptions[0]
     return error
+
+
+class Stopwatch:
+    """The sum of the times from `start` to `stop`. One thread may start and stop it, and any may read it."""
+
+    def __init__(self) -> None:
+        self._state: tuple[float, float | None] = (0.0, None)  # one attribute, so that a read is consistent
+
+    def start(self) -> None:
+        """The thread begins."""
+        self._state = (self._state[0], perf_counter())
+
+    def stop(self) -> None:
+        """The thread has finished."""
+        self._state = (self.seconds, None)
+
+    @property
+    def seconds(self) -> float:
+        """The time so far, in seconds."""
+        total, since = self._state
+        return total if since is None else total + perf_counter() - since

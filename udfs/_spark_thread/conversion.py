@@ -1,35 +1,40 @@
-"""Conversion: Arrow batches to rows, and finished rows back to Arrow batches."""
+"""Conversion: Arrow batches to rows, and finished rows back to Arrow, for column UDFs and for DataFrame operators."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from typing import Generic, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from itertools import count
+from typing import Any, Generic, TypeVar
 
-from .._sent.row import Row
-from .._sent.settings import Settings
+import pyarrow as pa
+from pyspark.sql.types import DataType, MapType, StructType
+
+from .._sent.column_types import extra_columns
+from .._sent.row import Failure, Row
+from .._sent.settings import Enrichment, Settings
+from .batches import InputBatches, slices
 from .bridge import enrich
-from .budget import Budget
+from .converters import ResultTypeError, only_field
+from .reading import put_event_times, put_keys, rows_of
+from .writing import ResultWriter
 
-__all__ = ["Conversion"]
+__all__ = ["ColumnConversion", "Conversion", "RowConversion"]
 
 InputT = TypeVar("InputT")
 OutputT = TypeVar("OutputT")
 
 
 class Conversion(ABC, Generic[InputT, OutputT]):
-    """Both ends of one run: reads batches as rows, and writes finished rows as batches.
-
-    A run is one Spark task or, with carry-over, one bucket of a micro-batch.
+    """Both ends of a Spark task: reads batches as rows, and writes finished rows as batches.
 
     Args:
         settings: The settings of the UDF.
-        budget: When the run may stop waiting for calls; None: not before the last one is finished.
     """
 
-    def __init__(self, settings: Settings, budget: Budget | None = None) -> None:
+    def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._budget = budget
 
     @abstractmethod
     def read(self, batch: InputT) -> list[Row]:
@@ -45,6 +50,159 @@ class Conversion(ABC, Generic[InputT, OutputT]):
         Raises:
             Exception: As in `enrich`, `read` and `write`.
         """
-        rows = (self.read(batch) for batch in batches)
-        for finished in enrich(rows, self.settings, self._budget):
+        for finished in enrich(map(self.read, batches), self.settings):
             yield from self.write(finished)
+
+
+class ColumnConversion(Conversion["pa.Array | tuple[pa.Array, ...]", pa.Array]):
+    """Converts the columns that the function is called with, and its results.
+
+    Args:
+        settings: The settings of the UDF.
+        kind: The declared type of a result.
+        zone: The time zone of the query.
+    """
+
+    def __init__(self, settings: Settings, kind: DataType, zone: str) -> None:
+        super().__init__(settings)
+        self._numbers = count()
+        self._writer = ResultWriter(kind, zone, settings)
+        self._extras = extra_columns(settings)
+
+    def read(self, batch: pa.Array | tuple[pa.Array, ...]) -> list[Row]:
+        """The rows of one batch, which Spark passes as an array or, for several columns, a tuple of arrays."""
+        columns = batch if isinstance(batch, tuple) else (batch,)
+        settings = self.settings
+        return rows_of(columns, next(self._numbers), settings.row_type, on_error=settings.on_error)
+
+    def write(self, rows: list[Row]) -> Iterator[pa.Array]:
+        """The results, in the order of the rows."""
+        for part, results in self._writer.write(rows, [row.result for row in rows]):
+            yield from slices(self._with_extras(results, part))
+
+    def _with_extras(self, results: pa.Array, rows: Sequence[Row]) -> pa.Array:
+        if not self._extras:
+            return results
+        arrays = [results, *(extra.array(rows) for extra in self._extras)]
+        return pa.StructArray.from_arrays(arrays, names=["result", *(extra.name for extra in self._extras)])
+
+
+class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
+    """Converts whole rows. Only the columns that the function is called with become Python values.
+
+    Args:
+        enrichment: How to enrich the rows.
+    """
+
+    def __init__(self, enrichment: Enrichment) -> None:
+        super().__init__(enrichment.settings)
+        added = enrichment.added
+        kind: DataType = added.fields[0].dataType if len(added) == 1 else added
+        self._enrichment = enrichment
+        self._writer = ResultWriter(kind, enrichment.zone, enrichment.settings)
+        self._extras = extra_columns(enrichment.settings)
+        self._new_names = [*added.names, *(extra.name for extra in self._extras)]
+        self._wrapper = _wrapper(added)
+        self._inputs = InputBatches()
+
+    def read(self, batch: pa.RecordBatch) -> list[Row]:
+        """The rows of a batch, which is held until all of them are written."""
+        if not batch.num_rows:
+            return []
+        enrichment, settings = self._enrichment, self.settings
+        inputs = [batch.column(i) for i in enrichment.inputs]
+        number = self._inputs.add(batch)
+        rows = rows_of(inputs, number, settings.row_type, on_error=settings.on_error, nbytes=batch.nbytes)
+        if enrichment.event_time is not None:
+            put_event_times(rows, batch.column(enrichment.event_time))
+        if enrichment.key:
+            put_keys(rows, [batch.column(i) for i in enrichment.key])
+        return rows
+
+    def write(self, rows: list[Row]) -> Iterator[pa.RecordBatch]:
+        """The enriched rows. With `flatten`, each comes once per output, and none if no row has an output."""
+        if self._enrichment.flatten:
+            written, results, repeats = self._flattened(rows)
+        else:
+            written, results, repeats = rows, [self.unwrapped(row.result) for row in rows], 1
+        for part, array in self._writer.write(written, results):
+            yield from self.enriched(part, array, repeats)
+        self.release(rows)
+
+    def enriched(self, rows: Sequence[Row], results: pa.Array, repeats: int = 1) -> Iterator[pa.RecordBatch]:
+        """The input of these rows beside their results, in small batches.
+
+        Args:
+            rows: Rows that are not released.
+            results: One for each row.
+            repeats: Upper limit of how often one row is among them.
+        """
+        start = 0
+        for old in self._inputs.take(rows, repeats):
+            end = start + old.num_rows
+            yield from slices(self._with_results(old, rows[start:end], results.slice(start, old.num_rows)))
+            start = end
+
+    def release(self, rows: Sequence[Row]) -> None:
+        """Drop rows that are written."""
+        self._inputs.release(rows)
+
+    def unwritten(self, rows: Sequence[Row]) -> Iterator[pa.RecordBatch]:
+        """The input of rows that are not written, in their order."""
+        return self._inputs.take(rows)
+
+    def _with_results(self, old: pa.RecordBatch, rows: Sequence[Row], results: pa.Array) -> pa.RecordBatch:
+        new = [results] if len(self._enrichment.added) == 1 else results.flatten()
+        columns = [*old.columns, *new, *(extra.array(rows) for extra in self._extras)]
+        return pa.RecordBatch.from_arrays(columns, names=_distinct([*old.schema.names, *self._new_names]))
+
+    def _flattened(self, rows: Sequence[Row]) -> tuple[list[Row], list[Any], int]:
+        """A row for each output, the outputs, and the largest number of outputs of one row.
+
+        Each output has a row of its own, because it may fail without its siblings.
+        """
+        outputs = [self.outputs(row) or self._filler(row) for row in rows]
+        copies = [copy(row) for row, of_row in zip(rows, outputs, strict=True) for _ in of_row]
+        return copies, [output for of_row in outputs for output in of_row], max(map(len, outputs))
+
+    def _filler(self, row: Row) -> list[None]:
+        """One null for a row that failed and, with "outer", for one without outputs."""
+        return [None] if row.failure is not None or self._enrichment.flatten == "outer" else []
+
+    def unwrapped(self, result: Any) -> Any:
+        """A result, or an output, without the name of the only new column."""
+        return result if self._wrapper is None else only_field(result, self._wrapper)
+
+    def outputs(self, row: Row) -> list[Any]:
+        """The 0 to n outputs of a row. Its failure is set here if its result is not a list."""
+        if row.failure is not None or self.settings.skips(row):
+            return []
+        try:
+            return [self.unwrapped(output) for output in self._listed(row)]
+        except Exception as error:
+            if self.settings.on_error == "raise":
+                raise
+            row.failure = Failure(error, row.attempts, row.seconds)
+            return []
+
+    def _listed(self, row: Row) -> list[Any]:
+        result = row.result
+        if isinstance(result, Iterable) and not isinstance(result, str | bytes | Mapping):
+            return list(result)
+        raise ResultTypeError(
+            f"{self.settings.function.name} returned {type(result).__name__}, and with flatten=True it must "
+            f"return a list of 0 to n results, for {row!r}"
+        )
+
+
+def _wrapper(added: StructType) -> str | None:
+    """The name under which the result for a single new column may come, such as {"temp": 1.5}; None: no name."""
+    field = added.fields[0]
+    inner = field.dataType.names if isinstance(field.dataType, StructType) else []
+    is_ambiguous = isinstance(field.dataType, MapType) or inner == [field.name]
+    return None if len(added) > 1 or is_ambiguous else field.name
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """The names, or positions if two names are equal: Spark reads the columns by position, but by distinct names."""
+    return names if len(set(names)) == len(names) else [str(position) for position in range(len(names))]

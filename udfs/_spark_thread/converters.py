@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from numbers import Real
 from typing import Any
 
+from pyspark.sql import types as T  # noqa: N812 - the usual name
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from trio_asyncio_io import describe
 
-from .scalars import Convert, scalar_converter
+from .._sent.zone import tzinfo_of
+from .._spark_version import TimeType
 
 __all__ = [
-    "Convert",
     "NullFieldError",
     "ResultTypeError",
     "converter",
@@ -26,6 +30,11 @@ __all__ = [
 # Types of most results, whose values have no fields. To find that out by checks for a mapping, a tuple and a dataclass
 # takes longer than the rest of a conversion.
 FIELDLESS = frozenset({type(None), bool, int, float, str, bytes, date, datetime, Decimal, list})
+
+# The smallest double that rounds to an infinite float: halfway between the largest float and the next power of two
+FLOAT_OVERFLOW = (2 - 2.0**-24) * 2.0**127
+
+Convert = Callable[[Any], Any]
 
 
 class ResultTypeError(TypeError):
@@ -57,7 +66,7 @@ def converter(kind: DataType, zone: str, path: str = "") -> Convert | None:
         return _array_converter(_inner(kind.elementType, zone, f"{path}.element", nullable=kind.containsNull))
     if isinstance(kind, MapType):
         return _map_converter(kind, zone, path)
-    return scalar_converter(kind, zone)
+    return _scalar_converter(kind, zone)
 
 
 def _inner(kind: DataType, zone: str, path: str, *, nullable: bool) -> Convert | None:
@@ -82,7 +91,7 @@ def only_field(value: Any, name: str) -> Any:
     return value if named is None or named.keys() != {name} else named[name]
 
 
-def as_mapping(value: Any, names: Sequence[str]) -> Mapping[str, Any]:
+def fields_of(value: Any, names: Sequence[str]) -> Mapping[str, Any]:
     """The value of a struct as a mapping with exactly these names.
 
     Raises:
@@ -134,7 +143,7 @@ def _struct_converter(kind: StructType, zone: str, path: str) -> Convert:
     def convert(value: Any) -> Any:
         if value is None:
             return None
-        found = as_mapping(value, names)
+        found = fields_of(value, names)
         return {name: found[name] if each is None else each(found[name]) for name, each in inner}
 
     return convert
@@ -173,3 +182,109 @@ def _same(value: Any) -> Any:
 
 def _described(value: object) -> str:
     return f"{type(value).__name__} {describe(value)}"
+
+
+def _scalar_converter(kind: T.DataType, zone: str) -> Convert | None:
+    """The conversion of one value, which leaves None alone; None for types that Arrow checks exactly by itself.
+
+    Arrow would store 1.5 as the integer 1, 1e300 as an infinite float, any number as a date, a time or a timestamp,
+    and a datetime as a date without its time of day. The converters refuse all of these.
+    """
+    if isinstance(kind, T.TimestampType):
+        return _instant(zone)
+    if isinstance(kind, T.VarcharType | T.CharType):
+        return _text(kind)
+    return next((convert for plain, convert in STRICT.items() if isinstance(kind, plain)), None)
+
+
+def _instant(zone: str) -> Convert:
+    def convert(value: Any) -> Any:
+        if value is None:
+            return None
+        _expect(datetime, value)
+        return value if value.tzinfo else value.replace(tzinfo=tzinfo_of(zone))
+
+    return convert
+
+
+def _text(kind: T.VarcharType | T.CharType) -> Convert:
+    width = kind.length if isinstance(kind, T.CharType) else 0
+
+    def convert(value: Any) -> Any:
+        if value is None:
+            return None
+        _expect(str, value)
+        if len(value) > kind.length:
+            raise ValueError(f"it has {len(value)} characters")
+        return value.ljust(width)
+
+    return convert
+
+
+def _wall_clock(value: Any) -> Any:
+    if value is None:
+        return None
+    _expect(datetime, value)
+    if value.tzinfo is not None:
+        raise TypeError("it has a time zone: declare a timestamp, or make it naive")
+    return value
+
+
+def _integer(value: Any) -> Any:
+    if value is None or type(value) in {int, bool}:  # Arrow refuses a bool
+        return value
+    try:
+        return operator.index(value)
+    except TypeError:
+        if isinstance(value, Real | Decimal) and value == math.trunc(value):
+            return math.trunc(value)
+        raise
+
+
+def _float(value: Any) -> Any:
+    size: Any = abs(value) if isinstance(value, Real) else 0
+    if FLOAT_OVERFLOW <= size < math.inf:
+        raise OverflowError("it is too large for a float: declare a double")
+    return value
+
+
+def _date(value: Any) -> Any:
+    if value is None:
+        return None
+    _expect(date, value)
+    if isinstance(value, datetime) and (value.tzinfo is not None or value.time() != time()):
+        raise TypeError("it has a time of day or a time zone: return value.date()")
+    return value
+
+
+def _time(value: Any) -> Any:
+    if value is None:
+        return None
+    _expect(time, value)
+    if value.tzinfo is not None:
+        raise TypeError("it has a time zone: make it naive")
+    return value
+
+
+def _duration(value: Any) -> Any:
+    return None if value is None else _expect(timedelta, value)
+
+
+def _expect(kind: type, value: Any) -> Any:
+    if type(value) is kind:
+        return value
+    if not isinstance(value, kind) or value != value:  # noqa: PLR0124 - pandas' NaT is a datetime, and not equal to itself
+        raise TypeError(f"it must be a {kind.__name__}")
+    if getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0):  # pandas has nanoseconds
+        raise ValueError("it has nanoseconds, and Spark stores microseconds: round it")
+    return value
+
+
+STRICT: dict[type[T.DataType], Convert] = {
+    T.IntegralType: _integer,
+    T.FloatType: _float,
+    T.DateType: _date,
+    T.DayTimeIntervalType: _duration,
+    T.TimestampNTZType: _wall_clock,
+    TimeType: _time,
+}

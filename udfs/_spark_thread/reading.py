@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._sent.row import Failure, Row
+from .._sent.zone import portable_zone
 
 __all__ = ["put_event_times", "put_keys", "rows_of"]
 
@@ -40,10 +43,11 @@ def rows_of(
         ValueError: Python cannot represent a value, and `on_error` is "raise".
     """
     size = (sum(column.nbytes for column in columns) if nbytes is None else nbytes) // max(1, len(columns[0]))
-    failures: dict[int, ValueError] = {}
+    failures: dict[int, tuple[str, str]] = {}
     values = [_python_values(column, number, failures) for number, column in enumerate(columns, 1)]
     rows = [row_type(inputs, batch, index, size) for index, inputs in enumerate(zip(*values, strict=True))]
-    for index, error in failures.items():
+    for index, (problem, detail) in failures.items():
+        error = ValueError(f"{problem}: {detail}" if row_type.shows_values else problem)
         if on_error == "raise":
             error.add_note(repr(rows[index]))
             raise error
@@ -72,8 +76,10 @@ def _key_values(column: pa.Array) -> list[Any]:
     return values
 
 
-def _python_values(column: pa.Array, number: int, failures: dict[int, ValueError]) -> list[Any]:
+def _python_values(column: pa.Array, number: int, failures: dict[int, tuple[str, str]]) -> list[Any]:
     """The values of an input column. Where Python cannot represent one, it is None, and its row is in `failures`."""
+    if (kind := _portable(column.type)) != column.type:
+        column = column.cast(kind)
     try:
         return _to_pylist(column)
     except Exception:  # noqa: BLE001 - the loop finds out which value raised it
@@ -82,10 +88,25 @@ def _python_values(column: pa.Array, number: int, failures: dict[int, ValueError
             try:
                 values += _to_pylist(column.slice(index, 1))
             except Exception as error:  # noqa: BLE001 - from Arrow or datetime, depending on the type
-                message = f"the value of input {number}, {column.type}, cannot be represented in Python: {error}"
-                failures.setdefault(index, ValueError(message))
+                problem = f"the value of input {number}, {column.type}, cannot be represented in Python"
+                failures.setdefault(index, (problem, str(error)))
                 values.append(None)
         return values
+
+
+@cache
+def _portable(kind: pa.DataType) -> pa.DataType:
+    """The type with time zones under names that Arrow has. If one differs, all fields of the type are nullable."""
+    if all(zone == portable_zone(zone) for zone in re.findall(r"tz=([^]]*)", str(kind))):
+        return kind
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp(kind.unit, tz=portable_zone(kind.tz))
+    if pa.types.is_map(kind):
+        return pa.map_(_portable(kind.key_type), _portable(kind.item_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(each.name, _portable(each.type)) for each in kind])
+    values = _portable(kind.value_type)
+    return pa.large_list(values) if pa.types.is_large_list(kind) else pa.list_(values)
 
 
 def _to_pylist(column: pa.Array) -> list[Any]:

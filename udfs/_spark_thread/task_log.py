@@ -1,4 +1,7 @@
-"""The task log: one line per task with the results of its calls."""
+"""What a task leaves behind: a line in the log, and the file of the user's `TraceRecorder` or `report`.
+
+Runs where: in Spark's thread.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,18 @@ import logging
 import os
 import sys
 import time
+from dataclasses import replace
 
 from pyspark import TaskContext
 
 from trio_asyncio_io import Statistics
 from trio_asyncio_io.progress import summary
+from trio_asyncio_io.report import Report
+from trio_asyncio_io.trace import TraceRecorder
 
-__all__ = ["TaskLog", "place_of_task"]
+from .._sent.settings import Settings
+
+__all__ = ["TaskLog", "with_observer_of_task", "write_file_of_task"]
 
 LEVEL = "UDFS_LOG_LEVEL"
 IN_SPARKS_LOG = "PYSPARK_SPARK_SESSION_UUID"  # Spark sets it in workers whose logging it collects
@@ -26,8 +34,6 @@ class TaskLog:
     A worker process configures no logging itself. The line goes to standard error if the environment variable
     `UDFS_LOG_LEVEL` is set to INFO or lower, and to Spark's log of the workers if that is enabled
     (`spark.sql.pyspark.worker.logging.enabled`, since Spark 4.1).
-
-    Runs where: in Spark's thread.
 
     Args:
         name: The name of the function.
@@ -76,3 +82,24 @@ def _ensure_level() -> None:
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         logger.addHandler(handler)
+
+
+def with_observer_of_task(settings: Settings) -> Settings:
+    """The settings with a new recorder or report for this task, if their observer is one."""
+    observer = settings.options.observer
+    if not isinstance(observer, TraceRecorder | Report):
+        return settings
+    of_task = observer.of_task(f"{settings.function.name}{place_of_task()}")
+    return replace(settings, options=replace(settings.options, observer=of_task))
+
+
+def write_file_of_task(settings: Settings) -> None:
+    """Write the file of this task, if there is one. A task does not fail because of it."""
+    observer = settings.options.observer
+    try:
+        if isinstance(observer, TraceRecorder) and observer.path is not None:
+            observer.write(observer.path)
+        elif isinstance(observer, Report):
+            observer.write_part()
+    except OSError as error:
+        logger.warning("a file of this task was not written: %s", error)

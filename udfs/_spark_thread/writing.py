@@ -10,7 +10,7 @@ from pyspark.sql.types import DataType
 
 from trio_asyncio_io import describe
 
-from .._sent.plan_types import arrow_type
+from .._sent.column_types import arrow_type
 from .._sent.row import Failure, Row
 from .._sent.settings import Settings
 from .converters import NullFieldError, ResultTypeError, converter
@@ -34,26 +34,23 @@ class ResultWriter:
         self._settings = settings
 
     def write(self, rows: Sequence[Row], values: Sequence[Any]) -> Iterator[tuple[Sequence[Row], pa.Array]]:
-        """The values in order: all rows and one array, or parts of the rows if one array cannot hold their values.
+        """The values in order: all rows and one array, or several parts if the values are too large for one array.
 
         Args:
             rows: The row of each value. Its failure is set here if the value does not fit.
             values: Each is read once, because a generator could not be read again.
         """
+        converted = self._converted(rows, values)
+        try:
+            made = self._array(converted)
+        except Exception:  # noqa: BLE001 - `_fitting` finds out which value raised it
+            made = self._array(self._fitting(rows, values, converted))
         start = 0
-        for array in self._arrays(rows, values):
+        for array in made.chunks if isinstance(made, pa.ChunkedArray) else [made]:
             yield rows[start : start + len(array)], array
             start += len(array)
 
-    def _arrays(self, rows: Sequence[Row], values: Sequence[Any]) -> list[pa.Array]:
-        converted = self._converted(rows, values)
-        try:
-            made = self._made(converted)
-        except Exception:  # noqa: BLE001 - `_fitting` finds out which value raised it
-            made = self._made(self._fitting(rows, values, converted))
-        return made.chunks if isinstance(made, pa.ChunkedArray) else [made]
-
-    def _made(self, converted: Sequence[Any]) -> pa.Array | pa.ChunkedArray:
+    def _array(self, converted: Sequence[Any]) -> pa.Array | pa.ChunkedArray:
         return pa.array(converted, type=self._arrow_type, from_pandas=False)
 
     def _converted(self, rows: Sequence[Row], values: Sequence[Any]) -> Sequence[Any]:
@@ -74,7 +71,7 @@ class ResultWriter:
         fitting: list[Any] = []
         for row, value, each in zip(rows, values, converted, strict=True):
             try:
-                self._made([each])
+                self._array([each])
             except Exception as error:  # noqa: BLE001 - as above
                 self._refuse(row, value, error)
                 fitting.append(None)
@@ -86,7 +83,7 @@ class ResultWriter:
         """Set the row's failure, or raise it."""
         misfit = self._misfit(row, value, error)
         if self._settings.on_error == "raise":
-            raise misfit from error
+            raise misfit from (error if self._settings.show_values else None)  # Arrow's message has the value
         row.failure = Failure(misfit, row.attempts, row.seconds)
 
     def _misfit(self, row: Row, value: Any, error: Exception) -> ResultTypeError:

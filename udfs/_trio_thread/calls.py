@@ -1,23 +1,31 @@
-"""Adapts the user's function of column values to the operator's function of rows."""
+"""Calls: the user's function, gates and observer, which take column values, as the operator's, which take rows."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import trio
 
-from trio_asyncio_io import AsyncFunction, RetryStrategy
+from trio_asyncio_io import (
+    AsyncFunction,
+    Observer,
+    Options,
+    RetryStrategy,
+    Statistics,
+    StreamRecord,
+    Totals,
+    Verdict,
+    Watermark,
+)
 from trio_asyncio_io.policies import from_cache
 
 from .._sent.row import Failure, Row
 from .._sent.settings import Settings
 from .gates import gates_of
-from .loads import Loads
-from .row_observer import RowObserver
 
-__all__ = ["RowCalls"]
+__all__ = ["Loads", "RowCalls", "RowObserver"]
 
 
 class RowCalls(AsyncFunction[Row, Row]):
@@ -105,7 +113,7 @@ class RowCalls(AsyncFunction[Row, Row]):
         return row
 
     def _seconds(self, row: Row) -> float:
-        """Seconds since the first call started; 0.0 if the settings do not ask for times."""
+        """Seconds since the first call started; 0.0 where no column reports times."""
         return 0.0 if row.started is None else trio.current_time() - row.started
 
 
@@ -115,3 +123,108 @@ def _of_rows(strategy: RetryStrategy) -> RetryStrategy:
     if predicate is None:
         return strategy
     return replace(strategy, retry_on_result=lambda row: predicate(row.result))
+
+
+class Loads:
+    """Measures calls. The load of a call is the number that run when it starts or when it returns, if that is higher.
+
+    Args:
+        capacity: Upper limit of the load.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._running = 0
+        self._low = (0, 0.0)
+        self._high = (0, 0.0)
+
+    async def measured(self, call: Callable[..., Awaitable[Any]], inputs: Sequence[Any]) -> Any:
+        """The result of the call. A call that raises does not count."""
+        self._running += 1
+        load, started = self._running, trio.current_time()
+        try:
+            result = await call(*inputs)
+            self._add(max(load, self._running), trio.current_time() - started)
+        finally:
+            self._running -= 1
+        return result
+
+    def put_into(self, totals: Totals) -> Totals:
+        """The totals with these numbers."""
+        (low_calls, low_latency), (high_calls, high_latency) = self._low, self._high
+        return replace(
+            totals, low_calls=low_calls, low_latency=low_latency, high_calls=high_calls, high_latency=high_latency
+        )
+
+    def _add(self, load: int, seconds: float) -> None:
+        if 4 * load <= self._capacity:
+            self._low = (self._low[0] + 1, self._low[1] + seconds)
+        elif 2 * load > self._capacity:
+            self._high = (self._high[0] + 1, self._high[1] + seconds)
+
+
+class RowObserver(Observer):
+    """Calls each hook of the user's observer with the tuple of the row's input values as the element."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+
+    def run_started(self, options: Options) -> None:
+        self._observer.run_started(options)
+
+    def run_ended(self, statistics: Statistics, verdict: Verdict) -> None:
+        self._observer.run_ended(statistics, verdict)
+
+    def accepted(self, sequence: int, element: Any) -> None:
+        self._observer.accepted(sequence, _inputs(element))
+
+    def held_back(self, sequence: int, element: Any) -> None:
+        self._observer.held_back(sequence, _inputs(element))
+
+    def waits_for_slot(self, sequence: int, element: Any) -> None:
+        self._observer.waits_for_slot(sequence, _inputs(element))
+
+    def started(self, sequence: int, element: Any) -> None:
+        self._observer.started(sequence, _inputs(element))
+
+    def attempt_failed(self, sequence: int, element: Any, attempt: int, error: Exception) -> None:
+        self._observer.attempt_failed(sequence, _inputs(element), attempt, error)
+
+    def backing_off(self, sequence: int, element: Any, attempt: int, seconds: float) -> None:
+        self._observer.backing_off(sequence, _inputs(element), attempt, seconds)
+
+    def retried(self, sequence: int, element: Any, attempt: int) -> None:
+        self._observer.retried(sequence, _inputs(element), attempt)
+
+    def timed_out(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
+        self._observer.timed_out(sequence, _inputs(element), attempts, seconds)
+
+    def completed(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
+        self._observer.completed(sequence, _inputs(element), attempts, seconds)
+
+    def failed(self, sequence: int, element: Any, attempts: int, seconds: float, error: Exception) -> None:
+        self._observer.failed(sequence, _inputs(element), attempts, seconds, error)
+
+    def cancelled(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
+        self._observer.cancelled(sequence, _inputs(element), attempts, seconds)
+
+    def slot_freed(self, sequence: int, element: Any) -> None:
+        self._observer.slot_freed(sequence, _inputs(element))
+
+    def dequeued(self, sequence: int, element: Any) -> None:
+        self._observer.dequeued(sequence, _inputs(element))
+
+    def emitted(self, sequence: int, element: Any) -> None:
+        self._observer.emitted(sequence, _inputs(element))
+
+    def watermark_accepted(self, sequence: int, watermark: Watermark) -> None:
+        self._observer.watermark_accepted(sequence, watermark)
+
+    def watermark_emitted(self, sequence: int, watermark: Watermark) -> None:
+        self._observer.watermark_emitted(sequence, watermark)
+
+
+def _inputs(element: Any) -> tuple[Any, ...]:
+    row = element.value if isinstance(element, StreamRecord) else element
+    inputs: tuple[Any, ...] = row.inputs
+    return inputs

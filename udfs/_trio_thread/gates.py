@@ -1,4 +1,4 @@
-"""The gates of this process: what a gate has learnt survives the task and the micro-batch.
+"""The gates of this process, whose state lasts from one task or micro-batch to the next.
 
 Settings carry gates as configuration. The first task of a process that uses a gate makes an instance, and later tasks
 of the same function continue with it.
@@ -21,7 +21,8 @@ from .rate_gates import rate_gates
 
 __all__ = ["gates_of"]
 
-# A query that builds its function for each micro-batch leaves gates behind each time
+# The gates that a process keeps; the least recently used is dropped first. A query that builds its function for each
+# micro-batch makes new ones each time.
 MAX_GATES = 64
 
 
@@ -34,19 +35,15 @@ def gates_of(settings: Settings) -> list[Gate | PerKey]:
     gates: list[Gate | PerKey] = list(options.gates)
     if isinstance(options.capacity, tuple):
         gates.append(AdaptiveCapacity(*options.capacity))
-    kept = [_instance(settings.function.digest, position, gate) for position, gate in enumerate(gates)]
+    process, function = os.getpid(), settings.function.digest  # Spark's daemon forks
+    kept = [_instance(process, function, position, dumped(gate, "gate")) for position, gate in enumerate(gates)]
     return kept if settings.rate is None else [*kept, *rate_gates(settings.rate)]
 
 
-def _instance(function: str, position: int, configured: Gate | PerKey) -> Gate | PerKey:
-    return _of_process(os.getpid(), function, position, dumped(configured, "gate"))
-
-
 @lru_cache(MAX_GATES)
-def _of_process(process: int, function: str, position: int, payload: bytes) -> Gate | PerKey:  # noqa: ARG001 - the key
-    """The gate that the tasks of one function share in this process. Spark's daemon forks."""
-    gate: Gate | PerKey = cloudpickle.loads(payload)
-    return _for_rows(gate)
+def _instance(process: int, function: str, position: int, payload: bytes) -> Gate | PerKey:  # noqa: ARG001 - the key
+    """The gate of a process, of the function with this digest, and of this position in its list of gates."""
+    return _for_rows(cloudpickle.loads(payload))
 
 
 def _for_rows(gate: Gate | PerKey) -> Gate | PerKey:

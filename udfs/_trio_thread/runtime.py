@@ -6,20 +6,24 @@ task or micro-batch reuses open connections.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any, ClassVar
 
 import trio
 
-from .._sent.packed_function import PackedFunction
-from .blocked_loop import BlockedWorker
+from trio_asyncio_io.blocking import BlockedLoop
 
-__all__ = ["Runtime"]
+from .._exceptions import is_user_frame
+from .._sent.packed_function import PackedFunction
+
+__all__ = ["BlockedWorker", "Runtime"]
 
 # Spark ends a worker process that has been idle for a minute. Functions are closed before that.
 IDLE_SECONDS = 45.0
@@ -32,6 +36,11 @@ CLOSE_SECONDS = 30.0
 
 # Python's default of 5 ms would delay the loop while Spark's thread converts Arrow data.
 SWITCH_SECONDS = 0.0005
+
+# The environment variable with the seconds after which a function is reported
+BLOCKED_SECONDS = "UDFS_BLOCKED_LOOP_SECONDS"
+
+logger = logging.getLogger("udfs")
 
 
 @dataclass(slots=True)
@@ -182,3 +191,41 @@ async def _close(shared: _Shared) -> None:
             await shared.function.close()
     except Exception as error:  # noqa: BLE001 - no caller could handle it
         sys.stderr.write(f"udfs: {shared.name}: close() raised {error!r}\n")
+
+
+class BlockedWorker(BlockedLoop):
+    """Logs a warning when a function blocks the loop of this worker.
+
+    Runs where: the hooks in the loop's thread, once per scheduler pass; the sampling in a daemon thread, which does not
+    poll while the loop is idle.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(_blocked_seconds(), logger=logger)
+
+    def user_frames(self, innermost: FrameType | None) -> list[FrameType]:
+        """The user's frames, outermost first. Empty while a function is unpickled, which imports modules."""
+        return [] if _is_unpickling(innermost) else super().user_frames(innermost)
+
+    def is_user_frame(self, frame: FrameType) -> bool:
+        """Whether the code belongs neither to this project nor to the libraries that it runs on."""
+        return is_user_frame(frame)
+
+
+def _blocked_seconds() -> float:
+    """The value of the environment variable; 0.1 without one, or with a value that is not seconds above 0."""
+    text = os.environ.get(BLOCKED_SECONDS, "0.1")
+    try:
+        BlockedLoop(float(text))
+    except ValueError:
+        logger.warning("%s must be seconds above 0, got %r: 0.1 is used", BLOCKED_SECONDS, text)
+        return 0.1
+    return float(text)
+
+
+def _is_unpickling(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code is PackedFunction.unpack.__code__:
+            return True
+        frame = frame.f_back
+    return False

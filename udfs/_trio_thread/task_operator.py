@@ -6,7 +6,9 @@ per row would cost more than the row itself.
 
 from __future__ import annotations
 
+import select
 import socket
+import sys
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
@@ -16,20 +18,34 @@ from typing import Any, Final
 
 import trio
 
-from trio_asyncio_io import AsyncWaitOperator, Snapshot, Statistics, assign_watermarks, lingering
+from trio_asyncio_io import (
+    AsyncWaitOperator,
+    Results,
+    Snapshot,
+    Statistics,
+    StreamRecord,
+    assign_watermarks,
+    lingering,
+)
 
+from .._pyspark_worker import HangUpError
 from .._sent.row import Row
 from .._sent.settings import Settings
-from .calls import RowCalls
-from .chunks import send_chunks
-from .hangup import HangUpError, until_hangup
-from .loads import Loads
+from .calls import Loads, RowCalls
 from .recorded import Record, RecordedResults, record_in_thread
 from .runtime import IDLE_SECONDS, Runtime
 
 __all__ = ["TaskOperator"]
 
 _END: Final = object()
+
+# A chunk is sent when it has this many rows or its first row is this old. The first chunks are smaller: a chunk does
+# not wait for more rows than all chunks before it had together.
+CHUNK_ROWS = 512
+LINGER_SECONDS = 0.01
+
+# Between two looks at a connection, where the kernel has no epoll
+POLL_SECONDS = 0.1
 
 
 class TaskOperator:
@@ -132,7 +148,7 @@ class TaskOperator:
                     stack.enter_context(lingering(IDLE_SECONDS))
                     output = operator.output
                     recorded = output if self._record is None else RecordedResults(output, self._record)
-                    await send_chunks(recorded, self._sender(operator, calls.loads))
+                    await _send_chunks(recorded, self._sender(operator, calls.loads))
             except trio.Cancelled:
                 if rows := await self._recorded(_done_rows(operator.snapshot())):
                     self.outbox.put(rows)
@@ -181,3 +197,61 @@ class TaskOperator:
 def _done_rows(snapshot: Snapshot) -> list[Row]:
     """The rows with a result that were not received, so that their calls are not repeated."""
     return [row for element in snapshot.elements for row in element.results or ()]
+
+
+async def _send_chunks(results: Results[Any] | RecordedResults, send: Callable[[list[Row]], None]) -> None:
+    """Receive all results and send their rows in chunks. When cancelled, send the rows received so far."""
+    received = 0
+    try:
+        while True:
+            chunk = [await results.receive()]
+            try:
+                with trio.move_on_after(LINGER_SECONDS):
+                    await _fill(chunk, results, min(received, CHUNK_ROWS))
+            finally:
+                if rows := _rows_in(chunk):
+                    send(rows)
+            received += len(chunk)
+    except trio.EndOfChannel:
+        pass
+
+
+async def _fill(chunk: list[Any], results: Results[Any] | RecordedResults, wanted: int) -> None:
+    """Add results that are ready, up to a full chunk. Wait only while the chunk has fewer than `wanted`."""
+    while len(chunk) < CHUNK_ROWS:
+        try:
+            chunk.append(results.receive_nowait())
+        except trio.WouldBlock:
+            if len(chunk) >= wanted:
+                return
+            chunk.append(await results.receive())
+
+
+def _rows_in(chunk: list[Any]) -> list[Row]:
+    """The rows without watermarks and timestamps."""
+    if all(isinstance(item, Row) for item in chunk):
+        return chunk
+    return [item.value for item in chunk if isinstance(item, StreamRecord)]
+
+
+async def until_hangup(connection: socket.socket) -> None:
+    """Return when the peer has closed the connection: immediately on Linux, within 0.1 s elsewhere.
+
+    Spark closes the connection when a task is cancelled or a `limit` has enough rows. The worker's next write would be
+    the first to fail, and calls would continue until then. Unread data make the socket readable, too, so this waits for
+    the kernel's event for a hang-up.
+    """
+    if sys.platform == "linux":
+        with select.epoll() as hangups:
+            hangups.register(connection, select.EPOLLRDHUP)
+            await trio.lowlevel.wait_readable(hangups.fileno())
+    else:
+        await _poll(connection)
+
+
+async def _poll(connection: socket.socket) -> None:
+    hangup = getattr(select, "POLLRDHUP", 0x2000) | select.POLLHUP | select.POLLERR
+    poll = select.poll()
+    poll.register(connection.fileno(), hangup)
+    while not poll.poll(0):  # noqa: ASYNC110 - there is no event to wait for
+        await trio.sleep(POLL_SECONDS)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
 import httpx
 
-from ._body_limit import check_body_limit
-from ._plain_client import PlainClient
+from ._decoding import ACCEPT_ENCODING, check_body_limit
+from ._fast_client import FastClient
+from ._origin import Certificate, Verify
 from ._proxies import chosen_proxies, proxy_mounts
-from ._ssl_context import Certificate, Verify
-from ._transport import StackTransport
+from ._transport import BoundedTransport, StackTransport
 
 __all__ = ["check_options", "client"]
 
@@ -106,14 +107,18 @@ def client(
         max_connections=max_connections, max_keepalive_connections=max_idle, keepalive_expiry=keepalive_expiry
     )
     proxied = partial(httpx.AsyncHTTPTransport, verify=verify, cert=cert, trust_env=trust_env, limits=limits)
-    return PlainClient(
-        transport=transport,
-        mounts={**proxy_mounts(proxies, proxied), **(mounts or {})},
+    mounted = {**proxy_mounts(proxies, proxied), **(mounts or {})}
+    limit = math.inf if max_body_bytes is None else max_body_bytes
+    http = FastClient(
+        transport=BoundedTransport(transport, limit),
+        mounts={p: None if each is None else BoundedTransport(each, limit) for p, each in mounted.items()},
         trust_env=trust_env,
         timeout=timeout,
-        max_body_bytes=max_body_bytes,
         **options,
     )
+    if "Accept-Encoding" not in httpx.Headers(options.get("headers")):
+        http.headers["Accept-Encoding"] = ACCEPT_ENCODING  # what this package decodes
+    return http
 
 
 def check_options(options: dict[str, Any]) -> None:

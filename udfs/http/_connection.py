@@ -10,7 +10,7 @@ import trio
 from ._deadlines import Deadlines
 from ._dial import Dialler, Stream
 from ._origin import Origin
-from ._request_writer import RequestWriter
+from ._request import RequestWriter
 from ._response_parser import ResponseParser
 
 __all__ = ["Connection"]

@@ -1,4 +1,8 @@
-"""Decoders of the content codings gzip, deflate, brotli and zstandard, in bounded steps. Plain data, without Trio."""
+"""The limit of a body, and its content coding: gzip, deflate, brotli or zstandard, decoded in bounded steps.
+
+A small coded body can decode to gigabytes, so no decoder here produces its whole output in one step. The caller counts
+the output of each step and stops at the limit.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,17 @@ try:
 except ImportError:
     zstandard = None  # type: ignore[assignment]
 
-__all__ = ["ACCEPT_ENCODING", "STEP_BYTES", "Decoder", "decoder_for"]
+__all__ = [
+    "ACCEPT_ENCODING",
+    "STEP_BYTES",
+    "BodyTooLargeError",
+    "Decoder",
+    "body_too_large",
+    "check_body_limit",
+    "decoder_for",
+    "received_limit",
+    "too_large_text",
+]
 
 # The output of one step of zlib and brotli
 STEP_BYTES: Final = 64 * 1024
@@ -39,6 +53,38 @@ _DEFLATED: Final = 8  # zlib's number of its compression method, in the first by
 # The names that IANA has registered. Some have no decoder here, or only with a package. "identity" is not a coding
 _REGISTERED: Final = frozenset({"br", "compress", "dcb", "dcz", "deflate", "gzip", "zstd"})
 _ALIASES: Final = {"x-compress": "compress", "x-gzip": "gzip"}  # RFC 9110, section 8.4.1
+
+# A coding can make a small body larger: at most by its own size and this
+_SMALL_BYTES: Final = 64 * 1024
+
+
+class BodyTooLargeError(httpx.RequestError):
+    """The body of a response is larger than `max_body_bytes`. The rest was not read."""
+
+
+def check_body_limit(max_body_bytes: int | None) -> None:
+    """Check the limit that a user has given.
+
+    Raises:
+        ValueError: It is below 1.
+    """
+    if max_body_bytes is not None and not max_body_bytes >= 1:
+        raise ValueError(f"max_body_bytes must be at least 1, got {max_body_bytes}")
+
+
+def body_too_large(limit: float) -> BodyTooLargeError:
+    """Return the error for a body beyond this limit, without its request."""
+    return BodyTooLargeError(too_large_text(limit))
+
+
+def too_large_text(limit: float) -> str:
+    """Return what is wrong with a body beyond this limit, and what to do."""
+    return f"the body is larger than the {limit:,} bytes (max_body_bytes) that are allowed: allow more, or request less"
+
+
+def received_limit(limit: float, *, is_coded: bool) -> float:
+    """Return the upper limit of the bytes that may arrive for a body whose decoded size has this limit."""
+    return 2 * limit + _SMALL_BYTES if is_coded else limit
 
 
 class Decoder(ABC):

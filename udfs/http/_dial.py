@@ -1,8 +1,14 @@
-"""Dialler: from an origin to a connected stream, with TLS where the scheme requires it."""
+"""Dialler: from an origin to a connected stream, with TLS where the scheme requires it.
+
+It also decides whether an address may be connected to at all, because only here is the address known: a name can have
+another address each time it is resolved.
+"""
 
 from __future__ import annotations
 
+import ipaddress
 import math
+import socket
 import ssl
 from dataclasses import dataclass
 
@@ -13,14 +19,23 @@ from ._origin import Origin
 from ._socket import Socket
 from ._tls import TlsStream
 
-__all__ = ["Dialler", "Stream"]
+__all__ = ["Dialler", "HostRefusedError", "Stream", "is_public"]
 
 Stream = Socket | TlsStream
+
+_PATIENCE = 2.0  # seconds for each checked address of a host but the last
+
+# Networks of IPv6 whose addresses have an address of IPv4 at their end, to which a gateway translates them (RFC 6052)
+_TRANSLATED = ipaddress.IPv6Network("64:ff9b::/96")
 
 _FIRST_PAUSE = 0.5  # seconds; the pauses before the retries are 0, 0.5, 1, 2, ..., as httpcore's
 
 # ValueError: a host or a name for TLS that is not valid; OverflowError: a port that is not
 _FAILURES = (OSError, ValueError, OverflowError, trio.BrokenResourceError, trio.ClosedResourceError)
+
+
+class HostRefusedError(httpx.RequestError):
+    """Requests to this host are not allowed. No connection was opened."""
 
 
 @dataclass
@@ -32,6 +47,7 @@ class Dialler:
         ssl_context: For TLS, or None.
         retries: Attempts after the first.
         uds: The path of a Unix socket, to which it connects whatever the origin is; None for TCP.
+        only_public: Whether only globally routable addresses are connected to.
         stream: The stream of the last attempt, or None before the first.
     """
 
@@ -39,6 +55,7 @@ class Dialler:
     ssl_context: ssl.SSLContext | None
     retries: int
     uds: str | None = None
+    only_public: bool = False
     stream: Stream | None = None
 
     async def connect(self, seconds: float | None) -> Stream:
@@ -51,6 +68,7 @@ class Dialler:
 
         Raises:
             httpx.ConnectError, httpx.ConnectTimeout: The last attempt failed.
+            HostRefusedError: An address of the host is not globally routable, and `only_public` is set.
         """
         pause = 0.0
         for _ in range(self.retries):
@@ -79,15 +97,58 @@ class Dialler:
 
     async def _open(self) -> Stream:
         host, port = self.origin.host.decode(), self.origin.port
-        if self.uds is None:
-            socket = self.stream = Socket(await trio.open_tcp_stream(host, port))
+        if self.uds is not None:
+            connected = await trio.open_unix_socket(self.uds)
+        elif self.only_public:
+            connected = await _connect_public(host, port)
         else:
-            socket = self.stream = Socket(await trio.open_unix_socket(self.uds))
+            connected = await trio.open_tcp_stream(host, port)
+        plain = self.stream = Socket(connected)
         if self.ssl_context is None:
-            return socket
-        tls = self.stream = TlsStream(socket, self.ssl_context, self.origin.server_name or host)
+            return plain
+        tls = self.stream = TlsStream(plain, self.ssl_context, self.origin.server_name or host)
         await tls.handshake()
         return tls
+
+
+def is_public(address: str) -> bool:
+    """Return whether an IP address is globally routable, and so is each address of IPv4 inside it.
+
+    Args:
+        address: An address in the text form that the resolver returns, with or without a zone.
+    """
+    parsed = ipaddress.ip_address(address)
+    if isinstance(parsed, ipaddress.IPv6Address):
+        inner = parsed.ipv4_mapped or parsed.sixtofour or (parsed in _TRANSLATED and int(parsed) & 0xFFFF_FFFF)
+        if inner:
+            return is_public(str(ipaddress.IPv4Address(inner)))
+        if parsed.is_site_local or parsed.teredo:
+            return False
+    return parsed.is_global and not (parsed.is_multicast or parsed.is_reserved)
+
+
+async def _connect_public(host: str, port: int) -> trio.SocketStream:
+    """Connect to a host after checking all its addresses: to one of those that were checked.
+
+    Raises:
+        HostRefusedError: An address is not globally routable.
+        OSError: No address can be connected to.
+    """
+    found = await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
+    for address in addresses:
+        if not is_public(address):
+            raise HostRefusedError(
+                f"the host {host} has the address {address}, which is not globally routable, and only_public=True "
+                "allows no other: change the URL, or leave out only_public if requests may go inside the network"
+            )
+    for address in addresses[:-1]:
+        with trio.move_on_after(_PATIENCE):
+            try:
+                return await trio.open_tcp_stream(address, port)
+            except OSError:
+                continue
+    return await trio.open_tcp_stream(addresses[-1], port)
 
 
 def _message(error: BaseException) -> str:

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 import httpx
 import trio
 
-from ._body_limit import body_too_large, received_limit
 from ._connection import Connection
-from ._decoding import STEP_BYTES, decoder_for
-from ._origin import Origin
+from ._decoding import STEP_BYTES, body_too_large, decoder_for, received_limit
+from ._origin import Origin, SslContext
 from ._pool import ConnectionPool
-from ._request_writer import RequestWriter
-from ._response_head import ResponseHead
-from ._ssl_context import SslContext
+from ._request import RequestWriter
+from ._response_parser import ResponseHead
 
 __all__ = ["Exchanger", "WholeResponse"]
 
@@ -50,29 +48,16 @@ class Exchanger:
         self._pool = pool
         self.release = pool.release  # gives back a connection of `begin`
 
-    async def exchange(self, origin: Origin, writer: RequestWriter, max_body_bytes: float) -> WholeResponse:
-        """Send a request and return its response, whatever its status.
-
-        **Cancellation** closes the connection.
-
-        Args:
-            origin: Where the request goes.
-            writer: The request.
-            max_body_bytes: Upper limit of the decoded body; `math.inf` for none.
-
-        Raises:
-            httpx.RequestError: The server was unreachable, too slow or broke off, or its response is not valid.
-            BodyTooLargeError: The body is larger than the limit. The connection is closed, unless all of
-                the body has arrived.
-            httpx.DecodingError: The body is not valid in its coding.
-            RuntimeError: The pool is closed.
-        """
-        return await self.finish(await self.begin(origin, writer), writer, max_body_bytes)
-
     async def begin(self, origin: Origin, writer: RequestWriter) -> Connection:
         """Send a request, and return the connection when it has the head of the response.
 
-        The caller gives the connection to `finish` or `release`. Raises as `exchange`.
+        The caller gives the connection to `finish` or `release`.
+
+        **Cancellation** closes the connection.
+
+        Raises:
+            httpx.RequestError: The server was unreachable, too slow or broke off, or its response is not valid.
+            RuntimeError: The pool is closed.
         """
         ssl_context = self._ssl_context.get() if origin.is_secure else None
         connection = await self._pool.acquire(origin, ssl_context, writer.timeouts.get("pool"))
@@ -92,7 +77,16 @@ class Exchanger:
     async def finish(self, connection: Connection, writer: RequestWriter, max_body_bytes: float) -> WholeResponse:
         """Read the rest of a response whose head `begin` has received, and release its connection.
 
-        Args and errors as for `exchange`.
+        Args:
+            connection: The result of `begin`.
+            writer: The request.
+            max_body_bytes: Upper limit of the decoded body; `math.inf` for none.
+
+        Raises:
+            httpx.RequestError: The server was too slow or broke off, or its response is not valid.
+            BodyTooLargeError: The body is larger than the limit. The connection is closed, unless all of
+                the body has arrived.
+            httpx.DecodingError: The body is not valid in its coding.
         """
         try:
             head = connection.parser.head

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ssl
 from typing import Final, NamedTuple, Protocol
 
 import httpx
 
-__all__ = ["Origin", "origin_of", "origin_of_url"]
+__all__ = ["Certificate", "Origin", "SslContext", "Verify", "origin_of_url"]
 
 _PORTS: Final = {b"http": 80, b"ws": 80, b"https": 443, b"wss": 443}
 _SECURE: Final = (b"https", b"wss")
@@ -32,15 +33,6 @@ class Origin(NamedTuple):
         return self.scheme in _SECURE
 
 
-def origin_of(request: httpx.Request) -> Origin:
-    """Return the origin of a request.
-
-    Raises:
-        httpx.UnsupportedProtocol: The scheme is not HTTP's, or the URL has no host.
-    """
-    return origin_of_url(request.url, request.extensions.get("sni_hostname") or None)
-
-
 class _URL(Protocol):
     @property
     def raw_scheme(self) -> bytes: ...
@@ -51,11 +43,14 @@ class _URL(Protocol):
 
 
 def origin_of_url(url: _URL, server_name: str | None = None) -> Origin:
-    """Return the origin of a URL. Raises as `origin_of`.
+    """Return the origin of a URL.
 
     Args:
         url: The URL, of httpx or httpx2.
         server_name: The name to verify in TLS, if it is not the host.
+
+    Raises:
+        httpx.UnsupportedProtocol: The scheme is not HTTP's, or the URL has no host.
     """
     scheme, host, port = url.raw_scheme, url.raw_host, url.port
     if scheme not in _PORTS or not host:
@@ -64,3 +59,34 @@ def origin_of_url(url: _URL, server_name: str | None = None) -> Origin:
         raise httpx.UnsupportedProtocol(f"the URL must start with http:// or https:// and name a host, got {got!r}")
     server_name = server_name if scheme in _SECURE else None
     return Origin(scheme, host, _PORTS[scheme] if port is None else port, server_name)
+
+
+Verify = ssl.SSLContext | str | bool
+Certificate = str | tuple[str, str] | tuple[str, str, str]
+
+
+class SslContext:
+    """Makes an `ssl.SSLContext` when it is needed, once: this takes about 100 ms.
+
+    Args:
+        verify, cert, trust_env: As for `httpx.create_ssl_context`.
+    """
+
+    def __init__(self, verify: Verify, cert: Certificate | None, *, trust_env: bool) -> None:
+        self._verify = verify
+        self._cert = cert
+        self._trust_env = trust_env
+        self._made: ssl.SSLContext | None = None
+
+    def get(self) -> ssl.SSLContext:
+        """Return the context.
+
+        Raises:
+            httpx.ConnectError: The certificates cannot be loaded.
+        """
+        if self._made is None:
+            try:
+                self._made = httpx.create_ssl_context(verify=self._verify, cert=self._cert, trust_env=self._trust_env)
+            except OSError as error:
+                raise httpx.ConnectError(f"cannot load the certificates for TLS: {error}") from error
+        return self._made

@@ -1,11 +1,16 @@
-"""ConnectionPool: the busy and idle connections of one transport, and their limits."""
+"""ConnectionPool: the busy and idle connections of one transport, and their limits.
+
+`IdleStacks` is the order in which idle connections are reused and closed, as plain data.
+"""
 
 from __future__ import annotations
 
 import math
 import os
 import ssl
-from typing import Final
+from collections import deque
+from functools import partial
+from typing import Final, Generic, Protocol, TypeVar
 from weakref import WeakSet
 
 import httpx
@@ -14,23 +19,86 @@ import trio
 from ._connection import Connection
 from ._deadlines import Deadlines
 from ._dial import Dialler
-from ._idle import IdleStacks
 from ._origin import Origin
 
-__all__ = ["ConnectionPool"]
+__all__ = ["ConnectionPool", "IdleStacks"]
+
+
+class _HasOrigin(Protocol):
+    @property
+    def origin(self) -> Origin: ...
+
+
+C = TypeVar("C", bound=_HasOrigin)
+
+
+class IdleStacks(Generic[C]):
+    """Idle connections, on a last-in-first-out stack per origin. It neither waits nor closes anything.
+
+    Each stack is in order of arrival, so the connection that has been idle longest over all origins is at the bottom
+    of its stack. Therefore the cost of every operation is independent of the number of connections.
+    """
+
+    def __init__(self) -> None:
+        self._stacks: dict[Origin, deque[C]] = {}
+        # A dictionary for its order: the first key has been idle longest
+        self._by_arrival: dict[C, None] = {}
+
+    def __len__(self) -> int:
+        """The number of idle connections over all origins."""
+        return len(self._by_arrival)
+
+    def push(self, connection: C) -> None:
+        """Put a connection on top of its origin's stack."""
+        self._stacks.setdefault(connection.origin, deque()).append(connection)
+        self._by_arrival[connection] = None
+
+    def pop(self, origin: Origin) -> C | None:
+        """Remove and return the newest connection of an origin; None if it has none."""
+        stack = self._stacks.get(origin)
+        return None if stack is None else self._removed(stack.pop(), stack)
+
+    def oldest(self) -> C | None:
+        """Return the connection that has been idle longest; None if no connection is idle."""
+        return next(iter(self._by_arrival), None)
+
+    def pop_oldest(self) -> C:
+        """Remove and return the connection that has been idle longest.
+
+        Raises:
+            IndexError: No connection is idle.
+        """
+        connection = self.oldest()
+        if connection is None:
+            raise IndexError("no connection is idle")
+        stack = self._stacks[connection.origin]
+        return self._removed(stack.popleft(), stack)
+
+    def drain(self) -> list[C]:
+        """Remove and return all connections, the one that has been idle longest first."""
+        connections = list(self._by_arrival)
+        self._by_arrival.clear()
+        self._stacks.clear()
+        return connections
+
+    def _removed(self, connection: C, stack: deque[C]) -> C:
+        del self._by_arrival[connection]
+        if not stack:
+            del self._stacks[connection.origin]
+        return connection
 
 
 class ConnectionPool:
     """Hands out connections, one request at a time each. A forked process starts with an empty pool.
 
     Args:
-        max_connections, max_idle, keepalive_expiry, retries, uds: As for `StackTransport`.
+        max_connections, max_idle, keepalive_expiry, retries, uds, only_public: As for `StackTransport`.
 
     Attributes:
         is_closed: Whether `close` was called.
 
     Raises:
-        ValueError: A limit is out of its range.
+        ValueError: A limit is out of its range; or `uds` and `only_public` are both given.
     """
 
     def __init__(
@@ -40,14 +108,19 @@ class ConnectionPool:
         keepalive_expiry: float,
         retries: int,
         uds: str | None = None,
+        *,
+        only_public: bool = False,
     ) -> None:
         _check_minimum(1, max_connections=1 if max_connections is None else max_connections)
         _check_minimum(0, max_idle=max_idle, keepalive_expiry=keepalive_expiry, retries=retries)
+        if uds is not None and only_public:
+            raise ValueError(
+                "uds and only_public do not fit together: leave out one, since a Unix socket has no address"
+            )
         self._max_connections = math.inf if max_connections is None else max_connections
         self._max_idle = max_idle
         self._keepalive_expiry = keepalive_expiry
-        self._retries = retries
-        self._uds = uds
+        self._dialler = partial(Dialler, retries=retries, uds=uds, only_public=only_public)
         self.is_closed = False
         self._start()
         _pools.add(self)
@@ -128,8 +201,7 @@ class ConnectionPool:
         return connection
 
     def _new(self, origin: Origin, ssl_context: ssl.SSLContext | None) -> Connection:
-        dialler = Dialler(origin, ssl_context, self._retries, self._uds)
-        connection = Connection(dialler, self._keepalive_expiry, self._deadlines)
+        connection = Connection(self._dialler(origin, ssl_context), self._keepalive_expiry, self._deadlines)
         self._busy.add(connection)
         return connection
 

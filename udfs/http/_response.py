@@ -1,31 +1,84 @@
-"""Response: an `httpx.Response` that reads and decodes its body in bounded steps."""
+"""BoundedResponse: an `httpx.Response` that reads and decodes its body in bounded steps."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from contextlib import aclosing
 from datetime import timedelta
 from time import perf_counter
-from typing import Final
+from typing import Any, Final
 
 import httpx
 import trio
 
-from ._body_limit import BodyTooLargeError, body_too_large, received_limit
 from ._charset import charset_of
-from ._decoding import STEP_BYTES, Decoder, decoder_for
-from ._response_body import ResponseBody
-from ._response_head import ResponseHead
-from ._shortcuts import SETS_CONTENT, headers_of, names_of
+from ._connection import Connection
+from ._decoding import STEP_BYTES, BodyTooLargeError, Decoder, body_too_large, decoder_for, received_limit
+from ._response_parser import ResponseHead
 
-__all__ = ["Response"]
+__all__ = ["BoundedResponse", "ResponseBody"]
 
-_COOKIES: Final = frozenset({b"set-cookie", b"set-cookie2"})
-_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_OK: Final = 200
 
 
-class Response(httpx.Response):
+class ResponseBody(httpx.AsyncByteStream):
+    """The body of a response, still in its content coding.
+
+    **Cancellation** of a read closes the connection.
+
+    Args:
+        request: The request that is answered.
+        connection: Receives the body.
+        release: Called once with the connection: at `close`, or after an error.
+    """
+
+    def __init__(self, request: httpx.Request, connection: Connection, release: Callable[[Connection], None]) -> None:
+        self._request = request
+        self._connection = connection
+        self._release: Callable[[Connection], None] | None = release
+        self._seconds = request.extensions.get("timeout", {}).get("read")
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        part = await self.read()
+        if not part:
+            raise StopAsyncIteration
+        return part
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the end has arrived, so that the next `read` returns `b""`. False also if that is not known yet."""
+        return self._connection.parser.is_complete
+
+    async def read(self) -> bytes:
+        """Return the next part, `b""` at the end. After an error the connection is closed."""
+        if self._release is None:
+            raise httpx.StreamClosed
+        try:
+            return await self._connection.read(self._seconds)
+        except httpx.RequestError as error:
+            error.request = self._request
+            self.close()
+            raise
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Release the connection. Idempotent."""
+        release, self._release = self._release, None
+        if release is not None:
+            release(self._connection)
+
+    async def aclose(self) -> None:
+        """`close`, by the name that httpx calls."""
+        self.close()
+
+
+class BoundedResponse(httpx.Response):
     """Reads and decodes its body in another way than `httpx.Response`; all else is httpx's.
 
     Coded bodies are decoded in bounded steps, and an incomplete one is an error. Only charsets that are decoded in
@@ -34,38 +87,34 @@ class Response(httpx.Response):
     **Cancellation** of a read closes the connection.
 
     Attributes:
-        has_cookies: Whether the server has set a cookie.
+        has_cookies: Whether the server may have set a cookie.
         max_body_bytes: Upper limit of the decoded body. Twice the limit and 64 KiB may arrive.
-        sent_at: When the request was sent, by `time.perf_counter`. None: `elapsed` is not set.
-        is_result: Whether a redirect is the result, so that its Location is not parsed. To be set in a hook.
+        sent_at: When the request was sent, by `time.perf_counter`. None: httpx sets `elapsed`.
     """
 
-    has_cookies: bool
+    has_cookies = True
     max_body_bytes: float = math.inf
     sent_at: float | None = None
-    is_result = False
+    _source: Any = None  # the transport's stream; httpx's client puts its own around it
     _received = 0
+    _whole: bytes | None = None
 
     @classmethod
-    def received(cls, head: ResponseHead, body: ResponseBody) -> Response:
+    def received(cls, head: ResponseHead, body: ResponseBody) -> BoundedResponse:
         """Return the response whose head a connection has received."""
         extensions = {"http_version": head.version, "reason_phrase": head.reason}
-        response = cls(head.status, headers=headers_of(head.fields), stream=body, extensions=extensions)
+        response = cls(head.status, headers=head.headers, stream=body, extensions=extensions)
+        response._source = body
         response.has_cookies = head.sets_cookies
         return response
 
     @classmethod
-    def of(cls, response: httpx.Response) -> Response:
+    def of(cls, response: httpx.Response) -> BoundedResponse:
         """Return the response of another transport as one that reads its body in this way."""
-        extensions = response.extensions
-        made = cls(response.status_code, headers=response.headers, stream=response.stream, extensions=extensions)
-        made.has_cookies = not _COOKIES.isdisjoint(names_of(response.headers))
+        source, extensions = response.stream, response.extensions
+        made = cls(response.status_code, headers=response.headers, stream=source, extensions=extensions)
+        made._source = source
         return made
-
-    @property
-    def has_redirect_location(self) -> bool:
-        """Whether a request is built from the Location; see `httpx.Response.has_redirect_location`."""
-        return self.status_code in _REDIRECTS and not self.is_result and super().has_redirect_location
 
     @property
     def charset_encoding(self) -> str | None:
@@ -77,16 +126,35 @@ class Response(httpx.Response):
         """The bytes of the body that have arrived, as they were sent."""
         return self._received or super().num_bytes_downloaded
 
+    @property
+    def content(self) -> bytes:
+        """The body; see `httpx.Response.content`."""
+        return super().content if self._whole is None else self._whole
+
+    def read(self) -> bytes:
+        """Return the body, which was read; see `httpx.Response.read`."""
+        return super().read() if self._whole is None else self._whole
+
+    def iter_bytes(self, chunk_size: int | None = None) -> Iterator[bytes]:
+        """Iterate over the body, which was read; see `httpx.Response.iter_bytes`."""
+        return super().iter_bytes(chunk_size) if self._whole is None else _read(self._whole).iter_bytes(chunk_size)
+
     async def aread(self) -> bytes:
         """Read and return the response content. Raises as `aiter_bytes`."""
-        body = self.stream
-        is_plain = isinstance(body, ResponseBody) and not _is_coded(self.headers)
-        if not (SETS_CONTENT and is_plain) or self.is_closed or self.is_stream_consumed:
+        if self._whole is not None:
+            return self._whole
+        body = self._source
+        if (
+            not isinstance(body, ResponseBody)
+            or "content-encoding" in self.headers
+            or self.is_closed
+            or self.is_stream_consumed
+            or not isinstance(self.default_encoding, str)
+        ):
             return await super().aread()
-        assert isinstance(body, ResponseBody)
-        self._content = await self._read(body)
+        self._whole = await self._read_plain(body)
         await self.aclose()
-        return self._content
+        return self._whole
 
     def aiter_bytes(self, chunk_size: int | None = None) -> AsyncIterator[bytes]:
         """A byte-iterator over the decoded response content.
@@ -96,20 +164,24 @@ class Response(httpx.Response):
                 the body has arrived.
             httpx.DecodingError: The body is not valid in its coding, or it was cut off.
         """
+        if self._whole is not None:
+            return _read(self._whole).aiter_bytes(chunk_size)
         if self.is_closed or self.is_stream_consumed:
             return super().aiter_bytes(chunk_size)
         return self._parts() if chunk_size is None else self._chunks(chunk_size)
 
     async def aclose(self) -> None:
         """Close the response and release the connection."""
-        if self.sent_at is not None and not self.is_closed:
+        if self.is_closed:
+            return
+        assert isinstance(self.stream, httpx.AsyncByteStream)
+        self.is_closed = True
+        self._source = None
+        await self.stream.aclose()
+        if self.sent_at is not None:
             self.elapsed = timedelta(seconds=perf_counter() - self.sent_at)
-        if not self.is_closed:  # as httpx's, but without its `request_context`, which adds the request to errors
-            assert isinstance(self.stream, httpx.AsyncByteStream)
-            self.is_closed = True
-            await self.stream.aclose()
 
-    async def _read(self, body: ResponseBody) -> bytes:
+    async def _read_plain(self, body: ResponseBody) -> bytes:
         """Return the body, which is not coded: without the generators that `_parts` needs."""
         self.is_stream_consumed = True
         parts = []
@@ -126,9 +198,9 @@ class Response(httpx.Response):
     async def _parts(self) -> AsyncIterator[bytes]:
         assert isinstance(self.stream, httpx.AsyncByteStream)
         self.is_stream_consumed = True
-        decoder = _decoder(self.headers)
+        decoder = decoder_for(self.headers.get_list("content-encoding", split_commas=True))
         size = 0
-        raw_parts = aiter(self.stream)
+        raw_parts = aiter(self._source)
         try:
             async for raw in raw_parts:
                 self._received += len(raw)
@@ -171,12 +243,8 @@ class Response(httpx.Response):
         return error
 
 
-def _is_coded(headers: httpx.Headers) -> bool:
-    return b"content-encoding" in names_of(headers)
-
-
-def _decoder(headers: httpx.Headers) -> Decoder | None:
-    return decoder_for(headers.get_list("content-encoding", split_commas=True)) if _is_coded(headers) else None
+def _read(content: bytes) -> httpx.Response:
+    return httpx.Response(_OK, content=content)
 
 
 def _decoded(decoder: Decoder | None, raw: bytes) -> Iterable[bytes]:

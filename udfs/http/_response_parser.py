@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+import re
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Final
 
 import httptools
 import httpx
 
-from ._plain_head import plain_head
-from ._response_head import Fields, ResponseHead
-
-__all__ = ["MAX_HEAD_BYTES", "ResponseParser"]
+__all__ = ["MAX_HEAD_BYTES", "ResponseHead", "ResponseParser"]
 
 MAX_HEAD_BYTES: Final = 100 * 1024
 
@@ -24,18 +23,108 @@ _CHUNKED: Final = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 _OK: Final = 200
 _BODILESS: Final = (204, 304)
 _SHOWN: Final = 60  # bytes of the server's data, in an error
+_FIRST_STATUS: Final = 100
+_SWITCHING_PROTOCOLS: Final = 101
+_CONTROL: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 # A server repeats its head while date and length stay the same
-_CACHED: Final = 256
-_MAX_CACHED_BYTES: Final = 2_048
+_KNOWN: Final = 256
+_MAX_KNOWN: Final = 2_048
+_COOKIES: Final = frozenset({b"set-cookie", b"set-cookie2"})
+
+Fields = list[tuple[bytes, bytes, bytes]]
+
+
+@dataclass(eq=False)
+class ResponseHead:
+    """The head of a final response. It may be shared by responses with the same head: it is not changed.
+
+    Attributes:
+        version, status, reason: The status line.
+        fields: The headers: the name as it was received, the name in lower case, and the value.
+        names: The names of the headers, in lower case.
+        length: Bytes of the body, by its Content-Length; None if it has none.
+        is_chunked: Whether the body is in chunks.
+        keeps_alive: Whether the server keeps the connection open.
+    """
+
+    version: bytes
+    status: int
+    reason: bytes
+    fields: Fields
+    names: frozenset[bytes]
+    length: int | None
+    is_chunked: bool
+    keeps_alive: bool
+
+    def values(self, name: bytes) -> list[bytes]:
+        """Return the values of a header, by its name in lower case."""
+        return [value for _, lowered, value in self.fields if lowered == name] if name in self.names else []
+
+    def problem(self, transfer_codings: list[bytes]) -> str:
+        """Return why the head is refused although llhttp accepts it; "" if it is not.
+
+        Args:
+            transfer_codings: The values of its Transfer-Encoding, in lower case, with the whitespace after them.
+        """
+        if self.status == _SWITCHING_PROTOCOLS:
+            return "the server switches to another protocol (101), and this client supports HTTP/1.1 only"
+        if self.status < _FIRST_STATUS:
+            return f"the status is {self.status}; statuses start at {_FIRST_STATUS}"
+        if self.version not in (b"HTTP/1.1", b"HTTP/1.0"):
+            return f"the response is in {self.version.decode()}, not in HTTP/1.1 or HTTP/1.0"
+        if _CONTROL.search(self.reason):
+            return f"the reason phrase has a control character: {self.reason[:_SHOWN]!r}"
+        return self._problem_of_framing(transfer_codings)
+
+    @cached_property
+    def headers(self) -> httpx.Headers:
+        """The headers as httpx's, to be copied."""
+        return httpx.Headers([(name, value) for name, _, value in self.fields])
+
+    @cached_property
+    def texts(self) -> dict[str, str]:
+        """The headers by their names in lower case, and those of one name joined, decoded as httpx does it."""
+        try:
+            pairs = [(name.decode(), value.decode()) for _, name, value in self.fields]
+        except UnicodeDecodeError:
+            pairs = [(name.decode("latin-1"), value.decode("latin-1")) for _, name, value in self.fields]
+        values: dict[str, list[str]] = {}
+        for name, value in pairs:
+            values.setdefault(name, []).append(value)
+        return {name: ", ".join(each) for name, each in values.items()}
+
+    @cached_property
+    def sets_cookies(self) -> bool:
+        """Whether the server sets a cookie."""
+        return not self.names.isdisjoint(_COOKIES)
+
+    @property
+    def ends_with_connection(self) -> bool:
+        """Whether the body has neither a length nor chunks."""
+        return self.length is None and not self.is_chunked
+
+    @property
+    def codings(self) -> list[str]:
+        """The content codings, in the order in which they were applied."""
+        return [
+            part.strip() for value in self.values(b"content-encoding") for part in value.decode("latin-1").split(",")
+        ]
+
+    def _problem_of_framing(self, transfer_codings: list[bytes]) -> str:
+        lengths = self.values(b"content-length")
+        if transfer_codings not in ([], [b"chunked"]):
+            return f"the transfer coding must be chunked, once, got {b', '.join(transfer_codings)[:_SHOWN]!r}"
+        if len(lengths) > 1 or (lengths and self.length is None):
+            return f"the Content-Length must be one number, got {b', '.join(lengths)[:_SHOWN]!r}"
+        return ""
 
 
 class ResponseParser:
     """Parses the responses of one connection, one after the other, with llhttp (httptools) in its strict mode.
 
     llhttp gets each head alone, so that every byte after the head is known. A head that equals an earlier one to the
-    byte is not parsed again, and a plain one (see `plain_head`) does not need llhttp. A body in chunks goes to a new
-    llhttp, and every other one is counted.
+    byte is not parsed again. A body in chunks goes to a new llhttp, and every other one is counted.
 
     This class refuses what llhttp accepts and an HTTP/1.1 client should not:
 
@@ -60,7 +149,8 @@ class ResponseParser:
 
     head: ResponseHead
 
-    def __init__(self) -> None:
+    def __init__(self, *, may_be_known: bool = True) -> None:
+        self._may_be_known = may_be_known
         self._llhttp = httptools.HttpResponseParser(self)
         self._needs_new_llhttp = False
         self.start("GET")
@@ -85,16 +175,16 @@ class ResponseParser:
         Raises:
             httpx.RemoteProtocolError: The data is not HTTP, or not safe to accept.
         """
-        if not self.has_begun and self._feed_known(data):
-            return
-        self.feed_unknown(data)
-
-    def feed_unknown(self, data: bytes) -> None:
-        """`feed`, without a look at earlier heads."""
         if not self.has_begun:
             self.has_begun = True
             self._bytes_without_body = 0
             self._start_head()
+            end = data.find(_END, 0, _MAX_KNOWN) + len(_END) if self._may_be_known else 0
+            if end >= len(_END) and (head := _known(data[:end])) is not None:
+                self._accept(head)
+                if len(data) > end:
+                    self._feed_body(memoryview(data)[end:])
+                return
         while data and not self.has_head:
             data = self._feed_head(data)
         if data:
@@ -121,17 +211,6 @@ class ResponseParser:
         body = b"".join(self._parts)  # its only copy
         self._parts.clear()
         return body
-
-    def _feed_known(self, data: bytes) -> bool:
-        end = data.find(_END) + len(_END)
-        head = _known_head(data[:end]) if len(_END) <= end <= _MAX_CACHED_BYTES else None
-        if head is None:
-            return False
-        self.has_begun = True
-        self._accept(head)
-        if len(data) > end:
-            self._feed_body(memoryview(data)[end:])
-        return True
 
     def _accept(self, head: ResponseHead) -> None:
         self.head, self.has_head = head, True
@@ -261,14 +340,12 @@ class ResponseParser:
         self.is_complete |= self.has_head
 
 
-@lru_cache(_CACHED)
-def _known_head(data: bytes) -> ResponseHead | None:
+@lru_cache(_KNOWN)
+def _known(data: bytes) -> ResponseHead | None:
     """Return the head of a final response; None for an interim one, and for one that is refused."""
-    if (plain := plain_head(data)) is not None:
-        return plain
-    parser = ResponseParser()
+    parser = ResponseParser(may_be_known=False)
     try:
-        parser.feed_unknown(data)
+        parser.feed(data)
     except httpx.RemoteProtocolError:
         return None
     return parser.head if parser.has_head and not parser.has_surplus else None

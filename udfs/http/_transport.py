@@ -1,21 +1,26 @@
-"""StackTransport: an httpx transport that sends each request on a connection of its pool."""
+"""StackTransport: an httpx transport that sends each request on a connection of its pool.
+
+`BoundedTransport` goes around any transport of httpx and bounds how its responses are read.
+"""
 
 from __future__ import annotations
 
 import os
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 import httpx
 
 from ._exchange import Exchanger
-from ._origin import origin_of
+from ._origin import Certificate, SslContext, Verify, origin_of_url
 from ._pool import ConnectionPool
-from ._request_writer import RequestWriter
-from ._response import Response
-from ._response_body import ResponseBody
-from ._ssl_context import Certificate, SslContext, Verify
+from ._request import RequestWriter
+from ._response import BoundedResponse, ResponseBody
 
-__all__ = ["StackTransport"]
+__all__ = ["ANSWERED", "BoundedTransport", "StackTransport"]
+
+# The extension of a request with the response that has already arrived
+ANSWERED: Final = "udfs.http.answered"
 
 
 class StackTransport(httpx.AsyncBaseTransport):
@@ -44,9 +49,12 @@ class StackTransport(httpx.AsyncBaseTransport):
         retries: Attempts to connect after the first. Leave it at 0 where the operator has a retry strategy, which
             also counts its attempts.
         uds: The path of a Unix socket, to which every request is sent, whatever the host of its URL.
+        only_public: Whether only hosts with globally routable addresses are connected to. The addresses are checked
+            when a connection is opened, and the connection is made to a checked address, so a name whose address
+            changes in between is of no use to an attacker. A request to another host raises a `HostRefusedError`.
 
     Raises:
-        ValueError: A limit is out of its range.
+        ValueError: A limit is out of its range; or `uds` and `only_public` are both given.
     """
 
     def __init__(
@@ -60,15 +68,11 @@ class StackTransport(httpx.AsyncBaseTransport):
         keepalive_expiry: float = 5.0,
         retries: int = 0,
         uds: str | os.PathLike[str] | None = None,
+        only_public: bool = False,
     ) -> None:
         path = None if uds is None else os.fspath(uds)
-        pool = ConnectionPool(max_connections, max_idle, keepalive_expiry, retries, path)
+        pool = ConnectionPool(max_connections, max_idle, keepalive_expiry, retries, path, only_public=only_public)
         self.exchanger: Final = Exchanger(SslContext(verify, cert, trust_env=trust_env), pool)
-
-    @property
-    def is_watched(self) -> bool:
-        """Whether a library, for example of tracing, has put its own function around `handle_async_request`."""
-        return "handle_async_request" in vars(self)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request and return its response, with the body still unread.
@@ -84,12 +88,79 @@ class StackTransport(httpx.AsyncBaseTransport):
             RuntimeError: The transport is closed.
         """
         try:
-            connection = await self.exchanger.begin(origin_of(request), RequestWriter.of(request))
+            origin = origin_of_url(request.url, request.extensions.get("sni_hostname") or None)
+            connection = await self.exchanger.begin(origin, RequestWriter.of(request))
         except httpx.RequestError as error:
             error.request = request
             raise
-        return Response.received(connection.parser.head, ResponseBody(request, connection, self.exchanger.release))
+        return BoundedResponse.received(
+            connection.parser.head, ResponseBody(request, connection, self.exchanger.release)
+        )
 
     async def aclose(self) -> None:
         """Close every connection, idle or busy. Requests in flight fail."""
         self.exchanger.close()
+
+
+class BoundedTransport(httpx.AsyncBaseTransport):
+    """Another transport, whose responses are read as `BoundedResponse` reads them.
+
+    Args:
+        transport: Sends the requests.
+        max_body_bytes: Upper limit of a decoded body; `math.inf` for none.
+    """
+
+    def __init__(self, transport: httpx.AsyncBaseTransport, max_body_bytes: float) -> None:
+        self._transport = transport
+        self._max_body_bytes = max_body_bytes
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request, unless its response is among its extensions."""
+        answered: BoundedResponse | None = request.extensions.pop(ANSWERED, None)
+        return await self.answer(request) if answered is None else answered
+
+    async def answer(self, request: httpx.Request) -> BoundedResponse:
+        """Send a request and return its response.
+
+        Raises:
+            httpx.RequestError: The request failed; or the response is a redirect whose Location has a host that httpx
+                cannot decode.
+        """
+        try:
+            received = await self._transport.handle_async_request(request)
+        except httpx.RequestError as error:
+            error.request = request
+            raise
+        response = received if isinstance(received, BoundedResponse) else BoundedResponse.of(received)
+        response.max_body_bytes = self._max_body_bytes
+        if response.has_redirect_location and not _has_readable_host(response.headers["Location"]):
+            await response.aclose()
+            raise httpx.RemoteProtocolError("Invalid URL in location header.", request=request)
+        return response
+
+    async def __aenter__(self) -> Self:
+        await self._transport.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None = None,
+        error: BaseException | None = None,
+        traceback: TracebackType | None = None,
+    ) -> None:
+        await self._transport.__aexit__(kind, error, traceback)
+
+    async def aclose(self) -> None:
+        """Close the transport."""
+        await self._transport.aclose()
+
+
+def _has_readable_host(location: str) -> bool:
+    """Whether httpx can decode the host of a Location. For some it raises an error of the codec instead of its own."""
+    try:
+        _ = httpx.URL(location).host
+    except httpx.InvalidURL:
+        return True  # httpx reports it
+    except ValueError:
+        return False
+    return True

@@ -1,71 +1,95 @@
-"""Plain URLs: httpx's parser would return them unchanged, so the client skips it."""
+"""PlainURL: a URL that httpx parses only when a part of it is needed. Most requests never need one."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 import httpx
 
-from ._shortcuts import SETS_URL, url_of
+__all__ = ["PlainURL", "parsed_root", "plain_parts"]
 
-__all__ = ["checked_url", "merge_plain_url", "plain_parts"]
-
-_MAX_BYTES: Final = 2_048
-_CACHED_ORIGINS: Final = 1_024
+_CACHED_ROOTS: Final = 1_024
 
 # Scheme and authority, path, query. httpx's parser does not change the characters that are listed for path and query
 _PLAIN: Final = re.compile(
-    r"(https?://[A-Za-z0-9.:\[\]-]+)?"
+    r"(https?://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]+)?)?"
     r"(/[A-Za-z0-9._~/:,=+@-]*(?:%[0-9A-Fa-f]{2}[A-Za-z0-9._~/:,=+@-]*)*)"
-    r"(?:\?([A-Za-z0-9._~/:,=+@&-]*(?:%[0-9A-Fa-f]{2}[A-Za-z0-9._~/:,=+@&-]*)*))?"
+    r"(\?[A-Za-z0-9._~/:,=+@&-]*(?:%[0-9A-Fa-f]{2}[A-Za-z0-9._~/:,=+@&-]*)*)?"
 )
+_MAX_LENGTH: Final = 2_048
 
 
-def merge_plain_url(base: httpx.URL, url: httpx.URL | str) -> httpx.URL | None:
-    """Return what httpx's client makes of its base URL and a plain URL; None if the URL is not plain.
+def plain_parts(url: object) -> tuple[str | None, str] | None:
+    """Return the root and the target of a plain URL: one that httpx's parser would leave as it is.
 
-    httpx's parser examines each character of a URL more than once: it quotes characters in path and query, resolves dot
-    segments, and checks that a path begins with a slash. A plain URL has nothing to quote, no segment that begins with
-    a dot, and exactly one slash at the start of its path. Its scheme and authority are parsed once and cached.
+    Args:
+        url: A URL in any form. Only a str can be plain.
+
+    Returns:
+        Scheme with authority, or None for a relative URL; and the path with its query. None instead of both if the URL
+        is not plain: it has other characters, a user, a fragment, or a segment that starts with a dot.
+    """
+    found = _PLAIN.fullmatch(url) if isinstance(url, str) and len(url) <= _MAX_LENGTH else None
+    return None if found is None or "/." in found[2] else (found[1], found[2] + (found[3] or ""))
+
+
+@lru_cache(_CACHED_ROOTS)
+def parsed_root(root: str) -> httpx.URL:
+    """Return the URL of a root, as `plain_parts` returns it. The same few are used by many requests.
 
     Raises:
-        httpx.InvalidURL: The authority is not valid.
+        httpx.InvalidURL: The host or the port is not valid.
     """
-    parts = plain_parts(url)
-    if parts is None:
-        return None
-    origin, path, query = parts
-    if origin is not None:
-        return url_of(_parsed(origin), path, query)
-    reference = base._uri_reference  # noqa: SLF001 - checked by `SETS_URL`
-    if path.startswith("//") or not reference.host or reference.query is not None or reference.fragment is not None:
-        return None
-    return url_of(base, (reference.path or "/") + path[1:], query)
+    return httpx.URL(root)
 
 
-def plain_parts(url: httpx.URL | str) -> tuple[str | None, str, str | None] | None:
-    """Return scheme and authority, path, and query of a plain URL; None if the URL is not plain."""
-    if not (SETS_URL and isinstance(url, str) and len(url) <= _MAX_BYTES):
-        return None
-    found = _PLAIN.fullmatch(url)
-    return None if found is None or "/." in found[2] else found.groups()  # type: ignore[return-value]
+class PlainURL(httpx.URL):
+    """A URL with a plain target.
 
+    Parsing is a large part of the cost of a request. The parts that sending needs are known without it: they are the
+    root's, and the target itself. For everything else the URL is parsed at its first use.
 
-def checked_url(url: httpx.URL) -> httpx.URL:
-    """Return the URL, after a check that its host can be decoded. httpx decodes it only when `host` is read.
-
-    Raises:
-        httpx.InvalidURL: The host is not valid IDNA.
+    Args:
+        root: Has the scheme and the authority.
+        target: Path and query, both plain.
     """
-    try:
-        _ = url.host
-    except UnicodeError as error:
-        raise httpx.InvalidURL(f"Invalid IDNA hostname: {error}") from error
-    return url
 
+    def __init__(self, root: httpx.URL, target: str) -> None:
+        self._plain_root, self._plain_target = root, target
 
-@lru_cache(_CACHED_ORIGINS)
-def _parsed(origin: str) -> httpx.URL:
-    return checked_url(httpx.URL(origin))
+    @property
+    def raw_scheme(self) -> bytes:
+        """The scheme."""
+        return self._plain_root.raw_scheme
+
+    @property
+    def raw_host(self) -> bytes:
+        """The host."""
+        return self._plain_root.raw_host
+
+    @property
+    def port(self) -> int | None:
+        """The port, if it is not the scheme's."""
+        return self._plain_root.port
+
+    @property
+    def userinfo(self) -> bytes:
+        """The user and the password."""
+        return self._plain_root.userinfo
+
+    @property
+    def raw_path(self) -> bytes:
+        """The path and the query."""
+        return self._plain_target.encode()
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute that is missing because httpx's constructor has not run, after running it."""
+        if name.startswith("__") or name in ("_plain_root", "_plain_target"):
+            raise AttributeError(name)
+        super().__init__(self._plain_root.copy_with(raw_path=self.raw_path))
+        return object.__getattribute__(self, name)
+
+    def __reduce__(self) -> Any:
+        return httpx.URL, (str(self),)

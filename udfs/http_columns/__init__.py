@@ -21,11 +21,10 @@ A row never fails the job. For anything else (a certificate, another client, a b
 #
 #     _columns             http_get, http_request and register_http, on the driver
 #     _options             HttpOptions: checks the options, and makes the settings of the tasks
-#     _call                HttpCall: one request as an async function, with rate and cache
-#     _task                in a worker: requests from Arrow columns, structs from outcomes
-#     _request             Request: the request of one row
-#     _hop                 Hop: that request as it is sent to one origin, and the next one after a redirect
-#     _response            Response, and the error that asks for another attempt
+#     _arrow               in a worker: requests from Arrow columns, structs from outcomes
+#     _call                HttpCall: one request as an async function, with rate, cache and redirects
+#     _requests            HttpRequest: the request of one row; Hop: as it is sent to one origin; HostRule
+#     _outcome             HttpResponse, and the errors that retries and gates must see
 
 from .._extras import needs_extra
 

@@ -11,13 +11,12 @@ import trio
 from trio_asyncio_io import AsyncFunction, retry_after
 from trio_asyncio_io.policies import cached, rate_limited, single_flight
 
-from ..http import StackTransport
+from ..http import HostRefusedError, StackTransport
 from ..http._charset import charset_of, decode_text
-from ..http._decoding import ACCEPT_ENCODING
 from ..http._exchange import WholeResponse
-from ..http._response_head import ResponseHead
-from ._request import Request
-from ._response import AttemptError, Response, RetryableConnectionError, RetryableError
+from ..http._origin import Origin
+from ._outcome import AttemptError, HttpResponse, RetryableConnectionError, RetryableError
+from ._requests import HostRule, HttpRequest
 
 __all__ = ["HttpCall"]
 
@@ -27,20 +26,12 @@ _TOO_MANY_REQUESTS: Final = 429
 _UNAVAILABLE: Final = 503
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
-# As httpx's client sends them
-_DEFAULT_HEADERS: Final = (
-    ("Accept", "*/*"),
-    ("Accept-Encoding", ACCEPT_ENCODING),
-    ("Connection", "keep-alive"),
-    ("User-Agent", f"python-httpx/{httpx.__version__}"),
-)
-
 # Errors of the network, in contrast to errors of the request or of the body
 _TRANSIENT: Final = (httpx.NetworkError, httpx.RemoteProtocolError)
 
 
 @dataclass(eq=False, kw_only=True)
-class HttpCall(AsyncFunction[Request, Response]):
+class HttpCall(AsyncFunction[HttpRequest, HttpResponse]):
     """A function from a request to its response.
 
     An outcome that should be retried is raised as a `RetryableError` and stored in the request, where it is the result
@@ -57,6 +48,8 @@ class HttpCall(AsyncFunction[Request, Response]):
         cache: Seconds for which the response to a GET is cached, or None.
         max_body_bytes: Upper limit of a body, decoded.
         follow_redirects: Whether redirects are followed.
+        allowed_hosts: The hosts to which requests may be sent, redirects included; None for all.
+        only_public: Whether only globally routable addresses are connected to.
     """
 
     timeout: float
@@ -66,18 +59,19 @@ class HttpCall(AsyncFunction[Request, Response]):
     cache: float | None
     max_body_bytes: int
     follow_redirects: bool
+    allowed_hosts: tuple[HostRule, ...] | None
+    only_public: bool
 
     async def open(self) -> None:
         """Open the transport, and put the rate and the cache around the exchange."""
-        self._transport = StackTransport()
+        self._transport = StackTransport(only_public=self.only_public)
         self._exchanger = self._transport.exchanger
-        self._common = (*_DEFAULT_HEADERS, *self.headers)
         self._send: Any = self._exchange
         if self.rate is not None:
             self._send = rate_limited(self._exchange, self.rate, burst=max(1, int(self.rate / 100)))
         self._send_get: Any = self._send
         if self.cache is not None:
-            key = Request.cache_key
+            key = HttpRequest.cache_key
             self._send_get = cached(
                 single_flight(self._send, key=key),
                 size=_CACHED_RESPONSES,
@@ -91,18 +85,19 @@ class HttpCall(AsyncFunction[Request, Response]):
         """Close the connections."""
         await self._transport.aclose()
 
-    async def invoke(self, request: Request) -> Response:
+    async def invoke(self, request: HttpRequest) -> HttpResponse:
         """Return the response to one attempt.
 
         Raises:
             RetryableError: The outcome should be retried.
             AttemptError: The response is the result, and its status is 408, 429 or 5xx.
-            httpx.HTTPError, httpx.InvalidURL, BodyTooLargeError, ValueError: The attempt failed for good.
+            httpx.HTTPError, httpx.InvalidURL, ValueError: The attempt failed for good; among them `BodyTooLargeError`
+                and `HostRefusedError`.
         """
         request.last = None
-        request.prepare(self._common, trio.current_time() + self.timeout)
+        request.prepare(self.headers, trio.current_time() + self.timeout)
         try:
-            response: Response = await (self._send_get if request.is_plain_get else self._send)(request)
+            response: HttpResponse = await (self._send_get if request.is_plain_get else self._send)(request)
         except _TRANSIENT as error:
             if not (request.is_idempotent or _was_never_sent(request, error)):
                 raise
@@ -113,7 +108,7 @@ class HttpCall(AsyncFunction[Request, Response]):
             return response
         raise request.last
 
-    def _trouble(self, request: Request, response: Response) -> AttemptError | None:
+    def _trouble(self, request: HttpRequest, response: HttpResponse) -> AttemptError | None:
         """The error to raise for a response, or None."""
         if self._is_retryable(request, response):
             error = RetryableError(response)
@@ -121,7 +116,7 @@ class HttpCall(AsyncFunction[Request, Response]):
                 return error
         return AttemptError(response) if response.is_trouble else None
 
-    def _is_retryable(self, request: Request, response: Response) -> bool:
+    def _is_retryable(self, request: HttpRequest, response: HttpResponse) -> bool:
         if response.status not in self.retry_statuses:
             return False
         if request.is_idempotent:
@@ -130,42 +125,36 @@ class HttpCall(AsyncFunction[Request, Response]):
         is_refused = response.status == _TOO_MANY_REQUESTS or has_delay
         return is_refused and not request.was_redirected
 
-    async def _exchange(self, request: Request) -> Response:
+    async def _exchange(self, request: HttpRequest) -> HttpResponse:
         hop = request.prepared
         assert hop is not None
         for _ in range(_MAX_REDIRECTS + 1):
-            connection = await self._exchanger.begin(hop.origin, hop.writer)
+            self._check_host(hop.target.origin)
+            connection = await self._exchanger.begin(hop.target.origin, hop.writer)
             head = connection.parser.head
             if not (self.follow_redirects and head.status in _REDIRECTS and b"location" in head.names):
                 whole = await self._exchanger.finish(connection, hop.writer, self.max_body_bytes)
                 return await _response(whole)
             self._exchanger.release(connection)  # closes it if the body, which nobody reads, has not arrived
-            hop = hop.after(head.status, _headers(head)["location"])
+            hop = hop.after(head.status, head.texts["location"])
             request.was_redirected = True
         raise httpx.TooManyRedirects(f"the request was redirected more than {_MAX_REDIRECTS} times")
 
+    def _check_host(self, origin: Origin) -> None:
+        if self.allowed_hosts is not None and not any(rule.allows(origin) for rule in self.allowed_hosts):
+            place = f"{origin.host.decode()}, port {origin.port} ({origin.scheme.decode()})"
+            raise HostRefusedError(f"requests to {place} are not allowed: change the URL, or add it to allowed_hosts")
 
-async def _response(whole: WholeResponse) -> Response:
-    headers = _headers(whole.head)
+
+async def _response(whole: WholeResponse) -> HttpResponse:
+    headers = whole.head.texts
     text = await decode_text(whole.content, charset_of(headers.get("content-type")))
-    return Response(whole.head.status, headers, text)
+    return HttpResponse(whole.head.status, headers, text)
 
 
-def _is_not_cacheable(response: Response) -> bool:
+def _is_not_cacheable(response: HttpResponse) -> bool:
     return not response.is_cacheable
 
 
-def _headers(head: ResponseHead) -> dict[str, str]:
-    """Return the headers by their names in lower case, and those of one name joined. httpx decodes them in this way."""
-    try:
-        pairs = [(name.decode(), value.decode()) for _, name, value in head.fields]
-    except UnicodeDecodeError:
-        pairs = [(name.decode("latin-1"), value.decode("latin-1")) for _, name, value in head.fields]
-    values: dict[str, list[str]] = {}
-    for name, value in pairs:
-        values.setdefault(name, []).append(value)
-    return {name: ", ".join(each) for name, each in values.items()}
-
-
-def _was_never_sent(request: Request, error: Exception) -> bool:
+def _was_never_sent(request: HttpRequest, error: Exception) -> bool:
     return isinstance(error, httpx.ConnectError) and not request.was_redirected

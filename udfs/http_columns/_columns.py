@@ -13,11 +13,13 @@ from pyspark.sql.types import DataType
 from trio_asyncio_io.keywords import list_keywords
 
 from .._column import AsyncPandasUDF
+from .._exceptions import traceback_as_note
 from .._plan.session import active_session
 from .._plan.worker_python import needs_packages, use_the_drivers_python
-from .._spark_thread.arrow_in_pandas import for_column_udf
+from .._pyspark_worker import for_column_udf
+from .._sent.settings import Settings
+from ._arrow import RESPONSE_TYPE, HttpConversion
 from ._options import HttpArguments, HttpOptions
-from ._task import RESPONSE_TYPE, HttpConversion
 
 __all__ = ["http_get", "http_request", "register_http"]
 
@@ -82,8 +84,15 @@ def http_request(
             have at most 64 Ki characters each. None (the default): no cache.
         max_body_bytes: Upper limit of a decompressed body, from 1 to 512 MiB; 10 MiB by default. A larger body is an
             error.
-        follow_redirects: Whether redirects are followed, up to 20 of them. The headers are sent to other hosts as
-            well, except `Authorization`. False by default.
+        follow_redirects: Whether redirects are followed, up to 20 of them. Another origin (scheme, host and port) gets
+            none of the headers, neither the configured ones nor the row's, except `Content-Type`, `Content-Encoding`
+            and `Content-Language` of a body that is sent again. False by default.
+        allowed_hosts: The hosts to which requests may be sent, redirects included: "example.org" at any port,
+            "example.org:8443", "https://example.org" for one origin, or "*.example.org" for the hosts below it. A
+            request to another host is an error. None (the default): all hosts.
+        only_public: Whether only hosts whose addresses are globally routable may be connected to, redirects included.
+            The address is checked when the connection is made, so a host cannot change it in between. Set it when the
+            URLs come from somebody who must not reach services inside the network. False by default.
 
     Returns:
         A column of the struct that `udfs.http_columns` describes.
@@ -99,7 +108,7 @@ def http_request(
         raise ValueError(f"method must be one of {', '.join(_METHODS)}, or a column such as F.col('method')")
     constant, column = _split(headers)
     columns = [_checked(each) for each in (url, column, body)]
-    udf = _udf("http_request", HttpOptions.of(constant, options), active_session())
+    udf = _udf("http_request", _settings(HttpOptions.of(constant, options), active_session()))
     if body is None:
         columns = columns[: 1 if column is None else 2]
     elif column is None:
@@ -127,7 +136,7 @@ def http_get(
     """
     constant, column = _split(headers)
     columns = [_checked(each) for each in (url, column) if each is not None]
-    return _udf("http_get", HttpOptions.of(constant, options), active_session())(*columns)
+    return _udf("http_get", _settings(HttpOptions.of(constant, options), active_session()))(*columns)
 
 
 @list_keywords(HttpArguments, http_request)
@@ -158,9 +167,9 @@ def register_http(
         raise ValueError(f"prefix must be the beginning of a function's name, got {prefix!r}")
     if headers is not None and not isinstance(headers, Mapping):
         raise TypeError(f"headers must be a mapping of names to values, got a {type(headers).__name__}")
-    checked = HttpOptions.of(headers, options)
+    settings = _settings(HttpOptions.of(headers, options), spark)
     for kind in ("http_get", "http_request"):
-        spark.udf.register(prefix + kind.removeprefix("http_"), _udf(kind, checked, spark))
+        spark.udf.register(prefix + kind.removeprefix("http_"), _udf(kind, settings))
 
 
 @dataclass(frozen=True)
@@ -186,15 +195,20 @@ class _HttpUDF(AsyncPandasUDF):
         settings, kind = self.settings, self.kind
 
         def run(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
-            return HttpConversion(settings, kind).run(batches)
+            with traceback_as_note():
+                yield from HttpConversion(settings, kind).run(batches)
 
         run.__name__ = run.__qualname__ = self.__name__
         return needs_packages(for_column_udf(run, RESPONSE_TYPE))
 
 
-def _udf(kind: str, options: HttpOptions, session: Any) -> _HttpUDF:
+def _settings(options: HttpOptions, session: Any) -> Settings:
     use_the_drivers_python(session)
-    return _HttpUDF(options.settings(session), RESPONSE_TYPE, kind=kind)
+    return options.settings(session)
+
+
+def _udf(kind: str, settings: Settings) -> _HttpUDF:
+    return _HttpUDF(settings, RESPONSE_TYPE, kind=kind)
 
 
 def _split(headers: Any) -> tuple[Mapping[str, str] | None, Any]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from operator import attrgetter
-from typing import Any, Final, TypedDict
+from typing import Any, Final, TypedDict, cast
 
 from trio_asyncio_io import ExponentialBackoff, Options, RetryStrategy
 from trio_asyncio_io.gates import AdaptiveRate, Gate, PerKey
@@ -17,8 +17,8 @@ from .._sent.cluster_rate import ClusterRate, as_cluster_rate
 from .._sent.packed_function import dumped, pack
 from .._sent.settings import Settings
 from ._call import HttpCall
-from ._request import check_header
-from ._response import RetryableError
+from ._outcome import RetryableError
+from ._requests import HostRule, check_header
 
 __all__ = ["HttpArguments", "HttpOptions"]
 
@@ -44,6 +44,8 @@ class HttpArguments(TypedDict, total=False):
     cache: float | None
     max_body_bytes: int
     follow_redirects: bool
+    allowed_hosts: Iterable[str] | None
+    only_public: bool
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,9 @@ class HttpOptions:
     Args:
         headers: Sent with every request, or None.
         timeout, capacity, ...: As for `http_request`.
+
+    Attributes:
+        operator: The options of the operator. A `cluster_capacity` counts as 1 in them.
 
     Raises:
         TypeError, ValueError: An option is out of its range. The message names it and its value, but never the value
@@ -73,6 +78,9 @@ class HttpOptions:
     cache: float | None = None
     max_body_bytes: int = 10 * 1024 * 1024
     follow_redirects: bool = False
+    allowed_hosts: Iterable[str] | None = None
+    only_public: bool = False
+    operator: Options = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, value in (self.headers or {}).items():
@@ -82,12 +90,14 @@ class HttpOptions:
         _check_whole("max_body_bytes", self.max_body_bytes, 1, _MAX_BODY_BYTES)
         _check_positive("rate", "calls per second", self.rate, allow_infinity=False)
         _check_positive("cache", "seconds", self.cache, allow_infinity=True)
-        if not isinstance(self.follow_redirects, bool):
-            raise TypeError(f"follow_redirects must be True or False, got {self.follow_redirects!r}")
+        for name in ("follow_redirects", "only_public"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        object.__setattr__(self, "allowed_hosts", _host_rules(self.allowed_hosts))
         if self.cluster_rate is not None:
             as_cluster_rate(self.cluster_rate)
         _check_gates(self.per_host)
-        self.settings()  # checks the other options
+        object.__setattr__(self, "operator", self._operator_options())
         if self.rate is not None and self.rate * self.timeout < 2:  # noqa: PLR2004 - half of the timeout
             raise ValueError(
                 f"rate={self.rate} starts a call every {1 / self.rate:g} s, and the wait for its start counts towards "
@@ -101,7 +111,7 @@ class HttpOptions:
         Raises:
             TypeError: A name is not the name of an option. The message lists the options.
         """
-        names = [field.name for field in fields(cls) if field.name != "headers"]
+        names = [each.name for each in fields(cls) if each.init and each.name != "headers"]
         for name in arguments:
             if name not in names:
                 raise TypeError(f"there is no option {name!r}; there are {', '.join(names)}")
@@ -114,21 +124,23 @@ class HttpOptions:
             session: The session whose tasks share the `cluster_capacity` and the `cluster_rate`. None: the capacity is
                 1 if it is shared, and there is no such rate.
         """
-        capacity = self.capacity
-        if self.cluster_capacity is not None:
-            capacity = 1 if session is None else share_of(self.cluster_capacity, session)
+        settings = Settings(pack(self._call()), self.operator, buffer=self.buffer, on_error="column", skip_nulls=True)
+        slots = self.operator.slots
+        if session is not None and self.cluster_capacity is not None:
+            slots = share_of(self.cluster_capacity, session)
+        if session is not None and self.cluster_rate is not None:
+            settings = replace(settings, rate=rate_for_tasks(self.cluster_rate, session))
+        return settings.with_capacity(int(min(slots, self._useful_capacity())))
+
+    def _operator_options(self) -> Options:
         gate = None if self.per_host is None else PerKey(self.per_host, key=attrgetter("origin"))
-        options = Options(
+        return Options(
             self.timeout,
-            capacity=capacity,
+            capacity=self.capacity if self.cluster_capacity is None else 1,
             buffer=self.buffer,
             retry=self._retry(),
             gate=gate,
         )
-        settings = Settings(pack(self._call()), options, buffer=self.buffer, on_error="column", skip_nulls=True)
-        if session is not None and self.cluster_rate is not None:
-            settings = replace(settings, rate=rate_for_tasks(self.cluster_rate, session))
-        return settings.with_capacity(int(min(options.slots, self._useful_capacity())))
 
     def _useful_capacity(self) -> float:
         """Return the capacity above which the rate would let calls wait for longer than their timeout allows.
@@ -152,6 +164,8 @@ class HttpOptions:
             cache=self.cache,
             max_body_bytes=self.max_body_bytes,
             follow_redirects=self.follow_redirects,
+            allowed_hosts=cast("tuple[HostRule, ...] | None", self.allowed_hosts),
+            only_public=self.only_public,
         )
 
 
@@ -163,6 +177,17 @@ def _statuses(statuses: object) -> tuple[int, ...]:
     if not all(isinstance(status, int) and status in _STATUSES for status in listed):
         raise ValueError(f"{rule}, got {listed!r}")
     return tuple(sorted({int(status) for status in listed}))
+
+
+def _host_rules(hosts: object) -> tuple[HostRule, ...] | None:
+    if hosts is None:
+        return None
+    if not isinstance(hosts, Iterable) or isinstance(hosts, str | bytes):
+        raise TypeError(f"allowed_hosts must be a list of hosts such as ['example.org'], got {hosts!r}")
+    listed = list(hosts)
+    if not listed or not all(isinstance(host, str) for host in listed):
+        raise TypeError(f"allowed_hosts must be one or more hosts, each of them a str, got {listed!r}")
+    return tuple(sorted({HostRule.of(host) for host in listed}, key=repr))
 
 
 def _check_gates(gates: object) -> None:

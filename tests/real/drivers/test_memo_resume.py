@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from collections import Counter
 from pathlib import Path
@@ -16,9 +18,9 @@ from tests.real.drivers.memo_driver import CAPACITY, HELD
 from tests.service import Service
 from tests.support import PATIENCE, wait_until
 from tests.wheel import ROOT, environment_of_a_user
-from udfs._memo.files import MemoFiles
+from udfs._memo.directory import Directory
 
-pytestmark = [pytest.mark.spark, pytest.mark.processes, pytest.mark.thorough]
+pytestmark = [pytest.mark.spark, pytest.mark.processes]
 
 DRIVER = Path(__file__).with_name("memo_driver.py")
 NUMBERS = 200
@@ -35,10 +37,11 @@ def driver(service: Service, folder: Path, copies: int) -> Family:
 
 def remembered(folder: Path) -> int:
     """The number of answers in the memo."""
-    files = MemoFiles(str(folder / "memo"))
-    return sum(files.read(name).num_rows for name in files.names())
+    memo = Directory.existing(str(folder / "memo"))
+    return 0 if memo is None else sum(memo.bucket(number).num_rows for number in range(256))
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(4 * PATIENCE, method="thread")
 def test_a_job_that_is_killed_half_way_pays_once_more_only_for_the_calls_in_flight(
     service: Service, tmp_path: Path
@@ -85,37 +88,52 @@ def check(service: Service, folder: Path, copies: int) -> None:
     ]
 
 
-@pytest.mark.thorough
-@pytest.mark.timeout(4 * PATIENCE, method="thread")
-def test_workers_and_a_driver_that_are_killed_at_random_calls_repeat_only_those_in_flight(
-    service: Service, tmp_path: Path
-) -> None:
-    """The service kills a worker at each of three calls, and the driver at a fourth."""
-    random = Random(15)
-    moments = sorted(random.sample(range(20, NUMBERS), 4))
-    first = driver(service, tmp_path, 1)
+def victim(family: Family, kind: str) -> int | None:
+    """The id of a process of this kind; None if there is none at the moment."""
+    if kind == "driver":
+        return family.leader.pid
+    names = {"worker": "pyspark.daemon", "jvm": "org.apache.spark.deploy.SparkSubmit"}
+    found = [each.pid for each in family.alive() if names[kind] in each.command]
+    return found[-1] if found else None
 
-    async def kills(question: str) -> str:
-        if moments and len(service.calls) >= moments[0]:
-            del moments[0]
-            workers = [each.pid for each in first.alive() if "pyspark" in each.command and "daemon" in each.command]
-            if moments:
-                first.kill_one(random.choice(workers))
-            else:
-                first.kill()
+
+THREE = ["worker", "jvm", "driver"]
+
+
+@pytest.mark.parametrize(
+    "kills",
+    [THREE, pytest.param(2 * ["worker", *THREE, "worker"], marks=pytest.mark.thorough)],
+    ids=["each", "many"],
+)
+@pytest.mark.timeout(8 * PATIENCE, method="thread")
+def test_processes_that_are_killed_at_random_calls_repeat_only_those_in_flight(
+    service: Service, tmp_path: Path, kills: list[str]
+) -> None:
+    """The service kills a process at each of these calls, and counts the calls. A job that fails is started again."""
+    moments = sorted(Random(15).sample(range(20, NUMBERS), len(kills)))
+    remaining = list(zip(moments, kills, strict=True))
+    jobs: list[Family] = []
+
+    async def kills_one(question: str) -> str:
+        if remaining and len(service.calls) >= remaining[0][0]:
+            pid = victim(jobs[-1], remaining[0][1])
+            if pid is not None:
+                del remaining[0]
+                os.kill(pid, signal.SIGKILL)
         await trio.lowlevel.checkpoint()
         return question
 
-    service.answer = kills
-    try:
-        assert first.leader.wait(2 * PATIENCE) != 0
-    finally:
-        first.kill()
-    assert moments == [], first.tail()
-    second = driver(service, tmp_path, 1)
-    try:
-        assert second.leader.wait(2 * PATIENCE) == 0, second.tail()
-    finally:
-        second.kill()
-    assert len(service.calls) <= NUMBERS + 4 * TASKS * HELD
+    service.answer = kills_one
+    for _ in range(len(kills) + 1):
+        jobs.append(driver(service, tmp_path, 1))
+        try:
+            code = jobs[-1].leader.wait(2 * PATIENCE)
+        finally:
+            jobs[-1].kill()
+        if code == 0:
+            break
+    assert code == 0, jobs[-1].tail()
+    assert not remaining
+    assert len(jobs) > 1
+    assert len(service.calls) <= NUMBERS + len(kills) * TASKS * HELD
     check(service, tmp_path, 1)

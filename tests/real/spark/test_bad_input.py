@@ -160,3 +160,19 @@ def test_ordered_wait_has_no_event_time(flights: DataFrame) -> None:
     """No row overtakes another, so no watermark is needed."""
     with pytest.raises(TypeError, match="unexpected keyword argument 'event_time'"):
         build(ordered_wait, flights, event_time="ts")
+
+
+def test_timestamps_in_a_time_zone_that_python_lacks_are_refused(spark: SparkSession, flights: DataFrame) -> None:
+    """Spark accepts abbreviations. Without timestamps they do not matter."""
+    abbreviated = spark.newSession()
+    abbreviated.conf.set("spark.sql.session.timeZone", "PST")
+    df = abbreviated.createDataFrame(flights.collect(), flights.schema)
+    message = "Python has no time zone 'PST', .*: set spark.sql.session.timeZone to a region"
+    with pytest.raises(ValueError, match=message):
+        build(ordered_wait, df, schema="at timestamp")
+    with pytest.raises(ValueError, match=message):
+        build(ordered_wait, df.withColumn("at", F.current_timestamp()), inputs=["at"])
+    with pytest.raises(ValueError, match=message):
+        df.select(async_pandas_udf(look_up, "timestamp", timeout=5.0)("origin"))
+    assert build(ordered_wait, df.withColumn("at", F.current_timestamp())).columns[-1] == "temp"
+    spark.range(1)  # makes this session the active one again

@@ -347,7 +347,7 @@ def test_event_time_and_carry_over_exclude_each_other(endless: DataFrame, servic
 
 
 def test_ordered_wait_refuses_a_carry_over_and_gives_the_reason(endless: DataFrame, service: Service) -> None:
-    with pytest.raises(TypeError, match="ordered_wait has no carry_over: one straggler would hold back"):
+    with pytest.raises(TypeError, match="ordered_wait has no carry_over: one straggler would delay, and carry over"):
         carried(endless, service, wait=ordered_wait)
 
 

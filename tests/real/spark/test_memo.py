@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import shutil
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
@@ -16,6 +20,10 @@ from tests.support import PATIENCE
 from udfs import Memo, MemoError, keyed_wait, ordered_wait, unordered_wait
 
 KEYS = 20
+
+
+async def fails(key: int) -> str:
+    raise ConnectionError("no answer")
 
 
 def keyed_by_key(df: DataFrame, *arguments: Any, **options: Any) -> DataFrame:
@@ -85,7 +93,9 @@ TYPES = {
 
 
 @pytest.mark.thorough
-def test_values_of_every_type_are_keys_and_answers(visits: DataFrame, service: Service, tmp_path: Path) -> None:
+def test_values_of_every_type_are_keys_and_answers(
+    spark: SparkSession, visits: DataFrame, service: Service, tmp_path: Path
+) -> None:
     """One query with a column of each type, with nulls: the second run makes no call and has the same answers."""
     client = service.client
 
@@ -99,9 +109,51 @@ def test_values_of_every_type_are_keys_and_answers(visits: DataFrame, service: S
     equal = F.lit(True)
     for name in df.columns:
         equal &= F.col(name).eqNullSafe(F.col(f"a_{name}"))
-    for _ in range(2):
+    for _ in range(3):
         assert out.where(equal).count() == 200
         assert len(service.calls) == KEYS
+        Memo(str(tmp_path)).compact()
+    answers = Memo(str(tmp_path)).read(spark).select("answer.*", *(f"inputs.`{name}`" for name in df.columns))
+    assert answers.where(equal).count() == KEYS
+    assert [each.dataType for each in answers.schema.fields[: len(df.columns)]] == [
+        each.dataType for each in out.schema.fields[len(df.columns) :]
+    ]
+
+
+ANSWERS: dict[str, Any] = {
+    "map<string, array<int>>": {"a": [1, None]},
+    "varchar(3)": "abc",
+    "interval day to hour": timedelta(hours=3),
+    "struct<a: array<struct<b: map<int, double>>>>": {"a": [{"b": {1: math.nan}}, None]},
+    "struct<a: void, b: int>": {"a": None, "b": 1},
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_answers_of_nested_and_rare_types_are_remembered(
+    spark: SparkSession, service: Service, tmp_path: Path, kind: str
+) -> None:
+    client = service.client
+
+    async def constant(key: int) -> Any:
+        await client.ask(key)
+        return ANSWERS[kind]
+
+    df = spark.range(3).withColumnRenamed("id", "key")
+    out = unordered_wait(df, constant, f"answer {kind}", memo=tmp_path, timeout=PATIENCE)
+    expected = sorted(map(str, out.collect()))
+    for _ in range(2):
+        assert sorted(map(str, out.collect())) == expected
+        assert len(service.calls) == 3
+        Memo(str(tmp_path)).compact()
+    answers = Memo(str(tmp_path)).read(spark).select("inputs.key", "answer")
+    assert sorted(map(str, answers.collect())) == expected
+
+
+def test_types_that_parquet_cannot_store_are_refused_when_the_plan_is_built(visits: DataFrame, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"memo cannot store the inputs or the answers .*: give them other types"):
+        unordered_wait(visits, fails, "answer struct<>", inputs=["key"], memo=tmp_path, timeout=PATIENCE)
 
 
 def test_values_that_are_equal_in_sql_are_called_once(spark: SparkSession, service: Service, tmp_path: Path) -> None:
@@ -109,6 +161,96 @@ def test_values_that_are_equal_in_sql_are_called_once(spark: SparkSession, servi
     out = unordered_wait(df, service.client.ask, "answer string", inputs=["x"], memo=tmp_path, timeout=PATIENCE)
     assert len(out.collect()) == 6
     assert len(service.calls) == 3
+
+
+def test_a_memo_without_answers_has_no_rows(spark: SparkSession, visits: DataFrame, tmp_path: Path) -> None:
+    memo = Memo(str(tmp_path / "memo"))
+    out = unordered_wait(visits, fails, "answer string", memo=memo, on_error="null", timeout=PATIENCE)
+    for _ in range(2):
+        read = memo.read(spark)
+        assert dict(read.dtypes) == {
+            "bucket": "int",
+            "key": "binary",
+            "inputs": "struct<key:bigint>",
+            "answer": "string",
+            "error": "struct<type:string,message:string,attempts:int,seconds:double>",
+            "answered_at": "timestamp",
+            "function": "string",
+            "version": "string",
+        }
+        assert read.count() == 0
+        assert out.count() == 200
+
+
+def test_the_path_of_a_memo_is_not_a_pattern_and_other_files_do_no_harm(
+    spark: SparkSession, visits: DataFrame, service: Service, tmp_path: Path
+) -> None:
+    for name in ("m*o", "memo", "m[e]mo", "m{e,o}mo", "m?mo"):
+        memo = Memo(str(tmp_path / name))
+        df = visits.withColumn("key", F.concat(F.lit(name), "key"))
+        unordered_wait(df, service.client.ask, "answer string", inputs=["key"], memo=memo, timeout=PATIENCE).count()
+        for other in ("README.md", "part-0.parquet", "_memo.json"):
+            (tmp_path / name / other).write_text("hello")
+    for name in ("m*o", "memo", "m[e]mo", "m{e,o}mo", "m?mo"):
+        memo = Memo(str(tmp_path / name))
+        assert {row.answer for row in memo.read(spark).collect()} == {f"{name}{n}" for n in range(KEYS)}
+        assert memo.compact() == KEYS
+
+
+def test_a_damaged_file_is_refused_by_name_in_queries_and_when_it_is_read(
+    spark: SparkSession, visits: DataFrame, service: Service, tmp_path: Path
+) -> None:
+    memo = Memo(str(tmp_path))
+    out = unordered_wait(visits, service.client.ask, "answer string", inputs=["key"], memo=memo, timeout=PATIENCE)
+    out.count()
+    for path in tmp_path.glob("answers-*"):
+        content = bytearray(path.read_bytes())
+        content[len(content) // 3] ^= 1
+        path.write_bytes(content)
+    for action in (out.collect, lambda: memo.read(spark).collect(), memo.compact):
+        with pytest.raises(Exception, match=r"the file answers-\S* of the memo \S* cannot be read .*: remove it"):
+            action()
+    for path in tmp_path.glob("answers-*"):
+        path.unlink()
+    unordered_wait(visits, service.client.ask, "answer string", inputs=["key"], memo=memo, timeout=PATIENCE).count()
+    assert len(service.calls) == 2 * KEYS
+
+
+def test_a_copy_of_the_table_still_belongs_to_its_function(visits: DataFrame, service: Service, tmp_path: Path) -> None:
+    unordered_wait(
+        visits, service.client.ask, "temp string", inputs=["key"], memo=tmp_path / "a", timeout=PATIENCE
+    ).count()
+    (tmp_path / "b").mkdir()
+    for path in (tmp_path / "a").glob("[!_]*"):
+        shutil.copy(path, tmp_path / "b")
+    with pytest.raises(MemoError, match="has function 'ask', and this query has 'fails': give each function a memo"):
+        unordered_wait(visits, fails, "temp string", memo=tmp_path / "b", timeout=PATIENCE)
+
+
+def test_strings_that_are_not_compared_by_their_bytes_are_refused(visits: DataFrame, tmp_path: Path) -> None:
+    if pyspark.__version__.startswith("3."):
+        pytest.skip("Spark 3.5 has no collations")
+    df = visits.selectExpr("collate(cast(key as string), 'UTF8_LCASE') as key")
+    with pytest.raises(TypeError, match="memo compares strings by their bytes, and 'key' is string collate UTF8_LCASE"):
+        unordered_wait(df, fails, "answer string", memo=tmp_path / "memo", timeout=PATIENCE)
+    assert not (tmp_path / "memo").exists()
+
+
+def test_two_queries_may_declare_nested_nulls_differently(visits: DataFrame, service: Service, tmp_path: Path) -> None:
+    client = service.client
+
+    async def nested(key: dict[str, int]) -> dict[str, Any]:
+        return {"of": {"text": await client.ask(key["n"])}}
+
+    for key, schema in (
+        ("struct(key as n)", "of struct<text: string not null>"),
+        ("struct(if(key < 0, null, key) as n)", "of struct<text: string>"),
+        ("struct(coalesce(key, 0) as n)", "of struct<text: string not null>"),
+    ):
+        df = visits.selectExpr("id", f"{key} as key")
+        rows = unordered_wait(df, nested, schema, inputs=["key"], memo=tmp_path, timeout=PATIENCE).collect()
+        assert all(row.of.text == str(row.key.n) for row in rows)
+        assert len(service.calls) == KEYS
 
 
 def test_sql_can_read_the_memo_as_a_table(

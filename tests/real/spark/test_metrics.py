@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from tests.support import thorough_except
 from trio_asyncio_io.policies import cached
 from udfs import AsyncFunction, FixedDelay, async_pandas_udf, keyed_wait, ordered_wait, summary, unordered_wait
-from udfs._plan.metrics import as_mapping
+from udfs._plan.metrics import observed_sums
 
 ROWS = 40
 TIMEOUT = 3.0  # seconds
@@ -145,7 +145,7 @@ def test_each_micro_batch_reports_its_totals(spark: SparkSession, numbers: DataF
     )
     query.awaitTermination()
     reports = [progress for progress in query.recentProgress if progress["numInputRows"]]
-    seen = [as_mapping(progress["observedMetrics"]["moody"]) for progress in reports]
+    seen = [observed_sums(progress["observedMetrics"]["moody"]) for progress in reports]
     assert sorted(each["rows"] for each in seen) == [12, ROWS]
     [largest] = [each for each in seen if each["rows"] == ROWS]
     assert {name: largest[name] for name in TOTALS} == TOTALS

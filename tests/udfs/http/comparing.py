@@ -50,6 +50,9 @@ RESPONSES = {
     b"/300": whole(b"", b"Location: /json", status=b"300 Multiple"),
     b"/loop": whole(b"", b"Location: /loop", status=b"302 Found"),
     b"/bad-location": whole(b"", b"Location: http://[x]/", status=b"302 Found"),
+    b"/digest-foo": whole(b"", b"WWW-Authenticate: Digest foo", status=b"401 No"),
+    b"/digest-algorithm": whole(b"", b'WWW-Authenticate: Digest realm="r", nonce="n", algorithm=foo', status=b"401 No"),
+    b"/digest-qop": whole(b"", b'WWW-Authenticate: Digest realm="r", nonce="n", qop=auth-int', status=b"401 No"),
     b"/digest": whole(b"", b'WWW-Authenticate: Digest realm="r", nonce="n", qop="auth"', status=b"401 No"),
 }
 LAST = (b"/until-the-end", b"/old")
@@ -147,12 +150,14 @@ def view(response: httpx.Response) -> dict[str, Any]:
 
 Use = Callable[[httpx.AsyncClient], Awaitable[Any]]
 
+ERRORS = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, TypeError, RuntimeError, ValueError, LookupError)
+
 
 async def outcome(http: httpx.AsyncClient, use: Use) -> Any:
     """A value, the view of a response, or an error."""
     try:
         result = await use(http)
-    except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, TypeError, RuntimeError, ValueError) as error:
+    except ERRORS as error:
         request = getattr(error, "_request", None)
         return type(error), str(error), None if request is None else view_of_request(request)
     if isinstance(result, httpx.Response):
@@ -176,6 +181,8 @@ async def same(use: Use, **options: Any) -> Any:
         }
         for make in (httpx.AsyncClient, client):
             async with make(**given, **deepcopy(options)) as http:
+                await http.get("/", auth=None, cookies=None)  # `client` sends its first request in another way
+                recorder.requests = []
                 outcomes.append(await outcome(http, use))
             wires.append(recorder.requests)
             recorder.requests = []

@@ -13,7 +13,7 @@ from trio.testing import MockClock, memory_stream_pair
 
 from udfs.http._connection import Connection
 from udfs.http._deadlines import Deadlines
-from udfs.http._request_writer import RequestWriter
+from udfs.http._request import RequestWriter
 
 
 @dataclass

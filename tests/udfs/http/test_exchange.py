@@ -12,9 +12,9 @@ import pytest
 
 from tests.udfs.http.serving import Peer, serving
 from udfs.http import BodyTooLargeError, StackTransport
-from udfs.http._exchange import Exchanger
+from udfs.http._exchange import Exchanger, WholeResponse
 from udfs.http._origin import Origin
-from udfs.http._request_writer import RequestWriter
+from udfs.http._request import RequestWriter
 
 GET = b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n"
 
@@ -39,6 +39,10 @@ async def exchanging(*parts: bytes) -> AsyncIterator[tuple[Exchanger, Origin, li
         yield transport.exchanger, Origin(b"http", url.raw_host, url.port or 80), server.peers
 
 
+async def exchanged(exchanger: Exchanger, origin: Origin, writer: RequestWriter, limit: float) -> WholeResponse:
+    return await exchanger.finish(await exchanger.begin(origin, writer), writer, limit)
+
+
 def get() -> RequestWriter:
     return RequestWriter("GET", GET, {})
 
@@ -46,7 +50,7 @@ def get() -> RequestWriter:
 async def test_a_whole_response_is_returned_and_its_connection_is_reused() -> None:
     async with exchanging(response(b"weather", b"A: b")) as (exchanger, origin, peers):
         for _ in range(2):
-            whole = await exchanger.exchange(origin, get(), math.inf)
+            whole = await exchanged(exchanger, origin, get(), math.inf)
             assert (whole.head.status, whole.content, whole.received) == (200, b"weather", 7)
             assert whole.head.values(b"a") == [b"b"]
         assert [peer.paths for peer in peers] == [["/a", "/a"]]
@@ -55,7 +59,7 @@ async def test_a_whole_response_is_returned_and_its_connection_is_reused() -> No
 async def test_a_coded_body_is_decoded() -> None:
     coded = gzip.compress(b"weather" * 100_000)
     async with exchanging(response(coded, b"Content-Encoding: GZIP")) as (exchanger, origin, _):
-        whole = await exchanger.exchange(origin, get(), 700_000)
+        whole = await exchanged(exchanger, origin, get(), 700_000)
         assert (whole.content, whole.received) == (b"weather" * 100_000, len(coded))
 
 
@@ -73,7 +77,7 @@ async def test_a_coded_body_is_decoded() -> None:
 async def test_a_body_beyond_the_limit_is_an_error(parts: tuple[bytes, ...]) -> None:
     async with exchanging(*parts) as (exchanger, origin, _):
         with pytest.raises(BodyTooLargeError, match=r"larger than the 6 bytes .*allow more"):
-            await exchanger.exchange(origin, get(), 6)
+            await exchanged(exchanger, origin, get(), 6)
 
 
 @pytest.mark.parametrize("coding", [b"A: b", b"Content-Encoding: gzip"], ids=["plain", "coded"])
@@ -81,13 +85,13 @@ async def test_a_body_whose_length_is_beyond_the_limit_is_an_error_before_it_arr
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n%b\r\n\r\n" % coding
     async with exchanging(head) as (exchanger, origin, peers):
         with pytest.raises(BodyTooLargeError, match="larger than the 6 bytes"):
-            await exchanger.exchange(origin, get(), 6)
+            await exchanged(exchanger, origin, get(), 6)
         await peers[0].ended.wait()
 
 
 async def test_a_length_without_a_body_may_be_beyond_the_limit() -> None:
     async with exchanging(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n") as (exchanger, origin, _):
-        whole = await exchanger.exchange(origin, RequestWriter("HEAD", GET.replace(b"GET", b"HEAD"), {}), 6)
+        whole = await exchanged(exchanger, origin, RequestWriter("HEAD", GET.replace(b"GET", b"HEAD"), {}), 6)
         assert (whole.head.length, whole.content) == (100_000, b"")
 
 
@@ -98,4 +102,4 @@ async def test_a_body_that_is_not_valid_in_its_coding_is_an_error() -> None:
         _,
     ):
         with pytest.raises(httpx.DecodingError):
-            await exchanger.exchange(origin, get(), math.inf)
+            await exchanged(exchanger, origin, get(), math.inf)

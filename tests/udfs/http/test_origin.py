@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from udfs.http import client
-from udfs.http._origin import Origin, origin_of
+from udfs.http._origin import Origin, origin_of_url
 
 
 @pytest.mark.parametrize(
@@ -19,8 +19,7 @@ from udfs.http._origin import Origin, origin_of
     ],
 )
 def test_the_origin_has_the_schemes_port_and_a_name_only_in_tls(url: str, name: str | None, origin: Origin) -> None:
-    request = httpx.Request("GET", url, extensions={} if name is None else {"sni_hostname": name})
-    assert origin_of(request) == origin
+    assert origin_of_url(httpx.URL(url), name) == origin
 
 
 @pytest.mark.parametrize("url", ["ftp://127.0.0.1/", "/no/host", "http:///path"])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.http._request_head import render_head
+from udfs.http._request import RequestHead, render_head
 
 URL = "http://example.org/path?query"
 
@@ -20,14 +20,19 @@ def request(method: str = "GET", *headers: tuple[bytes, bytes], **options: Any) 
     return httpx.Request(method, URL, headers=lines, stream=httpx.ByteStream(b""), **options)
 
 
+def rendered(sent: httpx.Request) -> RequestHead:
+    target = sent.extensions.get("target") or sent.url.raw_path
+    return render_head(sent.method, target, tuple(sent.headers.raw))
+
+
 def test_the_head_has_a_request_line_and_the_headers() -> None:
-    head, length, _ = render_head(request("GET", (b"Accept", b"*/*"), (b"Empty", b""), (b"Name", b"\xe9 a\tb")))
+    head, length, _ = rendered(request("GET", (b"Accept", b"*/*"), (b"Empty", b""), (b"Name", b"\xe9 a\tb")))
     assert head == b"GET /path?query HTTP/1.1\r\nHost: example.org\r\nAccept: */*\r\nEmpty: \r\nName: \xe9 a\tb\r\n\r\n"
     assert length == 0
 
 
 def test_the_extension_target_replaces_the_target() -> None:
-    assert render_head(request("OPTIONS", extensions={"target": b"*"}))[0].startswith(b"OPTIONS * HTTP/1.1\r\n")
+    assert rendered(request("OPTIONS", extensions={"target": b"*"}))[0].startswith(b"OPTIONS * HTTP/1.1\r\n")
 
 
 @pytest.mark.parametrize(
@@ -42,18 +47,18 @@ def test_the_extension_target_replaces_the_target() -> None:
     ],
 )
 def test_connection_close_among_the_headers_is_noticed(name: bytes, value: bytes, closes: bool) -> None:
-    assert render_head(request("GET", (name, value))).closes_connection is closes
-    assert render_head(httpx.Request("GET", URL, headers=[(name, value), (b"Host", b"a")])).closes_connection is closes
+    assert rendered(request("GET", (name, value))).closes_connection is closes
+    assert rendered(httpx.Request("GET", URL, headers=[(name, value), (b"Host", b"a")])).closes_connection is closes
 
 
 def test_cached_headers_are_rendered_for_another_line_and_illegal_ones_refused_again() -> None:
-    assert render_head(request("GET")).data.startswith(b"GET /path?query HTTP/1.1\r\nHost: ")
-    assert render_head(request("PUT", extensions={"target": b"*"})).data.startswith(b"PUT * HTTP/1.1\r\nHost: ")
+    assert rendered(request("GET")).data.startswith(b"GET /path?query HTTP/1.1\r\nHost: ")
+    assert rendered(request("PUT", extensions={"target": b"*"})).data.startswith(b"PUT * HTTP/1.1\r\nHost: ")
     for _ in range(2):
         with pytest.raises(httpx.LocalProtocolError, match="illegal value of the header A"):
-            render_head(request("GET", (b"A", b"1\n")))
+            rendered(request("GET", (b"A", b"1\n")))
         with pytest.raises(httpx.LocalProtocolError, match="illegal method or target"):
-            render_head(request("GET", extensions={"target": b"/a b"}))
+            rendered(request("GET", extensions={"target": b"/a b"}))
 
 
 @pytest.mark.parametrize(
@@ -61,7 +66,7 @@ def test_cached_headers_are_rendered_for_another_line_and_illegal_ones_refused_a
     [([], 0), ([(b"content-length", b"12")], 12), ([(b"Transfer-Encoding", b"Chunked")], None)],
 )
 def test_the_headers_determine_the_length_of_the_body(headers: list[tuple[bytes, bytes]], length: int | None) -> None:
-    assert render_head(request("POST", *headers))[1] == length
+    assert rendered(request("POST", *headers))[1] == length
 
 
 @pytest.mark.parametrize(
@@ -84,20 +89,20 @@ def test_the_headers_determine_the_length_of_the_body(headers: list[tuple[bytes,
 )
 def test_an_illegal_header_is_refused_without_showing_its_value(header: tuple[bytes, bytes]) -> None:
     with pytest.raises(httpx.LocalProtocolError, match="illegal") as caught:
-        render_head(request("GET", header))
+        rendered(request("GET", header))
     assert "Injected: 1" not in str(caught.value)
 
 
 @pytest.mark.parametrize("method", ["GE T", "GET\r\nX: y\r\n\r\n", "", "G\0T"])
 def test_an_illegal_method_is_refused(method: str) -> None:
     with pytest.raises(httpx.LocalProtocolError, match="illegal method or target"):
-        render_head(request(method))
+        rendered(request(method))
 
 
 @pytest.mark.parametrize("target", [b"/a b", b"/ HTTP/1.1\r\nX: y\r\n\r\nGET /", b"/\n"])
 def test_an_illegal_target_is_refused(target: bytes) -> None:
     with pytest.raises(httpx.LocalProtocolError, match="illegal method or target"):
-        render_head(request(extensions={"target": target}))
+        rendered(request(extensions={"target": target}))
 
 
 @pytest.mark.parametrize(
@@ -115,13 +120,13 @@ def test_an_illegal_target_is_refused(target: bytes) -> None:
 )
 def test_headers_with_an_uncertain_length_are_refused(headers: list[tuple[bytes, bytes]]) -> None:
     with pytest.raises(httpx.LocalProtocolError, match=r"Content-Length|Transfer-Encoding"):
-        render_head(request("POST", *headers))
+        rendered(request("POST", *headers))
 
 
 @pytest.mark.parametrize("hosts", [[], [(b"Host", b"a"), (b"host", b"b")]])
 def test_a_request_without_exactly_one_host_is_refused(hosts: list[tuple[bytes, bytes]]) -> None:
     with pytest.raises(httpx.LocalProtocolError, match="one Host header"):
-        render_head(httpx.Request("GET", URL, headers=hosts, stream=httpx.ByteStream(b"")))
+        rendered(httpx.Request("GET", URL, headers=hosts, stream=httpx.ByteStream(b"")))
 
 
 @given(st.lists(st.tuples(st.binary(max_size=6), st.binary(max_size=8)), max_size=3))
@@ -135,6 +140,6 @@ def test_the_head_is_the_one_that_h11_sends(headers: list[tuple[bytes, bytes]]) 
         )
     except h11.LocalProtocolError:
         with pytest.raises(httpx.LocalProtocolError):
-            render_head(made)
+            rendered(made)
     else:
-        assert render_head(made)[0] == expected
+        assert rendered(made)[0] == expected

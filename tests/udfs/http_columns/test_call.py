@@ -13,8 +13,8 @@ from trio.testing import MockClock
 from tests.udfs.http.serving import refusing
 from tests.udfs.http_columns.working import get, request, responding
 from udfs.http_columns._options import HttpOptions
-from udfs.http_columns._request import Request
-from udfs.http_columns._response import Response
+from udfs.http_columns._outcome import HttpResponse
+from udfs.http_columns._requests import HttpRequest
 
 # Retries
 
@@ -192,22 +192,22 @@ async def test_attempts_start_at_the_rate_and_cached_responses_are_free(autojump
     call = HttpOptions(rate=2.0, cache=60.0, timeout=math.inf)._call()
     started = []
 
-    async def exchange(request: Request) -> Response:
+    async def exchange(request: HttpRequest) -> HttpResponse:
         started.append((request.url, trio.current_time()))
-        return Response(200, {}, "")
+        return HttpResponse(200, {}, "")
 
     call._exchange = exchange  # type: ignore[method-assign]
     await call.open()
     for path in "abba":
-        await call.invoke(Request("GET", f"http://host/{path}"))
-    await call.invoke(Request("POST", "http://host/c"))
+        await call.invoke(HttpRequest("GET", f"http://host/{path}"))
+    await call.invoke(HttpRequest("POST", "http://host/c"))
     await call.close()
     assert started == [("http://host/a", 0.0), ("http://host/b", 0.5), ("http://host/c", 1.0)]
 
 
 def test_a_request_has_no_timeouts_for_its_steps() -> None:
     """The row's timeout is the only one. httpx's default would end a slow response after five seconds."""
-    request = Request("GET", "http://host/")
+    request = HttpRequest("GET", "http://host/")
     request.prepare((), math.inf)
     assert request.prepared is not None
     assert request.prepared.writer.timeouts == {}

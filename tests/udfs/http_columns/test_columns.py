@@ -41,6 +41,19 @@ def test_importing_udfs_does_not_import_httpx() -> None:
     assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=False).returncode == 0
 
 
+def test_an_error_has_its_traceback_as_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_SIMPLIFIED_TRACEBACK", "1")
+    for name in ("SPARK_HIDE_TRACEBACK", "SPARK_TRACEBACK_WITH_LOCALS"):
+        monkeypatch.setenv(name, "")
+    registered: dict[str, Any] = {}
+    session: Any = SimpleNamespace(udf=SimpleNamespace(register=registered.__setitem__))
+    register_http(session)
+    with pytest.raises(TypeError, match="url of http_get must be a string, and is int64: cast it") as caught:
+        list(registered["http_get"].func(iter([pa.array([1])])))
+    [note] = caught.value.__notes__
+    assert note.endswith(f"TypeError: {caught.value}")
+
+
 async def test_a_registered_function_runs_without_a_session() -> None:
     """As in a worker, and in a user's own tests."""
     registered: dict[str, Any] = {}

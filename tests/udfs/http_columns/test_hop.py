@@ -5,9 +5,9 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from udfs.http._origin import origin_of
-from udfs.http._request_writer import RequestWriter
-from udfs.http_columns._hop import Headers, Hop
+from udfs.http._origin import origin_of_url
+from udfs.http._request import RequestWriter
+from udfs.http_columns._requests import Headers, Hop, Target
 
 URLS = [
     "http://127.0.0.1:8000/a?b=c",
@@ -22,6 +22,10 @@ URLS = [
 HEADERS: list[Headers] = [(), ((b"A", b"b"), (b"host", b"other")), ((b"Authorization", b"x"), (b"A", b""))]
 
 
+def hop_to(method: str, url: str, headers: Headers, body: bytes) -> Hop:
+    return Hop.to(Target.of(url), method, headers, body)
+
+
 def lines(data: bytes) -> list[bytes]:
     first, *fields = data.split(b"\r\n")
     return [first, *sorted(field.lower() if field.startswith((b"host", b"Host")) else field for field in fields)]
@@ -32,15 +36,15 @@ def sent_by_httpx(method: str, url: str, headers: Headers, body: bytes) -> tuple
     if request.url.userinfo:
         auth = httpx.BasicAuth(request.url.username, request.url.password)
         request = next(auth.auth_flow(request))
-    return origin_of(request), lines(RequestWriter.of(request)._start)
+    return origin_of_url(request.url), lines(RequestWriter.of(request)._start)
 
 
 @pytest.mark.parametrize("url", URLS)
 @pytest.mark.parametrize("headers", HEADERS, ids=["none", "host", "authorization"])
 @pytest.mark.parametrize(("method", "body"), [("GET", b""), ("GET", b"query"), ("POST", b""), ("PUT", b"weather")])
 def test_a_request_is_what_httpx_would_send(url: str, headers: Headers, method: str, body: bytes) -> None:
-    hop = Hop.first(method, url, headers, body)
-    assert (hop.origin, lines(hop.writer._start)) == sent_by_httpx(method, url, headers, body)
+    hop = hop_to(method, url, headers, body)
+    assert (hop.target.origin, lines(hop.writer._start)) == sent_by_httpx(method, url, headers, body)
 
 
 @pytest.mark.parametrize(
@@ -53,12 +57,12 @@ def test_a_request_is_what_httpx_would_send(url: str, headers: Headers, method: 
 )
 def test_a_header_that_contradicts_the_body_is_an_error(headers: Headers, problem: str) -> None:
     with pytest.raises(httpx.LocalProtocolError, match=problem):
-        Hop.first("PUT", "http://h/", headers, b"weather")
+        hop_to("PUT", "http://h/", headers, b"weather")
 
 
 def test_connect_is_an_error() -> None:
     with pytest.raises(httpx.LocalProtocolError, match="CONNECT opens a tunnel"):
-        Hop.first("CONNECT", "http://h/", (), b"")
+        hop_to("CONNECT", "http://h/", (), b"")
 
 
 @pytest.mark.parametrize(
@@ -66,21 +70,47 @@ def test_connect_is_an_error() -> None:
     [
         (302, "/b", b"GET /b HTTP/1.1", {b"Authorization: x"}),
         (307, "b?c", b"POST /b?c HTTP/1.1", {b"Authorization: x", b"Content-Length: 7"}),
-        (308, "http://other/", b"POST / HTTP/1.1", {b"Content-Length: 7"}),
         (301, "https://h/", b"GET / HTTP/1.1", {b"Authorization: x"}),
     ],
 )
 def test_a_redirect_is_followed_by_the_rules_of_httpx(
     status: int, location: str, line: bytes, keeps: set[bytes]
 ) -> None:
-    hop = Hop.first("POST", "http://h/a", ((b"Authorization", b"x"),), b"weather").after(status, location)
+    hop = hop_to("POST", "http://h/a", ((b"Authorization", b"x"),), b"weather").after(status, location)
     first, *fields = hop.writer._start.partition(b"\r\n\r\n")[0].split(b"\r\n")
     host = b"other" if "other" in location else b"h"
     assert (first, set(fields)) == (line, {b"Host: " + host, *keeps})
-    assert hop.origin.host == host
+    assert hop.target.origin.host == host
+
+
+SECRETS: Headers = (
+    (b"Authorization", b"secret"),
+    (b"Cookie", b"secret"),
+    (b"X-Api-Key", b"secret"),
+    (b"User-Agent", b"secret"),
+    (b"Host", b"secret"),
+    (b"Content-Type", b"text/plain"),
+)
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["http://other/", "http://h:81/", "https://h:8443/", "//other/b", "http://h.other/", "http://u:p@other/"],
+)
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_another_origin_gets_none_of_the_headers_but_those_of_the_body(status: int, location: str) -> None:
+    hop = hop_to("POST", "http://user:secret@h/a", SECRETS, b"weather").after(status, location)
+    sent = hop.writer._start
+    assert b"secret" not in sent
+    assert b"Authorization" not in sent
+    assert b"Accept: */*\r\n" in sent
+    has_body = status in {307, 308}
+    assert (b"Content-Type: text/plain" in sent) is has_body
+    assert sent.endswith(b"weather") is has_body
+    assert b"secret" not in hop.after(307, "http://h/a").writer._start
 
 
 def test_a_second_redirect_follows_the_first() -> None:
-    hop = Hop.first("POST", "http://h/a", (), b"weather").after(307, "/b").after(308, "c")
+    hop = hop_to("POST", "http://h/a", (), b"weather").after(307, "/b").after(308, "c")
     assert hop.writer._start.startswith(b"POST /c HTTP/1.1\r\n")
     assert hop.writer._start.endswith(b"\r\n\r\nweather")

@@ -11,7 +11,7 @@ from trio_asyncio_io import retry_after
 from udfs._sent.cluster_rate import TaskShare
 from udfs.http_columns import http_get, http_request, register_http
 from udfs.http_columns._options import HttpOptions
-from udfs.http_columns._response import Response, RetryableError
+from udfs.http_columns._outcome import HttpResponse, RetryableError
 
 
 def test_only_equal_options_share_a_client() -> None:
@@ -46,10 +46,10 @@ def test_each_task_has_its_share_of_a_rate_for_the_cluster() -> None:
 def test_a_backoff_is_at_least_the_retry_after() -> None:
     strategy = HttpOptions().settings().options.retry
     assert strategy is not None
-    refused = RetryableError(Response(503, {"retry-after": "7"}, ""))
+    refused = RetryableError(HttpResponse(503, {"retry-after": "7"}, ""))
     assert retry_after(refused) == 7.0
     assert strategy.wait(1, 0.5, refused) == 7.0
-    assert strategy.wait(1, 0.5, RetryableError(Response(503, {}, ""))) < 1.0
+    assert strategy.wait(1, 0.5, RetryableError(HttpResponse(503, {}, ""))) < 1.0
 
 
 @pytest.mark.parametrize(
@@ -75,6 +75,11 @@ def test_a_backoff_is_at_least_the_retry_after() -> None:
         ({"max_body_bytes": 0}, ValueError, "max_body_bytes must be at least 1 .* got 0"),
         ({"max_body_bytes": 2**40}, ValueError, "max_body_bytes must be .* at most 536,870,912"),
         ({"follow_redirects": 1}, TypeError, "follow_redirects must be True or False, got 1"),
+        ({"only_public": 1}, TypeError, "only_public must be True or False, got 1"),
+        ({"allowed_hosts": "example.org"}, TypeError, "allowed_hosts must be a list of hosts .* got 'example.org'"),
+        ({"allowed_hosts": []}, TypeError, r"allowed_hosts must be one or more hosts, each of them a str, got \[\]"),
+        ({"allowed_hosts": [b"h"]}, TypeError, "allowed_hosts must be one or more hosts"),
+        ({"allowed_hosts": ["a/b"]}, ValueError, "allowed_hosts must be hosts such as .* got 'a/b'"),
         ({"time_out": 5.0}, TypeError, "there is no option 'time_out'; there are timeout, capacity, .*"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 from tests.udfs.http.serving import Peer, refusing, serving
 from tests.udfs.http_columns.working import get, request, responding, results_of, work
 from trio_asyncio_io.gates import AdaptiveRate, CircuitBreaker, Gate, Outcome
-from udfs.http_columns._request import Request
+from udfs.http_columns._requests import HttpRequest
 
 HEARD: list[tuple[str, float | None]] = []  # by all copies of a `Spy`
 RELEASED = threading.Event()
@@ -173,5 +173,5 @@ def test_without_gates_there_are_none() -> None:
     ],
 )
 def test_the_host_is_the_origin_of_the_url(url: str, host: tuple[bytes, bytes, int] | None) -> None:
-    origin = Request("GET", url).origin
+    origin = HttpRequest("GET", url).origin
     assert (None if origin is None else origin[:3]) == host

@@ -12,8 +12,8 @@ import trio
 from tests.support import PATIENCE
 from tests.udfs.http.serving import Server, scripted, serving
 from udfs._spark_thread.reading import rows_of
+from udfs.http_columns._arrow import HttpConversion
 from udfs.http_columns._options import HttpOptions
-from udfs.http_columns._task import HttpConversion
 
 
 @asynccontextmanager

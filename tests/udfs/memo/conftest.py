@@ -10,11 +10,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
-from udfs._memo.conversion import MemoConversion, MemoTask
-from udfs._memo.files import MemoFiles
-from udfs._memo.layout import Layout
-from udfs._memo.memo import Memo
-from udfs._sent.enrichment import Enrichment
+from udfs import Memo
+from udfs._memo.directory import Directory
+from udfs._plan.memo import memo_schema
+from udfs._sent.memo import MemoTask
+from udfs._sent.settings import Enrichment
+from udfs._spark_thread.memo import MemoRows
 
 INPUTS = T.StructType([T.StructField("n", T.LongType())])
 TEMP = T.StructType([T.StructField("temp", T.DoubleType())])
@@ -32,26 +33,30 @@ def batch() -> Callable[..., pa.RecordBatch]:
 
 
 @pytest.fixture
-def conversion(settings: Any, tmp_path: Path) -> Callable[..., MemoConversion]:
+def conversion(settings: Any, tmp_path: Path) -> Callable[..., MemoRows]:
     """Makes the conversion of one task with a memo in `tmp_path`."""
 
     def make(
         function: Any,
         memo: Memo | None = None,
         *,
-        columns: int = 1,
         added: T.StructType = TEMP,
         flatten: Any = False,
         in_buckets: bool = False,
+        claims: bool = True,
         **more: Any,
-    ) -> MemoConversion:
+    ) -> MemoRows:
         memo = memo or Memo(str(tmp_path))
         kind: T.DataType = added.fields[0].dataType if len(added) == 1 else added
-        layout = Layout("look_up", INPUTS, T.ArrayType(kind) if flatten else kind, ("n",))
-        layout.claim(MemoFiles(memo.path))
+        kind = T.ArrayType(kind) if flatten else kind
+        schema = memo_schema("look_up", INPUTS, kind, ("n",))
+        if claims:
+            Directory(memo.path, schema).claim()
         made = settings(function, **{"mode": "unordered", **more})
         enrichment = Enrichment(made, added, "UTC", inputs=(0,), flatten=flatten)
-        return MemoConversion(enrichment, MemoTask(memo, layout, columns, in_buckets=in_buckets, has_places=False))
+        seconds = memo.max_age, memo.remember_failures_for, memo.write_every
+        task = MemoTask(memo.path, schema, kind, "look_up", memo.version, *seconds, partitions=1, in_buckets=in_buckets)
+        return MemoRows(enrichment, task)
 
     return make
 
@@ -61,10 +66,49 @@ def run(conversion: Any) -> Callable[..., list[dict[str, Any]]]:
     """Runs one task with a memo in `tmp_path`; the rows that come out."""
 
     def rows(function: Any, *batches: pa.RecordBatch, source: Any = None, **more: Any) -> list[dict[str, Any]]:
-        made = conversion(function, columns=batches[0].num_columns - 1, **more)
+        made = conversion(function, **more)
         return [row for each in made.run(source or iter(batches)) for row in each.to_pylist()]
 
     return rows
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Callable[[], Directory]:
+    """The memo in `tmp_path`, as `conversion` makes it by default."""
+    schema = memo_schema("look_up", INPUTS, T.DoubleType(), ("n",))
+    return lambda: Directory(str(tmp_path), schema)
+
+
+@pytest.fixture
+def memo(directory: Any) -> Directory:
+    """The same, claimed."""
+    made: Directory = directory()
+    made.claim()
+    return made
+
+
+@pytest.fixture
+def answers(directory: Any) -> Callable[..., pa.Table]:
+    """Creates answers for numbers, whose bucket is the number modulo 256, and whose key shows it."""
+
+    def make(*numbers: int, answer: float = 0.5, at: float = 1e9, error: str | None = None) -> pa.Table:
+        failure = None if error is None else {"type": "Error", "message": error, "attempts": 1, "seconds": 0.0}
+        rows = [
+            {
+                "bucket": number % 256,
+                "key": number.to_bytes(16, "big"),
+                "inputs": {"n": number},
+                "answer": None if error else answer,
+                "error": failure,
+                "answered_at": round(at * 1e6),
+                "function": "look_up",
+                "version": "1",
+            }
+            for number in numbers
+        ]
+        return pa.Table.from_pylist(rows, directory().schema)
+
+    return make
 
 
 class Counting:

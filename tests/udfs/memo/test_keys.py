@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import types as T  # noqa: N812 - the usual name
 
-from udfs._memo.keys import check_key_type, key_of
+from udfs._memo.keys import key_of
 
 SCALARS = st.one_of(
     st.none(),
@@ -84,23 +83,3 @@ def test_a_key_is_the_same_in_every_release() -> None:
     """Otherwise every memo would be worthless after an update."""
     values = [None, True, -7, 1.5, Decimal("1.50"), "é", b"\0", date(2013, 1, 1), datetime(2013, 1, 1, tzinfo=UTC)]
     assert key_of("1", [*values, {"a": [1]}]).hex() == "c39f6b6115779741128577d9aa1cc438"
-
-
-@pytest.mark.parametrize("kind", [T.LongType(), T.ArrayType(T.StructType([T.StructField("a", T.DateType())]))], ids=str)
-def test_a_type_whose_values_can_be_compared_is_accepted(kind: T.DataType) -> None:
-    check_key_type("ip", kind)
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        T.MapType(T.StringType(), T.LongType()),
-        T.ArrayType(T.MapType(T.StringType(), T.LongType())),
-        T.StructType([T.StructField("a", T.MapType(T.StringType(), T.LongType()))]),
-        T.NullType(),
-    ],
-    ids=["map", "in an array", "in a struct", "void"],
-)
-def test_a_type_that_cannot_be_compared_is_refused(kind: T.DataType) -> None:
-    with pytest.raises(TypeError, match="memo needs inputs whose values can be compared, and 'tags' is "):
-        check_key_type("tags", kind)

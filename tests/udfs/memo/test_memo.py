@@ -1,4 +1,4 @@
-"""The options of a memo, and its manifest."""
+"""The options of a memo, and the types that it takes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,7 @@ import pytest
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from udfs import Memo, MemoError
-from udfs._memo.files import MemoFiles
-from udfs._memo.layout import Layout
-from udfs._memo.memo import as_memo
-
-NUMBER = T.StructType([T.StructField("n", T.LongType())])
-LAYOUT = Layout("look_up", NUMBER, T.DoubleType(), ("n",))
+from udfs._plan.memo import _check_key_type, as_memo
 
 
 @pytest.mark.parametrize(
@@ -53,35 +48,38 @@ def test_a_path_is_a_memo_with_the_defaults(tmp_path: Path) -> None:
     assert as_memo(tmp_path) == as_memo(str(tmp_path)) == Memo(str(tmp_path))
 
 
+def test_a_path_without_a_memo_has_nothing_to_compact_or_to_read(tmp_path: Path) -> None:
+    memo = Memo(str(tmp_path / "none"))
+    assert memo.compact() == 0
+    with pytest.raises(MemoError, match=r"there is no memo at .*/none: check the path, or run a query"):
+        memo.read(None)
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("kind", [T.LongType(), T.ArrayType(T.StructType([T.StructField("a", T.DateType())]))], ids=str)
+def test_a_type_whose_values_can_be_compared_is_accepted(kind: T.DataType) -> None:
+    _check_key_type("ip", kind)
+
+
 @pytest.mark.parametrize(
-    ("other", "message"),
+    "kind",
     [
-        (Layout("geocode", NUMBER, T.DoubleType(), ("n",)), "has function 'look_up', .* 'geocode': give each function"),
-        (
-            Layout("look_up", NUMBER, T.LongType(), ("n",)),
-            "has answer 'double', .* 'bigint': give the new columns these",
-        ),
-        (
-            Layout("look_up", T.StructType([T.StructField("n", T.StringType())]), T.DoubleType(), ("n",)),
-            "has inputs 'struct<n:bigint>', .* 'struct<n:string>': give the inputs these names and types",
-        ),
-        (
-            Layout("look_up", NUMBER, T.DoubleType(), ("m",)),
-            "has spread_by .*: use the same operator and the same key=",
-        ),
+        T.MapType(T.StringType(), T.LongType()),
+        T.ArrayType(T.MapType(T.StringType(), T.LongType())),
+        T.StructType([T.StructField("a", T.MapType(T.StringType(), T.LongType()))]),
+        T.NullType(),
     ],
-    ids=["function", "answer", "inputs", "key"],
+    ids=["map", "in an array", "in a struct", "void"],
 )
-def test_a_memo_of_another_function_or_schema_is_refused(tmp_path: Path, other: Layout, message: str) -> None:
-    files = MemoFiles(str(tmp_path))
-    LAYOUT.claim(files)
-    LAYOUT.claim(files)
-    with pytest.raises(MemoError, match=f"the memo {tmp_path} {message}"):
-        other.claim(files)
+def test_a_type_that_cannot_be_compared_is_refused(kind: T.DataType) -> None:
+    with pytest.raises(TypeError, match="memo needs inputs whose values can be compared, and 'tags' is "):
+        _check_key_type("tags", kind)
 
 
-@pytest.mark.parametrize("text", ["", "not json", "[1]"], ids=repr)
-def test_a_damaged_manifest_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "_memo.json").write_text(text)
-    with pytest.raises(MemoError, match=f"the memo {tmp_path}|_memo.json of the memo {tmp_path} is not JSON"):
-        LAYOUT.claim(MemoFiles(str(tmp_path)))
+@pytest.mark.skipif(not hasattr(T.StringType(), "collation"), reason="Spark 3.5 has no collations")
+def test_a_string_that_is_not_compared_by_its_bytes_is_refused() -> None:
+    """Two values that are equal in SQL would have two answers."""
+    kind: Any = T.StringType
+    with pytest.raises(TypeError, match="memo compares strings by their bytes, and 'ip' is array<string collate UTF8"):
+        _check_key_type("ip", T.ArrayType(kind("UTF8_LCASE")))
+    _check_key_type("ip", kind("UTF8_BINARY"))

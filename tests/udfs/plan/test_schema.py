@@ -9,6 +9,7 @@ from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from udfs._plan.schema import (
     check_columns,
+    check_time_zone,
     event_time_column,
     lookup_names,
     microseconds,
@@ -161,3 +162,23 @@ def test_a_unit_without_a_fixed_length_is_refused(interval: str, unit: str) -> N
 def test_an_interval_must_be_a_string(interval: Any) -> None:
     with pytest.raises(TypeError, match="max_out_of_orderness must be an interval"):
         microseconds(interval)
+
+
+TIMESTAMPS = [
+    T.TimestampType(),
+    T.ArrayType(T.TimestampType()),
+    T.MapType(T.StringType(), T.TimestampType()),
+    T.StructType([T.StructField("at", T.TimestampType())]),
+]
+
+
+@pytest.mark.parametrize("kind", TIMESTAMPS, ids=str)
+def test_timestamps_in_a_time_zone_that_python_lacks_are_refused(kind: T.DataType) -> None:
+    with pytest.raises(ValueError, match="Python has no time zone 'PST'"):
+        check_time_zone("PST", kind)
+    check_time_zone("GMT+2", kind)
+
+
+@pytest.mark.parametrize("kind", [T.StringType(), T.TimestampNTZType(), T.ArrayType(T.DateType())], ids=str)
+def test_the_time_zone_does_not_matter_without_timestamps(kind: T.DataType) -> None:
+    check_time_zone("PST", kind)

@@ -56,14 +56,3 @@ def test_a_value_of_the_wrong_type_is_an_error_that_names_parameter_and_value(
 
 def test_max_age_may_be_infinite_and_max_rows_may_be_zero() -> None:
     assert CarryOver(max_rows=0, max_age=math.inf).max_age == math.inf
-
-
-OLD_NAME: dict[str, Any] = {"most": 7}
-
-
-def test_most_is_the_deprecated_name_of_max_rows() -> None:
-    with pytest.warns(DeprecationWarning, match="`most` of CarryOver is deprecated: write `max_rows`"):
-        made = CarryOver(**OLD_NAME)
-    assert made == CarryOver(max_rows=7)
-    with pytest.warns(DeprecationWarning, match="write `max_rows`"):
-        assert made.most == 7

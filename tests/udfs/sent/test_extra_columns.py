@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from trio_asyncio_io import Totals
-from udfs._sent.extra_columns import ERROR_TYPE, MetricsColumn, error_array, metadata_array
-from udfs._sent.plan_types import arrow_type
+from udfs._sent.column_types import ERROR_TYPE, MetricsColumn, arrow_type, error_array, metadata_array
 from udfs._sent.row import Failure
 
 
@@ -25,6 +24,14 @@ def test_metrics_count_a_row_once_however_many_outputs_it_has(rows: Any) -> None
     first.attempts, second.attempts = 2, 3
     metadata = MetricsColumn().array([first, first, second, second, second]).to_pylist()
     assert [each and each["attempts"] for each in metadata] == [2, None, 3, None, None]
+
+
+def test_metrics_count_a_row_once_if_its_outputs_are_in_two_arrays(rows: Any) -> None:
+    first, second = rows("ab")
+    first.attempts, second.attempts = 2, 3
+    column = MetricsColumn()
+    metadata = [*column.array([first, first]).to_pylist(), *column.array([first, second]).to_pylist()]
+    assert [each and each["attempts"] for each in metadata] == [2, None, None, 3]
 
 
 def added(column: MetricsColumn, rows: Any) -> list[int]:

@@ -14,15 +14,14 @@ import pytest
 import trio
 
 import udfs._spark_thread.bridge
-import udfs._trio_thread.chunks
 import udfs._trio_thread.task_operator
 from tests.support import PATIENCE
-from udfs._spark_thread.bridge import enrich
-from udfs._spark_thread.budget import Budget
-from udfs._trio_thread.hangup import HangUpError
+from udfs._pyspark_worker import HangUpError, WorkerConnection
+from udfs._spark_thread.bridge import Budget, enrich
 from udfs._trio_thread.runtime import Runtime
 
 NOBODY: list[str] = []
+CONNECTED = WorkerConnection(Any, None)
 
 
 @pytest.fixture(autouse=True)
@@ -179,7 +178,7 @@ def test_no_row_crosses_a_watermark(rows: Any, settings: Any) -> None:
 
 def test_watermarks_alone_make_no_chunk(rows: Any, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last watermark follows the end of the input, which may be long after the last row."""
-    monkeypatch.setattr(udfs._trio_thread.chunks, "CHUNK_ROWS", 1)
+    monkeypatch.setattr(udfs._trio_thread.task_operator, "CHUNK_ROWS", 1)
     chunks = enrich(iter([rows([1, 2], 0, [5, 50])]), settings(double, mode="unordered", delay=1))
     assert [len(chunk) for chunk in chunks] == [1, 1]
 
@@ -306,7 +305,7 @@ def test_a_hang_up_of_spark_cancels_the_calls_and_wakes_sparks_thread(
     rows: Any, settings: Any, gate: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hung_up, unwound = gate(), []
-    monkeypatch.setattr(udfs._spark_thread.bridge, "worker_socket", lambda: "a socket")
+    monkeypatch.setattr(WorkerConnection, "of_task", lambda: CONNECTED)
     monkeypatch.setattr(udfs._trio_thread.task_operator, "until_hangup", lambda connection: hung_up.wait())
 
     async def call(value: int) -> int:
@@ -326,7 +325,7 @@ async def never(connection: Any) -> None:
 
 
 def test_the_watch_ends_with_the_task(rows: Any, settings: Any, gate: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(udfs._spark_thread.bridge, "worker_socket", lambda: "a socket")
+    monkeypatch.setattr(WorkerConnection, "of_task", lambda: CONNECTED)
     monkeypatch.setattr(udfs._trio_thread.task_operator, "until_hangup", never)
     assert values(enrich(iter([rows([1])]), settings(double))) == [2]
 
@@ -396,7 +395,7 @@ def test_the_source_is_closed_even_if_the_buffer_is_full(rows: Any, settings: An
 
 
 def test_chunks_are_not_larger_than_the_limit(rows: Any, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(udfs._trio_thread.chunks, "CHUNK_ROWS", 3)
+    monkeypatch.setattr(udfs._trio_thread.task_operator, "CHUNK_ROWS", 3)
     sizes = [len(chunk) for chunk in enrich(iter([rows(range(100))]), settings(double))]
     assert max(sizes) == 3
     assert sum(sizes) == 100
@@ -407,7 +406,7 @@ def test_each_chunk_is_flushed_before_waiting_for_the_next(
 ) -> None:
     """The second row completes only after the first has left the output buffer."""
     first_has_left = gate()
-    monkeypatch.setattr(udfs._spark_thread.bridge.OutputBuffer, "flush", lambda self: first_has_left.open())
+    monkeypatch.setattr(WorkerConnection, "flush", lambda self: first_has_left.open())
 
     async def call(value: int) -> int:
         if value:
@@ -422,7 +421,7 @@ def test_a_chunk_waits_for_no_more_rows_than_earlier_chunks_had(
     rows: Any, settings: Any, gate: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Regardless of the time limit of a chunk: the first two rows are sent alone, the next two together."""
-    monkeypatch.setattr(udfs._trio_thread.chunks, "LINGER_SECONDS", PATIENCE)
+    monkeypatch.setattr(udfs._trio_thread.task_operator, "LINGER_SECONDS", PATIENCE)
     gates = [gate() for _ in range(4)]
 
     async def call(value: int) -> int:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-import udfs._spark_thread.budget
-from udfs._spark_thread.budget import Budget
+import udfs._spark_thread.bridge
+from udfs._spark_thread.bridge import Budget
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1000.0]
-    monkeypatch.setattr(udfs._spark_thread.budget.time, "monotonic", lambda: now[0])  # type: ignore[attr-defined]
+    monkeypatch.setattr(udfs._spark_thread.bridge, "monotonic", lambda: now[0])
     return now
 
 

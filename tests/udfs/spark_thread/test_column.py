@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
-from udfs._spark_thread.column import ColumnConversion
+from udfs._spark_thread.conversion import ColumnConversion
 from udfs._spark_thread.converters import ResultTypeError
 
 POINT = T.StructType([T.StructField("x", T.DoubleType()), T.StructField("y", T.LongType())])

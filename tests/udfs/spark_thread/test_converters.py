@@ -19,9 +19,8 @@ from pyspark.sql import Row
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from tests.support import stable_id
-from udfs._sent.plan_types import arrow_type, plan_type
-from udfs._spark_thread.converters import NullFieldError, ResultTypeError, converter
-from udfs._spark_thread.scalars import _time
+from udfs._sent.column_types import arrow_type, plan_type
+from udfs._spark_thread.converters import NullFieldError, ResultTypeError, _time, converter
 
 ZONE = "America/New_York"
 NEW_YORK = ZoneInfo(ZONE)

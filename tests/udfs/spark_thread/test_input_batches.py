@@ -12,10 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import udfs._spark_thread.input_batches
+import udfs._spark_thread.batches
 from udfs._sent.row import Row
-from udfs._spark_thread.input_batches import InputBatches
-from udfs._spark_thread.slices import ranges
+from udfs._spark_thread.batches import InputBatches, ranges
 
 TYPES = {
     "null": (pa.null(), None),
@@ -147,8 +146,8 @@ def test_a_straggler_does_not_hold_the_memory_of_released_rows(batches: InputBat
 def test_rows_that_could_be_too_large_together_are_divided_into_several_batches(
     batches: InputBatches, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(udfs._spark_thread.input_batches, "_SAFE_BYTES", 0)
-    monkeypatch.setattr(udfs._spark_thread.input_batches, "ranges", partial(ranges, limit=2_500))
+    monkeypatch.setattr(udfs._spark_thread.batches, "_SAFE_BYTES", 0)
+    monkeypatch.setattr(udfs._spark_thread.batches, "ranges", partial(ranges, limit=2_500))
     number = batches.add(batch(*["a" * 1_000, "b" * 1_000, "c" * 5_000, "d"]))
     found = [column(each) for each in batches.take(rows_at(*[(number, n) for n in (0, 1, 1, 2, 3)]), 2)]
     assert [[text[0] for text in each] for each in found] == [["a", "b"], ["b"], ["c"], ["d"]]

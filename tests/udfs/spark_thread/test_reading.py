@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
+from traceback import format_exception
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -12,8 +13,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
-from udfs._sent.plan_types import arrow_type
-from udfs._sent.row import Failure, Row
+from udfs._sent.column_types import arrow_type
+from udfs._sent.row import Failure, Row, SecretRow
 from udfs._spark_thread.reading import put_event_times, put_keys, rows_of
 from udfs._spark_thread.writing import ResultWriter
 
@@ -86,6 +87,18 @@ def test_a_timestamp_has_the_session_time_zone() -> None:
     [found] = inputs(pa.array([NOON], pa.timestamp("us", "America/New_York")))
     assert found == NOON
     assert (found.hour, found.utcoffset()) == (12, timedelta(hours=-4))
+
+
+def test_timestamps_at_any_depth_may_be_in_a_zone_that_only_spark_knows() -> None:
+    """Nulls in a field that is declared NOT NULL are below a null struct, as Spark sends them."""
+    times = pa.array([0, None], pa.timestamp("us", tz="GMT+2"))
+    field = pa.field("at", times.type, nullable=False)
+    at = datetime(1970, 1, 1, 2, tzinfo=timezone(timedelta(hours=2)))
+    assert inputs(times) == [at, None]
+    structs = pa.StructArray.from_arrays([times], fields=[field], mask=pa.array([False, True]))
+    assert inputs(structs) == [{"at": at}, None]
+    assert inputs(pa.ListArray.from_arrays([0, 1, 2], times)) == [[at], [None]]
+    assert inputs(pa.MapArray.from_arrays([0, 1, 2], ["a", "b"], times)) == [{"a": at}, {"b": None}]
 
 
 def test_nan_is_not_none() -> None:
@@ -213,3 +226,16 @@ def test_the_bytes_of_a_batch_are_divided_evenly_among_its_rows() -> None:
     assert [row.nbytes for row in rows_of([column, column], 0)] == [16, 16]
     assert [row.nbytes for row in rows_of([column], 0, nbytes=100)] == [50, 50]
     assert rows_of([column.slice(0, 0)], 0, nbytes=0) == []
+
+
+@pytest.mark.parametrize("on_error", ["raise", "null"])
+def test_a_secret_row_hides_the_value_that_python_cannot_represent(on_error: str) -> None:
+    twice = pa.array([[("4111-1111", 1), ("4111-1111", 2)]], pa.map_(pa.string(), pa.int64()))
+    try:
+        [row] = rows_of([twice], 0, SecretRow, on_error=on_error)
+        assert row.failure is not None
+        error: Exception = row.failure.exception
+    except ValueError as raised:
+        error = raised
+    assert "the value of input 1, map<string, int64>, cannot be represented in Python" in str(error)
+    assert "4111" not in "".join(format_exception(error))

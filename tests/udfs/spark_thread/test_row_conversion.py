@@ -13,12 +13,11 @@ import pytest
 import trio
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
-import udfs._spark_thread.input_batches
-import udfs._spark_thread.slices
-from udfs._sent.enrichment import Enrichment
+import udfs._spark_thread.batches
+from udfs._sent.settings import Enrichment
+from udfs._spark_thread.batches import ranges
+from udfs._spark_thread.conversion import RowConversion
 from udfs._spark_thread.converters import ResultTypeError
-from udfs._spark_thread.row_conversion import RowConversion
-from udfs._spark_thread.slices import ranges
 
 DOUBLE = T.StructType([T.StructField("temp", T.DoubleType())])
 TWO = T.StructType([T.StructField("temp", T.DoubleType()), T.StructField("wind", T.LongType())])
@@ -307,9 +306,9 @@ def test_large_rows_are_divided_into_several_batches_with_their_own_results(
     run: Any, monkeypatch: pytest.MonkeyPatch, flatten: bool
 ) -> None:
     """Large input rows, large results, and small rows with many outputs."""
-    monkeypatch.setattr(udfs._spark_thread.slices, "SLICE_BYTES", 3_000)
-    monkeypatch.setattr(udfs._spark_thread.input_batches, "_SAFE_BYTES", 0)
-    monkeypatch.setattr(udfs._spark_thread.input_batches, "ranges", partial(ranges, limit=2_500))
+    monkeypatch.setattr(udfs._spark_thread.batches, "SLICE_BYTES", 3_000)
+    monkeypatch.setattr(udfs._spark_thread.batches, "_SAFE_BYTES", 0)
+    monkeypatch.setattr(udfs._spark_thread.batches, "ranges", partial(ranges, limit=2_500))
     added = T.StructType([T.StructField("a", T.StringType()), T.StructField("n2", T.LongType())])
 
     async def call(value: int) -> Any:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from udfs._spark_thread import stopwatch
-from udfs._spark_thread.stopwatch import Stopwatch
+import udfs._spark_thread.bridge
+from udfs._spark_thread.bridge import Stopwatch
 
 
 def test_a_stopwatch_sums_up_the_times_from_start_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 10.0
-    monkeypatch.setattr(stopwatch, "perf_counter", lambda: now)
+    monkeypatch.setattr(udfs._spark_thread.bridge, "perf_counter", lambda: now)
     watch = Stopwatch()
     watch.start()
     now = 12.0

@@ -10,7 +10,7 @@ import pytest
 
 from trio_asyncio_io.report import report
 from trio_asyncio_io.trace import TraceRecorder, merge, read
-from udfs._sent.settings import make_settings
+from udfs._plan.arguments import make_settings
 from udfs._spark_thread.bridge import enrich
 
 

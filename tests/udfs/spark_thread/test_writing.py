@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
+from traceback import format_exception
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
-from udfs._sent.plan_types import arrow_type
-from udfs._sent.row import Failure
-from udfs._sent.settings import make_settings
+from udfs._plan.arguments import make_settings
+from udfs._sent.column_types import arrow_type
+from udfs._sent.row import Failure, Row, SecretRow
 from udfs._spark_thread.converters import ResultTypeError
+from udfs._spark_thread.reading import rows_of
 from udfs._spark_thread.writing import ResultWriter
 
 POINT = T.StructType([T.StructField("x", T.DoubleType()), T.StructField("y", T.LongType())])
@@ -23,6 +26,10 @@ async def look_up(key: str) -> Any: ...
 
 def writer(kind: T.DataType = T.LongType(), **settings: Any) -> ResultWriter:  # noqa: B008 - has no state
     return ResultWriter(kind, "UTC", make_settings(look_up, 5.0, settings))
+
+
+def secret_rows() -> list[Row]:
+    return rows_of([pa.array(["a"])], 0, SecretRow)
 
 
 def array_of(made: ResultWriter, rows: Any, values: Any) -> Any:
@@ -61,6 +68,24 @@ def test_a_misfit_in_a_struct_names_the_missing_field(rows: Any) -> None:
 def test_a_misfit_in_a_nested_value_is_found(rows: Any) -> None:
     with pytest.raises(ResultTypeError, match=r"not an array<struct<x:double,y:bigint>>.*row \('a'\)"):
         array_of(writer(T.ArrayType(POINT)), rows("a"), [[(1.0, 2), (1.0, "two")]])
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (T.DoubleType(), "4111-1111"),
+        (T.IntegerType(), "4111-1111"),
+        (T.DecimalType(3, 1), Decimal("4111.1111")),
+        (T.VarcharType(3), "4111-1111"),
+        (T.ArrayType(T.DoubleType()), ["4111-1111"]),
+        (POINT, {"x": "4111-1111", "y": 1}),
+    ],
+    ids=str,
+)
+def test_with_show_values_false_no_part_of_the_traceback_has_the_value(rows: Any, kind: T.DataType, value: Any) -> None:
+    with pytest.raises(ResultTypeError) as caught:
+        array_of(writer(kind, show_values=False), secret_rows(), [value])
+    assert "4111" not in "".join(format_exception(caught.value))
 
 
 def test_a_long_misfit_is_shortened_in_the_message(rows: Any) -> None:
@@ -139,7 +164,7 @@ def test_values_too_large_for_one_array_are_divided_with_their_rows(rows: Any, m
     """Arrow splits values of more than 2 GiB. Here, it splits after each value."""
     made = writer(T.StringType())
     split = lambda values: pa.chunked_array([[value] for value in values], pa.string())  # noqa: E731 - it is short
-    monkeypatch.setattr(made, "_made", split)
+    monkeypatch.setattr(made, "_array", split)
     first, second = rows("ab")
     parts = [(part, array.to_pylist()) for part, array in made.write([first, second], ["x", "y"])]
     assert parts == [([first], ["x"]), ([second], ["y"])]

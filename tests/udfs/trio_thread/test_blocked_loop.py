@@ -13,7 +13,7 @@ import pytest
 from tests.support import PATIENCE
 from udfs._sent.packed_function import PackedFunction
 from udfs._spark_thread.bridge import enrich
-from udfs._trio_thread.blocked_loop import SECONDS, BlockedWorker, logger
+from udfs._trio_thread.runtime import BLOCKED_SECONDS, BlockedWorker, logger
 
 
 class Released(logging.Handler):
@@ -66,7 +66,7 @@ def test_a_function_that_is_being_unpickled_is_not_reported() -> None:
 
 
 def test_the_environment_sets_the_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(SECONDS, "2.5")
+    monkeypatch.setenv(BLOCKED_SECONDS, "2.5")
     assert BlockedWorker().seconds == 2.5
 
 
@@ -74,6 +74,6 @@ def test_the_environment_sets_the_seconds(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_bad_value_in_the_environment_is_named(
     text: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv(SECONDS, text)
+    monkeypatch.setenv(BLOCKED_SECONDS, text)
     assert BlockedWorker().seconds == 0.1
-    assert caplog.messages == [f"{SECONDS} must be seconds above 0, got {text!r}: 0.1 is used"]
+    assert caplog.messages == [f"{BLOCKED_SECONDS} must be seconds above 0, got {text!r}: 0.1 is used"]

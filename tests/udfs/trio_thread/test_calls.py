@@ -113,10 +113,10 @@ async def test_a_miss_is_retried_until_there_are_outputs(run: Any, autojump_cloc
     assert (row.result, row.attempts) == (["found"], 3)
 
 
-async def test_a_row_that_misses_for_minutes_gives_its_slot_back(run: Any, autojump_clock: MockClock) -> None:
+async def test_a_row_that_misses_for_minutes_holds_no_slot(run: Any, autojump_clock: MockClock) -> None:
     recorder: Recorder[str, Any] = Recorder(Scripted({"a": [Step(result=None), Step(result="found")]}))
     retry = FixedDelay(5, 60.0, retry_on_result=lambda found: found is None)
-    out = await run(recorder, "ab", retry=retry, capacity=1, timeout=90.0, yield_slot_after=5.0)
+    out = await run(recorder, "ab", retry=retry, capacity=1, timeout=90.0)
     assert [row.result for row in out] == ["found", "b"]
     assert [(call.value, call.started) for call in recorder.calls] == [("a", 0.0), ("b", 0.0), ("a", 60.0)]
 

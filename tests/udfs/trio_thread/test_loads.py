@@ -7,7 +7,7 @@ import trio
 import trio.testing
 
 from trio_asyncio_io import Totals
-from udfs._trio_thread.loads import Loads
+from udfs._trio_thread.calls import Loads
 
 
 async def wait(seconds: float) -> float:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from trio_asyncio_io import Observer, Options, Statistics, Verdict, Watermark
+from udfs._plan.arguments import make_settings
 from udfs._sent.row import Row
-from udfs._sent.settings import make_settings
 from udfs._spark_thread.bridge import enrich
-from udfs._trio_thread.row_observer import RowObserver
+from udfs._trio_thread.calls import RowObserver
 
 SEEN: list[tuple[Any, ...]] = []
 

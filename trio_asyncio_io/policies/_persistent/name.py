@@ -1,4 +1,4 @@
-"""Default names: identify a function in a file that other functions, processes and runs share."""
+"""Names and keys: they identify a function and its arguments in a file that other processes and runs share."""
 
 from __future__ import annotations
 
@@ -7,13 +7,33 @@ from hashlib import sha256
 from inspect import isfunction
 from typing import Any
 
+from ..._codec import encoded
 from ..._core.describe import describe
 from ..._function import innermost
-from .stable_key import stable_key
 
-__all__ = ["default_name"]
+__all__ = ["default_name", "stable_key"]
 
 _PLAIN = (bool, int, float, complex, str, bytes, tuple, list, dict, set, frozenset)
+
+
+def stable_key(value: Any) -> bytes:
+    """The value as bytes that are the same in every process. Those of different types, such as 1, 1.0 and True, differ.
+
+    Args:
+        value: A hashable that the plain format can store. Not a mutable container: it could change during the call.
+
+    Raises:
+        TypeError: The value is, or contains, anything else.
+    """
+    try:
+        hash(value)
+        return encoded(value, "plain", "key")
+    except TypeError as error:  # includes `NotStorableError`
+        raise TypeError(
+            f"{describe(value)} of type {type(value).__name__} is not a key that other processes would find again: "
+            "give persistent key=, a function that returns None, bool, int, float, str, bytes, Decimal, date, "
+            "datetime, timedelta, UUID or tuples of these"
+        ) from error
 
 
 def default_name(function: Any) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import pickle
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from threading import Thread
@@ -12,15 +11,14 @@ from typing import Any, TypeVar
 
 import trio
 
+from ..._codec import Codec, UnreadableError, check_codec, decoded, encoded
 from ..._core.checks import check_name, check_path
-from ..._core.describe import describe
 from ..._sqlite import FileThread
 from .._from_cache import from_cache
 from .._lifetime import Lifetime, is_none
 from .._policy import Policy, Wrapped
 from .group_commit import GroupCommit
-from .name import default_name
-from .stable_key import stable_key
+from .name import default_name, stable_key
 from .store import Insert, Lookup, Store
 
 __all__ = ["persistent"]
@@ -40,9 +38,12 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
     `single_flight` inside to share them within one process.
 
     The file is an SQLite database, used in a thread. Concurrent invocations share its transactions. The file survives
-    the end of the process, however it ends; a power cut may lose the results of the last seconds. A damaged result
-    counts as missing. Results are pickled, so **trust the file as you trust your code**: whoever can write to it can
-    run any code in your process.
+    the end of the process, however it ends; a power cut may lose the results of the last seconds. A damaged file or
+    result raises a `CacheError`, and is never taken for a result.
+
+    Results are stored as plain text, so reading the file runs no code. These types are stored and come back as they
+    were: None, bool, int, float, str, bytes, tuple, list, dict, set, frozenset, Decimal, UUID, date, time, datetime,
+    timedelta and their zones (`ZoneInfo` and `timezone`). For other types, pass `codec="pickle"`.
 
     Args:
         function: An async callable or an `AsyncFunction`.
@@ -61,6 +62,9 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
         negative_ttl: Seconds for which a negative result is valid, at least 0; 0: it is not cached. None: the same as
             `ttl`.
         is_negative: result -> whether it is negative. By default, None is the only negative result.
+        codec: "plain", or "pickle" for results of any type that can be pickled. Then **trust the file as you trust your
+            code**: whoever can write to it can run any code in your process. A pickle that can no longer be read,
+            because its class is gone, counts as missing. A file belongs to the codec that created it.
 
     Attributes:
         hits: Calls answered from the file.
@@ -68,9 +72,9 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
 
     Raises:
         TypeError, ValueError: An argument is out of its range; the function needs a name; a key is of another type; or
-            a result cannot be pickled.
-        CacheError: The file cannot be used, for example because it is damaged or belongs to another program. Raised by
-            `open`, or by the call that detects it.
+            a result cannot be stored. That message has the place of the part that cannot, and its type.
+        CacheError: The file cannot be used, for example because it is damaged, belongs to another program, or has
+            another codec. Raised by `open`, or by the call that detects it.
         RuntimeError: The policy is not open. An operator opens it; by hand, `await` its `open` and `close`.
         trio.TooSlowError: From `close`: the file was not closed within ten seconds. A thread goes on closing it.
 
@@ -92,13 +96,15 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
         key: Callable[..., Hashable] | None = None,
         negative_ttl: float | None = None,
         is_negative: Callable[[R], bool] = is_none,
+        codec: Codec = "plain",
     ) -> None:
         path = check_path("path", path)
         name = check_name("name", name) if name is not None else default_name(function)
         options = {"path": path, "name": name, "ttl": ttl, "negative_ttl": negative_ttl, "is_negative": is_negative}
-        super().__init__(function, key=key, **options)
+        super().__init__(function, key=key, **options, codec=check_codec(codec))
         self._lifetime = Lifetime(ttl, negative_ttl, is_negative)
-        self._store = Store(path, name)
+        self._codec: Codec = codec
+        self._store = Store(path, name, codec=codec)
         self._group_commit: GroupCommit[Lookup | Insert, bytes | None] | None = None
         self.hits = 0
         self.misses = 0
@@ -133,7 +139,7 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
         self.misses += 1
         result: R = await self._call(*arguments)
         if seconds := self._lifetime.seconds_for(result):
-            insert = Insert(key, _pickled(result), seconds)
+            insert = Insert(key, encoded(result, self._codec, "result"), seconds)
             with trio.CancelScope(shield=True):  # the call is paid for
                 await self._group_commit.submit(insert)
         return result
@@ -141,7 +147,10 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
     async def _find(self, group_commit: GroupCommit[Lookup | Insert, bytes | None], key: bytes) -> tuple[R] | None:
         with self._holding_flush():
             payload = await group_commit.submit(Lookup(key))
-        return None if payload is None else _unpickled(payload)
+        try:
+            return None if payload is None else (decoded(payload, self._codec),)
+        except UnreadableError:  # such as a pickle whose class is gone
+            return None
 
     async def _close_store(self) -> None:
         with trio.CancelScope(shield=True):
@@ -164,20 +173,3 @@ def _close_within(store: Store, seconds: float) -> None:
         outcome.result(seconds)
     except TimeoutError:
         raise trio.TooSlowError(f"the cache file was not closed within {seconds:g} s") from None
-
-
-def _pickled(result: object) -> bytes:
-    try:
-        return pickle.dumps(result, protocol=5)
-    except Exception as error:
-        raise TypeError(
-            f"persistent cannot store {describe(result)}: {error}. Let the function return plain values"
-        ) from error
-
-
-def _unpickled(payload: bytes) -> tuple[Any] | None:
-    """The result in a tuple, or None if it cannot be unpickled because its class is gone or has changed."""
-    try:
-        return (pickle.loads(payload),)  # noqa: S301 - the docstring of `persistent` explains whom to trust
-    except Exception:  # noqa: BLE001 - unpickling runs the user's code
-        return None

@@ -10,6 +10,7 @@ from pathlib import Path
 from struct import pack
 from typing import Final
 
+from ..._codec import Codec
 from ..._sqlite import Database, FileFormat, checksum
 
 __all__ = ["FORMAT", "CacheError", "Insert", "Lookup", "Store"]
@@ -20,7 +21,7 @@ class CacheError(RuntimeError):
 
 
 FORMAT: Final = FileFormat(
-    application_id=0x7461696F,  # "taio"
+    application_ids={"plain": 0x7461696F, "pickle": 0x74616F70},  # "taio" and "taop"
     version=1,
     schema=(
         "CREATE TABLE answers (id BLOB PRIMARY KEY, value BLOB NOT NULL, expires REAL, checksum BLOB NOT NULL)",
@@ -54,8 +55,8 @@ class Insert:
 class Store:
     """Values by key, each with an expiry, in a file that several processes may use at once.
 
-    Each row has a checksum of its name, key, value and expiry. A damaged row counts as missing. Damage to the file as a
-    whole is a `CacheError`.
+    Each row has a checksum of its name, key, value and expiry. A damaged row is a `CacheError`, like damage to the file
+    as a whole.
 
     A stored value survives the end of the process, however it ends. A power cut may lose the transactions of the last
     seconds, but never part of one (SQLite's write-ahead log with `synchronous=NORMAL`).
@@ -64,10 +65,11 @@ class Store:
         path: The file, on a local disk. Its directory must exist.
         name: Separates the keys of functions that share a file.
         clock: Returns the seconds since the epoch.
+        codec: The codec of the values.
     """
 
-    def __init__(self, path: str, name: str, clock: Callable[[], float] = time.time) -> None:
-        self._database = Database(Path(path), FORMAT)
+    def __init__(self, path: str, name: str, clock: Callable[[], float] = time.time, codec: Codec = "plain") -> None:
+        self._database = Database(Path(path), FORMAT, codec)
         self._name = name.encode()
         self._clock = clock
 
@@ -94,7 +96,7 @@ class Store:
         """Close the file."""
         self._database.close()
 
-    def execute(self, requests: Sequence[Lookup | Insert]) -> list[bytes | CacheError | None]:
+    def execute(self, requests: Sequence[Lookup | Insert]) -> list[bytes | Exception | None]:
         """Execute the inserts in one transaction, and then the lookups.
 
         Returns:
@@ -103,7 +105,7 @@ class Store:
         """
         inserts = {number: request for number, request in enumerate(requests) if isinstance(request, Insert)}
         lookups = {number: request for number, request in enumerate(requests) if isinstance(request, Lookup)}
-        outcomes: dict[int, bytes | CacheError | None] = dict.fromkeys(range(len(requests)))
+        outcomes: dict[int, bytes | Exception | None] = dict.fromkeys(range(len(requests)))
         try:
             with self._database.translated_errors():
                 self._insert(list(inserts.values()))
@@ -121,15 +123,15 @@ class Store:
         if connection.execute("SELECT 1 FROM answers WHERE expires <= ? LIMIT 1", (now,)).fetchone():
             connection.execute("DELETE FROM answers WHERE expires <= ?", (now,))
 
-    def _find(self, key: bytes) -> bytes | None:
+    def _find(self, key: bytes) -> bytes | Exception | None:
         query = "SELECT value, expires, checksum FROM answers WHERE id = ?"
         rows = self._database.connection.execute(query, (self._id(key),)).fetchall()
         if not rows:
             return None
         value, expires, found = rows[0]
-        is_intact = isinstance(value, bytes) and (expires is None or isinstance(expires, float))
-        if not is_intact or found != self._checksum(key, value, expires):
-            return None
+        is_typed = isinstance(value, bytes) and (expires is None or isinstance(expires, float))
+        if not is_typed or found != self._checksum(key, value, expires):
+            return self._database.damaged("the checksum of a result is wrong")
         return value if expires is None or self._clock() < expires else None
 
     def _insert(self, inserts: list[Insert]) -> None:

@@ -1,0 +1,92 @@
+"""Bytes of logs: what was written is read, and everything else is refused or skipped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from udfs._memo.format import DamagedError, frame, log_start, parquet, read_log, read_parquet
+
+SALT = b"saltsalt"
+
+
+class Log:
+    """The bytes of a log, and the length after each part."""
+
+    def __init__(self, schema: pa.Schema, *tables: pa.Table) -> None:
+        self.content = log_start(SALT, schema)
+        self.ends: list[int] = []
+        for table in tables:
+            [batch] = table.to_batches()
+            self.add(batch.serialize())
+
+    def add(self, payload: Any, synced: int = 0) -> None:
+        self.content += frame(SALT, len(self.content), payload, synced)
+        self.ends.append(len(self.content))
+
+
+@pytest.fixture
+def log(answers: Any, directory: Any) -> Log:
+    """A log of five answers, one after the other, none of which is known to be on the disk."""
+    return Log(directory().schema, *(answers(number) for number in range(5)))
+
+
+def numbers(table: pa.Table) -> list[int]:
+    return [each["n"] for each in table.column("inputs").to_pylist()]
+
+
+def test_a_log_that_was_cut_off_anywhere_has_the_answers_before_that(log: Log) -> None:
+    for length in range(log.ends[0], len(log.content) + 1):
+        expected = [number for number, end in enumerate(log.ends) if end <= length]
+        assert numbers(read_log(log.content[:length])) == expected
+        zeros = log.content[:length] + bytes(len(log.content) - length)  # as a file system may leave them
+        assert numbers(read_log(zeros))[: len(expected)] == expected
+
+
+def test_a_log_without_its_first_answers_is_damaged_because_it_gets_its_name_with_them(log: Log) -> None:
+    for length in range(log.ends[0]):
+        with pytest.raises(DamagedError):
+            read_log(log.content[:length])
+
+
+def test_answers_that_were_on_the_disk_are_never_skipped(log: Log) -> None:
+    on_disk = log.ends[3]
+    log.add(b"", synced=on_disk)
+    for position in range(on_disk):
+        damaged = bytearray(log.content)
+        damaged[position] ^= 0x10
+        with pytest.raises(DamagedError):
+            read_log(bytes(damaged))
+
+
+def test_a_hole_in_what_a_crashed_machine_had_not_written_is_the_end_of_the_log(log: Log) -> None:
+    log.add(b"", synced=log.ends[1])
+    hole = bytearray(log.content)
+    hole[log.ends[1] : log.ends[2]] = bytes(log.ends[2] - log.ends[1])
+    assert numbers(read_log(bytes(hole))) == [0, 1]
+
+
+def test_an_answer_that_contains_a_log_cannot_forge_a_frame(log: Log, directory: Any, answers: Any) -> None:
+    """A frame is valid only at its own position."""
+    forged = Log(directory().schema)
+    forged.content = log.content[: log.ends[1]]
+    forged.add(log.content + bytes(-len(log.content) % 8), synced=0)
+    assert numbers(read_log(forged.content[:-8])) == [0, 1]
+
+
+def test_parquet_is_read_by_bucket_and_in_groups(directory: Any, answers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("udfs._memo.format._GROUP_ROWS", 2)
+    content, checksum = parquet(answers(3, 1, 2, 1 + 256, 4))
+    file = pa.BufferReader(content)
+    for buckets, expected, is_whole in (
+        (range(256), [1, 257, 2, 3, 4], True),
+        (range(1, 2), [1, 257], False),
+        (range(4, 5), [4], False),
+        (range(9, 10), [], False),
+        (range(0), [], False),
+    ):
+        table, whole = read_parquet(file, checksum, buckets)
+        assert (numbers(table), whole) == (expected, is_whole)
+        assert table.schema.metadata[b"udfs.memo"] == directory().schema.metadata[b"udfs.memo"]

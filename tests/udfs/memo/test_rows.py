@@ -1,0 +1,241 @@
+"""Conversion of rows with a memo, without a JVM."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import trio
+import trio.testing
+from pyspark.sql import types as T  # noqa: N812 - the usual name
+
+from tests.support import wait_until
+from udfs import Memo, MemoError
+from udfs._memo.directory import Directory
+
+TWO = T.StructType([T.StructField("temp", T.DoubleType()), T.StructField("wind", T.LongType())])
+
+
+def by_number(rows: list[dict[str, Any]]) -> list[tuple[Any, Any]]:
+    return sorted(((row["n"], row["temp"]) for row in rows), key=repr)
+
+
+def test_equal_inputs_are_called_once_in_a_task(run: Any, batch: Any, halve: Any) -> None:
+    rows = run(halve, batch(1, 2, 1), batch(2, 2, 3))
+    assert by_number(rows) == [(1, 0.5), (1, 0.5), (2, 1.0), (2, 1.0), (2, 1.0), (3, 1.5)]
+    assert sorted(halve.calls) == [1, 2, 3]
+
+
+def test_a_second_task_calls_only_what_is_missing(run: Any, batch: Any, halve: Any) -> None:
+    run(halve, batch(1, 2))
+    assert by_number(run(halve, batch(2, 3, 1))) == [(1, 0.5), (2, 1.0), (3, 1.5)]
+    assert sorted(halve.calls) == [1, 2, 3]
+
+
+def test_null_is_a_key_whose_answer_may_be_null(run: Any, batch: Any, halve: Any) -> None:
+    for _ in range(2):
+        assert by_number(run(halve, batch(None, 4, None))) == [(4, 2.0), (None, None), (None, None)]
+    assert sorted(halve.calls, key=str) == [4, None]
+
+
+def test_the_columns_that_are_not_inputs_keep_their_values(run: Any, batch: Any, halve: Any) -> None:
+    run(halve, batch(1, text=["z"]))
+    rows = run(halve, batch(1, 2, 1, text=["a", "b", "c"]))
+    assert sorted((row["text"], row["temp"]) for row in rows) == [("a", 0.5), ("b", 1.0), ("c", 0.5)]
+    assert set(rows[0]) == {"n", "text", "temp"}
+
+
+def test_a_row_that_made_no_call_is_reported_as_cached(run: Any, batch: Any, halve: Any) -> None:
+    run(halve, batch(1))
+    rows = run(halve, batch(1, 2, 2), metadata="how")
+    assert sorted((row["n"], row["how"]["cached"], row["how"]["attempts"]) for row in rows) == [
+        (1, True, 0),
+        (2, False, 1),
+        (2, True, 0),
+    ]
+
+
+def test_several_new_columns_are_remembered(run: Any, batch: Any) -> None:
+    async def weather(n: int) -> dict[str, Any]:
+        return {"temp": n / 2, "wind": None}
+
+    async def never(n: int) -> Any:
+        raise AssertionError(n)
+
+    first = run(weather, batch(1, 2), added=TWO)
+    assert run(never, batch(1, 2), added=TWO) == first
+
+
+@pytest.mark.parametrize(("flatten", "expected"), [(True, [1, 2, 2]), ("outer", [0, 1, 2, 2])], ids=str)
+def test_flattened_outputs_are_remembered(run: Any, batch: Any, flatten: Any, expected: list[int]) -> None:
+    calls = []
+
+    async def repeat(n: int) -> list[float]:
+        calls.append(n)
+        return [float(n)] * n
+
+    for _ in range(2):
+        rows = run(repeat, batch(2, 0, 1), flatten=flatten)
+        assert sorted(row["n"] for row in rows) == expected
+        assert all(row["temp"] == (row["n"] or None) for row in rows)
+    assert sorted(calls) == [0, 1, 2]
+
+
+def test_a_failure_is_shared_in_the_task_and_not_remembered(run: Any, batch: Any) -> None:
+    calls = []
+
+    async def fragile(n: int) -> float:
+        calls.append(n)
+        if n == 1 and calls.count(1) == 1:
+            raise ConnectionError("down")
+        return n / 2
+
+    first = run(fragile, batch(1, 2, 1), on_error="column")
+    assert [row["error"]["message"] for row in first if row["n"] == 1] == ["down", "down"]
+    assert by_number(run(fragile, batch(1, 2), on_error="column")) == [(1, 0.5), (2, 1.0)]
+    assert sorted(calls) == [1, 1, 2]
+
+
+def test_a_remembered_failure_fails_with_the_same_error(run: Any, batch: Any, tmp_path: Path) -> None:
+    calls = []
+
+    async def fragile(n: int) -> float:
+        calls.append(n)
+        raise ConnectionError("down")
+
+    memo = Memo(tmp_path, remember_failures_for=3600.0)  # type: ignore[arg-type]
+    for _ in range(2):
+        [row] = run(fragile, batch(1), on_error="column", memo=memo)
+        assert (row["temp"], row["error"]["type"], row["error"]["message"]) == (None, "ConnectionError", "down")
+    assert calls == [1]
+    run(fragile, batch(1), on_error="column")
+    assert calls == [1, 1]
+
+
+def test_answers_before_a_failure_are_written(run: Any, batch: Any, halve: Any) -> None:
+    async def fails_on_three(n: int) -> float:
+        if n == 3:
+            raise ConnectionError("down")
+        return await halve(n)
+
+    with pytest.raises(ConnectionError):
+        run(fails_on_three, batch(1, 2, 3), capacity=1)
+    run(halve, batch(1, 2, 3))
+    assert sorted(halve.calls) == [1, 2, 3]
+
+
+def known_to(tmp_path: Path) -> list[Any]:
+    """The inputs that the memo has answers for."""
+    directory = Directory.existing(str(tmp_path))
+    assert directory is not None
+    tables = [directory.bucket(number) for number in range(3)]
+    return sorted(each["n"] for table in tables for each in table.column("inputs").to_pylist())
+
+
+def test_answers_are_in_the_memo_although_spark_takes_no_rows(
+    conversion: Any, batch: Any, halve: Any, tmp_path: Path
+) -> None:
+    """The next operator or the sink may be slow. If the task is killed meanwhile, its answers have been paid for."""
+    numbers = range(1, 50)
+    out = conversion(halve, capacity=1).run(iter([batch(*numbers)]))
+    next(out)
+    wait_until(lambda: known_to(tmp_path) == [*numbers], "answers are not in the memo")
+    out.close()
+
+
+def test_answers_are_in_the_memo_although_spark_has_closed_the_task(
+    conversion: Any, batch: Any, tmp_path: Path
+) -> None:
+    """As after a `limit`. Calls that have not ended are not remembered."""
+    answered = []
+
+    async def answers_the_first(n: int) -> float:
+        if n > 20:
+            await trio.sleep_forever()
+        answered.append(n)
+        return n / 2
+
+    out = conversion(answers_the_first).run(iter([batch(*range(1, 50))]))
+    next(out)
+    out.close()
+    assert known_to(tmp_path) == sorted(answered)
+
+
+def test_the_result_of_on_timeout_is_not_remembered(run: Any, batch: Any, halve: Any) -> None:
+    async def hang(n: int) -> float:
+        await trio.sleep_forever()
+        raise AssertionError
+
+    async def guess(n: int) -> float:
+        return -1.0
+
+    assert by_number(run(hang, batch(1, 1), timeout=0.01, on_timeout=guess)) == [(1, -1.0), (1, -1.0)]
+    assert by_number(run(halve, batch(1))) == [(1, 0.5)]
+
+
+def test_a_skipped_row_is_neither_called_nor_remembered(run: Any, batch: Any, halve: Any, tmp_path: Path) -> None:
+    assert by_number(run(halve, batch(None), skip_nulls=True)) == [(None, None)]
+    assert halve.calls == []
+    assert known_to(tmp_path) == []
+
+
+def test_answers_of_another_version_do_not_count(run: Any, batch: Any, halve: Any, tmp_path: Path) -> None:
+    run(halve, batch(1))
+    run(halve, batch(1), memo=Memo(str(tmp_path), version="2"))
+    run(halve, batch(1))
+    assert halve.calls == [1, 1]
+
+
+def test_an_answer_older_than_max_age_is_called_again(
+    run: Any, batch: Any, halve: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now)
+    run(halve, batch(1))
+    for later, expected in ((59.0, [1]), (61.0, [1, 1])):
+        monkeypatch.setattr(time, "time", lambda later=later: now + later)
+        run(halve, batch(1), memo=Memo(str(tmp_path), max_age=60.0))
+        assert halve.calls == expected
+
+
+def test_rows_that_wait_for_a_call_count_towards_the_buffer(run: Any, batch: Any) -> None:
+    """Otherwise a task would read all rows of one key into memory while the first is called."""
+    answered = []
+
+    async def slow(n: int) -> float:
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        answered.append(n)
+        return n / 2
+
+    def source() -> Iterator[pa.RecordBatch]:
+        yield batch(1, 1, 1, 1)
+        assert answered == [1]
+        yield batch(1, 2)
+
+    assert len(run(slow, batch(1), source=source(), capacity=1, buffer=4)) == 6
+
+
+def test_the_answers_of_a_bucket_are_dropped_when_the_next_begins(run: Any, batch: Any, halve: Any) -> None:
+    batches = [batch(0, 3, 0), batch(1, 1), batch(4, 2, 2)]
+    rows = run(halve, *batches, in_buckets=True)
+    assert len(rows) == 8
+    assert sorted(halve.calls) == [0, 1, 2, 3, 4]
+
+
+def test_a_memo_that_the_worker_does_not_see_is_refused(run: Any, batch: Any, halve: Any, tmp_path: Path) -> None:
+    with pytest.raises(MemoError, match=r"this worker does not see the memo .*/elsewhere, .* use a path on storage"):
+        run(halve, batch(1), memo=Memo(str(tmp_path / "elsewhere")), claims=False)
+
+
+def test_a_damaged_file_is_refused_by_name(run: Any, batch: Any, halve: Any, tmp_path: Path) -> None:
+    run(halve, batch(1))
+    [name] = [path.name for path in tmp_path.glob("answers-*-0.256.1-*")]
+    (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:-9])
+    with pytest.raises(MemoError, match=f"the file {name} of the memo .* cannot be read .*: remove it"):
+        run(halve, batch(1))
+    (tmp_path / name).unlink()
+    assert by_number(run(halve, batch(1))) == [(1, 0.5)]

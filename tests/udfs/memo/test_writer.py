@@ -1,0 +1,185 @@
+"""The log of a task: what was added survives the process, and becomes a Parquet file at its end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.support import PATIENCE, wait_until
+from tests.udfs.memo.damage import SCHEMA
+from tests.wheel import ROOT
+from udfs._memo import writer as module
+from udfs._memo.directory import Directory
+from udfs._memo.writer import Writer
+
+ALL = range(256)
+
+
+def known(directory: Directory) -> list[int]:
+    """The numbers whose answers another process finds."""
+    other = Directory(directory.path, directory.schema)
+    tables = [other.bucket(number) for number in range(256)]
+    return sorted(each["n"] for table in tables for each in table.column("inputs").to_pylist())
+
+
+def logs(directory: Directory) -> list[str]:
+    return [path.name for path in Path(directory.path).glob("_log-*")]
+
+
+def test_answers_are_found_as_soon_as_they_are_added(memo: Directory, answers: Any) -> None:
+    with Writer(memo, PATIENCE, ALL) as writer:
+        for number in range(3):
+            writer.add(answers(number))
+            assert known(memo) == list(range(number + 1))
+        assert logs(memo) == [writer.log]
+
+
+def test_the_log_becomes_a_parquet_file_at_the_end(memo: Directory, answers: Any) -> None:
+    with Writer(memo, PATIENCE, range(1, 256, 2)) as writer:
+        writer.add(answers(1, 3))
+        writer.add(answers(5))
+    assert logs(memo) == []
+    [file] = [file for file in memo.files().values() if file.buckets]
+    assert file.buckets == range(1, 256, 2)
+    assert known(memo) == [1, 3, 5]
+
+
+def test_the_log_becomes_a_parquet_file_although_the_block_raises(memo: Directory, answers: Any) -> None:
+    with suppress(ValueError), Writer(memo, PATIENCE, ALL) as writer:
+        writer.add(answers(1))
+        raise ValueError("stop")
+    assert logs(memo) == []
+    assert known(memo) == [1]
+
+
+def test_answers_are_on_the_disk_soon_and_the_log_says_so(memo: Directory, answers: Any) -> None:
+    """A frame that reports this follows, so damage to an answer is not taken for a torn end."""
+    with Writer(memo, 0.0, ALL) as writer:
+        writer.add(answers(1))
+        writer.add(answers(2))
+        path = Path(memo.path, str(writer.log))
+        end = path.stat().st_size
+        wait_until(lambda: path.stat().st_size > end, "the log does not report what is on the disk")
+
+
+def test_a_log_that_is_full_ends_and_another_begins(
+    memo: Directory, answers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOG_BYTES", 1)
+    with Writer(memo, PATIENCE, ALL) as writer:
+        for number in range(3):
+            writer.add(answers(number))
+            wait_until(lambda: not logs(memo), "the log does not end")
+            assert known(memo) == list(range(number + 1))
+
+
+def test_a_log_that_is_old_ends(memo: Directory, answers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a log that nobody has written for an hour is that of a killed task."""
+    monkeypatch.setattr(module, "LOG_SECONDS", 0.0)
+    with Writer(memo, 0.0, ALL) as writer:
+        writer.add(answers(1))
+        wait_until(lambda: not logs(memo), "the log does not end")
+    assert known(memo) == [1]
+
+
+def test_a_task_whose_log_was_taken_for_that_of_a_killed_one_begins_another(memo: Directory, answers: Any) -> None:
+    with Writer(memo, PATIENCE, ALL) as writer:
+        writer.add(answers(1))
+        Path(memo.path, str(writer.log)).unlink()
+        writer.add(answers(2))
+        assert known(memo) == [2]
+
+
+def test_without_files_that_grow_answers_are_written_after_their_time(
+    memo: Directory, answers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Directory, "can_append", False)
+    with Writer(memo, 0.0, ALL) as writer:
+        for number in range(3):
+            writer.add(answers(number))
+            wait_until(lambda: known(memo) == list(range(number + 1)), "the answer is not written")  # noqa: B023
+        assert len(logs(memo)) <= 1
+    assert logs(memo) == []
+    assert known(memo) == [0, 1, 2]
+
+
+def test_an_answer_that_cannot_be_written_fails_the_block(
+    memo: Directory, answers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError("the disk is full")
+
+    with Writer(memo, PATIENCE, ALL) as writer:
+        writer.add(answers(1))
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "pwrite", full)
+            with pytest.raises(OSError, match="the disk is full"):
+                writer.add(answers(2))
+        writer.add(answers(3))
+    assert known(memo) == [1, 3]
+
+
+def test_answers_that_cannot_be_put_on_the_disk_fail_the_block(
+    memo: Directory, answers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: Any) -> None:
+        raise OSError("the disk is broken")
+
+    writer = Writer(memo, PATIENCE, ALL)
+    writer.__enter__()
+    writer.add(answers(1))
+    monkeypatch.setattr(os, "fsync", broken)
+    with pytest.raises(OSError, match="the disk is broken"):
+        writer.__exit__(None, None, None)
+
+
+def test_an_answer_of_another_task_is_refused(memo: Directory, answers: Any) -> None:
+    """Readers of its bucket would not look into this log."""
+    with Writer(memo, PATIENCE, range(0, 256, 2)) as writer, pytest.raises(ValueError, match="an answer has a bucket"):
+        writer.add(answers(1))
+
+
+def test_a_writer_without_answers_writes_nothing(memo: Directory) -> None:
+    with Writer(memo, 0.0, ALL):
+        pass
+    assert len(memo.files()) == 1
+
+
+WRITES = """
+import os, sys
+from itertools import count
+from tests.udfs.memo.damage import SCHEMA, answers
+from udfs._memo import writer
+from udfs._memo.directory import Directory
+writer.LOG_BYTES = 50_000  # logs end, and become Parquet files, several times
+with writer.Writer(Directory(sys.argv[1], SCHEMA), 0.01, range(256)) as log:
+    for number in count():
+        log.add(answers(number))
+        os.write(1, b"x")
+"""
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.thorough)])
+def test_a_process_that_is_killed_at_any_moment_loses_no_answer_that_was_added(tmp_path: Path, kills: int) -> None:
+    random = Random(kills)
+    for attempt in range(kills):
+        memo = Directory(str(tmp_path / str(attempt)), SCHEMA)
+        memo.claim()
+        command = [sys.executable, "-c", WRITES, memo.path]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as process:
+            assert process.stdout is not None
+            acknowledged = len(process.stdout.read(random.randrange(1, 300)))
+            process.send_signal(signal.SIGKILL)
+            acknowledged += len(process.stdout.read())
+        found = set(known(memo))
+        assert found >= set(range(acknowledged))
+        assert len(found) <= acknowledged + 1

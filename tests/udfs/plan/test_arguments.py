@@ -1,0 +1,62 @@
+"""Arguments of the public functions. The queries themselves are tested in tests/real/spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tests.support import stable_id
+from udfs import async_pandas_udf, keyed_wait, ordered_wait, unordered_wait
+from udfs._plan.arguments import column_names
+
+
+async def look_up(value: int) -> int:
+    return value
+
+
+WAITS = pytest.mark.parametrize("wait", [ordered_wait, unordered_wait, keyed_wait], ids=stable_id)
+
+
+@WAITS
+@pytest.mark.parametrize(
+    ("df", "kind"),
+    [([1, 2], "list"), (pd.DataFrame({"a": [1]}), r"pandas\..*DataFrame"), (look_up, "function")],
+    ids=["a list", "a DataFrame of pandas", "a function"],
+)
+def test_something_else_than_a_dataframe_is_refused(wait: Any, df: Any, kind: str) -> None:
+    message = rf"df must be a Spark DataFrame, got a {kind}: make one with spark\.createDataFrame\(\.\.\.\)"
+    with pytest.raises(TypeError, match=message):
+        wait(df, look_up, "a int", timeout=1.0, **({"key": "a"} if wait is keyed_wait else {}))
+
+
+@WAITS
+def test_a_typo_in_an_option_is_refused_with_the_similar_name(wait: Any) -> None:
+    message = f"{wait.__name__} got an unexpected keyword argument 'capcity': use capacity$"
+    with pytest.raises(TypeError, match=message):
+        wait([1], look_up, "a int", timeout=1.0, capcity=9, **({"key": "a"} if wait is keyed_wait else {}))
+
+
+def test_the_column_udf_refuses_a_typo_and_lists_its_options() -> None:
+    with pytest.raises(TypeError, match=r"async_pandas_udf got an unexpected keyword .* 'metadat': use metadata$"):
+        async_pandas_udf(look_up, "int", timeout=1.0, metadat="how")  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'xyzzy': use timeout, deterministic, capacity, "):
+        async_pandas_udf(look_up, "int", timeout=1.0, xyzzy=1)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("name", ["mode", "delay", "function", "_"])
+def test_internal_settings_are_not_keyword_arguments(name: str) -> None:
+    """An unordered column UDF would silently corrupt data."""
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+        async_pandas_udf("int", timeout=1.0, **{name: "unordered"})(look_up)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("inputs", ["origin", [], [1], ["origin", None], 5], ids=str)
+def test_inputs_must_be_a_list_of_names(inputs: Any) -> None:
+    with pytest.raises(TypeError, match="inputs must be a list of one or more names of columns, got"):
+        column_names("inputs", inputs)
+
+
+def test_inputs_may_be_any_sequence_of_names() -> None:
+    assert column_names("inputs", ("a", "b")) == ["a", "b"]

@@ -1,0 +1,66 @@
+"""Record batches as payloads."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import udfs._spark_thread.batches
+import udfs._spark_thread.micro_batch
+from udfs._spark_thread.micro_batch import from_payload, in_payloads, to_payload
+
+VALUES: dict[str, tuple[pa.DataType, Any]] = {
+    "bool": (pa.bool_(), True),
+    "tinyint": (pa.int8(), -128),
+    "bigint": (pa.int64(), 2**63 - 1),
+    "float": (pa.float32(), 0.5),
+    "double": (pa.float64(), float("inf")),
+    "decimal": (pa.decimal128(38, 18), Decimal("1.000000000000000001")),
+    "string": (pa.string(), "naïve\0"),
+    "large string": (pa.large_string(), ""),
+    "binary": (pa.binary(), b"\0\xff"),
+    "date": (pa.date32(), date(1582, 10, 14)),
+    "timestamp": (pa.timestamp("us", tz="America/New_York"), None),
+    "timestamp_ntz": (pa.timestamp("us"), datetime(9999, 12, 31, 23, 59, 59, 999_999)),
+    "interval": (pa.duration("us"), timedelta(days=-1, microseconds=1)),
+    "array": (pa.list_(pa.int64()), [1, None]),
+    "map": (pa.map_(pa.string(), pa.float64()), [("a", None)]),
+    "struct": (pa.struct([("x", pa.list_(pa.struct([("y", pa.date32())])))]), {"x": [{"y": None}, None]}),
+    "null": (pa.null(), None),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_payload_preserves_types_nulls_and_metadata(name: str) -> None:
+    kind, value = VALUES[name]
+    schema = pa.schema([pa.field("v", kind, metadata={"key": "value"}), pa.field("v", pa.int64(), nullable=False)])
+    batch = pa.RecordBatch.from_arrays([pa.array([None, value, None], kind), pa.array([1, 2, 3])], schema=schema)
+    back = from_payload(to_payload(batch))
+    assert back.equals(batch)
+    assert back.schema.equals(schema, check_metadata=True)
+
+
+def test_the_payload_of_a_slice_contains_only_the_rows_of_the_slice() -> None:
+    batch = pa.RecordBatch.from_pydict({"text": ["x" * 1000] * 1000})
+    assert from_payload(to_payload(batch.slice(500, 1))).num_rows == 1
+    assert len(to_payload(batch.slice(500, 1))) < 3000
+
+
+def test_many_rows_need_several_payloads_and_no_rows_need_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(udfs._spark_thread.micro_batch, "MAX_ROWS", 3)
+    batch = pa.RecordBatch.from_pydict({"n": range(7)})
+    parts = [from_payload(each) for each in in_payloads(batch)]
+    assert [part.num_rows for part in parts] == [3, 3, 1]
+    assert pa.Table.from_batches(parts).combine_chunks().to_batches()[0].equals(batch)
+    assert list(in_payloads(batch.slice(0, 0))) == []
+
+
+def test_wide_rows_are_divided_into_payloads_of_limited_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(udfs._spark_thread.batches, "SLICE_BYTES", 2_500)
+    batch = pa.RecordBatch.from_pydict({"text": ["x" * 1000] * 5})
+    parts = [from_payload(each) for each in in_payloads(batch)]
+    assert [part.num_rows for part in parts] == [1, 2, 2]

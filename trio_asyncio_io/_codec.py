@@ -1,0 +1,283 @@
+"""How the files of this project store values: as plain text, or as pickles.
+
+The plain format is JSON. JSON's own types are stored as themselves, and every other type as an object with one tag:
+`(1, b"x")` is `{"$tuple": [1, {"$bytes": "eA=="}]}`. Reading it creates values of the types below and runs no other
+code. What is read has the type and value that was stored, with one exception: the error of a dead letter becomes a
+`LostError`, which has the type name, message, notes and causes of the original as text.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from datetime import date, datetime, time, timedelta, timezone, tzinfo
+from decimal import Decimal
+from typing import Any, Final, Literal, TypeAlias
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from ._core.dead_letter import DeadLetter, lost_error, texts_of
+from ._core.describe import describe
+from ._core.elements import StreamRecord, Watermark
+from ._core.snapshot import Snapshot, SnapshotElement
+
+__all__ = ["Codec", "NotStorableError", "UnreadableError", "check_codec", "decoded", "encoded"]
+
+Codec: TypeAlias = Literal["plain", "pickle"]
+
+# Reading takes up to three levels of recursion for each level of a value, and Python allows about a thousand
+MAX_DEPTH: Final = 100
+
+_SMALL: Final = 2**63  # Python limits the decimal digits that it converts, but not the hexadecimal ones
+
+
+class NotStorableError(TypeError):
+    """A value cannot be stored. The message names its place and type, and the remedy."""
+
+
+class UnreadableError(ValueError):
+    """Stored bytes cannot be read in this process. The message has the reason."""
+
+
+class _TooDeepError(ValueError):
+    def __init__(self) -> None:
+        super().__init__(f"it is nested deeper than {MAX_DEPTH} levels, or contains itself")
+
+
+def check_codec(codec: Any) -> Codec:
+    """Return the name of a codec."""
+    if codec not in ("plain", "pickle"):
+        raise ValueError(f"codec must be 'plain' or 'pickle', got {describe(codec)}")
+    return codec  # type: ignore[no-any-return]
+
+
+def encoded(value: object, codec: Codec, name: str) -> bytes:
+    """The value as bytes.
+
+    Args:
+        value: Any value.
+        codec: The format.
+        name: The error calls the value by this name.
+
+    Raises:
+        NotStorableError: The codec cannot store the value, or a part of it.
+    """
+    encode = _plain if codec == "plain" else _pickled
+    try:
+        return encode(value)
+    except Exception as error:
+        raise _refusal(value, codec, name, error) from error
+
+
+def decoded(payload: bytes, codec: Codec) -> Any:
+    """The value that was encoded.
+
+    Raises:
+        UnreadableError: These bytes cannot be read.
+    """
+    try:
+        if codec == "pickle":
+            return pickle.loads(payload)  # noqa: S301 - the caller opted into pickles
+        return _parse(payload.decode("utf-8", "surrogatepass"))
+    except Exception as error:
+        raise UnreadableError(f"{type(error).__name__}: {error}") from error
+
+
+def _pickled(value: object) -> bytes:
+    return pickle.dumps(value, protocol=5)
+
+
+def _plain(value: object) -> bytes:
+    # Surrogates are stored as themselves, because JSON's escapes would join two of them to one character
+    return _text(_tree(value, 0)).encode("utf-8", "surrogatepass")
+
+
+_text = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")).encode
+
+
+# Values as trees of JSON's own types
+
+
+def _tree(value: Any, depth: int) -> Any:
+    """The value as JSON's types.
+
+    Raises:
+        TypeError: The plain format has no form for its type. A subclass is another type.
+        _TooDeepError: It is nested too deeply.
+    """
+    kind = type(value)
+    if kind in _AS_THEMSELVES:
+        return value
+    write = _WRITERS.get(kind)
+    if write is None:
+        raise TypeError(f"the plain format has no form for the type {kind.__qualname__}")
+    if depth == MAX_DEPTH:
+        raise _TooDeepError
+    return write(value, depth + 1)
+
+
+def _int(value: int, _: int) -> Any:
+    return value if -_SMALL <= value < _SMALL else {"$int": hex(value)}
+
+
+def _float(value: float, _: int) -> Any:
+    return value if math.isfinite(value) else {"$float": repr(value)}
+
+
+def _list(value: Any, depth: int) -> list[Any]:
+    return [item if type(item) in _AS_THEMSELVES else _tree(item, depth) for item in value]
+
+
+def _dict(value: dict[Any, Any], depth: int) -> dict[str, Any]:
+    found = {}
+    for key, item in value.items():
+        if type(key) is not str or key[:1] == "$":
+            return {"$dict": [_list(pair, depth) for pair in value.items()]}
+        found[key] = item if type(item) in _AS_THEMSELVES else _tree(item, depth)
+    return found
+
+
+def _sorted(value: Any, depth: int) -> list[Any]:
+    """The items of a set in an order that does not depend on the process, because keys must not."""
+    return sorted(_list(value, depth), key=_text)
+
+
+def _tagged(tag: str, content: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
+    return lambda value, depth: {tag: content(value, depth)}
+
+
+def _datetime(value: datetime | time, depth: int) -> list[Any]:
+    return [value.replace(tzinfo=None).isoformat(), value.fold, _tree(value.tzinfo, depth)]
+
+
+def _read_datetime(kind: Any, text: str, fold: int, zone: tzinfo | None) -> Any:
+    return kind.fromisoformat(text).replace(fold=fold, tzinfo=zone)
+
+
+def _zone(value: ZoneInfo, _: int) -> str:
+    if value.key is None:
+        raise TypeError("the zone has no key")
+    return value.key
+
+
+def _timezone(value: timezone, depth: int) -> list[Any]:
+    offset, name = value.utcoffset(None), value.tzname(None)
+    return _list([offset] if name == timezone(offset).tzname(None) else [offset, name], depth)
+
+
+def _dead_letter(value: DeadLetter, depth: int) -> list[Any]:
+    element, attempts, seconds = _list([value.element, value.attempts, value.seconds], depth)
+    return [element, texts_of(value.error), attempts, seconds]
+
+
+def _read_dead_letter(parts: list[Any]) -> DeadLetter:
+    element, texts, attempts, seconds = parts
+    return DeadLetter(element, lost_error(texts), attempts, seconds)
+
+
+def _fields_of(kind: type) -> tuple[Callable[[Any, int], Any], Callable[[Any], Any]]:
+    names = [field.name for field in fields(kind)]
+    return lambda value, depth: _list([getattr(value, name) for name in names], depth), lambda parts: kind(*parts)
+
+
+_AS_THEMSELVES: Final = frozenset({str, bool, type(None)})
+
+_RECORDS: Final = (StreamRecord, Watermark, SnapshotElement, Snapshot)
+
+# By type: the content behind its tag, and the value of a content
+_TAGGED: Final[dict[type, tuple[Callable[[Any, int], Any], Callable[[Any], Any]]]] = {
+    tuple: (_list, tuple),
+    set: (_sorted, set),
+    frozenset: (_sorted, frozenset),
+    bytes: (
+        lambda value, _: b2a_base64(value, newline=False).decode(),
+        lambda text: a2b_base64(text, strict_mode=True),
+    ),
+    Decimal: (lambda value, _: str(value), Decimal),
+    UUID: (lambda value, _: value.hex, UUID),
+    date: (lambda value, _: value.isoformat(), date.fromisoformat),
+    time: (_datetime, lambda parts: _read_datetime(time, *parts)),
+    datetime: (_datetime, lambda parts: _read_datetime(datetime, *parts)),
+    timedelta: (
+        lambda value, _: [value.days, value.seconds, value.microseconds],
+        lambda parts: timedelta(*parts),
+    ),
+    timezone: (_timezone, lambda parts: timezone(*parts)),
+    ZoneInfo: (_zone, ZoneInfo),
+    **{kind: _fields_of(kind) for kind in _RECORDS},
+    DeadLetter: (_dead_letter, _read_dead_letter),
+}
+
+_WRITERS: Final[dict[type, Callable[[Any, int], Any]]] = {
+    int: _int,
+    float: _float,
+    list: _list,
+    dict: _dict,
+    **{kind: _tagged(f"${kind.__name__}", content) for kind, (content, _) in _TAGGED.items()},
+}
+
+_READERS: Final[dict[str, Callable[[Any], Any]]] = {
+    "$int": lambda text: int(text, 16),
+    "$float": float,
+    "$dict": dict,
+    **{f"${kind.__name__}": read for kind, (_, read) in _TAGGED.items()},
+}
+
+
+def _value(found: dict[str, Any]) -> Any:
+    """The value that was stored as a JSON object. The values inside it have been read already."""
+    if len(found) == 1:
+        ((tag, content),) = found.items()
+        if tag[:1] == "$":
+            return _READERS[tag](content)
+    return found
+
+
+_parse = json.JSONDecoder(object_hook=_value).decode
+
+
+# Errors
+
+
+def _refusal(value: Any, codec: Codec, name: str, error: Exception) -> NotStorableError:
+    encode, remedy = _plain, "convert it to plain values, or opt into pickles with codec='pickle'"
+    if codec == "pickle":
+        encode, remedy = _pickled, "convert it to values that can be pickled"
+    place, part, error = _first_refused(value, name, encode, error)
+    return NotStorableError(f"{place} is {describe(part)}, which cannot be stored: {error}; {remedy}")
+
+
+def _first_refused(
+    value: Any, place: str, encode: Callable[[Any], bytes], error: Exception
+) -> tuple[str, Any, Exception]:
+    """The innermost part that cannot be encoded on its own: its place, the part, and the error."""
+    for _ in range(0 if isinstance(error, _TooDeepError | RecursionError) else MAX_DEPTH):
+        for name, part in _parts(value):
+            try:
+                encode(part)
+            except Exception as refused:  # noqa: BLE001 - pickling runs the user's code
+                place, value, error = place + name, part, refused
+                break
+        else:
+            break
+    return place, value, error
+
+
+def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+    """The parts of a value, each with its place in the value."""
+    kind = type(value)
+    if kind in (list, tuple):
+        yield from ((f"[{number}]", item) for number, item in enumerate(value))
+    elif kind is dict:
+        yield from ((f"[{describe(key)}]", item) for key, item in value.items())
+        yield from ((" (a key)", key) for key in value)
+    elif kind in (set, frozenset):
+        yield from ((" (an item)", item) for item in value)
+    elif kind in (datetime, time):
+        yield ".tzinfo", value.tzinfo
+    elif kind in (*_RECORDS, DeadLetter):
+        yield from ((f".{field.name}", getattr(value, field.name)) for field in fields(kind))

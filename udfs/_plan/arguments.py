@@ -1,0 +1,184 @@
+"""Arguments of the public functions: checked, and turned into the settings of the tasks."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from operator import attrgetter
+from typing import Any, Literal, TypedDict
+
+from pyspark.sql import Observation
+
+from trio_asyncio_io import Observer, Options, RetryStrategy
+from trio_asyncio_io.gates import Gate, PerKey
+from trio_asyncio_io.trace import TraceRecorder
+
+from .._sent.cluster_rate import ClusterRate
+from .._sent.packed_function import dumped, pack
+from .._sent.settings import ErrorMode, Mode, Settings
+from .memo import Memo
+from .rate import rate_for_tasks
+from .session import share_of
+
+__all__ = [
+    "DataFrameArguments",
+    "UDFArguments",
+    "check_dataframe",
+    "check_keywords",
+    "column_names",
+    "for_session",
+    "make_settings",
+]
+
+# The arguments of a UDF that are also options of the operator
+OPERATOR_ARGUMENTS = ("capacity", "buffer", "retry", "observer", "gate")
+# Those that `for_session` reads
+CLUSTER_ARGUMENTS = frozenset({"cluster_capacity", "cluster_rate"})
+
+
+class UDFArguments(TypedDict, total=False):
+    """The keyword arguments, besides `timeout`, that the column UDF and the DataFrame operators share.
+
+    The public functions describe those whose effect differs.
+
+    Args:
+        capacity: Upper limit of invocations that run at once in one task; 1 or more, 100 by default. A pair such as
+            (8, 200) adapts it between 1 and 200, starting at 8; "auto" is (8, 200).
+        gate: A gate of `trio_asyncio_io.gates`, or a list of them, that delays the start of calls. Each Python worker
+            process has its own copy, whose state lasts from one task to the next. With a `gates.PerKey`, each key has
+            its own copy. None by default.
+        cluster_capacity: Upper limit of invocations that run at once in all tasks together. Each task gets an equal
+            share as its `capacity`. At least the number of tasks that can run at once. None (the default): no limit.
+        cluster_rate: Upper limit of calls that start per second in all tasks together, retries included. Each task gets
+            an equal share, rounded down to whole calls, so the rate must be at least the number of tasks that can run
+            at once, and skewed partitions use only a part of it. A `ClusterRate` can lease it to the tasks that have
+            rows. None (the default): no limit.
+        buffer: Upper limit of rows that one task holds; at least `capacity`. None (the default): a hundred times the
+            capacity, at least 1,000 and, unless the capacity is larger, at most 100,000.
+        retry: A retry strategy, such as `ExponentialBackoff`. None (the default): one call per row.
+        on_timeout: An async callable with the parameters of the function, whose result replaces that of a row that
+            timed out. None (the default): the row fails.
+        observer: An `Observer` whose methods are called in the worker at each step of a row. None by default.
+        open_timeout: Seconds that `open` of the function may take in a worker; above 0, 30 by default.
+        show_values: False keeps the values of the rows out of errors and logs. True by default.
+    """
+
+    capacity: int | tuple[int, int] | Literal["auto"]
+    cluster_capacity: int | None
+    cluster_rate: float | ClusterRate | None
+    gate: Gate | PerKey | Sequence[Gate | PerKey] | None
+    buffer: int | None
+    retry: RetryStrategy | None
+    on_timeout: Any
+    on_error: ErrorMode
+    observer: Observer | None
+    show_values: bool
+    metadata: str | None
+    open_timeout: float
+    skip_nulls: bool
+
+
+class DataFrameArguments(UDFArguments, total=False):
+    """The keyword arguments that only the DataFrame operators have."""
+
+    metrics: str | Observation | None
+    memo: str | os.PathLike[str] | Memo | None
+
+
+def check_keywords(function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
+    """Check the names of keyword arguments that a public function passes on.
+
+    Args:
+        function: The public function, whose signature lists them.
+        arguments: The given ones, by name.
+
+    Raises:
+        TypeError: The function has no such keyword argument.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    known = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
+    for name in arguments.keys() - set(known):
+        candidates = get_close_matches(name, known, 1) or known
+        raise TypeError(f"{function.__name__} got an unexpected keyword argument {name!r}: use {', '.join(candidates)}")
+
+
+def check_dataframe(df: object) -> None:
+    """Check the argument `df`, a DataFrame of a classic or a remote session.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    if not (hasattr(df, "mapInArrow") and hasattr(df, "sparkSession")):
+        kind = f"{type(df).__module__.partition('.')[0]}.{type(df).__qualname__}".removeprefix("builtins.")
+        raise TypeError(f"df must be a Spark DataFrame, got a {kind}: make one with spark.createDataFrame(...)")
+
+
+def column_names(parameter: str, names: Any) -> list[str]:
+    """The value of a parameter that takes names of columns.
+
+    Raises:
+        TypeError: It is not a list of one or more names.
+    """
+    is_list = isinstance(names, Sequence) and not isinstance(names, str)
+    if not is_list or not names or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"{parameter} must be a list of one or more names of columns, got {names!r}")
+    return list(names)
+
+
+def make_settings(
+    function: Any,
+    timeout: float,
+    arguments: UDFArguments,
+    *,
+    mode: Mode = "ordered",
+    per_key: int = 1,
+    delay: int | None = None,
+    has_metrics: bool = False,
+) -> Settings:
+    """The settings, with the callables packed. `for_session` adds the limits of a cluster.
+
+    Args:
+        function, timeout, arguments: From the user.
+        mode, per_key, delay, has_metrics: From the public function that the user called.
+
+    Raises:
+        TypeError, ValueError: As in `Options`, `Settings` and `pack`.
+    """
+    rest: dict[str, Any] = {name: value for name, value in arguments.items() if name not in CLUSTER_ARGUMENTS}
+    if arguments.get("cluster_capacity") is not None:
+        rest["capacity"] = 1  # `for_session` replaces it
+    options = {name: rest.pop(name) for name in OPERATOR_ARGUMENTS if name in rest}
+    handler = rest.pop("on_timeout", None)
+    settings = Settings(
+        pack(function),
+        Options(timeout, mode=mode, key=attrgetter("key") if mode == "keyed" else None, per_key=per_key, **options),
+        buffer=options.get("buffer"),
+        on_timeout=None if handler is None else pack(handler, "on_timeout"),
+        delay=delay,
+        has_metrics=has_metrics,
+        **rest,
+    )
+    observer = settings.options.observer
+    if isinstance(observer, TraceRecorder) and observer.path is None:
+        raise ValueError('a TraceRecorder needs a directory for the files of the tasks: TraceRecorder("traces")')
+    for name in ("retry", "observer", "gate"):
+        dumped(getattr(settings.options, name), name)
+    return settings
+
+
+def for_session(
+    settings: Settings, cluster_capacity: int | None, cluster_rate: float | ClusterRate | None, session: Any
+) -> Settings:
+    """The settings of a task, with its share of the limits of a cluster.
+
+    Raises:
+        TypeError, ValueError: As in `share_of` and `rate_for_tasks`.
+    """
+    if cluster_capacity is not None:
+        settings = settings.with_capacity(share_of(cluster_capacity, session))
+    if cluster_rate is not None:
+        settings = replace(settings, rate=rate_for_tasks(cluster_rate, session))
+    return settings

@@ -1,0 +1,379 @@
+"""Memo: the public class, and the query behind an operator with a memo, in which rows of one key go to one task."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+from pyspark.sql import types as T  # noqa: N812 - the usual name
+
+from .._exceptions import traceback_as_note
+from .._memo.answers import BUCKETS, CONTENTS, Freshness
+from .._memo.directory import Directory, MemoError
+from .._memo.location import absolute
+from .._memo.merge import compact, merge
+from .._sent.bucket_ids import bucket_ids
+from .._sent.column_types import ERROR_TYPE, arrow_type, plan_type
+from .._sent.memo import MemoTask
+from .._sent.settings import Settings, check_seconds
+from .._spark_thread.memo import MemoReading, MemoRows
+from .._spark_version import TimeType
+from .row_plan import RowPlan
+from .session import task_slots
+from .worker_python import needs_packages, use_the_drivers_python
+
+__all__ = ["Memo", "as_memo", "check_memo", "enriched_with_memo", "memo_schema"]
+
+BUCKET: Final = "__udfs_bucket"
+PLACE: Final = "__udfs_place"
+
+# `monotonically_increasing_id` has the number of the partition above this many bits.
+_PLACE_BITS: Final = 33
+
+_PARTITIONS_PER_SLOT: Final = 2
+
+# The metadata of a file with the Spark types of its columns.
+_SPARK_TYPES: Final = b"udfs.spark"
+
+_BY_BYTES: Final = "UTF8_BINARY"
+
+_COMPARABLE: Final = (
+    T.NumericType,
+    T.StringType,
+    T.CharType,
+    T.VarcharType,
+    T.BinaryType,
+    T.BooleanType,
+    T.DateType,
+    T.TimestampType,
+    T.TimestampNTZType,
+    T.DayTimeIntervalType,
+    TimeType,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Memo:
+    """A directory of answers, so that a DataFrame operator calls its function once for each key.
+
+    The key of a row is its input columns. A key that the memo has is answered without a call. Any other is called once
+    in the query, however many rows and tasks have it, and its answer is written to the directory while the query runs.
+    A query that is killed and started again pays for the calls that were in flight and, on an object store, for answers
+    of the last `write_every` seconds. A failure is not remembered, nor is a result of `on_timeout`.
+
+    One function has one memo; all of its queries may use it at the same time. Two that miss the same key at once both
+    call.
+
+    Args:
+        path: A directory that the driver and all workers see: a local path, or a URI that Arrow (`s3://`, `gs://`,
+            `hdfs://`, `abfs://`) or an installed fsspec package can write. It is made if it does not exist.
+        max_age: Seconds for which an answer counts; above 0, `math.inf` (the default) forever. An older one is called
+            again.
+        remember_failures_for: Seconds for which a call that failed is not repeated; 0 (the default) for never. Its rows
+            fail with the same error. Needs `on_error="null"` or `"column"`.
+        version: The version of the function's answers. Answers of another version do not count. "1" by default.
+        name: The name of the function, if it has been renamed since the memo was made. None (the default): its name.
+        write_every: Seconds until an answer survives a crash of the machine, at least 0 and finite; 1 by default. On a
+            file system, an answer survives its process at once. On an object store, it is written after this time.
+
+    Raises:
+        TypeError, ValueError: An argument is out of range; the message names it and its value.
+
+    Example:
+        unordered_wait(df, weather, "temp double", timeout=5.0, memo="/data/weather")
+        memo = Memo("/data/weather", max_age=86_400.0)
+        unordered_wait(df, weather, "temp double", timeout=5.0, memo=memo)
+    """
+
+    __module__ = "udfs"
+
+    path: str
+    max_age: float = field(default=math.inf, kw_only=True)
+    remember_failures_for: float = field(default=0.0, kw_only=True)
+    version: str = field(default="1", kw_only=True)
+    name: str | None = field(default=None, kw_only=True)
+    write_every: float = field(default=1.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", _path(self.path))
+        for seconds in ("max_age", "remember_failures_for", "write_every"):
+            value = getattr(self, seconds)
+            check_seconds(seconds, value)
+            if not value >= 0:
+                raise ValueError(f"{seconds} must be at least 0 seconds, got {value!r}")
+        if not self.max_age > 0:
+            raise ValueError(f"max_age must be above 0 seconds, got {self.max_age!r}")
+        if self.write_every == math.inf:
+            raise ValueError("write_every must be finite, got inf")
+        version: Any = self.version
+        if not isinstance(version, str):
+            raise TypeError(f'version must be a string such as "2", got {self.version!r}')
+        name: Any = self.name
+        if name is not None and not (isinstance(name, str) and name):
+            raise TypeError(f"name must be the name of a function, got {self.name!r}")
+
+    def compact(self) -> int:
+        """Merge the files into few, and drop answers that are older than `max_age` or have a newer one.
+
+        Runs where: in the calling process, which reads about 32 MiB of files at a time. Queries may use the memo
+        meanwhile, and other processes may compact it. If the process is killed, no answer is lost. Old files are
+        removed by a later query or compaction, after ten minutes at least.
+
+        Returns:
+            The number of answers, without those of tasks that are running. 0 if there is no memo.
+
+        Raises:
+            MemoError: A file is damaged. The message names it.
+            OSError: The directory cannot be written.
+        """
+        directory = Directory.existing(self.path)
+        return 0 if directory is None else compact(directory, self._freshness())
+
+    def read(self, spark: Any) -> DataFrame:
+        """The answers as a DataFrame, one row for each key: the latest that counts, or the latest failure.
+
+        Columns: `bucket`, `key`, `inputs` (a struct), `answer`, `error` (a struct, null for an answer), `answered_at`,
+        `function` and `version`. Runs where: in workers, which must see the path. Each action reads the files again.
+
+        Args:
+            spark: A classic or remote session.
+
+        Raises:
+            MemoError: There is no memo at the path. An action also raises it, if a file is damaged.
+        """
+        use_the_drivers_python(spark)
+        directory = Directory.existing(self.path)
+        if directory is None:
+            raise MemoError(f"there is no memo at {self.path}: check the path, or run a query with memo= first")
+        schema = directory.schema
+        types = T.StructType.fromJson(json.loads(schema.metadata[_SPARK_TYPES]))
+        reading = MemoReading, self.path, schema, self._freshness()
+        buckets = spark.range(0, BUCKETS, 1, _partitions(spark))
+        found: DataFrame = buckets.mapInArrow(_named("read_memo", *reading), types)
+        return found
+
+    def _freshness(self) -> Freshness:
+        return Freshness.at(time.time(), self.max_age, self.remember_failures_for)
+
+
+def as_memo(memo: Any) -> Memo:
+    """The memo itself, or that of a path.
+
+    Raises:
+        TypeError: It is neither.
+    """
+    return memo if isinstance(memo, Memo) else Memo(memo)
+
+
+def check_memo(memo: Memo, df: DataFrame, mode: str, *, on_error: str, event_time: Any, carry_over: Any) -> None:
+    """Check that the memo can be used with these arguments.
+
+    Raises:
+        ValueError: It cannot.
+    """
+    for name, value in (("event_time", event_time), ("carry_over", carry_over)):
+        if value is not None:
+            raise ValueError(
+                f"memo and {name} exclude each other: with a memo, the rows of one key are brought together, and leave "
+                "the order in which they arrive"
+            )
+    if df.isStreaming and mode != "unordered":
+        raise ValueError(
+            f"{mode}_wait with a memo sorts its rows, which Spark cannot do in a stream: use unordered_wait, or call "
+            f"{mode}_wait inside foreachBatch"
+        )
+    if memo.remember_failures_for and on_error == "raise":
+        raise ValueError(
+            f'remember_failures_for={memo.remember_failures_for!r} needs on_error="null" or "column": with '
+            '"raise", the first failure ends the query'
+        )
+
+
+def enriched_with_memo(plan: RowPlan, memo: Memo) -> DataFrame:
+    """The enriched DataFrame. The memo is made if it does not exist, and its small files are merged.
+
+    Raises:
+        MemoError: The memo belongs to another function, or to other types.
+        OSError: It cannot be written.
+        TypeError: The values of an input cannot be compared, or the types cannot be stored.
+        ValueError: A key is not among the inputs, or no file system for the path is installed.
+    """
+    enrichment, df = plan.enrichment, plan.source
+    mode = enrichment.settings.options.mode
+    partitions = _partitions(df.sparkSession)
+    task = _task(plan, memo, partitions)
+    _claim(Directory(memo.path, task.schema))
+    spread = [F.col(df.columns[n]) for n in enrichment.key or enrichment.inputs]
+    schema = plan.schema
+    if mode != "unordered":
+        df = df.withColumn(PLACE, F.monotonically_increasing_id())
+        fields, columns = schema.fields, len(plan.columns)
+        schema = T.StructType([*fields[:columns], T.StructField(PLACE, T.LongType()), *fields[columns:]])
+    df = df.withColumn(BUCKET, F.pmod(F.hash(*spread), F.lit(BUCKETS)))
+    df = df.repartition(partitions, _hashed_to(F.col(BUCKET), partitions))
+    if task.in_buckets:
+        df = df.sortWithinPartitions(BUCKET, *([PLACE] if mode != "unordered" else []))
+    enrichment = replace(enrichment, settings=_unordered(enrichment.settings))
+    enriched = df.mapInArrow(_named(enrichment.settings.function.name, MemoRows, enrichment, task), schema)
+    if mode == "ordered":
+        enriched = _in_partitions(enriched)
+    return enriched if mode == "unordered" else enriched.sortWithinPartitions(PLACE).drop(PLACE)
+
+
+def memo_schema(function: str, inputs: T.StructType, answer: T.DataType, spread_by: tuple[str, ...]) -> pa.Schema:
+    """The columns of a memo's files.
+
+    Args:
+        function: The name of the function.
+        inputs: The input columns of a call.
+        answer: The type of an answer: of the new column, a struct of several, or an array of these with `flatten`.
+        spread_by: The names of the input columns whose hash is the bucket.
+    """
+    contents = {
+        "format": 1,
+        "function": function,
+        "inputs": plan_type(inputs).simpleString(),
+        "answer": plan_type(answer).simpleString(),
+        "spread_by": list(spread_by),
+        "buckets": BUCKETS,
+    }
+    types = T.StructType().add("bucket", "integer").add("key", "binary")
+    types = types.add("inputs", _nullable(plan_type(inputs))).add("answer", _nullable(plan_type(answer)))
+    types = types.add("error", ERROR_TYPE).add("answered_at", "timestamp")
+    types = types.add("function", "string").add("version", "string")
+    metadata = {CONTENTS: json.dumps(contents, sort_keys=True), _SPARK_TYPES: types.json()}
+    return pa.schema(list(arrow_type(types)), metadata=metadata)
+
+
+def _task(plan: RowPlan, memo: Memo, partitions: int) -> MemoTask:
+    enrichment = plan.enrichment
+    inputs = T.StructType([plan.columns.fields[n] for n in dict.fromkeys(enrichment.inputs)])
+    for each in inputs.fields:
+        _check_key_type(each.name, each.dataType)
+    if not set(enrichment.key) <= set(enrichment.inputs):
+        names = [plan.columns.names[n] for n in enrichment.key if n not in enrichment.inputs]
+        raise ValueError(
+            f"memo needs the key among the inputs, and {', '.join(names)} is not: rows with equal inputs would be in "
+            "several tasks. Add it to inputs, or leave it out of key"
+        )
+    added = enrichment.added
+    kind: T.DataType = added.fields[0].dataType if len(added) == 1 else added
+    answer = T.ArrayType(kind) if enrichment.flatten else kind
+    function = memo.name or enrichment.settings.function.name
+    spread_by = tuple(plan.columns.names[n] for n in enrichment.key or enrichment.inputs)
+    return MemoTask(
+        memo.path,
+        memo_schema(function, inputs, answer, spread_by),
+        answer,
+        function,
+        memo.version,
+        memo.max_age,
+        memo.remember_failures_for,
+        memo.write_every,
+        partitions,
+        in_buckets=not plan.source.isStreaming,
+    )
+
+
+def _claim(directory: Directory) -> None:
+    try:
+        directory.claim()
+    except pa.ArrowNotImplementedError as error:
+        raise TypeError(f"memo cannot store the inputs or the answers ({error}): give them other types") from error
+    merge(directory)
+
+
+def _check_key_type(name: str, kind: T.DataType) -> None:
+    """Check that equal values of an input have equal keys.
+
+    Raises:
+        TypeError: They do not: there is a map, a variant, a collation or the like in the type.
+    """
+    for leaf in _leaves(kind):
+        if not isinstance(leaf, _COMPARABLE):
+            raise TypeError(
+                f"memo needs inputs whose values can be compared, and {name!r} is {kind.simpleString()}: "
+                "use its parts, or a string such as to_json(...)"
+            )
+        if getattr(leaf, "collation", _BY_BYTES) != _BY_BYTES:
+            raise TypeError(
+                f"memo compares strings by their bytes, and {name!r} is {kind.simpleString()}: use a string without a "
+                "collation, such as collate(lower(...), 'UTF8_BINARY')"
+            )
+
+
+def _leaves(kind: T.DataType) -> list[T.DataType]:
+    if isinstance(kind, T.StructType):
+        return [leaf for each in kind.fields for leaf in _leaves(each.dataType)]
+    return _leaves(kind.elementType) if isinstance(kind, T.ArrayType) else [kind]
+
+
+def _nullable(kind: T.DataType) -> T.DataType:
+    """The type with nulls allowed everywhere: two queries of one function may declare them differently."""
+    if isinstance(kind, T.StructType):
+        return T.StructType([T.StructField(each.name, _nullable(each.dataType)) for each in kind.fields])
+    if isinstance(kind, T.ArrayType):
+        return T.ArrayType(_nullable(kind.elementType))
+    if isinstance(kind, T.MapType):
+        return T.MapType(_nullable(kind.keyType), _nullable(kind.valueType))
+    return kind
+
+
+def _unordered(settings: Settings) -> Settings:
+    """Settings without the order of the rows, which are sorted later: no answer has to wait for an earlier row."""
+    options = settings.options
+    return settings if options.mode == "keyed" else replace(settings, options=replace(options, mode="unordered"))
+
+
+def _partitions(session: Any) -> int:
+    """The number of partitions of the calling stage: two for each task that can run at once, so that all of them call.
+
+    Spark's own number is the upper limit, and the number if the tasks are not limited. Small partitions are not
+    coalesced, because calls take the time, not bytes.
+    """
+    limit = min(BUCKETS, _shuffle_partitions(session))
+    try:
+        return min(limit, _PARTITIONS_PER_SLOT * task_slots(session))
+    except ValueError:
+        return limit
+
+
+def _shuffle_partitions(session: Any) -> int:
+    return int(str(session.conf.get("spark.sql.shuffle.partitions")))
+
+
+def _hashed_to(number: Column, partitions: int) -> Column:
+    """A column whose hash sends consecutive numbers to consecutive partitions, as the numbers' own would not."""
+    ids = F.array(*map(F.lit, bucket_ids(partitions)))
+    return F.element_at(ids, (number % partitions + 1).cast("int"))
+
+
+def _in_partitions(df: DataFrame) -> DataFrame:
+    """The rows in partitions in the order of those that they came from. Rows of one partition stay together."""
+    origin = F.shiftright(F.col(PLACE), _PLACE_BITS)
+    return df.repartition(_hashed_to(origin, _shuffle_partitions(df.sparkSession)))
+
+
+def _named(name: str, kind: type[MemoRows | MemoReading], *arguments: Any) -> Any:
+    """The function for `mapInArrow`, which Spark's plan shows under this name."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with traceback_as_note():
+            yield from kind(*arguments).run(batches)
+
+    run.__name__ = run.__qualname__ = name
+    return needs_packages(run)
+
+
+def _path(given: Any) -> str:
+    if not isinstance(given, str | os.PathLike) or not os.fspath(given):
+        raise TypeError(f'memo must be a path such as "/data/weather", or a Memo, got {given!r}')
+    return absolute(str(os.fspath(given)))

@@ -1,0 +1,86 @@
+"""The plan of a streaming query with carry-over, and its requirements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+
+from .._sent.bucket_ids import bucket_ids
+from .._sent.carry_over import CarryOver
+from .._spark_thread.micro_batch import PAYLOAD, Buckets, CarryingProcessor, partitions_of_query, unpacked
+from .._spark_version import check_carries_over
+from .row_plan import HASH_COLUMN, RowPlan
+from .worker_python import needs_packages
+
+__all__ = ["check_carry_over", "enriched_with_carry_over"]
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+MESSAGES = "pyspark.sql.streaming.proto.StateMessage_pb2"
+
+SLICES = "bucket int, place long, payload binary"
+
+
+def check_carry_over(carry_over: object, df: DataFrame) -> None:
+    """Check that the rows of this DataFrame can be carried over.
+
+    Raises:
+        TypeError: `carry_over` is not a `CarryOver`.
+        ValueError: The DataFrame is not streaming, or the session's state store is not RocksDB.
+        RuntimeError: This Spark has no stateful operator for Python.
+        ImportError: protobuf is missing or too old; Spark's workers need it to reach the state store.
+    """
+    if not isinstance(carry_over, CarryOver):
+        raise TypeError(f"carry_over must be a CarryOver, such as CarryOver(budget=5.0), got {carry_over!r}")
+    if not df.isStreaming:
+        raise ValueError(
+            "carry_over is for a streaming DataFrame: a batch query has no later micro-batch to carry rows over to"
+        )
+    check_carries_over(df)
+    provider = str(df.sparkSession.conf.get(PROVIDER))
+    if not provider.endswith(".RocksDBStateStoreProvider"):
+        raise ValueError(f'carry_over needs the RocksDB state store, got {provider}: set "{PROVIDER}" to "{ROCKSDB}"')
+    try:
+        import_module(MESSAGES)
+    except Exception as error:  # protobuf has its own exception for a version that is too old
+        raise ImportError(
+            f"carry_over needs protobuf, on the driver and on the workers: pip install 'trio-asyncio-io[spark]' "
+            f"({error})"
+        ) from error
+
+
+def enriched_with_carry_over(plan: RowPlan, carry_over: CarryOver) -> DataFrame:
+    """The enriched DataFrame, in three stages: pack the rows into buckets, enrich them with a state, and unpack them.
+
+    Args:
+        plan: Its source is streaming. Rows of one key stay together and in order; rows without keys are distributed
+            evenly.
+        carry_over: The budget, and the limits of the rows that are carried over.
+    """
+    df, name = plan.source, plan.enrichment.settings.function.name
+    planned = int(str(df.sparkSession.conf.get("spark.sql.shuffle.partitions")))
+    in_order = bool(plan.keys)
+    processor: Any = CarryingProcessor(plan.enrichment, carry_over, plan.columns, planned, in_order=in_order)
+    names = tuple(plan.columns.names)
+
+    def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return Buckets(bucket_ids(partitions_of_query(planned)), names, by_hash=in_order).run(batches)
+
+    def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return unpacked(batches)
+
+    pack.__name__ = pack.__qualname__ = f"{name}: pack"
+    unpack.__name__ = unpack.__qualname__ = f"{name}: unpack"
+    if in_order:
+        df = df.withColumn(HASH_COLUMN, F.hash(*plan.keys))
+    stateful = (
+        df.mapInArrow(needs_packages(pack), SLICES)
+        .groupBy("bucket")
+        .transformWithStateInPandas(processor, PAYLOAD, outputMode="append", timeMode="ProcessingTime")
+    )
+    return stateful.mapInArrow(unpack, plan.schema)

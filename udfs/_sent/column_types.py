@@ -1,0 +1,166 @@
+"""Columns: the types of new columns in Spark and in Arrow, and the extra columns that report on the calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    CharType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    VarcharType,
+)
+
+from trio_asyncio_io import Totals
+
+from .._exceptions import type_name
+from .._spark_version import arrow_type_in_utc
+from .row import Row
+from .settings import Settings
+
+__all__ = [
+    "ERROR_TYPE",
+    "METADATA_TYPE",
+    "METRICS_COLUMN",
+    "ExtraColumn",
+    "MetricsColumn",
+    "arrow_type",
+    "error_array",
+    "extra_columns",
+    "metadata_array",
+    "plan_fields",
+    "plan_type",
+]
+
+ERROR_TYPE = StructType(
+    [
+        StructField("type", StringType()),
+        StructField("message", StringType()),
+        StructField("attempts", IntegerType()),
+        StructField("seconds", DoubleType()),
+    ]
+)
+METADATA_TYPE = StructType(
+    [
+        StructField("attempts", IntegerType()),
+        StructField("seconds", DoubleType()),
+        StructField("cached", BooleanType()),
+        StructField("error", StringType()),
+    ]
+)
+TYPES = {"int": LongType(), "float": DoubleType(), "Mapping[str, float]": MapType(StringType(), DoubleType())}
+TOTALS_TYPE = StructType([StructField(each.name, TYPES[str(each.type)]) for each in fields(Totals)])
+METRICS_TYPE = StructType([*METADATA_TYPE.fields, StructField("totals", TOTALS_TYPE)])
+ERROR_COLUMN = "error"
+METRICS_COLUMN = "__udfs_metrics"
+
+
+def plan_type(kind: DataType) -> DataType:
+    """The type in Spark's plan, where char and varchar are strings at any depth, as in Spark's own DataFrames."""
+    if isinstance(kind, CharType | VarcharType):
+        return StringType()
+    if isinstance(kind, ArrayType):
+        return ArrayType(plan_type(kind.elementType), kind.containsNull)
+    if isinstance(kind, MapType):
+        return MapType(plan_type(kind.keyType), plan_type(kind.valueType), kind.valueContainsNull)
+    if isinstance(kind, StructType):
+        return StructType(plan_fields(kind))
+    return kind
+
+
+def plan_fields(kind: StructType) -> list[StructField]:
+    """The fields, or columns, with their types in Spark's plan."""
+    return [StructField(each.name, plan_type(each.dataType), each.nullable, each.metadata) for each in kind.fields]
+
+
+def arrow_type(kind: DataType) -> pa.DataType:
+    """The Arrow type of a Spark type. Timestamps are in UTC."""
+    return arrow_type_in_utc(plan_type(kind))
+
+
+@dataclass(frozen=True, slots=True)
+class ExtraColumn:
+    """A column behind the results.
+
+    Attributes:
+        name: Its name.
+        kind: Its Spark type.
+        array: rows -> its values.
+    """
+
+    name: str
+    kind: DataType
+    array: Callable[[Sequence[Row]], pa.Array]
+
+
+def extra_columns(settings: Settings) -> list[ExtraColumn]:
+    """The extra columns of a UDF with these settings, in their order behind the results."""
+    extras = []
+    if settings.on_error == "column":
+        extras.append(ExtraColumn(ERROR_COLUMN, ERROR_TYPE, error_array))
+    if settings.metadata is not None:
+        extras.append(ExtraColumn(settings.metadata, METADATA_TYPE, metadata_array))
+    if settings.has_metrics:
+        extras.append(ExtraColumn(METRICS_COLUMN, METRICS_TYPE, MetricsColumn().array))
+    return extras
+
+
+def error_array(rows: Sequence[Row]) -> pa.Array:
+    """The `error` column; null for a row that did not fail."""
+    errors = [None if row.failure is None else row.failure.as_struct() for row in rows]
+    return pa.array(errors, type=arrow_type(ERROR_TYPE))
+
+
+def metadata_array(rows: Sequence[Row]) -> pa.Array:
+    """The metadata column. Its `error` is the name of the exception's class; null for a row that did not fail."""
+    return pa.array([_metadata_of(row) for row in rows], type=arrow_type(METADATA_TYPE))
+
+
+class MetricsColumn:
+    """The column to sum up: the metadata of each row and, once per chunk, what was added to the totals of the task.
+
+    The totals are those of the whole task, so rows that are left out or reordered change no sum but the last.
+    """
+
+    def __init__(self) -> None:
+        self._reported = Totals()
+        self._latest = Totals()
+        self._last: tuple[int, int] | None = None  # the outputs of one row may be in two arrays
+
+    def array(self, rows: Sequence[Row]) -> pa.Array:
+        """The values: null for all outputs of a row but the first, so that each row counts once."""
+        metrics = []
+        for row in rows:
+            place = (row.batch, row.index)
+            metrics.append(None if place == self._last else self._metrics_of(row))
+            self._last = place
+        return pa.array(metrics, type=arrow_type(METRICS_TYPE))
+
+    def _metrics_of(self, row: Row) -> dict[str, Any]:
+        self._latest = getattr(row, "totals", self._latest)
+        if self._latest is self._reported:
+            return _metadata_of(row)
+        added, self._reported = self._latest - self._reported, self._latest
+        totals = {**asdict(added), "seconds_by_gate": list(added.seconds_by_gate.items())}
+        return {**_metadata_of(row), "totals": totals}
+
+
+def _metadata_of(row: Row) -> dict[str, Any]:
+    failure = row.failure
+    return {
+        "attempts": row.attempts,
+        "seconds": row.seconds if failure is None else failure.seconds,
+        "cached": row.cached,
+        "error": None if failure is None else type_name(failure.exception),
+    }

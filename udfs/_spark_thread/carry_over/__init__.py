@@ -1,1 +1,0 @@
-"""Carry-over: unfinished rows of a streaming query go from one micro-batch to the next."""

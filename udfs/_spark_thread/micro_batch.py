@@ -1,0 +1,374 @@
+"""Micro-batch: enriches the rows of a streaming query within a budget, and carries unfinished rows over to the next.
+
+Spark runs three stages, between which rows are payloads: record batches as single values, so that Spark passes the
+user's types on without reading them.
+
+1. `Buckets` distributes the rows over the tasks of the second stage.
+2. `CarryingProcessor` enriches the rows of a bucket, and keeps unfinished ones in Spark's state store.
+3. `unpacked` restores the record batches.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import count
+from typing import Any, Final
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql.types import StructType
+
+from .._exceptions import traceback_as_note
+from .._sent.carry_over import CarriedTooLongError, CarryOver
+from .._sent.row import Failure, Row
+from .._sent.settings import Enrichment
+from .._spark_version import STATE_PARTITIONS
+from .batches import slices
+from .bridge import Budget, enrich
+from .conversion import RowConversion
+
+__all__ = ["PAYLOAD", "Buckets", "CarryingProcessor", "partitions_of_query", "unpacked"]
+
+PAYLOAD: Final = "payload binary"
+
+# The rows of a payload in the state store. Spark sends and stores each value as a whole.
+MAX_ROWS: Final = 1_000
+
+# The number of slices that one partition can have: the place of a slice is partition * SLICES + its index.
+SLICES: Final = 1 << 40
+
+# The last two columns of carried rows. They are found by position, because a user's column may have the same name.
+HISTORY = [pa.field("since", pa.int64()), pa.field("attempts", pa.int32())]
+
+VERSION = b"1"
+VERSION_KEY = b"udfs.carried"
+ORIGIN_KEY = b"udfs.origin"
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """Cuts record batches into slices, one row each: bucket, place in the input order, payload.
+
+    The slices depend on the partition and its rows only, so a repeated task produces the same ones.
+
+    Args:
+        ids: The numbers of the buckets.
+        names: The names of the columns in the payloads.
+        by_hash: True: the last column is a hash that assigns each row to a bucket, and is dropped. False: the rows are
+            distributed evenly, round-robin.
+    """
+
+    ids: tuple[int, ...]
+    names: tuple[str, ...]
+    by_hash: bool = False
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The slices of this task's batches."""
+        context = TaskContext.get()
+        return self.cut(batches, 0 if context is None else context.partitionId())
+
+    def cut(self, batches: Iterator[pa.RecordBatch], partition: int) -> Iterator[pa.RecordBatch]:
+        """The slices of a partition's batches, one batch of slices for each."""
+        places = count(partition * SLICES)
+        first = partition
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            parts = dict(self._by_hash(batch) if self.by_hash else self._evenly(batch, first))
+            first += len(parts)
+            yield pa.RecordBatch.from_arrays(
+                [
+                    pa.array([self.ids[index] for index in parts], pa.int32()),
+                    pa.array([next(places) for _ in parts], pa.int64()),
+                    pa.array([to_payload(part.rename_columns(self.names)) for part in parts.values()], pa.binary()),
+                ],
+                names=["bucket", "place", "payload"],
+            )
+
+    def _evenly(self, batch: pa.RecordBatch, first: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Slices of even size for consecutive buckets, round-robin from `first`."""
+        parts = min(len(self.ids), batch.num_rows)
+        edges = [batch.num_rows * part // parts for part in range(parts + 1)]
+        for part in range(parts):
+            start, end = edges[part], edges[part + 1]
+            yield (first + part) % len(self.ids), batch.slice(start, end - start)
+
+    def _by_hash(self, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+        *columns, hashes = batch.columns
+        rows = pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(batch.schema)[:-1]))
+        chosen = pa.array([value % len(self.ids) for value in hashes.to_pylist()], pa.int32())
+        for index in sorted(chosen.unique().to_pylist()):
+            mask = pc.equal(chosen, index)  # pyright: ignore[reportAttributeAccessIssue] - made at import
+            yield index, rows.filter(mask)
+
+
+def partitions_of_query(planned: int) -> int:
+    """The number of partitions of the stateful stage, in a task of the query; `planned` if Spark does not report it."""
+    context = TaskContext.get()
+    found = (context.getLocalProperty(name) for name in STATE_PARTITIONS) if context is not None else ()
+    return next((int(number) for number in found if number), planned)
+
+
+class CarryingProcessor:
+    """Spark's `StatefulProcessor` for one bucket. It has the methods of that class, whose import needs protobuf.
+
+    All methods run in Spark's thread, because the client of the state store has one current key and no lock.
+
+    Args:
+        enrichment: How to enrich the rows.
+        carry_over: The budget, and the limits of the rows that are carried over.
+        columns: The input columns. The rows in the state must have the same names and types.
+        partitions: The number of partitions of the stateful stage, for a Spark that does not report it.
+        in_order: Whether the rows of a bucket must be called in order. All new rows are read before the first call
+            then.
+    """
+
+    def __init__(
+        self, enrichment: Enrichment, carry_over: CarryOver, columns: StructType, partitions: int, *, in_order: bool
+    ) -> None:
+        self._enrichment = enrichment
+        self._carry_over = carry_over
+        self._names = columns.names
+        self._types = [field.dataType.simpleString() for field in columns.fields]
+        self._partitions = partitions
+        self._in_order = in_order
+
+    def init(self, handle: Any) -> None:
+        """Called by Spark at the start of each task and, once, on the driver."""
+        self._handle = handle
+        self._state = handle.getListState("carried", PAYLOAD)
+
+    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: ARG002, N802, N803 - Spark's
+        """Enrich the rows carried over, then the new ones. A timer is deleted: it would enrich the former again."""
+        now = timerValues.getCurrentProcessingTimeInMs()
+        for timer in list(self._handle.listTimers()):
+            self._handle.deleteTimer(timer)
+        return self._run(self._payloads(rows), now)
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: ARG002, N802, N803 - Spark's
+        """Enrich the rows carried over. The bucket has no new ones."""
+        return self._run(iter(()), timerValues.getCurrentProcessingTimeInMs())
+
+    def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803 - Spark's
+        """Do nothing: the operator has no initial state."""
+
+    def close(self) -> None:
+        """Do nothing: clients stay open for the next task of this process."""
+
+    def _run(self, payloads: Iterator[bytes], now: int) -> Iterator[pd.DataFrame]:
+        state = [bytes(value) for (value,) in self._state.get()]
+        micro_batch = MicroBatch(self._enrichment, self._carry_over, now)
+        with traceback_as_note():
+            for batch in micro_batch.run(self._input(state, payloads, now)):
+                yield pd.DataFrame({"payload": [to_payload(batch)]})
+        origin = QueryOrigin(self._types, partitions_of_query(self._partitions))
+        values = [(value,) for carried in micro_batch.unfinished() for value in carried.to_state(origin)]
+        if values:
+            self._state.put(values)
+            self._handle.registerTimer(now + 1)  # expires in the next micro-batch
+        elif state:
+            self._state.clear()
+
+    def _input(self, state: list[bytes], payloads: Iterator[bytes], now: int) -> Iterator[CarriedRows]:
+        for carried, origin in CarriedRows.from_state(state):
+            self._check(carried.rows.schema.names, origin)
+            yield carried
+        for payload in payloads:
+            yield CarriedRows.new(from_payload(payload), now)
+
+    def _check(self, names: list[str], origin: QueryOrigin) -> None:
+        """Compare the query that carried the rows over with this one."""
+        if (names, origin.types) != (self._names, self._types):
+            raise ValueError(
+                f"the rows carried over have the columns {_in_words(names, origin.types)}, but the stream now has "
+                f"{_in_words(self._names, self._types)}: let the query drain before you change its columns"
+            )
+        partitions = partitions_of_query(self._partitions)
+        if self._in_order and origin.partitions != partitions:
+            raise ValueError(
+                f"the rows carried over are spread over {origin.partitions} partitions, but the query now has "
+                f"{partitions}, so rows of one key could overtake each other: set spark.sql.shuffle.partitions to "
+                f"{origin.partitions}"
+            )
+
+    def _payloads(self, frames: Iterator[pd.DataFrame]) -> Iterator[bytes]:
+        if not self._in_order:
+            return (bytes(payload) for frame in frames for payload in frame["payload"])
+        ordered = sorted(each for frame in frames for each in zip(frame["place"], frame["payload"], strict=True))
+        return (bytes(payload) for _, payload in ordered)
+
+
+def _in_words(names: list[str], types: list[str]) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in zip(names, types, strict=False))
+
+
+def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The record batches in the payloads of the stateful stage."""
+    for batch in batches:
+        for payload in batch.column(0):
+            yield from_payload(payload.as_buffer())
+
+
+class MicroBatch:
+    """Enriches the rows of one bucket for as long as the budget lasts.
+
+    Args:
+        enrichment: How to enrich the rows.
+        carry_over: The budget, and the limits of the rows that are carried over.
+        now: When this micro-batch began, in milliseconds since the epoch: the driver's clock, the same for all tasks
+            and for every repetition.
+    """
+
+    def __init__(self, enrichment: Enrichment, carry_over: CarryOver, now: int) -> None:
+        self._settings = enrichment.settings
+        self._budget = Budget(carry_over.budget, carry_over.max_rows)
+        self._conversion = RowConversion(enrichment)
+        self._max_age = carry_over.max_age
+        self._now = now
+        self._schema: pa.Schema | None = None
+        self._unfinished: dict[tuple[int, int], Row] = {}
+        self._failed: list[Row] = []
+
+    def run(self, batches: Iterable[CarriedRows]) -> Iterator[pa.RecordBatch]:
+        """The enriched rows, and those that failed without a call.
+
+        Raises:
+            CarriedTooLongError: A row is too old, and `on_error` is "raise".
+            Exception: As in `enrich`.
+        """
+        for finished in enrich(map(self._read, batches), self._settings, self._budget):
+            yield from self._write(finished)
+        if self._failed:
+            yield from self._write(self._failed)
+
+    def unfinished(self) -> list[CarriedRows]:
+        """After `run`: the rows to carry over, in input order."""
+        rows = list(self._unfinished.values())
+        carried = []
+        start = 0
+        for batch in self._conversion.unwritten(rows):
+            part = rows[start : start + batch.num_rows]
+            start += batch.num_rows
+            carried.append(CarriedRows(batch, [row.since for row in part], [row.attempts for row in part]))
+        return carried
+
+    def _read(self, batch: CarriedRows) -> list[Row]:
+        """The rows to call the function for."""
+        self._schema = self._schema or batch.rows.schema
+        new = batch.rows
+        if not new.schema.equals(self._schema):  # settings of the session have changed since the rows were carried over
+            new = new.cast(self._schema)
+        rows = self._conversion.read(new)
+        for row, since, attempts in zip(rows, batch.since, batch.attempts, strict=True):
+            row.since, row.attempts = since, attempts
+        self._unfinished |= {(row.batch, row.index): row for row in rows}
+        self._failed += [row for row in rows if row.failure is not None or self._is_too_old(row)]
+        return [row for row in rows if row.failure is None]
+
+    def _write(self, rows: list[Row]) -> Iterator[pa.RecordBatch]:
+        """The enriched rows, which are finished now."""
+        for row in rows:
+            del self._unfinished[row.batch, row.index]
+        yield from self._conversion.write(rows)
+
+    def _is_too_old(self, row: Row) -> bool:
+        """Whether the row is older than `max_age`. Then its failure is set, or raised."""
+        age = (self._now - row.since) / 1000
+        if age <= self._max_age:
+            return False
+        error = CarriedTooLongError(
+            f"the row was not finished in {age:.1f} s and {row.attempts} calls: max_age is {self._max_age:g} s"
+        )
+        if self._settings.on_error == "raise":
+            error.add_note(repr(row))
+            raise error
+        row.failure = Failure(error, row.attempts, age)
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class QueryOrigin:
+    """The query that carried the rows over. A later run compares itself with it.
+
+    Attributes:
+        types: The Spark types of the columns.
+        partitions: The number of partitions of the stateful stage.
+    """
+
+    types: list[str]
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedRows:
+    """Input rows, new ones or from an earlier micro-batch.
+
+    Attributes:
+        rows: The input rows, as Arrow.
+        since: When the first micro-batch of each row began, in milliseconds since the epoch.
+        attempts: The calls made so far for each row.
+    """
+
+    rows: pa.RecordBatch
+    since: Sequence[int]
+    attempts: Sequence[int]
+
+    @classmethod
+    def new(cls, rows: pa.RecordBatch, now: int) -> CarriedRows:
+        """Rows that are new in the micro-batch that began at this time."""
+        return cls(rows, [now] * rows.num_rows, [0] * rows.num_rows)
+
+    def to_state(self, origin: QueryOrigin) -> Iterator[bytes]:
+        """The rows as values for the state store."""
+        history = [pa.array(self.since, pa.int64()), pa.array(self.attempts, pa.int32())]
+        metadata = self.rows.schema.metadata or {}
+        schema = pa.schema(
+            [*self.rows.schema, *HISTORY], {**metadata, VERSION_KEY: VERSION, ORIGIN_KEY: json.dumps(asdict(origin))}
+        )
+        return in_payloads(pa.RecordBatch.from_arrays([*self.rows.columns, *history], schema=schema))
+
+    @classmethod
+    def from_state(cls, values: Iterable[bytes]) -> Iterator[tuple[CarriedRows, QueryOrigin]]:
+        """The rows in these values of the state store, and their origin.
+
+        Raises:
+            ValueError: Another release wrote them, in another format.
+        """
+        for value in values:
+            batch = from_payload(value)
+            metadata = dict(batch.schema.metadata or {})
+            version = metadata.pop(VERSION_KEY, None)
+            if version != VERSION:
+                raise ValueError(
+                    f"the rows carried over have version {version!r}, but this release reads {VERSION!r}: let the "
+                    "query drain with the release that wrote them"
+                )
+            origin = QueryOrigin(**json.loads(metadata.pop(ORIGIN_KEY)))
+            *columns, since, attempts = batch.columns
+            schema = pa.schema(list(batch.schema)[: len(columns)], metadata or None)
+            rows = pa.RecordBatch.from_arrays(columns, schema=schema)
+            yield cls(rows, since.to_pylist(), attempts.to_pylist()), origin
+
+
+def to_payload(batch: pa.RecordBatch) -> bytes:
+    """The batch as an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def from_payload(payload: bytes | pa.Buffer) -> pa.RecordBatch:
+    """The batch in an Arrow IPC stream."""
+    with pa.ipc.open_stream(payload) as stream:
+        return stream.read_next_batch()
+
+
+def in_payloads(batch: pa.RecordBatch) -> Iterator[bytes]:
+    """The batch as payloads with a limited number of rows and bytes; none for an empty batch."""
+    for start in range(0, batch.num_rows, MAX_ROWS):
+        yield from map(to_payload, slices(batch.slice(start, MAX_ROWS)))

@@ -1,0 +1,167 @@
+"""HttpConversion: Arrow columns to requests, and their outcomes to an Arrow array of structs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.types import IntegerType, MapType, StringType, StructField, StructType
+
+from trio_asyncio_io import ElementTimeoutError
+
+from .._sent.column_types import ERROR_TYPE, arrow_type
+from .._sent.row import Failure, Row
+from .._sent.settings import Settings
+from .._spark_thread.conversion import Conversion
+from ._outcome import HttpResponse
+from ._requests import HttpRequest
+
+__all__ = ["PARAMETERS", "RESPONSE_TYPE", "HttpConversion"]
+
+RESPONSE_TYPE: Final = StructType(
+    [
+        StructField("status", IntegerType()),
+        StructField("headers", MapType(StringType(), StringType())),
+        StructField("body", StringType()),
+        StructField("error", ERROR_TYPE),
+    ]
+)
+
+# The parameters of each function, and how many of them are required
+PARAMETERS: Final = {
+    "http_get": (("url", "headers"), 1),
+    "http_request": (("method", "url", "headers", "body"), 2),
+}
+
+# Characters of the bodies in one Arrow array. Its strings may have 2 GiB, and a character has up to four bytes
+_CHARACTERS: Final = 64 * 1024 * 1024
+
+# Parts of a message that may contain a secret: a URL, or the user part of one. Each pattern matches only at the start
+# of a word, so it takes linear time
+_URL: Final = re.compile(r"(?<!\S)\S*://\S+")
+_USERINFO: Final = re.compile(r"(?<![^\s/'\"])[^\s/'\"]*@")
+
+_MAX_MESSAGE_LENGTH: Final = 1_000
+
+
+class HttpConversion(Conversion[Any, pa.Array]):
+    """Converts columns to requests, and their responses to an array.
+
+    Args:
+        settings: The settings of the calls.
+        kind: "http_get" or "http_request".
+    """
+
+    def __init__(self, settings: Settings, kind: str) -> None:
+        super().__init__(settings)
+        self._kind = kind
+        self._numbers = count()
+
+    def read(self, batch: Any) -> list[Row]:
+        """The rows of a batch, which is an array or a tuple of arrays."""
+        return self._rows(batch if isinstance(batch, tuple) else (batch,), next(self._numbers))
+
+    def write(self, rows: list[Row]) -> Iterator[pa.Array]:
+        """The outcomes, in the order of the rows."""
+        for part in _parts(rows):
+            structs = [_as_struct(row, self.settings.options.timeout) for row in part]
+            yield pa.array(structs, type=arrow_type(RESPONSE_TYPE))
+
+    def _rows(self, columns: Sequence[pa.Array], number: int) -> list[Row]:
+        names, required = PARAMETERS[self._kind]
+        if not required <= len(columns) <= len(names):
+            rule = f"{self._kind} takes {', '.join(names)}, of which the first {required} are required"
+            raise TypeError(f"{rule}, got {len(columns)}")
+        values = {name: _values(self._kind, name, column) for name, column in zip(names, columns, strict=False)}
+        size = len(columns[0])
+        methods = values.get("method", ["GET"] * size)
+        headers, bodies = values.get("headers", [None] * size), values.get("body", [None] * size)
+        parts = zip(methods, values["url"], headers, bodies, strict=True)
+        return [
+            Row((_request(method, url, pairs, body),), number, index)
+            for index, (method, url, pairs, body) in enumerate(parts)
+        ]
+
+
+def _request(method: str | None, url: str | None, headers: Any, body: Any) -> HttpRequest | None:
+    """The request of a row. None, so that the row is skipped, if it has no method or no URL."""
+    return None if method is None or url is None else HttpRequest(method, url, headers or (), body)
+
+
+def _values(kind: str, name: str, column: pa.Array) -> list[Any]:
+    """Return the values of a column, after a check of its type."""
+    fits, rule = _TYPES[name]
+    if not (fits(column.type) or pa.types.is_null(column.type)):
+        raise TypeError(f"{name} of {kind} must be {rule}, and is {column.type}: cast it")
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_text_or_binary(kind: pa.DataType) -> bool:
+    return _is_text(kind) or bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def _is_text_by_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_map(kind)) and _is_text(kind.key_type) and _is_text(kind.item_type)
+
+
+_TYPES: Final = {
+    "method": (_is_text, "a string"),
+    "url": (_is_text, "a string"),
+    "headers": (_is_text_by_text, "a map<string, string>"),
+    "body": (_is_text_or_binary, "a string or binary"),
+}
+
+
+def _parts(chunk: list[Row]) -> Iterator[list[Row]]:
+    """Split a chunk into parts that fit into one Arrow array."""
+    part: list[Row] = []
+    length = 0
+    for row in chunk:
+        own = len(row.result.body) if row.result else 0
+        if part and length + own > _CHARACTERS:
+            yield part
+            part, length = [], 0
+        part.append(row)
+        length += own
+    yield part
+
+
+def _as_struct(row: Row, timeout: float) -> dict[str, Any] | None:
+    if row.failure is None:
+        return None if row.result is None else _response_struct(row.result)
+    request: HttpRequest = row.inputs[0]
+    # When retries or time are used up, the outcome of the last attempt is the result
+    if request.last is None:
+        return _failure_struct(row.failure, row.failure.exception, timeout)
+    if request.last.response is not None:
+        return _response_struct(request.last.response)
+    assert request.last.error is not None
+    return _failure_struct(row.failure, request.last.error, timeout)
+
+
+def _response_struct(response: HttpResponse) -> dict[str, Any]:
+    headers = list(response.headers.items())
+    return {"status": response.status, "headers": headers, "body": response.body, "error": None}
+
+
+def _failure_struct(failure: Failure, exception: Exception, timeout: float) -> dict[str, Any]:
+    error = Failure(exception, failure.attempts, failure.seconds).as_struct()
+    if isinstance(exception, ElementTimeoutError):
+        error["message"] = f"there was no answer within the timeout of {timeout:g} s"
+    error["message"] = _shortened(_USERINFO.sub("", _URL.sub("<URL>", error["message"])))
+    return {"status": None, "headers": None, "body": None, "error": error}
+
+
+def _shortened(message: str) -> str:
+    """Shorten a message. A server can make it very long."""
+    if len(message) <= _MAX_MESSAGE_LENGTH:
+        return message
+    return f"{message[:_MAX_MESSAGE_LENGTH]}… ({len(message):,} characters)"

@@ -1,0 +1,63 @@
+"""HttpResponse: the response to a row's request. AttemptError: an outcome that retries and gates must see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+__all__ = ["AttemptError", "HttpResponse", "RetryableConnectionError", "RetryableError"]
+
+_NOT_FOUND: Final = 404
+_OK, _CLIENT_ERROR, _SERVER_ERROR = 200, 400, 500
+_REQUEST_TIMEOUT, _TOO_MANY_REQUESTS = 408, 429
+
+# Upper limit of a cached body, and of its headers, in characters
+_CACHEABLE_LENGTH: Final = 64 * 1024
+
+
+class HttpResponse(NamedTuple):
+    """A service's response.
+
+    Attributes:
+        status: The HTTP status.
+        headers: By their names in lower case.
+        body: As text.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    body: str
+
+    @property
+    def is_cacheable(self) -> bool:
+        """Whether it may answer later requests: its status is likely to last, and it is small."""
+        is_lasting = _OK <= self.status < _CLIENT_ERROR or self.status == _NOT_FOUND
+        headers_length = sum(len(name) + len(value) for name, value in self.headers.items())
+        return is_lasting and len(self.body) <= _CACHEABLE_LENGTH and headers_length <= _CACHEABLE_LENGTH
+
+    @property
+    def is_trouble(self) -> bool:
+        """Whether its status is about the service and not about this request: an overload, or a request for fewer."""
+        return self.status in {_REQUEST_TIMEOUT, _TOO_MANY_REQUESTS} or self.status >= _SERVER_ERROR
+
+
+class AttemptError(Exception):
+    """The outcome of an attempt that is not retried: a response that the gates must see.
+
+    Attributes:
+        response: The response, from which `trio_asyncio_io.retry_after` reads the delay; None if there is an error.
+        error: The network error, or None.
+    """
+
+    def __init__(self, response: HttpResponse | None, error: Exception | None = None) -> None:
+        super().__init__(response.status if response else error)
+        self.response = response
+        self.error = error
+
+
+class RetryableError(AttemptError):
+    """The outcome of an attempt that should be retried."""
+
+
+class RetryableConnectionError(RetryableError, ConnectionError):
+    """A connection that failed or broke. Gates take every `ConnectionError` for an overload."""

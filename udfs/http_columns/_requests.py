@@ -1,0 +1,330 @@
+"""HttpRequest: the HTTP request of one row. Hop: that request as it is sent to one origin, and after a redirect."""
+
+from __future__ import annotations
+
+import math
+import re
+from base64 import b64encode
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import httpx
+
+from ..http._decoding import ACCEPT_ENCODING
+from ..http._origin import Origin, origin_of_url
+from ..http._request import IDEMPOTENT, RequestWriter, render_head
+from ..http._url import plain_parts
+from ._outcome import AttemptError
+
+__all__ = ["Hop", "HostRule", "HttpRequest", "Target", "check_header"]
+
+TextHeaders = Iterable[tuple[str, str | None]]
+Headers = tuple[tuple[bytes, bytes], ...]
+
+_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_FORBIDDEN: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+
+_NO_HOST: Final = re.compile(r"[/?#@*%\\\s]|^$")  # in an entry of `allowed_hosts`
+
+_CACHED_ROOTS: Final = 1_024
+_CACHED_HEADERS: Final = 64  # most requests have the same headers as an earlier one
+_MOVED: Final = 301
+_TO_GET: Final = (302, 303)
+_WITH_LENGTH: Final = ("POST", "PUT", "PATCH")  # they have a Content-Length even without a body, as in httpx
+
+# As httpx's client sends them
+_DEFAULT_HEADERS: Final = (
+    (b"Accept", b"*/*"),
+    (b"Accept-Encoding", ACCEPT_ENCODING.encode()),
+    (b"Connection", b"keep-alive"),
+    (b"User-Agent", f"python-httpx/{httpx.__version__}".encode()),
+)
+_OF_BODY: Final = (b"content-encoding", b"content-language", b"content-type")
+
+
+class HttpRequest:
+    """The request of one row, and the state of its attempts.
+
+    Its repr, which appears in errors and logs, shows neither URL nor headers, because both may contain secrets.
+
+    Args:
+        method: A method such as "GET", in upper or lower case.
+        url: A URL with http:// or https://.
+        headers: The row's own headers. One whose value is None is not sent.
+        body: Bytes, or text, which is sent as UTF-8.
+
+    Attributes:
+        last: The outcome of the last attempt if it was raised as an `AttemptError`; None during an attempt.
+        deadline: On Trio's clock; set at the first attempt.
+        prepared: The request as it is sent; made at the first attempt.
+        was_redirected: Whether the attempt was redirected.
+    """
+
+    __slots__ = ("_body", "_headers", "_target", "deadline", "last", "method", "prepared", "url", "was_redirected")
+
+    def __init__(self, method: str, url: str, headers: TextHeaders = (), body: Any = None) -> None:
+        self.method = method.upper()
+        self.url = url.strip()
+        self._headers = tuple((name, value) for name, value in headers if value is not None)
+        self._body: str | bytes | None = body
+        self._target: Target | None = None
+        self.last: AttemptError | None = None
+        self.deadline = math.inf
+        self.prepared: Hop | None = None
+        self.was_redirected = False
+
+    def __repr__(self) -> str:
+        return f"<{self.method} request>"
+
+    @property
+    def target(self) -> Target:
+        """The parts of its URL, which is parsed once.
+
+        Raises:
+            httpx.InvalidURL, httpx.UnsupportedProtocol: The URL is not one of HTTP. The message shows nothing of it.
+        """
+        if self._target is None:
+            self._target = Target.of(self.url)
+        return self._target
+
+    @property
+    def origin(self) -> Origin | None:
+        """The origin of its URL, by which gates per host are chosen; None if the URL is not valid."""
+        try:
+            return self.target.origin
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol):
+            return None
+
+    @property
+    def is_plain_get(self) -> bool:
+        """Whether URL and headers determine the request."""
+        return self.method == "GET" and self._body is None
+
+    @property
+    def is_idempotent(self) -> bool:
+        """Whether it may be sent twice: because of its method, or because the service recognizes its key."""
+        return self.method in IDEMPOTENT or any(name.lower() == "idempotency-key" for name, _ in self._headers)
+
+    def cache_key(self) -> Hashable:
+        """Return what distinguishes one plain GET from another."""
+        return self.url, self._headers
+
+    def prepare(self, common: tuple[tuple[str, str], ...], deadline: float) -> None:
+        """Prepare for an attempt.
+
+        Args:
+            common: The configured headers. The row's own replace those of the same name.
+            deadline: The request's deadline, if this is its first attempt.
+
+        Raises:
+            httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolError, ValueError: The request is not valid.
+                The message shows no secret.
+        """
+        self.was_redirected = False
+        if self.prepared is not None:
+            return
+        self.deadline = deadline
+        if not _TOKEN.fullmatch(self.method):
+            raise ValueError("the method must be a word such as GET")
+        body = self._body.encode() if isinstance(self._body, str) else self._body
+        self.prepared = Hop.to(self.target, self.method, _merged(common, self._headers), body or b"")
+
+
+class Target(NamedTuple):
+    """The parts of a URL that a request needs.
+
+    Attributes:
+        url: The URL itself.
+        origin: Where the request goes.
+        authority: The value of its Host header.
+        path: The path with the query, as in the request line.
+        authorization: The user and the password of the URL, as a value of Authorization; `b""` without.
+    """
+
+    url: str
+    origin: Origin
+    authority: bytes
+    path: bytes
+    authorization: bytes
+
+    @classmethod
+    def of(cls, url: str) -> Target:
+        """Return the parts of a URL.
+
+        Raises:
+            httpx.InvalidURL, httpx.UnsupportedProtocol: It is not a URL of HTTP. The message shows nothing of it.
+        """
+        root, path = plain_parts(url) or (None, "")
+        if root is not None:
+            return cls(url, *_parts_of_root(root), path.encode(), b"")
+        parsed = _parsed(url)
+        authorization = b""
+        if parsed.userinfo:
+            authorization = b"Basic " + b64encode(f"{parsed.username}:{parsed.password}".encode())
+        return cls(url, origin_of_url(parsed), parsed.netloc, parsed.raw_path, authorization)
+
+    def joined(self, location: str) -> Target:
+        """Return the target of a redirect from this one. A user in the Location is dropped.
+
+        Raises:
+            httpx.InvalidURL, httpx.UnsupportedProtocol: The Location is not usable. The message shows nothing of it.
+        """
+        try:
+            url = httpx.URL(self.url).join(location).copy_with(userinfo=b"", fragment=None)
+            return Target.of(str(url))
+        except httpx.UnsupportedProtocol:
+            raise httpx.UnsupportedProtocol("the Location of a redirect must start with http:// or https://") from None
+        except (httpx.InvalidURL, ValueError):
+            raise httpx.InvalidURL("the Location of a redirect is not a valid URL") from None
+
+
+@dataclass(eq=False, slots=True)
+class Hop:
+    """A request as it is sent to one origin.
+
+    Attributes:
+        target: Where it goes.
+        writer: Writes it.
+        headers, body: What it was made of. Only a redirect needs them.
+    """
+
+    target: Target
+    writer: RequestWriter
+    headers: Headers
+    body: bytes
+
+    @classmethod
+    def to(cls, target: Target, method: str, headers: Headers, body: bytes) -> Hop:
+        """Return a request. A user and password in the URL become its authorization.
+
+        Raises:
+            httpx.LocalProtocolError: The request is not valid. The message shows nothing of the URL.
+        """
+        fields = _fields(headers, target.authority, target.authorization, method in _WITH_LENGTH, len(body))
+        head = render_head(method, target.path, fields)
+        return cls(target, RequestWriter.with_content(method, head, body, {}), fields, body)
+
+    def after(self, status: int, location: str) -> Hop:
+        """Return the request that follows a redirect, by httpx's rules for the method and the body.
+
+        Another origin gets no header of the row and no configured one, except those that describe the body: any of
+        them may be a secret.
+
+        Raises:
+            httpx.InvalidURL, httpx.UnsupportedProtocol: The Location is not usable. The message shows nothing of it.
+        """
+        target, method = self.target.joined(location), self.writer.method
+        if (status in _TO_GET and method != "HEAD") or (status == _MOVED and method == "POST"):
+            method = "GET"
+        body = self.body if method == self.writer.method else b""
+        if _may_share_headers(self.target.origin, target.origin):
+            dropped = {b"cookie", b"content-length", b"transfer-encoding"} if not body else {b"cookie"}
+            dropped |= set() if target.origin == self.target.origin else {b"host"}
+            headers = tuple(header for header in self.headers if header[0].lower() not in dropped)
+        else:
+            of_body = tuple(header for header in self.headers if body and header[0].lower() in _OF_BODY)
+            headers = (*_DEFAULT_HEADERS, *of_body)
+        return Hop.to(target, method, headers, body)
+
+
+@dataclass(frozen=True, slots=True)
+class HostRule:
+    """One entry of `allowed_hosts`.
+
+    Attributes:
+        host: The host, in lower case and encoded as in a URL.
+        with_subdomains: Whether it allows the hosts below it, instead of the host itself.
+        scheme, port: Only with these; None: with any.
+    """
+
+    host: bytes
+    with_subdomains: bool
+    scheme: bytes | None
+    port: int | None
+
+    @classmethod
+    def of(cls, text: str) -> HostRule:
+        """Return the rule for "example.org", "*.example.org", "example.org:8443" or "https://example.org".
+
+        Raises:
+            ValueError: The text is something else.
+        """
+        scheme, separator, authority = text.rpartition("://")
+        name = authority.removeprefix("*.")
+        rule = "allowed_hosts must be hosts such as 'example.org', '*.example.org' or 'https://example.org'"
+        if _NO_HOST.search(name) or scheme.lower() not in ({"http", "https"} if separator else {""}):
+            raise ValueError(f"{rule}, got {text!r}")
+        try:
+            parsed = httpx.URL(f"{scheme}://{name}")
+            host, port = parsed.raw_host, parsed.port
+        except (httpx.InvalidURL, ValueError) as error:
+            raise ValueError(f"{rule}, got {text!r}") from error
+        if not separator:
+            return cls(host, name != authority, None, port)
+        return cls(host, name != authority, parsed.raw_scheme, origin_of_url(parsed).port)
+
+    def allows(self, origin: Origin) -> bool:
+        """Return whether requests may be sent to this origin."""
+        is_host = origin.host.endswith(b"." + self.host) if self.with_subdomains else origin.host == self.host
+        return is_host and self.scheme in {None, origin.scheme} and self.port in {None, origin.port}
+
+
+def check_header(name: object, value: object) -> None:
+    """Check that a header can be sent.
+
+    Raises:
+        TypeError, ValueError: It cannot. The message shows neither the value nor a name that may contain one.
+    """
+    if not isinstance(name, str) or not isinstance(value, str):
+        raise TypeError("headers must map names to values, both of them strings")
+    if not _TOKEN.fullmatch(name):
+        raise ValueError("the name of a header contains a character that is not allowed")
+    if _FORBIDDEN.search(value):
+        raise ValueError(f"the value of the header {name!r} has a control character")
+
+
+def _may_share_headers(before: Origin, after: Origin) -> bool:
+    """Whether two origins are the same, or the second one differs by TLS alone, as in httpx."""
+    return before == after or (before.port == 80 and after == Origin(b"https", before.host, 443))  # noqa: PLR2004
+
+
+@lru_cache(_CACHED_ROOTS)
+def _parts_of_root(root: str) -> tuple[Origin, bytes]:
+    parsed = _parsed(root)
+    return origin_of_url(parsed), parsed.netloc
+
+
+def _parsed(url: str) -> httpx.URL:
+    try:
+        parsed = httpx.URL(url)
+        has_host = bool(parsed.host)
+    except (httpx.InvalidURL, ValueError):  # ValueError: httpx cannot decode the host
+        raise httpx.InvalidURL("the URL is not valid and cannot be read") from None
+    if parsed.scheme not in {"http", "https"} or not has_host:
+        raise httpx.UnsupportedProtocol("the URL must start with http:// or https:// and name a host")
+    return parsed
+
+
+@lru_cache(_CACHED_HEADERS)
+def _merged(common: tuple[tuple[str, str], ...], own: tuple[tuple[str, str], ...]) -> Headers:
+    merged = {name.lower(): (name, value) for name, value in _DEFAULT_HEADERS}
+    for name, value in (*common, *own):
+        check_header(name, value)
+        merged[name.lower().encode()] = (name.encode(), value.strip(" \t").encode())
+    return tuple(merged.values())
+
+
+@lru_cache(_CACHED_HEADERS)
+def _fields(headers: Headers, authority: bytes, authorization: bytes, needs_length: bool, length: int) -> Headers:  # noqa: FBT001 - a key of the cache
+    """Return all headers of a request: its own, and those that httpx adds."""
+    names = {name.lower() for name, _ in headers}
+    fields = [] if b"host" in names else [(b"Host", authority)]
+    fields += [header for header in headers if not (authorization and header[0].lower() == b"authorization")]
+    if authorization:
+        fields.append((b"Authorization", authorization))
+    is_framed = b"content-length" in names or (not length and b"transfer-encoding" in names)
+    if not is_framed and (length or needs_length):
+        fields.append((b"Content-Length", b"%d" % length))
+    return tuple(fields)
