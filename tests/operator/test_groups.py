@@ -470,8 +470,7 @@ async def test_groups_become_larger_while_a_gate_holds_back_a_call(autojump_cloc
         source, recorder, group=5, group_wait=0.0, timeout=5.0, gate=Watched(interval=1.0)
     ) as results:
         assert [result async for result in results] == list(range(0, 24, 2))
-    assert calls_of(recorder) == [(0.0, [0]), (1.0, [1]), (2.0, [2, 3, 4]), (3.0, [5, 6, 7, 8, 9][:4]), (4.0, [9, 10, 11])] or True
-    assert len(recorder.calls) <= 6
+    assert [len(values) for _, values in calls_of(recorder)] == [1, 1, 3, 4, 3]
     numbers = results.statistics()
     assert numbers.gate_wait_seconds > 0
 
@@ -604,7 +603,7 @@ async def test_hedged_makes_a_second_call_with_the_same_list(autojump_clock: Moc
         await trio.sleep(60.0 if len(calls) == 1 else 1.0)
         return values
 
-    function = hedged(first_hangs, delay=2.0)
+    function = hedged(first_hangs, after=2.0, budget=1.0)
     assert await results_of(ordered_wait(range(3), function, group=3, timeout=9.0)) == [0, 1, 2]
     assert calls == [[0, 1, 2]] * 2
     assert trio.current_time() == 3.0

@@ -84,13 +84,14 @@ class Deadlines:
     def __init__(self, timeout: float) -> None:
         self.timeout = timeout
         self.running: dict[Entry, Any] = {}
+        self._numbers = count()
         self._retries: list[tuple[float, int, Entry]] = []  # a heap; invalid if the record does not run
 
     def set_retry(self, entry: Entry, worker: Any) -> float:
         """The time of a record runs again. Returns its deadline."""
         deadline = entry.since + self.timeout
         self.running[entry] = worker
-        heappush(self._retries, (deadline, entry.sequence, entry))
+        heappush(self._retries, (deadline, next(self._numbers), entry))
         return deadline
 
     def first(self) -> float:
