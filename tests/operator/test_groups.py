@@ -90,7 +90,11 @@ async def test_a_full_group_starts_before_its_wait_is_over(autojump_clock: MockC
 async def test_with_group_wait_0_a_group_has_only_records_that_wait_already(autojump_clock: MockClock) -> None:
     recorder = Recorder(doubled)
     source = at((0.0, 0), (0.25, 1), (0.5, 2))
-    assert await results_of(ordered_wait(source, recorder, group=5, group_wait=0.0, capacity=1, timeout=5.0)) == [0, 2, 4]
+    assert await results_of(ordered_wait(source, recorder, group=5, group_wait=0.0, capacity=1, timeout=5.0)) == [
+        0,
+        2,
+        4,
+    ]
     assert calls_of(recorder) == [(0.0, [0]), (1.0, [1, 2])]
 
 
@@ -317,7 +321,9 @@ async def test_an_attempt_timeout_fails_the_attempts_of_all_records(autojump_clo
     assert await results_of(ordered_wait(range(3), hangs, group=3, timeout=60.0, retry=retry)) == [0, 1, 2]
     assert calls == [(0.0, [0, 1, 2]), (3.0, [0, 1, 2])]
     with pytest.raises(AttemptTimeoutError):
-        await results_of(ordered_wait([0], sleeping, group=3, timeout=60.0, retry=FixedDelay(0, 1.0, attempt_timeout=2.0)))
+        await results_of(
+            ordered_wait([0], sleeping, group=3, timeout=60.0, retry=FixedDelay(0, 1.0, attempt_timeout=2.0))
+        )
 
 
 async def sleeping(values: list[int]) -> list[int]:
@@ -441,7 +447,7 @@ class Watched(Gate):
 
 
 async def test_a_gate_sees_one_call_with_the_sum_of_the_weights(autojump_clock: MockClock) -> None:
-    gate = Watched(weight=lambda value: float(value))
+    gate = Watched(weight=float)
     assert await results_of(ordered_wait([1, 2, 3, 4], doubled, group=3, timeout=5.0, gate=gate)) == [2, 4, 6, 8]
     assert sorted(gate.starts) == [(0.0, 4.0), (0.0, 6.0)]
     assert sorted(gate.ends) == [("ok", 4.0), ("ok", 6.0)]
@@ -488,7 +494,9 @@ async def test_a_refused_call_fails_each_of_its_records(autojump_clock: MockCloc
         def delay(self, now: float, weight: float) -> float:
             raise RefusedError("the budget is spent")
 
-    async with ordered_wait(range(3), doubled, group=3, timeout=5.0, gate=Refusing(), on_error="dead_letter") as results:
+    async with ordered_wait(
+        range(3), doubled, group=3, timeout=5.0, gate=Refusing(), on_error="dead_letter"
+    ) as results:
         assert [result async for result in results] == []
         assert [letter.element async for letter in results.dead_letters] == [0, 1, 2]
 

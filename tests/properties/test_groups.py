@@ -1,21 +1,19 @@
-"""The option `group` against the model, and against single calls."""
+"""The option `group` against the model."""
 
 from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Awaitable, Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.properties.model import normalized, predicted_dead_letters, predicted_outputs
-from tests.properties.runs import Run, Source, function_of, function_of_groups, on_virtual_time, run
+from tests.properties.model import normalized, predicted_dead_letters, predicted_outputs, value_of
+from tests.properties.runs import Run, Source, function_of_groups, on_virtual_time, run
 from tests.properties.scenarios import KEYS, Scenario, scenarios, without_attempt_timeout
 from tests.properties.test_operator import check_observer, failing_numbers
-from trio_asyncio_io.gates import RateLimit
 
 SIZES, WAITS = st.integers(1, 5), st.sampled_from([0.0, 0.25, 1.0, math.inf])
 # Without deadlines, whether an element succeeds does not depend on the others in its calls
@@ -85,46 +83,10 @@ def test_a_left_run_resumes_from_its_snapshot(scenario: Scenario, size: int, wai
         first = await run(scenario, source, function_of_groups(scenario), max_outputs=k, **options)
         restored = pickle.loads(pickle.dumps(first.snapshot))
         rest = await run(scenario, source, function_of_groups(scenario), restore=restored, **options)
-        missing = {each.sequence for each in restored.elements if each.results is None}
-        assert len(rest.recorder.calls) <= len(scenario.elements) * 4
-        assert missing is not None
+        done = {value_of(each.element) for each in restored.elements if each.results is not None}
+        assert not done & {number for call in rest.recorder.calls for number in call.value}
         expected = normalized(scenario.mode, predicted_outputs(scenario))
         assert normalized(scenario.mode, first.outputs + rest.outputs) == expected
         assert sorted(first.dead_letters + rest.dead_letters) == predicted_dead_letters(scenario)
 
     on_virtual_time(body)
-
-
-def as_list(function: Callable[[Any], Awaitable[Any]]) -> Callable[[list[Any]], Awaitable[list[Any]]]:
-    async def call(values: list[Any]) -> list[Any]:
-        [value] = values
-        return [await function(value)]
-
-    return call
-
-
-@given(scenarios(), st.booleans())
-def test_a_group_of_one_record_changes_nothing(scenario: Scenario, has_gate: bool) -> None:
-    """Calls, instants, outputs, dead letters and statistics."""
-
-    def seen(**options: Any) -> Any:
-        if has_gate:
-            options["gate"] = RateLimit(2.0)
-        function: Any = function_of(scenario)
-        if "group" in options:
-            function = as_list(function)
-
-        async def body() -> Any:
-            done = await run(scenario, function=function, **options)
-            numbers = asdict(replace(done.statistics, groups=0, grouped=0))
-            values = [call.value[0] if "group" in options else call.value for call in done.recorder.calls]
-            calls = sorted(
-                (value, call.started, call.ended) for value, call in zip(values, done.recorder.calls, strict=True)
-            )
-            return calls, normalized(scenario.mode, done.outputs), sorted(done.dead_letters), numbers
-
-        return on_virtual_time(body)
-
-    if failing_numbers(scenario):  # a failed run stops at an instant at which several tasks may run, in any order
-        scenario = replace(scenario, on_error="skip")
-    assert seen(group=1, group_wait=0.25) == seen()

@@ -133,7 +133,7 @@ class RowCalls(AsyncFunction[Row, Row]):
 class GroupCalls(RowCalls):
     """An operator's function with the option `group`: calls the user's function with a list for each input column."""
 
-    async def invoke(self, rows: list[Row]) -> Any:
+    async def invoke(self, rows: list[Row]) -> Any:  # type: ignore[override] # rows in place of a row
         """Call the user's function for several rows. A row whose result is an exception is replaced by it."""
         self._begin(rows)
         columns = [list(column) for column in zip(*(row.inputs for row in rows), strict=True)]

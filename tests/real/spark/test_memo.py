@@ -429,3 +429,23 @@ def test_every_operator_uses_the_memo_in_foreach_batch(
     assert query.exception() is None
     assert sorted((row.id, row.answer) for row in found) == [(n, str(n % KEYS)) for n in range(200)]
     assert Counter(service.calls) == Counter(map(str, range(KEYS)))
+
+
+def test_a_job_that_runs_again_groups_only_missing_rows(spark: SparkSession, service: Service, tmp_path: Path) -> None:
+    client = service.client
+
+    async def ask_many(keys: list[int]) -> list[str | Exception]:
+        await client.ask(",".join(map(str, keys)))
+        return [f"<{key}>" if key % 3 or service_is_whole.exists() else ConnectionError(key) for key in keys]
+
+    service_is_whole = tmp_path / "whole"
+    df = spark.range(0, 12, 1, 1)
+    out = ordered_wait(
+        df, ask_many, "answer string", memo=tmp_path / "memo", timeout=PATIENCE, on_error="null", group=4
+    )
+    assert [row.answer for row in out.collect()] == [f"<{key}>" if key % 3 else None for key in range(12)]
+    assert sorted(service.calls) == ["0,1,2,3", "4,5,6,7", "8,9,10,11"]
+    service_is_whole.touch()
+    service.calls.clear()
+    assert [row.answer for row in out.collect()] == [f"<{key}>" for key in range(12)]
+    assert service.calls == ["0,3,6,9"]

@@ -307,9 +307,7 @@ async def test_rows_with_nulls_are_not_in_a_group_that_skips_nulls(settings: Any
         return values
 
     calls = GroupCalls(echoed, None, settings(echoed, group=3, skip_nulls=True))
-    async with AsyncWaitOperator(
-        calls, source=rows_of([pa.array(["a", None, "c"])], 0), **calls.options()
-    ) as operator:
+    async with AsyncWaitOperator(calls, source=rows_of([pa.array(["a", None, "c"])], 0), **calls.options()) as operator:
         assert [row.result async for row in operator.output] == ["a", None, "c"]
     assert seen == [["a", "c"]]
 
@@ -319,9 +317,7 @@ async def test_a_result_that_is_an_exception_fails_its_row(settings: Any, autoju
         return [LookupError(value) if value == "b" else value for value in values]
 
     calls = GroupCalls(partly, None, settings(partly, group=3, on_error="column"))
-    async with AsyncWaitOperator(
-        calls, source=rows_of([pa.array(["a", "b", "c"])], 0), **calls.options()
-    ) as operator:
+    async with AsyncWaitOperator(calls, source=rows_of([pa.array(["a", "b", "c"])], 0), **calls.options()) as operator:
         out = [row async for row in operator.output]
     assert [outcome(row)[:3] for row in out] == [
         ("a", 1, None),
