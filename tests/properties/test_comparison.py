@@ -11,6 +11,7 @@ from math import inf
 from random import Random
 from typing import Any
 
+import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
@@ -102,7 +103,7 @@ def seen(seed: int, **others: Any) -> Seen:
             sorted(outputs),
             calls,
             asdict(replace(numbers, throttled=0, groups=0, grouped=0)),  # counted only if there are gates, or groups
-            asdict(replace(totals, busy=round(totals.busy, 9), cpu=0.0, throttled=0, groups=0, grouped=0)),
+            asdict(replace(totals, cpu=0.0, throttled=0, groups=0, grouped=0)),
             operator.explain().limit,
         )
 
@@ -156,7 +157,10 @@ def test_gates_that_admit_each_call_change_no_call(seed: int) -> None:
 
 @given(SEEDS)
 def test_groups_of_one_record_change_nothing(seed: int) -> None:
-    assert seen(seed, group=1) == seen(seed)
+    with_groups, without = seen(seed, group=1), seen(seed)
+    assert with_groups.totals["busy"] == pytest.approx(without.totals["busy"])  # summed in another order
+    with_groups.totals["busy"] = without.totals["busy"]
+    assert with_groups == without
 
 
 @given(SEEDS)
@@ -165,4 +169,7 @@ def test_groups_of_one_record_change_nothing_in_front_of_gates_per_key(seed: int
         return PerKey(RateLimit(0.7), key=lambda value: value[0])
 
     with_groups, without = seen(seed, gate=gate(), group=1), seen(seed, gate=gate())
-    assert (with_groups.outputs, with_groups.calls) == (without.outputs, without.calls)
+    assert with_groups.outputs == without.outputs
+    for one, other in zip(with_groups.calls, without.calls, strict=True):
+        assert one[0] == other[0]
+        assert one[1:] == pytest.approx(other[1:])  # a gate adds up instants

@@ -30,6 +30,7 @@ class GroupLedger(Ledger):
         self.flow.count_calls()
         self.grows_until = float("inf")
         self.free_since: dict[int, float] = {}
+        self._ungrouped = 0  # new records that wait for their groups
 
     def may_grow(self) -> bool:
         """Whether more records may come before a call is made."""
@@ -45,7 +46,19 @@ class GroupLedger(Ledger):
         self.grows_until = min(self.grows_until, now)
         super().end_input(now)
 
+    def count_jobs(self) -> int:
+        return len(self.jobs) + self._ungrouped
+
+    def take(self) -> Entry:
+        self._ungrouped += 1
+        return super().take()
+
     # Waits
+
+    def form(self, group: Group) -> None:
+        """Record that records no longer wait for their group."""
+        if not group.attempts:
+            self._ungrouped -= len(group.records)
 
     def end_slot_wait(self, entry: Entry, since: float, now: float) -> None:
         assert isinstance(entry, Group)

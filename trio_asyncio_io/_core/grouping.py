@@ -206,6 +206,7 @@ class GroupScheduler(Scheduler):
     def _formed(self, pool: _Pool) -> Waiting:
         group = self._grouping.take(pool, min(self._now, self._ledger.grows_until))
         self._grouping.advance(self._now)
+        self._ledger.form(group)
         waiting = Waiting(group, None, FOR_SLOT, group.since)
         waiting.keys = pool.keys
         for entry in group.records:

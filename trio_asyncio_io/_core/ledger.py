@@ -146,7 +146,7 @@ class Ledger:
         """Record that no more elements will be accepted."""
         if not self.input_ended:
             self.input_ended = True
-            self.flow.end_input(now, jobs=len(self.jobs))
+            self.flow.end_input(now, jobs=self.count_jobs())
 
     # Waits for the start of an attempt
 
@@ -158,6 +158,10 @@ class Ledger:
     def has_nothing_to_start(self) -> bool:
         """Whether no invocation can start before another one has ended."""
         return self.input_ended and not self.jobs and not self.backlog
+
+    def count_jobs(self) -> int:
+        """How many records can start as soon as a slot is free."""
+        return len(self.jobs)
 
     def take(self) -> Entry:
         """Remove the first of the jobs, in order to start or to wait for gates."""
@@ -425,7 +429,7 @@ class Ledger:
         if successor is None or not self.may_start:
             return
         self.flow.lanes.end(now)
-        self.flow.check_slots(now, jobs=len(self.jobs) + 1)
+        self.flow.check_slots(now, jobs=self.count_jobs() + 1)
         if not self.jobs or self.jobs[-1].sequence < successor.sequence:
             self.jobs.append(successor)
         else:

@@ -434,18 +434,16 @@ def test_every_operator_uses_the_memo_in_foreach_batch(
 def test_a_job_that_runs_again_groups_only_missing_rows(spark: SparkSession, service: Service, tmp_path: Path) -> None:
     client = service.client
 
-    async def ask_many(keys: list[int]) -> list[str | Exception]:
+    async def ask_many(keys: list[int]) -> list[str]:
         await client.ask(",".join(map(str, keys)))
-        return [f"<{key}>" if key % 3 or service_is_whole.exists() else ConnectionError(key) for key in keys]
+        return [f"<{key}>" for key in keys]
 
-    service_is_whole = tmp_path / "whole"
-    df = spark.range(0, 12, 1, 1)
-    out = ordered_wait(
-        df, ask_many, "answer string", memo=tmp_path / "memo", timeout=PATIENCE, on_error="null", group=4
-    )
-    assert [row.answer for row in out.collect()] == [f"<{key}>" if key % 3 else None for key in range(12)]
-    assert sorted(service.calls) == ["0,1,2,3", "4,5,6,7", "8,9,10,11"]
-    service_is_whole.touch()
-    service.calls.clear()
-    assert [row.answer for row in out.collect()] == [f"<{key}>" for key in range(12)]
-    assert service.calls == ["0,3,6,9"]
+    for numbers, missing in ((range(0, 12, 3), {0, 3, 6, 9}), (range(12), {1, 2, 4, 5, 7, 8, 10, 11})):
+        service.calls.clear()
+        df = spark.range(numbers.start, numbers.stop, numbers.step, 1)
+        options: dict[str, Any] = {"inputs": ["id"], "memo": tmp_path, "timeout": PATIENCE, "group": 4}
+        out = ordered_wait(df, ask_many, "answer string", **options)
+        assert [row.answer for row in out.collect()] == [f"<{key}>" for key in numbers]
+        groups = [list(map(int, call.split(","))) for call in service.calls]
+        assert {key for group in groups for key in group} == missing
+        assert [len(group) for group in groups] == [4] * (len(missing) // 4)
