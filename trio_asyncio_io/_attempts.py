@@ -19,6 +19,7 @@ from trio.lowlevel import disable_ki_protection, enable_ki_protection
 from ._boundary import awaited, interruptible
 from ._core.describe import describe
 from ._core.gate import CURRENT_CALL
+from ._core.group import records_of
 from ._core.ledger import Ledger
 from ._core.notes import Notes
 from ._core.options import OnTimeout, Options
@@ -64,6 +65,8 @@ class Invoker:
     def _call(self, function: Any, gates: Gates | None) -> Call:
         """One attempt. Each layer is a function around a function, and exists only if an option needs it."""
         call = _once(function.invoke)
+        if self._options.group is not None:
+            call = _grouped(call)
         flush = _flusher_of(function, self._ledger)
         if flush is not None:
             call = _flushing(call, flush, self._ledger)
@@ -96,10 +99,20 @@ class Invoker:
         Raises:
             Exception: The element's own, or the one that `on_error` raised. Its note names the element.
         """
-        if error is not None:
+        self.end(entry, error)
+        return await self.replace(entry, error, cause)
+
+    def end(self, entry: Entry, error: Exception | None) -> None:
+        """Record that an element has failed with `error`, or timed out if that is None."""
+        if error is None:
+            self._ledger.time_out(entry, trio.current_time())
+        else:
             self._ledger.fail(entry, error, trio.current_time())
+
+    async def replace(self, entry: Entry, error: Exception | None, cause: Exception | None) -> Sequence[Any]:
+        """The outputs of an element after `end`. See `rescue`."""
+        if error is not None:
             return await self._apply_policy(entry, error)
-        self._ledger.time_out(entry, trio.current_time())
         try:
             return await self._replace_timed_out(entry, cause)
         except Exception as final:  # noqa: BLE001 - on_timeout may raise anything
@@ -184,6 +197,31 @@ def _once(invoke: Callable[[Any], Awaitable[Any]]) -> Call:
         return awaitable
 
     return call
+
+
+def _grouped(once: Call) -> Call:
+    """A call for the records of a group. Its result has been checked."""
+
+    async def call(group: Entry) -> Sequence[Any]:
+        for entry in records_of(group):
+            entry.attempts += 1
+        return _as_many(await once(group), group.value)
+
+    return call
+
+
+@enable_ki_protection
+def _as_many(results: Any, values: list[Any]) -> Sequence[Any]:
+    if not isinstance(results, list | tuple):
+        raise TypeError(
+            f"with group= the function must return a list of results, got {describe(results)} for {len(values)} values"
+        )
+    if len(results) != len(values):
+        raise ValueError(
+            f"with group= the function must return one result for each value, got {len(results)} results for "
+            f"{len(values)} values"
+        )
+    return results
 
 
 def _flushing(once: Call, flush: Callable[[], None], ledger: Ledger) -> Call:

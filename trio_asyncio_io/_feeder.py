@@ -157,7 +157,8 @@ class Feeder:
 
     async def _wait_for_room(self) -> None:
         flow = self._ledger.flow
-        flow.wait_for_room(trio.current_time(), jobs=len(self._ledger.jobs))
+        flow.wait_for_room(trio.current_time(), jobs=self._ledger.count_jobs())
+        self._on_job()  # a group that waits for more records may be complete now
         try:
             await self._has_room.wait()
         finally:

@@ -192,9 +192,7 @@ class AsyncWaitOperator(Generic[T, R]):
     def end_input(self) -> None:
         """End the input. Accepted elements still run and are emitted; then `output` ends."""
         self._feeder.stop(trio.ClosedResourceError, "the input has ended")
-        self._ledger.end_input(trio.current_time())
-        self._parts.emitter.emit()
-        self._parts.invoker.flush()
+        self._parts.end_input()
 
     @enable_ki_protection
     def snapshot(self) -> Snapshot:

@@ -62,8 +62,8 @@ def gates_and_hedges(statistics: Statistics) -> list[str]:
 
     Returns:
         The sum of the waits, by the class of the gate; the elements that a gate refused before their first call; how
-        often the service asked for fewer calls; and the second
-        calls of `hedged` per hundred calls, with the share of them that won. Only what happened.
+        often the service asked for fewer calls; the second calls of `hedged` per hundred calls, with the share of them
+        that won; and the calls made for groups. Only what happened.
 
     Example:
         >>> from trio_asyncio_io.progress import gates_and_hedges
@@ -83,8 +83,10 @@ def gates_and_hedges(statistics: Statistics) -> list[str]:
         parts.append(f"{throttled:,} throttled")
     if hedged := statistics.hedged:
         ended = statistics.completed + statistics.failed + statistics.timed_out + statistics.cancelled
-        calls = ended + statistics.running + statistics.retried - statistics.refused
+        calls = statistics.groups or ended + statistics.running + statistics.retried - statistics.refused
         parts.append(f"hedged {hedged / max(calls, 1):.1%} (won {statistics.hedges_won / hedged:.0%})")
+    if statistics.groups:
+        parts.append(f"{statistics.grouped:,} records in {statistics.groups:,} calls")
     return parts
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from trio_asyncio_io import FixedDelay, ordered_wait
-from trio_asyncio_io.policies import grouped, rate_limited
+from trio_asyncio_io.policies import rate_limited
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 ROUNDING = 1e-6  # seconds
@@ -212,18 +212,3 @@ def test_starts_are_those_of_a_token_bucket(gaps: list[float], patience: list[fl
     assert starts == pytest.approx([instant for _, instant in expected], abs=ROUNDING)
     for (first, begin), (last, end) in combinations(enumerate(starts), 2):
         assert last - first + 1 <= burst + rate * (end - begin) + ROUNDING * rate
-
-
-async def test_a_flush_waits_for_calls_that_have_not_started(autojump_clock: MockClock) -> None:
-    """They join the group later, and with an infinite age they would wait forever."""
-    groups: list[list[str]] = []
-
-    async def many(values: list[str]) -> list[str]:
-        groups.append(values)
-        return values
-
-    function = rate_limited(grouped(many, age=math.inf), 1.0)
-    async with ordered_wait("abc", function, timeout=60.0) as results:
-        assert [result async for result in results] == ["a", "b", "c"]
-    assert groups == [["a", "b", "c"]]
-    assert trio.current_time() == 2.0

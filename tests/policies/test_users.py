@@ -12,13 +12,12 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from trio_asyncio_io import AsyncFunction, ordered_wait
-from trio_asyncio_io.policies import cached, grouped, hedged, persistent, rate_limited, single_flight
+from trio_asyncio_io.policies import cached, hedged, persistent, rate_limited, single_flight
 
 POLICIES: dict[str, Callable[[Any], Any]] = {
     "cached": cached,
     "single_flight": single_flight,
     "hedged": hedged,
-    "grouped": lambda function: grouped(function, size=1),
     "rate_limited": lambda function: rate_limited(function, 1000.0, burst=100),
     "three policies": lambda function: single_flight(cached(rate_limited(function, 1000.0, burst=100))),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_type
 
 from trio_asyncio_io import AsyncFunction, Results, ordered_wait
-from trio_asyncio_io.policies import cached, grouped, hedged, persistent, single_flight
+from trio_asyncio_io.policies import cached, hedged, persistent, single_flight
 
 
 class Length(AsyncFunction[str, int]):
@@ -36,14 +36,7 @@ async def not_a_list(values: list[str]) -> int:
 
 async def composed() -> None:
     assert_type(cached(single_flight(price)), cached[float])
-    assert_type(grouped(prices), grouped[float])
     assert_type(cached(hedged(price)), cached[float])
-    assert_type(grouped(prices_or_errors), grouped[float])
-    assert_type(grouped(Lengths()), grouped[int])
-    assert_type(persistent(single_flight(grouped(prices)), "answers.db"), persistent[float])
-    assert_type(await grouped(prices_or_errors)("1"), float)
-    grouped(not_a_list)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    assert_type(persistent(single_flight(price), "answers.db"), persistent[float])
     async with ordered_wait(["a"], cached(Length()), timeout=5.0) as lengths:
         assert_type(lengths, Results[int])
-    async with ordered_wait(["a"], cached(grouped(prices)), timeout=5.0) as results:
-        assert_type(results, Results[float])

@@ -83,7 +83,7 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
 
     Example:
         path = "/var/cache/weather.sqlite"
-        lookup = persistent(grouped(fetch_many), path, name="weather 2", ttl=86_400.0)
+        lookup = persistent(fetch, path, name="weather 2", ttl=86_400.0)
     """
 
     def __init__(
