@@ -21,7 +21,6 @@ from trio.lowlevel import RunVar, enable_ki_protection
 from ._classification import outcome_of
 from ._core.admission import Admission, KeyGates, Line, Passage, Weights
 from ._core.gate import CANCELLED, CURRENT_CALL, OK, Copies, Gate, Outcome, PerKey, as_outcome
-from ._core.group import first_of
 from ._core.ledger import Ledger
 from ._core.queue import Entry
 
@@ -478,7 +477,7 @@ class Gates:
         if admission is not None:
             return None if admission is _REPORTED else _EndedCall(admission, admission.end)
         try:
-            keys = self.of_key(first_of(entry).value)
+            keys = self.of_key(entry.records[0].value)
         except Exception as error:  # noqa: BLE001 - the user's key may raise anything
             self._on_failure(error, entry)
             return None

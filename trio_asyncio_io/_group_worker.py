@@ -9,8 +9,7 @@ from typing import Any
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from ._core.group import Group, records_of
-from ._core.group_ledger import GroupLedger
+from ._core.groups import Group, GroupLedger
 from ._core.queue import Entry
 from ._exceptions import copied
 from ._worker import Worker
@@ -83,7 +82,7 @@ class GroupWorker(Worker):
         if self._gates is not None:
             error = self._report(self._gates.failed, group, error)
         now, draw = self._current_time(), None if self._retries is None else self._retries.draw()
-        for entry, each in zip(records_of(group), self._errors(error, group), strict=True):
+        for entry, each in zip(group.records, self._errors(error, group), strict=True):
             self._end_failed(entry, each, draw, now)
         self._leave(group, now)
 
@@ -137,7 +136,7 @@ class GroupWorker(Worker):
 
     def _errors(self, error: Exception, group: Entry) -> Iterable[Exception]:
         """The error of a call, for each of its records, because they get different notes."""
-        errors = [error, *(copied(error) for _ in records_of(group)[1:])]
+        errors = [error, *(copied(error) for _ in group.records[1:])]
         if self._retries is not None and id(error) in self._retries.timeouts:
             self._retries.timeouts |= {id(each): each for each in errors}
         return errors
@@ -152,7 +151,7 @@ class GroupWorker(Worker):
             self._report(self._gates.cancelled, group)
         self._running.pop(group, None)
         now = trio.current_time()
-        for entry in records_of(group):
+        for entry in group.records:
             if entry not in self._ended:
                 self._ledger.cancel(entry, now)
         self._end_call(now)
@@ -178,8 +177,8 @@ class GroupWorker(Worker):
             return self._failures
         if self._error is not None:  # a gate has refused the call
             errors = self._errors(self._error, group)
-            return [_Failure(entry, error) for entry, error in zip(records_of(group), errors, strict=True)]
-        return [_Failure(entry) for entry in records_of(group)]  # the deadline has expired
+            return [_Failure(entry, error) for entry, error in zip(group.records, errors, strict=True)]
+        return [_Failure(entry) for entry in group.records]  # the deadline has expired
 
     async def _replace(self, failures: list[_Failure]) -> bool:
         if trio.current_effective_deadline() == -float("inf") and any(each.error is not None for each in failures):

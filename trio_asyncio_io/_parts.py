@@ -10,7 +10,7 @@ import trio
 from ._attempts import Invoker
 from ._boundary import interruptible
 from ._calls import cover
-from ._core.grouping import GroupScheduler
+from ._core.groups import GroupScheduler
 from ._core.observation import ledger_for
 from ._core.options import Options
 from ._core.queue import Entry
@@ -87,6 +87,7 @@ class Parts(Generic[R]):
             has_room,
             elements_per_pass=max(ELEMENTS_PER_PASS, 2 * options.slots),
             known=None if known is None else interruptible(known),
+            on_full=None if options.group is None else self._workers.dispatch,  # groups no longer wait for more records
         )
 
     async def start(self, nursery: trio.Nursery) -> None:
@@ -102,7 +103,6 @@ class Parts(Generic[R]):
         self.ledger.end_input(trio.current_time())
         self.emitter.emit()
         self._workers.dispatch()  # groups no longer wait for more records
-        self.invoker.flush()
 
     def close(self) -> None:
         """All tasks have unwound."""

@@ -104,7 +104,7 @@ class WorkerPool:
 
     async def wait_for_attempt(self) -> None:
         """Wait until an attempt may start. A feeder that waits for more room continues now."""
-        if self.ledger.has_room():
+        if self.ledger.has_unreported_room():
             self._has_room.wake()
         await self._has_attempt.wait()
 

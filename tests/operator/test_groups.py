@@ -35,6 +35,11 @@ async def doubled(values: list[int]) -> list[int]:
     return [2 * value for value in values]
 
 
+async def single(value: int) -> int:
+    await trio.sleep(1.0)
+    return 2 * value
+
+
 async def at(*arrivals: tuple[float, Any]) -> AsyncIterator[Any]:
     """The values at these instants."""
     for instant, value in arrivals:
@@ -119,6 +124,33 @@ async def test_retries_in_a_full_buffer_do_not_wait_for_other_retries(autojump_c
             await operator.put(value)
         assert [await operator.output.receive() for _ in range(2)] == [0, 1]
     assert len(attempts) == 2
+
+
+@pytest.mark.parametrize("gate", [None, RateLimit(0.1, burst=1)], ids=["open", "gated"])
+async def test_watermarks_that_fill_the_buffer_end_the_wait_for_more_records(
+    gate: Gate | None, autojump_clock: MockClock
+) -> None:
+    """Watermarks have the same limit as records, so the next one waits until a record of the group has its result."""
+    watermarks = [Watermark(instant) for instant in range(4)]
+    async with unordered_wait(
+        [1, *watermarks, 2, *watermarks, 3],
+        doubled,
+        group=3,
+        group_wait=inf,
+        buffer=3,
+        capacity=2,
+        timeout=5.0,
+        gate=gate,
+    ) as results:
+        out = [result async for result in results]
+    assert [result for result in out if not isinstance(result, Watermark)] == [2, 4, 6]
+    assert results.statistics().groups == 3
+
+
+async def test_watermarks_that_fill_the_buffer_wake_no_task_in_vain(autojump_clock: MockClock) -> None:
+    source = [1, *[Watermark(instant) for instant in range(4)], 2]
+    results = unordered_wait(source, single, capacity=2, buffer=2, timeout=5.0)
+    assert [result for result in await results_of(results) if not isinstance(result, Watermark)] == [2, 4]
 
 
 async def test_records_of_different_segments_share_a_call(autojump_clock: MockClock) -> None:

@@ -444,10 +444,6 @@ def test_an_illegal_argument_is_refused(keywords: dict[str, Any], error: type[Ex
 # Composition.
 
 
-def test_it_has_a_flush_only_if_the_function_has_one(path: Path) -> None:
-    assert not hasattr(persistent(upper, path), "flush")
-
-
 async def test_it_composes_with_cached_and_single_flight(path: Path) -> None:
     service = Service()
     function = cached(single_flight(persistent(service, path, name="n")))

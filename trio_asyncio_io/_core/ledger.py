@@ -142,6 +142,10 @@ class Ledger:
         """Whether another record would be accepted."""
         return self.counters.buffered < self.queue.bound
 
+    def has_unreported_room(self) -> bool:
+        """Whether there is room that `receive` has not reported, because the feeder waits for more."""
+        return self._low_water < self.counters.buffered < self.queue.bound
+
     def end_input(self, now: float) -> None:
         """Record that no more elements will be accepted."""
         if not self.input_ended:
@@ -154,10 +158,6 @@ class Ledger:
         """Start no more attempts. Records without results stay in the snapshot, unfinished."""
         self.may_start = False
         self.jobs.clear()
-
-    def has_nothing_to_start(self) -> bool:
-        """Whether no invocation can start before another one has ended."""
-        return self.input_ended and not self.jobs and not self.backlog
 
     def count_jobs(self) -> int:
         """How many records can start as soon as a slot is free."""

@@ -13,8 +13,7 @@ from functools import wraps
 from typing import Any, Final, TypeAlias
 
 from .describe import describe
-from .group import records_of
-from .group_ledger import GroupLedger
+from .groups import GroupLedger
 from .keyed import KeyedStreamElementQueue
 from .ledger import Ledger
 from .observer import Observer
@@ -116,7 +115,7 @@ class Observation:
         @wraps(step)
         def take(*arguments: Any) -> Any:
             entry = arguments[0] if arguments and isinstance(arguments[0], Entry) else None
-            records = () if entry is None else records_of(entry)
+            records = () if entry is None else entry.records
             # Before the step, which changes the records
             details = [[of(record, *arguments[1:]) for _, of in hooks] for record in records]
             result = step(*arguments)

@@ -18,7 +18,7 @@ The time of a record runs while it runs and in backoffs, not while it waits for 
 not begin before the deadline is refused by `retry`, so no deadline expires while a record waits.
 
 New records that pass no gate take a short cut: while `is_plain`, workers start the first of `ledger.jobs`. (A group of
-records that becomes one attempt is formed in `_next_waiting`, where records are taken from the jobs: see `grouping`.)
+records that becomes one attempt is formed in `_next_waiting`, where records are taken from the jobs; see `groups`.)
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from typing import Any, Final, Protocol
 
 from .admission import Admission, KeyGates, Line, Passage, Waiting, Weights, rank_of, weights_of
 from .gate import RefusedError
-from .group import first_of
 from .ledger import Ledger
 from .queue import Entry
 
@@ -255,7 +254,7 @@ class Scheduler:
         gates = self._gates
         assert gates is not None
         try:
-            keys = gates.of_key(first_of(entry).value)
+            keys = gates.of_key(entry.records[0].value)
             passage = gates.passage if keys is None else keys.passage
             weights = weights_in(passage)
             if self._line or self._delay(weights, now) > 0:

@@ -9,7 +9,7 @@ first, and shares the request if there is one to make. A retry strategy of the o
 # The layout:
 #
 #     _cached  _single_flight  _hedged  _rate_limited  _persistent    the policies
-#     _policy                      their base class: opening, closing, pickling, keys, flushing
+#     _policy                      their base class: opening, closing, pickling, keys
 #     _shared_call    a call that several tasks wait for
 #     _race  _recent_latencies     several calls for one element, and percentiles of the last successes
 #     _lifetime  _distinct_key     for how long a result is valid, and what it is found by

@@ -66,12 +66,11 @@ class rate_limited(Policy[R]):  # noqa: N801 - used like a function
         """The result of a call that starts at its earliest start."""
         if self._run_change.has_happened():
             self._continue_in_new_run()
-        with self._holding_flush():
-            async with self._lock:
-                await trio.sleep_until(self._theoretical_arrival - (self._burst - 1) / self._rate)
-                now = trio.current_time()
-                self._theoretical_arrival = arrival_after(max(self._theoretical_arrival, now), 1.0, self._rate)
-                self._arrival_after_last_start = self._theoretical_arrival - now
+        async with self._lock:
+            await trio.sleep_until(self._theoretical_arrival - (self._burst - 1) / self._rate)
+            now = trio.current_time()
+            self._theoretical_arrival = arrival_after(max(self._theoretical_arrival, now), 1.0, self._rate)
+            self._arrival_after_last_start = self._theoretical_arrival - now
         result: R = await self._call(*arguments)
         return result
 

@@ -54,8 +54,6 @@ class RowCalls(AsyncFunction[Row, Row]):
         self._skips = settings.skips
         self.made = 0
         self.loads = Loads(settings.options.slots) if settings.has_metrics else None
-        if callable(flush := getattr(function, "flush", None)):
-            self.flush = flush  # the operator calls it if it exists
 
     def options(self) -> dict[str, Any]:
         """The arguments of the operator."""
