@@ -103,6 +103,11 @@ class Observation:
     def follow(self, ledger: Ledger, options: Options) -> None:
         """Call the hooks after each step of this ledger from now on."""
         steps = vars(ledger)
+        if self._contexts is not None:
+            steps["start_after_wait"] = self._then(
+                ledger.start_after_wait,
+                lambda group, *_: ("grouped", tuple(record.sequence for record in group.records)),
+            )
         for name, hooks in HOOKS.items():
             if hooks:
                 steps[name] = self._followed(getattr(ledger, name), hooks)

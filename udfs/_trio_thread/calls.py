@@ -224,6 +224,9 @@ class RowObserver(Observer):
     def started(self, sequence: int, element: Any) -> None:
         self._observer.started(sequence, _inputs(element))
 
+    def grouped(self, sequences: Sequence[int]) -> None:
+        self._observer.grouped(sequences)
+
     def attempt_failed(self, sequence: int, element: Any, attempt: int, error: Exception) -> None:
         self._observer.attempt_failed(sequence, _inputs(element), attempt, error)
 
