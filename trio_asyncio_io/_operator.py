@@ -45,7 +45,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Hashable, Iterable
 from types import TracebackType
-from typing import Generic, Self, TypeAlias, TypeVar, Unpack
+from typing import Any, Generic, Self, TypeAlias, TypeVar, Unpack, overload
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -58,7 +58,7 @@ from ._core.statistics import Statistics
 from ._core.totals import Totals
 from ._core.verdict import Verdict
 from ._exceptions import reraise
-from ._function import Function, as_function
+from ._function import Function, GroupFunction, as_function
 from ._lifetime import Lifetime
 from ._parts import Parts
 from ._results import Results
@@ -115,6 +115,7 @@ class AsyncWaitOperator(Generic[T, R]):
                 ...
     """
 
+    @overload
     def __init__(
         self,
         function: Function[T, R],
@@ -124,12 +125,38 @@ class AsyncWaitOperator(Generic[T, R]):
         key: Callable[[T], Hashable] | None = None,
         per_key: int = 1,
         source: Source[T] | None = None,
+        group: None = None,
+        **options: Unpack[OptionsArguments],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        function: GroupFunction[T, R],
+        *,
+        mode: Mode = "ordered",
+        timeout: float,
+        key: Callable[[T], Hashable] | None = None,
+        per_key: int = 1,
+        source: Source[T] | None = None,
+        group: int,
+        **options: Unpack[OptionsArguments],
+    ) -> None: ...
+    def __init__(
+        self,
+        function: Any,
+        *,
+        mode: Mode = "ordered",
+        timeout: float,
+        key: Callable[[T], Hashable] | None = None,
+        per_key: int = 1,
+        source: Source[T] | None = None,
+        group: int | None = None,
         **options: Unpack[OptionsArguments],
     ) -> None:
         if source is not None and not isinstance(source, AsyncIterable | Iterable):
             raise TypeError(f"the source must be an iterable or an async iterable, got {describe(source)}")
         callee = as_function(function)
-        checked = Options(timeout, mode=mode, key=key, per_key=per_key, **options)
+        checked = Options(timeout, mode=mode, key=key, per_key=per_key, group=group, **options)
         self._source = source
         self._parts: Parts[R] = Parts(callee, checked, on_failure=self._fail, on_output_closed=self._on_output_closed)
         self.output: Results[R] = self._parts.output

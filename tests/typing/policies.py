@@ -13,25 +13,8 @@ class Length(AsyncFunction[str, int]):
         return len(value)
 
 
-class Lengths(AsyncFunction[list[str], list[int]]):
-    async def invoke(self, value: list[str]) -> list[int]:
-        return [len(text) for text in value]
-
-
 async def price(value: str) -> float:
     return float(value)
-
-
-async def prices(values: list[str]) -> list[float]:
-    return [float(value) for value in values]
-
-
-async def prices_or_errors(values: list[str]) -> list[float | Exception]:
-    return [float(value) if value else ValueError("empty") for value in values]
-
-
-async def not_a_list(values: list[str]) -> int:
-    return len(values)
 
 
 async def composed() -> None:

@@ -104,7 +104,7 @@ async def values_that_do_not_fit(channel: trio.MemoryReceiveChannel[int]) -> Non
     unordered_wait([1], Length(), timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     keyed_wait(["a"], length, key=abs, timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     AsyncWaitOperator(length, source=[1], timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    ordered_wait(3, length, timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    ordered_wait(3, length, timeout=5.0)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
     operator = AsyncWaitOperator(length, timeout=5.0)
     await operator.put(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 

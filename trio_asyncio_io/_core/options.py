@@ -38,7 +38,6 @@ class OptionsArguments(TypedDict, total=False):
     restore: Snapshot | None
     observer: Observer | None
     gate: Gate | PerKey | Sequence[Gate | PerKey] | None
-    group: int | None
     group_wait: float
 
 
