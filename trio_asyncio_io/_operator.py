@@ -45,7 +45,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Hashable, Iterable
 from types import TracebackType
-from typing import Any, Generic, Self, TypeAlias, TypeVar, Unpack, overload
+from typing import Generic, Self, TypeAlias, TypeVar, Unpack, overload
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -143,7 +143,7 @@ class AsyncWaitOperator(Generic[T, R]):
     ) -> None: ...
     def __init__(
         self,
-        function: Any,
+        function: Function[T, R] | GroupFunction[T, R],
         *,
         mode: Mode = "ordered",
         timeout: float,

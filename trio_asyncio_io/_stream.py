@@ -42,8 +42,8 @@ def ordered_wait(
 ) -> AbstractAsyncContextManager[Results[R]]: ...
 @list_keywords(OptionsArguments, Options)
 def ordered_wait(
-    source: Source[Any],
-    function: Any,
+    source: Source[T],
+    function: Function[Any, Any],
     *,
     timeout: float,
     group: int | None = None,
@@ -105,8 +105,8 @@ def unordered_wait(
 ) -> AbstractAsyncContextManager[Results[R]]: ...
 @list_keywords(OptionsArguments, ordered_wait)
 def unordered_wait(
-    source: Source[Any],
-    function: Any,
+    source: Source[T],
+    function: Function[Any, Any],
     *,
     timeout: float,
     group: int | None = None,
@@ -161,10 +161,10 @@ def keyed_wait(
 ) -> AbstractAsyncContextManager[Results[R]]: ...
 @list_keywords(OptionsArguments, ordered_wait)
 def keyed_wait(
-    source: Source[Any],
-    function: Any,
+    source: Source[T],
+    function: Function[Any, Any],
     *,
-    key: Callable[[Any], Hashable],
+    key: Callable[[T], Hashable],
     per_key: int = 1,
     timeout: float,
     group: int | None = None,

@@ -44,6 +44,6 @@ async def lists() -> None:
 
 
 def mismatches() -> None:
-    ordered_wait(["1"], price, timeout=5.0, group=10)  # type: ignore[arg-type] # pyright: ignore[reportCallIssue]
-    ordered_wait(["1"], not_a_list, timeout=5.0, group=10)  # type: ignore[arg-type] # pyright: ignore[reportCallIssue]
-    ordered_wait([1], prices, timeout=5.0, group=10)  # type: ignore[arg-type] # pyright: ignore[reportCallIssue]
+    ordered_wait(["1"], price, timeout=5.0, group=10)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType, reportCallIssue]
+    ordered_wait(["1"], not_a_list, timeout=5.0, group=10)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType, reportCallIssue]
+    ordered_wait([1], prices, timeout=5.0, group=10)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType, reportCallIssue]

@@ -30,8 +30,8 @@ from .gates import gates_of
 __all__ = ["GroupCalls", "Loads", "RowCalls", "RowObserver"]
 
 
-class RowCalls(AsyncFunction[Row, Row]):
-    """An operator's function: calls the user's function for a row and returns the row with its result.
+class Calls(AsyncFunction[Any, Any]):
+    """An operator's function: calls the user's function for rows, and returns them with their results.
 
     Args:
         function: The user's function, already opened.
@@ -85,11 +85,6 @@ class RowCalls(AsyncFunction[Row, Row]):
             return (row,)
         return None
 
-    async def invoke(self, row: Row) -> Row:
-        """Call the user's function for one row."""
-        self._begin([row])
-        return self._ended(row, await self._called(row.inputs))
-
     def _begin(self, rows: list[Row]) -> None:
         """A call for these rows follows."""
         self.made += 1
@@ -130,10 +125,19 @@ class RowCalls(AsyncFunction[Row, Row]):
         return 0.0 if row.started is None else trio.current_time() - row.started
 
 
-class GroupCalls(RowCalls):
-    """An operator's function with the option `group`: calls the user's function with a list for each input column."""
+class RowCalls(Calls):
+    """Calls the user's function with the values of a row."""
 
-    async def invoke(self, rows: list[Row]) -> Any:  # type: ignore[override] # rows in place of a row
+    async def invoke(self, row: Row) -> Row:
+        """Call the user's function for one row."""
+        self._begin([row])
+        return self._ended(row, await self._called(row.inputs))
+
+
+class GroupCalls(Calls):
+    """Calls the user's function with a list for each input column, for an operator with the option `group`."""
+
+    async def invoke(self, rows: list[Row]) -> Any:
         """Call the user's function for several rows. A row whose result is an exception is replaced by it."""
         self._begin(rows)
         columns = [list(column) for column in zip(*(row.inputs for row in rows), strict=True)]
