@@ -375,29 +375,6 @@ async def test_waiting_for_a_group_is_not_part_of_the_timeout(autojump_clock: Mo
     assert await results_of(ordered_wait(source, doubled, group=3, group_wait=60.0, timeout=1.5)) == [2, 4]
 
 
-async def test_the_deadline_of_retries_is_that_of_the_earliest_of_them(autojump_clock: MockClock) -> None:
-    calls: list[tuple[float, list[int]]] = []
-
-    async def second_hangs(values: list[int]) -> list[Any]:
-        calls.append((trio.current_time(), values))
-        if len(calls) < 3:
-            return [OSError() for _ in values]
-        await trio.sleep_forever()
-        return []
-
-    source = at((0.0, 0), (1.0, 1), (30.0, 2))
-    ends: list[float] = []
-    with trio.move_on_after(20.0):
-        async with unordered_wait(
-            source, second_hangs, group=2, group_wait=0.0, timeout=10.0, retry=FixedDelay(1, 3.0), on_error=at_now(ends)
-        ) as results:
-            async for _ in results:
-                pass
-    # 0 is due at 3.0 and calls alone, until 10.0; 1 is due at 4.0 and calls alone, until 11.0
-    assert calls[:2] == [(0.0, [0]), (1.0, [1])]
-    assert ends == [10.0, 11.0]
-
-
 def at_now(ends: list[float]) -> Callable[..., Awaitable[None]]:
     async def handler(value: Any, error: Exception) -> None:
         ends.append(trio.current_time())
@@ -405,32 +382,34 @@ def at_now(ends: list[float]) -> Callable[..., Awaitable[None]]:
     return handler
 
 
-async def test_grouped_retries_time_out_at_the_earliest_deadline(autojump_clock: MockClock) -> None:
+async def test_the_deadline_of_grouped_retries_is_the_earliest_of_their_records(autojump_clock: MockClock) -> None:
+    """A record's time stands still while it waits for a slot, so records that fail at other times differ by that."""
     calls: list[tuple[float, list[int]]] = []
 
-    async def then_hangs(values: list[int]) -> list[Any]:
+    async def retries_hang(values: list[int]) -> list[Any]:
         calls.append((trio.current_time(), values))
-        if len(calls) < 3:
-            return [OSError() for _ in values]
-        await trio.sleep_forever()
-        return []
+        if len(values) == 2:
+            await trio.sleep_forever()
+        await trio.sleep({0: 0.0, 1: 0.5, 2: 3.0}[values[0]])
+        return [value if value == 2 else OSError() for value in values]
 
     ends: list[float] = []
     async with unordered_wait(
-        at((0.0, 0), (5.0, 1), (30.0, 2)),
-        then_hangs,
+        at((0.0, 0), (1.0, 1), (3.0, 2)),
+        retries_hang,
         group=2,
-        group_wait=4.0,
+        group_wait=0.0,
+        capacity=1,
         timeout=10.0,
-        retry=FixedDelay(1, 6.0),
+        retry=FixedDelay(1, 4.0),
         on_error=at_now(ends),
     ) as results:
-        with trio.move_on_after(29.0):
-            async for _ in results:
-                pass
-    # 0 calls at 4.0 and is due at 10.0; 1 calls at 9.0 and is due at 15.0: too late for 0, which waits until 14.0
-    assert calls == [(4.0, [0]), (9.0, [1]), (14.0, [0]), (19.0, [1])]
-    assert ends == [18.0, 23.0]  # 6.0 of its 10.0 seconds were gone before its retry
+        async for _ in results:
+            pass
+    # 0 is due at 4.0 with 6.0 s left, and 1 at 5.5 with 5.5 s left. They wait for the slot until 6.0
+    assert calls == [(0.0, [0]), (1.0, [1]), (3.0, [2]), (6.0, [0, 1])]
+    assert ends == [11.5, 11.5]
+    assert results.statistics().timed_out == 2
 
 
 async def test_a_retry_that_would_begin_too_late_times_out_alone(autojump_clock: MockClock) -> None:
