@@ -24,7 +24,6 @@ from ._group_worker import GroupWorker
 from ._results import Results
 from ._tasks import Wakeup, read_clocks
 from ._worker import Worker, WorkerPool
-from .gates import AdaptiveCapacity
 
 __all__ = ["Parts"]
 
@@ -59,7 +58,7 @@ class Parts(Generic[R]):
         self.ledger = ledger_for(options, None if options.key is None else interruptible(options.key))
         # Entries in this channel still count towards `buffer`. It holds a few rounds of results, so the emitter rarely
         # waits for the consumer
-        self._send, receive = trio.open_memory_channel[Entry](4 * options.slots)
+        self._send, receive = trio.open_memory_channel[Entry](4 * options.capacity)
         has_room = Wakeup()
         dead_letters = DeadLetters(self.ledger, has_room)
         self.output: Results[R] = Results(receive, dead_letters, self.ledger, has_room, on_output_closed)
@@ -73,7 +72,7 @@ class Parts(Generic[R]):
             self._scheduler,
             self.invoker,
             worker=Worker if options.group is None else GroupWorker,
-            capacity=options.slots,
+            capacity=options.capacity,
             emitter=self.emitter,
             has_room=has_room,
             on_failure=on_failure,
@@ -85,14 +84,14 @@ class Parts(Generic[R]):
             self._workers.dispatch,
             self.emitter.emit,
             has_room,
-            elements_per_pass=max(ELEMENTS_PER_PASS, 2 * options.slots),
+            elements_per_pass=max(ELEMENTS_PER_PASS, 2 * options.capacity),
             known=None if known is None else interruptible(known),
             on_full=None if options.group is None else self._workers.dispatch,  # groups no longer wait for more records
         )
 
     async def start(self, nursery: trio.Nursery) -> None:
         """Start the tasks, and accept the elements of a restored snapshot."""
-        cover(nursery, self.ledger)
+        cover(nursery, self.ledger, self._on_failure)
         self._workers.open(nursery)
         nursery.start_soon(self.emitter.run, name="trio_asyncio_io emitter")
         if self.ledger.backlog:
@@ -115,7 +114,7 @@ class Parts(Generic[R]):
         self._send.close()
 
     def _scheduler_of(self, options: Options) -> Scheduler:
-        arguments = self.ledger, options.slots, options.timeout
+        arguments = self.ledger, options.capacity, options.timeout
         if options.group is None:
             return Scheduler(*arguments, gates=self._gates, on_failure=self._fail_gate)
         return GroupScheduler(
@@ -123,10 +122,10 @@ class Parts(Generic[R]):
         )
 
     def _gates_of(self, options: Options) -> Gates | None:
-        gates = options.gates
-        if isinstance(options.capacity, tuple):
-            gates = (*gates, AdaptiveCapacity(*options.capacity))
-        return Gates(gates, self.ledger, self._fail_gate) if gates else None
+        if not options.gates:
+            return None
+        counters = self.ledger.counters
+        return Gates(options.gates, lambda: counters.running, self.ledger.throttle, self._fail_gate)
 
     def _fail_gate(self, error: Exception, entry: Entry | None) -> None:
         """A gate is broken, or the `weight` of a gate or the `key` of a `PerKey` has raised."""

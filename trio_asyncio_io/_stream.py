@@ -12,9 +12,9 @@ from trio.lowlevel import enable_ki_protection
 from ._core.describe import describe
 from ._core.options import Options, OptionsArguments
 from ._function import Function, GroupFunction
+from ._keywords import list_keywords
 from ._operator import AsyncWaitOperator, Source
 from ._results import Results
-from .keywords import list_keywords
 
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
 
@@ -143,7 +143,6 @@ def keyed_wait(
     function: Function[T, R],
     *,
     key: Callable[[T], Hashable],
-    per_key: int = 1,
     timeout: float,
     group: None = None,
     **options: Unpack[OptionsArguments],
@@ -154,7 +153,6 @@ def keyed_wait(
     function: GroupFunction[T, R],
     *,
     key: Callable[[T], Hashable],
-    per_key: int = 1,
     timeout: float,
     group: int,
     **options: Unpack[OptionsArguments],
@@ -165,14 +163,13 @@ def keyed_wait(
     function: Function[Any, Any],
     *,
     key: Callable[[T], Hashable],
-    per_key: int = 1,
     timeout: float,
     group: int | None = None,
     **options: Unpack[OptionsArguments],
 ) -> AbstractAsyncContextManager[Results[Any]]:
     """Call a function for each element and emit the results in source order per key (Flink's FLIP-519).
 
-    At most `per_key` records with the same key run at once. Records with different keys do not wait for each other.
+    At most one record of a key runs at once. Records with different keys do not wait for each other.
 
     Semantics:
         * **Emits** when any element of the oldest segment has its results, as in `unordered_wait`.
@@ -184,8 +181,6 @@ def keyed_wait(
         The same as for `ordered_wait`, and:
         key: value -> hashable. Records with equal keys keep their order. Called once per record. An exception that it
             raises counts as raised by the source.
-        per_key: Upper limit of records with one key that run at once, at least 1. With the default, 1, a call for a
-            key starts when the last one has ended. With more, calls overlap, and only the output order is kept.
 
     Returns:
         An async context manager for the `Results`.
@@ -199,7 +194,7 @@ def keyed_wait(
             async for result in results:
                 print(result)
     """
-    return _results_of(function, source, timeout, mode="keyed", key=key, per_key=per_key, group=group, **options)
+    return _results_of(function, source, timeout, mode="keyed", key=key, group=group, **options)
 
 
 def _results_of(function: Any, source: Source[Any], timeout: float, **options: Any) -> _ResultsOf[Any]:

@@ -36,7 +36,7 @@ def check_calls(scenario: Scenario, done: Run, size: int) -> None:
             running = [each for each in calls if each.started <= call.started < (each.ended or 0.0)]
             for key in range(KEYS):
                 in_flight = {number for each in running for number in each.value if number % KEYS == key}
-                assert len(in_flight) <= scenario.per_key
+                assert len(in_flight) <= 1
 
 
 @given(WITHOUT_DEADLINES, SIZES, WAITS)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import assert_type
 
 from trio_asyncio_io import AsyncFunction, Results, ordered_wait
-from trio_asyncio_io.policies import cached, hedged, persistent, single_flight
+from trio_asyncio_io.gates import RateLimit
+from trio_asyncio_io.policies import cached, gated, hedged, persistent, single_flight
 
 
 class Length(AsyncFunction[str, int]):
@@ -20,6 +21,7 @@ async def price(value: str) -> float:
 async def composed() -> None:
     assert_type(cached(single_flight(price)), cached[float])
     assert_type(cached(hedged(price)), cached[float])
+    assert_type(cached(gated(price, RateLimit(5))), cached[float])
     assert_type(persistent(single_flight(price), "answers.db"), persistent[float])
     async with ordered_wait(["a"], cached(Length()), timeout=5.0) as lengths:
         assert_type(lengths, Results[int])

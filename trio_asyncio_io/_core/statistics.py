@@ -50,6 +50,7 @@ class Statistics:
         grouped: Records in these calls. Retries count again.
         group_wait_seconds: The sum of the waits of records for more records of their group, before first calls and
             retries. These waits are in no other sum.
+        refusal: Why a gate has refused a call, of the latest one; "": none was refused. Retries are included.
         latency_seconds: The sum of the durations of invocations, attempts and backoffs included, until the function
             returned, its last attempt raised or the element timed out, without waits for a gate or a slot.
             Those that were cancelled, or that a gate refused before their first attempt, do not count.
@@ -98,6 +99,8 @@ class Statistics:
         """The mean number of records in a call that was made for a group. 0.0: there were none."""
         return self.grouped / self.groups if self.groups else 0.0
 
+    refusal: str = ""
+
 
 @dataclass(slots=True)
 class Counters:
@@ -129,6 +132,7 @@ class Counters:
     groups: int = 0
     grouped: int = 0
     group_wait_seconds: float = 0.0
+    refusal: str = ""
     at_gate: int = 0
 
     def freeze(self, histograms: Mapping[str, Any]) -> Statistics:
