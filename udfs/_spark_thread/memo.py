@@ -290,7 +290,7 @@ def _by_key(table: pa.Table, kind: pa.DataType) -> dict[bytes, _Answer]:
 
 
 def _is_refused(row: Row) -> bool:
-    """Whether a gate, such as a budget, has refused the row's call. It is no answer, because no call was made."""
+    """Whether a gate, such as a budget, has refused the row's call. No call was made, so this is not an answer."""
     return row.failure is not None and isinstance(row.failure.exception, RefusedError)
 
 
