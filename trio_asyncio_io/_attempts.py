@@ -24,12 +24,17 @@ from ._core.notes import Notes
 from ._core.options import OnTimeout, Options
 from ._core.queue import Entry
 from ._core.retries import Retries
-from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError
+from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError, needs_asyncio
 from ._gates import Gates
 
 __all__ = ["Invoker"]
 
 Call: TypeAlias = Callable[[Entry], Awaitable[Any]]
+
+FROM_ASYNCIO = (
+    "the function uses asyncio, and the operator runs on Trio: "
+    "give trio_asyncio_io.adapters.from_asyncio(function), or use Trio's own functions"
+)
 
 _log = logging.getLogger("trio_asyncio_io")
 
@@ -97,6 +102,8 @@ class Invoker:
             Exception: The element's own, or the one that `on_error` raised. Its note names the element.
         """
         if error is not None:
+            if needs_asyncio(error):
+                self.notes.add(error, FROM_ASYNCIO)
             self._ledger.fail(entry, error, trio.current_time())
             return await self._apply_policy(entry, error)
         self._ledger.time_out(entry, trio.current_time())

@@ -63,7 +63,7 @@ from ._lifetime import Lifetime
 from ._parts import Parts
 from ._results import Results
 from ._tasks import read_clocks
-from .keywords import list_keywords
+from .keywords import check_keywords, list_keywords
 
 __all__ = ["AsyncWaitOperator", "Source"]
 
@@ -128,6 +128,7 @@ class AsyncWaitOperator(Generic[T, R]):
     ) -> None:
         if source is not None and not isinstance(source, AsyncIterable | Iterable):
             raise TypeError(f"the source must be an iterable or an async iterable, got {describe(source)}")
+        check_keywords(AsyncWaitOperator, options)
         callee = as_function(function)
         checked = Options(timeout, mode=mode, key=key, per_key=per_key, **options)
         self._source = source

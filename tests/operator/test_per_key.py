@@ -8,7 +8,7 @@ import pytest
 from trio.testing import MockClock
 
 from tests.support import outputs
-from trio_asyncio_io import KeyedStreamElementQueue, keyed_wait, ordered_wait
+from trio_asyncio_io import AsyncWaitOperator, KeyedStreamElementQueue, keyed_wait
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 
@@ -35,4 +35,4 @@ def test_per_key_must_be_a_positive_integer(per_key: Any) -> None:
 def test_other_modes_refuse_per_key() -> None:
     arguments: Any = {"per_key": 2}
     with pytest.raises(ValueError, match='mode "keyed"'):
-        ordered_wait("a", Scripted(), timeout=1.0, **arguments)
+        AsyncWaitOperator(Scripted(), timeout=1.0, **arguments)
