@@ -97,8 +97,8 @@ async def test_an_asyncio_function_fails_with_the_name_of_its_adapter(
 async def test_a_dead_letter_of_an_asyncio_function_names_the_adapter(async_wait: Any) -> None:
     async with async_wait([1], sleeps, timeout=5.0, on_error="dead_letter") as results:
         assert [result async for result in results] == []
-        (letter,) = [letter async for letter in results.dead_letters]
-    assert "adapters.from_asyncio(function)" in letter.error.__notes__[0]
+        (dead,) = [each async for each in results.dead_letters]
+    assert "adapters.from_asyncio(function)" in dead.error.__notes__[0]
 
 
 async def blocking(value: Any) -> Any:
