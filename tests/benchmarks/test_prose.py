@@ -44,6 +44,16 @@ def test_every_number_of_a_page_is_that_of_the_report(page: str, of_the_pages: R
     assert filled(text, of_the_pages) == text
 
 
+def test_the_table_of_calls_in_spark_has_a_number_for_each_contender(of_the_pages: Report) -> None:
+    for section in ("gain 100", "gain 1000", "gain 10000", "steady 10000"):
+        table = of_the_pages.section(section)
+        assert table is not None
+        counts = {line.values["rows"] for line in table.lines}
+        assert counts == {20_000}, "every contender makes the same number of calls"
+        for name in ("asyncio.gather per batch", "sliding window, asyncio", "sliding window, threads"):
+            assert table.line(name) is not None
+
+
 def test_the_benchmark_page_is_that_of_the_report(of_the_pages: Report) -> None:
     drawn = {PLACES[name]: f"![{caption}](benchmarks-{name}.svg)" for name, caption in CAPTIONS.items()}
     page = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
