@@ -23,6 +23,7 @@ __all__ = [
     "OutcomeKind",
     "PerKey",
     "RefusedError",
+    "as_gates",
     "as_outcome",
 ]
 
@@ -97,6 +98,7 @@ class Gate(ABC):
             must be at least as high.
         name: Gates of one class and name share one state. None: the object has its own. `classify` and `weight` are not
             shared: those of the gate that an operator was given apply to its calls.
+        must_keep: Whether a `PerKey` keeps its state for every key, however many there are.
     """
 
     is_idle: bool = False
@@ -104,6 +106,7 @@ class Gate(ABC):
     weight: Callable[..., float] | None = None
     most_at_once: int | None = None
     name: str | None = None
+    must_keep: bool = False
 
     @abstractmethod
     def delay(self, now: float, weight: float) -> float:
@@ -152,7 +155,7 @@ class PerKey:
 
     The first call for a key copies the gates. A key is forgotten when none of its calls waits or runs, and its gates
     may be forgotten; see `Gate.may_forget`. This object keeps the state of the other keys' gates, for about 10,000 keys
-    without calls; beyond that, it forgets the oldest.
+    without calls; beyond that, it forgets the oldest, except those of a gate such as `Budget` (`Gate.must_keep`).
 
     Args:
         gate: The gate that is copied for each key, or a list of gates, which must all admit a call.
@@ -185,6 +188,20 @@ class PerKey:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return PerKey, (self.gates, self.key)
+
+
+def as_gates(gate: Gate | PerKey | Sequence[Gate | PerKey]) -> tuple[Gate | PerKey, ...]:
+    """The gates of an operator or a policy.
+
+    Raises:
+        TypeError, ValueError: `gate` is something else, or has more than one `PerKey`.
+    """
+    gates: object = (gate,) if isinstance(gate, Gate | PerKey) else gate
+    if not (isinstance(gates, Sequence) and all(isinstance(each, Gate | PerKey) for each in gates)):
+        raise TypeError(f"gate must be a Gate, a PerKey or a list of them, got {describe(gate)}")
+    if sum(isinstance(each, PerKey) for each in gates) > 1:
+        raise ValueError(f"gate must have at most one PerKey, got {describe(gate)}: give it all of their gates")
+    return tuple(gates)
 
 
 class Copies(dict[Hashable, Gate]):

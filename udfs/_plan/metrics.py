@@ -12,8 +12,8 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from trio_asyncio_io import ElementTimeoutError, Statistics, Totals, Verdict
-from trio_asyncio_io.gates import AdaptiveCapacity, PerKey
-from trio_asyncio_io.progress import Summary, duration, gates_and_hedges
+from trio_asyncio_io.embedding import Summary, duration, gates_and_hedges
+from trio_asyncio_io.gates import PerKey
 
 from .._sent.cluster_rate import SOURCE_AWAY
 from .._sent.column_types import METRICS_COLUMN
@@ -33,6 +33,7 @@ ARGUMENTS = 24
 KINDS: dict[Any, Callable[[Any], Any]] = {"int": int, "float": float}
 NUMBERS = [each for each in fields(Totals) if each.type in KINDS]
 BY_GATE = "seconds_by_gate."  # followed by the class of a gate
+REFUSAL = "refusal"
 
 SCOPE = (
     "Each task has its own operator and capacity. Only the time from a task's first call to its last is included, of "
@@ -73,9 +74,8 @@ def gate_classes(settings: Settings) -> list[str]:
     """The names of the classes that the gates of a task may have."""
     given = [each for gate in settings.options.gates for each in (gate.gates if isinstance(gate, PerKey) else [gate])]
     own = [type(gate).__name__ for gate in given]
-    adaptive = [AdaptiveCapacity.__name__] if isinstance(settings.options.capacity, tuple) else []
     of_cluster = () if settings.rate is None else settings.rate.gates
-    return list(dict.fromkeys([*own, *adaptive, *of_cluster]))
+    return list(dict.fromkeys([*own, *of_cluster]))
 
 
 def summary(metrics: Any) -> Summary:
@@ -91,7 +91,7 @@ def summary(metrics: Any) -> Summary:
         ['1 failed', '0 timed out', '1 from a cache']
 
     Metrics that Spark has observed also have `p50`, `p95` and `p99`, which the line then ends with. With gates, the
-    line also has what `trio_asyncio_io.progress.gates_and_hedges` returns.
+    line also has what `trio_asyncio_io.embedding.gates_and_hedges` returns.
     """
     sums = observed_sums(metrics.get if _is_observation(metrics) else metrics)
     counts = [
@@ -166,12 +166,12 @@ def _totals(sums: Mapping[str, Any]) -> Totals:
     return replace(totals, longest=sums["slowest"])
 
 
-def _totals_of(values: Mapping[str, float]) -> Totals:
+def _totals_of(values: Mapping[str, Any]) -> Totals:
     """The totals from what `_merged` has written. Numbers that it lacks are 0."""
     numbers = {each.name: KINDS[each.type](values[each.name]) for each in NUMBERS if each.name in values}
     waits = {key: seconds for key, seconds in values.items() if key.startswith(BY_GATE) and seconds}
     by_gate = {key.removeprefix(BY_GATE): seconds for key, seconds in waits.items()}
-    return Totals(**numbers, seconds_by_gate=by_gate)
+    return Totals(**numbers, seconds_by_gate=by_gate, refusal=values.get(REFUSAL, ""))
 
 
 def _statistics_of(totals: Totals) -> Statistics:
@@ -183,6 +183,7 @@ def _statistics_of(totals: Totals) -> Statistics:
         gate_wait_seconds=totals.gate_waits,
         seconds_by_gate=totals.seconds_by_gate,
         refused=totals.refused,
+        refusal=totals.refusal,
         throttled=totals.throttled,
         hedged=totals.hedged,
         hedges_won=totals.hedges_won,
@@ -227,7 +228,9 @@ def _merged(totals: Column, gates: Iterable[str]) -> Column:
     """
     merged = {each.name: _merge(each.name)(totals[each.name]) for each in NUMBERS}
     by_gate = {BY_GATE + gate: _merge(gate)(totals["seconds_by_gate"][gate]) for gate in gates}
-    pairs = [F.concat(F.lit(f"{json.dumps(name)}: "), column) for name, column in (merged | by_gate).items()]
+    refusal = {REFUSAL: F.coalesce(F.max(totals[REFUSAL]), F.lit('""'))}  # JSON already
+    columns = merged | by_gate | refusal
+    pairs = [F.concat(F.lit(f"{json.dumps(name)}: "), column) for name, column in columns.items()]
     parts = [pairs[start : start + ARGUMENTS] for start in range(0, len(pairs), ARGUMENTS)]
     return F.concat(F.lit("{"), F.concat_ws(", ", *(F.concat_ws(", ", *part) for part in parts)), F.lit("}"))
 
