@@ -6,11 +6,10 @@ A page includes an example with a comment, which rendered Markdown does not show
     <!-- [[[end]]] -->
 
 Between the two lines, cog writes the script `docs/examples/operator_first.py` and its output, from the file
-`operator_first.out`. `calls_in_spark()` in the place of `example(...)` writes a table of measured numbers.
+`operator_first.out`.
 """
 
 import ast
-import json
 import os
 import re
 from pathlib import Path
@@ -18,12 +17,6 @@ from pathlib import Path
 import cog
 
 EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
-CONTENDERS = {
-    "asyncio.gather per batch": "`asyncio.gather` for each Arrow batch",
-    "sliding window, asyncio": "a sliding window by hand, asyncio",
-    "sliding window, threads": "a sliding window by hand, threads",
-    "unordered_wait": "`unordered_wait`",
-}
 
 
 def example(script: str, *names: str, lines: str | None = None) -> None:
@@ -42,25 +35,6 @@ def example(script: str, *names: str, lines: str | None = None) -> None:
     printed = _selected(path.with_suffix(".out"), lines)
     if printed:
         cog.outl("\nprints:\n\n" + _fenced("text", printed))
-
-
-def calls_in_spark() -> None:
-    """Write the table that compares calls in Spark by hand with `unordered_wait`, from docs/benchmarks.json."""
-    report = json.loads((EXAMPLES.parent / "benchmarks.json").read_text(encoding="utf-8"))
-    values = {
-        (section["name"], line["name"]): line["values"] for section in report["sections"] for line in section["lines"]
-    }
-    columns = {
-        "batches of 100": "gain 100",
-        "of 1,000": "gain 1000",
-        "of 10,000": "gain 10000",
-        "of 10,000, no stragglers": "steady 10000",
-    }
-    cog.outl("| share of perfect scheduling | " + " | ".join(columns) + " |")
-    cog.outl("|---|" + "---:|" * len(columns))
-    for name, label in CONTENDERS.items():
-        shares = [f"{values[section, name]['of perfect']:.0%}".replace("%", " %") for section in columns.values()]
-        cog.outl(f"| {label} | {' | '.join(shares)} |")
 
 
 def document(name: str) -> None:
