@@ -101,6 +101,12 @@ async def test_a_dead_letter_of_an_asyncio_function_names_the_adapter(async_wait
     assert "adapters.from_asyncio(function)" in dead.error.__notes__[0]
 
 
+async def test_an_asyncio_function_of_groups_fails_with_the_name_of_its_adapter(async_wait: Any) -> None:
+    with pytest.raises(RuntimeError, match="no running event loop") as caught:
+        await outputs(async_wait([1, 2], sleeps, timeout=5.0, group=2))
+    assert any("adapters.from_asyncio(function)" in note for note in caught.value.__notes__)
+
+
 async def blocking(value: Any) -> Any:
     time.sleep(0.02)  # noqa: ASYNC251 - the mistake
     return value
