@@ -29,18 +29,15 @@
 from ._addresses import publish
 from ._classification import transient
 from ._core.dead_letter import DeadLetter, LostError
-from ._core.elements import StreamRecord, Watermark
+from ._core.elements import StreamRecord, Watermark, assign_watermarks
 from ._core.histogram import Histogram
 from ._core.observer import Observer
 from ._core.options import Options
-from ._core.retry import DelayList, ExponentialBackoff, FixedDelay, RetryStrategy
-from ._core.retry_after import retry_after
-from ._core.retry_budget import RetryBudget
+from ._core.retry import DelayList, ExponentialBackoff, FixedDelay, RetryBudget, RetryStrategy, retry_after
 from ._core.snapshot import Snapshot, SnapshotElement, SnapshotError
 from ._core.statistics import Statistics
 from ._core.totals import Totals
 from ._core.verdict import Verdict
-from ._core.watermarks import assign_watermarks
 from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError
 from ._function import AsyncFunction
 from ._notebook import add_displays

@@ -11,8 +11,8 @@ from typing import Any
 import trio
 
 from ._core.gate import Outcome
-from ._core.probe import attribute_of, leaves_of
-from ._core.retry_after import retry_after
+from ._core.notes import attribute_of, leaves_of
+from ._core.retry import retry_after
 
 __all__ = ["outcome_of", "status_of", "transient"]
 

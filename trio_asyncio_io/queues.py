@@ -7,10 +7,7 @@ The operator has one of them. They are public for reading, and for embedding in 
 from __future__ import annotations
 
 from ._addresses import publish
-from ._core.keyed import KeyedStreamElementQueue
-from ._core.ordered import OrderedStreamElementQueue
-from ._core.queue import Entry
-from ._core.unordered import UnorderedStreamElementQueue
+from ._core.queue import Entry, KeyedStreamElementQueue, OrderedStreamElementQueue, UnorderedStreamElementQueue
 
 __all__ = ["Entry", "KeyedStreamElementQueue", "OrderedStreamElementQueue", "UnorderedStreamElementQueue"]
 

@@ -24,9 +24,8 @@ from typing import Any
 from .dead_letter import DeadLetter
 from .elements import Watermark, is_inserted
 from .flow import Flow
-from .inventory import Inventory, by_sequence
 from .queue import Entry, StreamElementQueue
-from .snapshot import Snapshot
+from .snapshot import Inventory, Snapshot, by_sequence
 from .statistics import Counters, Statistics
 from .sums import combined
 from .totals import Totals

@@ -12,13 +12,16 @@ from functools import wraps
 from typing import Any, Final, TypeAlias
 
 from .describe import describe
-from .keyed import KeyedStreamElementQueue
 from .ledger import Ledger
 from .observer import Observer
 from .options import Options
-from .ordered import OrderedStreamElementQueue
-from .queue import Entry, StreamElementQueue
-from .unordered import UnorderedStreamElementQueue
+from .queue import (
+    Entry,
+    KeyedStreamElementQueue,
+    OrderedStreamElementQueue,
+    StreamElementQueue,
+    UnorderedStreamElementQueue,
+)
 
 __all__ = ["HOOKS", "ledger_for"]
 

@@ -7,8 +7,7 @@ from random import Random
 from typing import Any
 
 from .queue import Entry
-from .retry import RetryStrategy
-from .retry_budget import BudgetAccount
+from .retry import BudgetAccount, RetryStrategy
 
 __all__ = ["Retries"]
 

@@ -15,8 +15,8 @@ from typing import Any, Self
 import trio
 
 from .._core.elements import value_of
+from .._core.notes import leaves_of
 from .._core.options import Options
-from .._core.probe import leaves_of
 from .._core.statistics import Statistics
 from .._core.verdict import Verdict
 from .display import frame_of

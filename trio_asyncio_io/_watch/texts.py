@@ -11,11 +11,10 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from .._core.describe import describe, printable
+from .._core.describe import describe, duration, printable
+from .._core.notes import text_of
 from .._core.options import Options
-from .._core.probe import text_of
 from .._core.snapshot import Snapshot
-from .._core.units import duration
 from .._errors import AttemptTimeoutError
 
 __all__ = ["message_of", "options_of", "type_of"]
