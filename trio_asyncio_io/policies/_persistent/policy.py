@@ -14,8 +14,7 @@ import trio
 from ..._codec import Codec, UnreadableError, check_codec, decoded, encoded
 from ..._core.checks import check_name, check_path
 from ..._sqlite import FileThread
-from .._from_cache import hit
-from .._lifetime import Lifetime, is_none
+from .._cached import Lifetime, hit, is_none
 from .._policy import Policy, Wrapped
 from .group_commit import GroupCommit
 from .name import default_name, stable_key
