@@ -10,23 +10,21 @@
 #     _stream              ordered_wait, unordered_wait, keyed_wait
 #     _operator            owns the nursery; read it first
 #     _parts               the parts of an operator, connected
-#     _feeder  _worker  _emitter  _results
-#                          the tasks, and the channel that the consumer reads
-#     _attempts  _dead_letters  _lifetime
+#     _feeder  _worker  _emitter
+#                          the tasks
+#     _attempts  _lifetime
 #                          one call, and what replaces its result; opening and closing
+#     _results             what the consumer reads: the results and the dead letters
 #     _gates               gates in use: their clocks, their users, and the calls that they have admitted
 #     _calls               how a policy finds the deadline, the gates and the ledger of its call
-#     _boundary  _tasks  _timer
-#                          Ctrl-C and context variables; wake-ups, checkpoints, clocks; one task for all instants
+#     _tasks               wake-ups, checkpoints, clocks; one task for all instants; Ctrl-C and context variables
 #     _sharing             resources that several operators share by name
-#     _function  _classification  _errors  _exceptions
-#     gates                rates, capacities, circuit breakers: plain data without await
+#     _function  _classification  _errors
+#     gates                rates, capacities, budgets, circuit breakers: plain data without await
 #     _core                plain data without await: queues, ledger, scheduler, retries, options, snapshot
 #     _sqlite  _codec      an SQLite file of ours, and the values in it: persistent cache, durable checkpoints
-#     _keywords            lists keyword arguments in signatures and docstrings
-#     _addresses           sets `__module__` of public names to their public module
+#     _public              how public names appear: their addresses, and their keyword arguments
 
-from ._addresses import publish
 from ._classification import transient
 from ._core.dead_letter import DeadLetter, LostError
 from ._core.elements import StreamRecord, Watermark, assign_watermarks
@@ -42,9 +40,9 @@ from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError
 from ._function import AsyncFunction
 from ._notebook import add_displays
 from ._operator import AsyncWaitOperator
+from ._public import publish
 from ._results import Results
-from ._sharing.resource import lingering
-from ._sharing.shared import shared
+from ._sharing.resource import lingering, shared
 from ._stream import keyed_wait, ordered_wait, unordered_wait
 
 # Their module is `queues`; they can be imported from here as well

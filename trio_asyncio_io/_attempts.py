@@ -16,7 +16,6 @@ from typing import Any, TypeAlias, cast
 import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
-from ._boundary import awaited, interruptible
 from ._core.describe import describe
 from ._core.gate import CURRENT_CALL, RefusedError
 from ._core.ledger import Ledger
@@ -26,6 +25,7 @@ from ._core.queue import Entry
 from ._core.retries import Retries
 from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError
 from ._gates import Gates
+from ._tasks import awaited, interruptible
 
 __all__ = ["Invoker"]
 

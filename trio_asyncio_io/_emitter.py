@@ -7,7 +7,7 @@ from trio.lowlevel import enable_ki_protection
 
 from ._core.ledger import Ledger
 from ._core.queue import Entry
-from ._dead_letters import DeadLetters
+from ._results import DeadLetters
 from ._tasks import Pace, Wakeup
 
 __all__ = ["Emitter"]

@@ -7,11 +7,11 @@ from contextlib import AbstractAsyncContextManager
 
 import trio
 
-from ._boundary import awaited
 from ._core.describe import describe
 from ._core.notes import Notes
-from ._exceptions import combine, flatten, is_cancelled, is_caused_by, split
+from ._errors import combine, flatten, is_cancelled, is_caused_by, split
 from ._sharing.scope import Scope
+from ._tasks import awaited
 
 __all__ = ["Lifetime"]
 

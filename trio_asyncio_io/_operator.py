@@ -57,11 +57,11 @@ from ._core.snapshot import Snapshot
 from ._core.statistics import Statistics
 from ._core.totals import Totals
 from ._core.verdict import Verdict
-from ._exceptions import reraise
+from ._errors import reraise
 from ._function import Function, as_function
-from ._keywords import list_keywords
 from ._lifetime import Lifetime
 from ._parts import Parts
+from ._public import list_keywords
 from ._results import Results
 from ._tasks import read_clocks
 

@@ -8,19 +8,17 @@ from typing import Any, Generic, TypeVar
 import trio
 
 from ._attempts import Invoker
-from ._boundary import interruptible
 from ._calls import cover
 from ._core.observation import ledger_for
 from ._core.options import Options
 from ._core.queue import Entry
 from ._core.scheduler import Scheduler
-from ._dead_letters import DeadLetters
 from ._emitter import Emitter
 from ._feeder import ELEMENTS_PER_PASS, Feeder
 from ._function import known_of
 from ._gates import Gates
-from ._results import Results
-from ._tasks import Wakeup, read_clocks
+from ._results import DeadLetters, Results
+from ._tasks import Wakeup, interruptible, read_clocks
 from ._worker import WorkerPool
 
 __all__ = ["Parts"]

@@ -12,8 +12,8 @@ from trio.lowlevel import enable_ki_protection
 from ._core.describe import describe
 from ._core.options import Options, OptionsArguments
 from ._function import Function
-from ._keywords import list_keywords
 from ._operator import AsyncWaitOperator, Source
+from ._public import list_keywords
 from ._results import Results
 
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]

@@ -5,10 +5,9 @@ Experimental: these names may change in any release. An application does not nee
 
 from __future__ import annotations
 
-from ._addresses import publish
 from ._core.describe import describe, duration
 from ._function import is_async
-from ._keywords import list_keywords
+from ._public import list_keywords, publish
 from ._summary import Summary, clock, display_on, gates_and_hedges
 
 __all__ = ["Summary", "clock", "describe", "display_on", "duration", "gates_and_hedges", "is_async", "list_keywords"]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 import trio
 from trio.lowlevel import checkpoint_if_cancelled, disable_ki_protection, enable_ki_protection
 
-from ._addresses import publish
 from ._core.checks import check_int
 from ._core.statistics import Statistics
+from ._public import publish
 from ._results import Results
 from ._summary import check_rich, clock, display_on, format_outputs, format_rate, gates_and_hedges, summary
 

@@ -6,8 +6,8 @@ The operator has one of them. They are public for reading, and for embedding in 
 
 from __future__ import annotations
 
-from ._addresses import publish
 from ._core.queue import Entry, KeyedStreamElementQueue, OrderedStreamElementQueue, UnorderedStreamElementQueue
+from ._public import publish
 
 __all__ = ["Entry", "KeyedStreamElementQueue", "OrderedStreamElementQueue", "UnorderedStreamElementQueue"]
 

@@ -21,7 +21,7 @@ from email.utils import parsedate_to_datetime
 from numbers import Real
 from typing import Any, TypeAlias
 
-from .._keywords import share_descriptions
+from .._public import share_descriptions
 from .checks import check_int, check_number, check_seconds
 from .notes import attribute_of, leaves_of
 

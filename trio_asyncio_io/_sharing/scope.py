@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import trio
 from trio.lowlevel import Task, current_task
 
-from .._exceptions import combine, reraise
+from .._errors import combine, reraise
 
 __all__ = ["Scope", "Used", "follow_creator", "nurseries_of_call", "present_scope"]
 

@@ -6,7 +6,7 @@ SQLiteStore        a store in a file
 CheckpointError    a durable checkpoint cannot be stored, or cannot be loaded
 """
 
-from .._addresses import publish
+from .._public import publish
 from ._checkpoint import Checkpoint, CheckpointError, CheckpointStore
 from ._sqlite_store import SQLiteStore
 

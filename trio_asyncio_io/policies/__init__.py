@@ -12,7 +12,7 @@ first, and shares the request if there is one to make. A retry strategy of the o
 #     _policy         their base class: users, Trio runs, pickling, keys, flushing
 #     _shared_call    a call that several tasks wait for
 
-from .._addresses import publish
+from .._public import publish
 from ._cached import cached, from_cache
 from ._gated import gated
 from ._grouped import grouped

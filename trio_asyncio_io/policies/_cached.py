@@ -13,7 +13,7 @@ import trio
 
 from .._calls import answer_from_cache
 from .._core.checks import check_callable, check_exception_types, check_int, check_seconds
-from .._exceptions import copied
+from .._errors import copied
 from ._policy import Policy, RunChange, Wrapped
 
 __all__ = ["Lifetime", "cached", "from_cache", "hit", "is_none"]

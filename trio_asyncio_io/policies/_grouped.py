@@ -9,8 +9,7 @@ import trio
 
 from .._core.checks import check_flag, check_int, check_seconds
 from .._core.describe import describe
-from .._errors import NotAsyncError
-from .._exceptions import copied
+from .._errors import NotAsyncError, copied
 from .._function import AsyncFunction
 from ._policy import Policy, call_when_idle
 from ._shared_call import SharedCall

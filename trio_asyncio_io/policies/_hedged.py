@@ -19,8 +19,7 @@ from .._calls import GatesOfCall, deadline_of_call, gates_of_call, ledger_of_cal
 from .._classification import outcome_of
 from .._core.checks import check_int, check_number
 from .._core.describe import describe
-from .._errors import NotAsyncError
-from .._exceptions import is_cancelled, split
+from .._errors import NotAsyncError, is_cancelled, split
 from ._policy import Policy, RunChange, Wrapped
 
 __all__ = ["Race", "RecentLatencies", "hedged"]

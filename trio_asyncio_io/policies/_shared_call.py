@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 import trio
 
-from .._exceptions import copied
+from .._errors import copied
 from .._sharing.scope import follow_creator
 
 __all__ = ["SharedCall"]

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 import trio
 
-from ..._exceptions import copied
+from ..._errors import copied
 from ..._sqlite import FileThread
 from .._shared_call import SharedCall
 
