@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trio_asyncio_io._watch.events import Sample
+from trio_asyncio_io._watch.steps import Sample
 
 
 def sampled(number: int, every: int, limit: int) -> Sample[int]:

@@ -5,19 +5,19 @@
     thread n         "slot n": records one after another, and in each of them an attempt and handlers
 
 Times are whole microseconds since the start of the run. `cname` is a color of chrome://tracing; Perfetto derives colors
-from names, so spans of different kinds have different names. The steps of records, from which events are made, have
-instants in seconds on Trio's clock.
+from names, so spans of different kinds have different names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
-from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 from .files import FORMAT, WRITER, Trace, TraceError
+from .steps import RecordSteps, Sample, Span, WatermarkSteps
 
 __all__ = [
     "BACKOFF",
@@ -27,165 +27,10 @@ __all__ = [
     "FOR_SLOT",
     "WATERMARK",
     "Event",
-    "Kind",
-    "RecordSteps",
     "Recording",
-    "Sample",
-    "Span",
-    "WatermarkSteps",
     "merge",
     "trace_of",
 ]
-
-T = TypeVar("T")
-
-Kind: TypeAlias = Literal["attempt", "handler", "backoff", "wait for a slot", "wait for a gate"]
-
-# The limit of spans per record: a record with a thousand retries must not fill the memory
-MAX_SPANS = 40
-
-
-@dataclass(slots=True)
-class Span:
-    """A part of a record's time: an attempt or a handler in a slot, or a wait without one.
-
-    Attributes:
-        end: None while it lasts.
-        outcome: How an attempt ended, such as "failed". Empty if it gave a result.
-        error: The name of the exception's type, or "".
-    """
-
-    kind: Kind
-    name: str
-    start: float
-    end: float | None = None
-    outcome: str = ""
-    error: str = ""
-
-
-@dataclass(slots=True)
-class RecordSteps:
-    """The steps of a record. An instant is None if the record has not got there.
-
-    Attributes:
-        value: A description of the value, or None if values are not recorded.
-        attempts: The number of calls.
-        stays: When it got a slot, and when it left it. None: it has not left it.
-        outcome: How the invocation ended.
-        received: The instant at which the consumer received the latest output.
-        outputs: The number of outputs received.
-        spans: The parts of its time, from its acceptance to the end of its invocation, one after another.
-    """
-
-    sequence: int
-    value: str | None
-    accepted: float
-    attempts: int = 0
-    stays: list[tuple[float, float | None]] = field(default_factory=list)
-    outcome: str = ""
-    freed: float | None = None
-    dequeued: float | None = None
-    received: float | None = None
-    outputs: int = 0
-    spans: list[Span] = field(default_factory=list)
-
-    @classmethod
-    def accepted_at(cls, now: float, sequence: int, value: str | None) -> RecordSteps:
-        """The steps of a record that has just been accepted, and waits for its first slot."""
-        steps = cls(sequence, value, now)
-        steps.begin("wait for a slot", "wait for a slot", now)
-        return steps
-
-    def begin(self, kind: Kind, name: str, now: float) -> None:
-        """End the present span, and start another one."""
-        self.end(now)
-        if self.spans and self.spans[-1].kind in {"wait for a slot", "wait for a gate"} and self.spans[-1].start == now:
-            self.spans.pop()  # there was no wait
-        if len(self.spans) < MAX_SPANS:
-            self.spans.append(Span(kind, name, now))
-
-    def enter_slot(self, now: float) -> None:
-        """The record gets a slot for an attempt."""
-        self.attempts += 1
-        if len(self.spans) < MAX_SPANS:
-            self.stays.append((now, None))
-        self.begin("attempt", f"attempt {self.attempts}", now)
-
-    def refuse(self) -> None:
-        """A gate has refused the call for which the record has its slot, so there is no attempt."""
-        self.attempts -= 1
-        if self.spans[-1].kind == "attempt":
-            self.spans.pop()
-
-    def leave_slot(self, now: float) -> None:
-        """The record leaves its slot."""
-        self.end(now)
-        if self.stays and self.stays[-1][1] is None:
-            self.stays[-1] = self.stays[-1][0], now
-
-    def end(self, now: float, outcome: str = "", error: str = "") -> None:
-        """End the present span, if there is one."""
-        if self.spans and self.spans[-1].end is None:
-            span = self.spans[-1]
-            span.end, span.outcome, span.error = now, outcome, error
-
-
-@dataclass(slots=True)
-class WatermarkSteps:
-    """The steps of a watermark. `timestamp` is a description, or None if values are not recorded."""
-
-    sequence: int
-    timestamp: str | None
-    accepted: float
-    received: float | None = None
-
-
-class Sample(Generic[T]):
-    """Every n-th of the items that are offered.
-
-    When the sample is full, n doubles, and the items that are no longer due are dropped. So a sample always covers the
-    whole sequence evenly, and the same sequence always has the same sample.
-
-    Args:
-        every: The first n, at least 1.
-        limit: Upper limit of the items, at least 1.
-
-    Attributes:
-        every: The present n.
-        offered: The number of items offered.
-    """
-
-    def __init__(self, every: int, limit: int) -> None:
-        self.every = every
-        self.offered = 0
-        self._limit = limit
-        self._items: dict[int, tuple[int, T]] = {}  # by key: its number among those offered, and the item
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def offer(self, key: int, create: Callable[[], T]) -> None:
-        """Add an item under this key if it is due."""
-        number = self.offered
-        self.offered += 1
-        if number % self.every == 0 and len(self._items) == self._limit:
-            self._thin_out()
-        if number % self.every == 0:
-            self._items[key] = number, create()
-
-    def get(self, key: int) -> T | None:
-        """The item with this key. None if it is not in the sample."""
-        found = self._items.get(key)
-        return None if found is None else found[1]
-
-    def items(self) -> Iterable[T]:
-        """The items, in the order in which they were offered."""
-        return [item for _, item in self._items.values()]
-
-    def _thin_out(self) -> None:
-        self.every *= 2
-        self._items = {key: each for key, each in self._items.items() if each[0] % self.every == 0}
-
 
 Event: TypeAlias = dict[str, Any]
 

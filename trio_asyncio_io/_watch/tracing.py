@@ -13,9 +13,10 @@ import trio
 from .._core.checks import check_int
 from .._core.elements import Watermark
 from .._core.options import Options
-from .events import Kind, Recording, RecordSteps, Sample, WatermarkSteps, trace_of
+from .events import Recording, trace_of
 from .files import Trace, path_of_part, write
 from .recorder import Recorder
+from .steps import Kind, RecordSteps, Sample, WatermarkSteps
 
 __all__ = ["TraceRecorder"]
 
