@@ -3,8 +3,7 @@
 # The layout. Imports point down only.
 #
 #     _notebook            what a notebook shows of statistics, histograms, verdicts and snapshots
-#     adapters  blocking  checkpoints  opentelemetry  policies  progress (_summary  _display)  report
-#     testing  trace
+#     adapters  blocking  checkpoints  opentelemetry  policies  progress  report  testing  trace
 #                          built on the operator, which imports none of them
 #     queues  embedding    public modules of what is below: the queues, and helpers for packages like udfs
 #     _stream              ordered_wait, unordered_wait, keyed_wait
@@ -16,9 +15,9 @@
 #                          one call, and what replaces its result; opening and closing
 #     _results             what the consumer reads: the results and the dead letters
 #     _gates               gates in use: their clocks, their users, and the calls that they have admitted
-#     _calls               how a policy finds the deadline, the gates and the ledger of its call
-#     _tasks               wake-ups, checkpoints, clocks; one task for all instants; Ctrl-C and context variables
 #     _sharing             resources that several operators share by name
+#     _calls               the present call: its deadline, its gates, its operator, and what that uses by name
+#     _tasks               wake-ups, checkpoints, clocks; one task for all instants; Ctrl-C and context variables
 #     _function  _classification  _errors
 #     gates                rates, capacities, budgets, circuit breakers: plain data without await
 #     _core                plain data without await: queues, ledger, scheduler, retries, options, snapshot
@@ -42,7 +41,7 @@ from ._notebook import add_displays
 from ._operator import AsyncWaitOperator
 from ._public import publish
 from ._results import Results
-from ._sharing.resource import lingering, shared
+from ._sharing import lingering, shared
 from ._stream import keyed_wait, ordered_wait, unordered_wait
 
 # Their module is `queues`; they can be imported from here as well

@@ -7,10 +7,10 @@ from contextlib import AbstractAsyncContextManager
 
 import trio
 
+from ._calls import Scope
 from ._core.describe import describe
 from ._core.notes import Notes
 from ._errors import combine, flatten, is_cancelled, is_caused_by, split
-from ._sharing.scope import Scope
 from ._tasks import awaited
 
 __all__ = ["Lifetime"]

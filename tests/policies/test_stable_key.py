@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support import stable_id
-from trio_asyncio_io.policies._persistent.name import stable_key
+from trio_asyncio_io.policies._persistent.policy import stable_key
 
 DAY = datetime(2026, 3, 1, 2, 30)
 DIFFERENT = [

@@ -9,8 +9,8 @@ from typing import Generic, TypeVar
 
 import trio
 
+from .._calls import follow_creator
 from .._errors import copied
-from .._sharing.scope import follow_creator
 
 __all__ = ["SharedCall"]
 

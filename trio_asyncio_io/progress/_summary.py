@@ -8,8 +8,8 @@ from html import escape
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from ._core.describe import amount, duration, plural
-from ._core.statistics import Statistics
+from .._core.describe import amount, duration, plural
+from .._core.statistics import Statistics
 
 if TYPE_CHECKING:
     from rich.console import Console

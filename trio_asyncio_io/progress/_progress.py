@@ -1,4 +1,4 @@
-"""A progress line for a running operator, in a terminal, a notebook or a log. Needs the extra `progress`."""
+"""The results of an operator, with a progress line."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 import trio
 from trio.lowlevel import checkpoint_if_cancelled, disable_ki_protection, enable_ki_protection
 
-from ._core.checks import check_int
-from ._core.statistics import Statistics
-from ._public import publish
-from ._results import Results
+from .._core.checks import check_int
+from .._core.statistics import Statistics
+from .._results import Results
 from ._summary import check_rich, clock, display_on, format_outputs, format_rate, gates_and_hedges, summary
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from ._display import Display
 
-__all__ = ["progress", "summary"]
+__all__ = ["progress"]
 
 R = TypeVar("R")
 
@@ -149,6 +148,3 @@ def _share_and_time_left(done: int, total: int, seconds: float) -> tuple[list[st
     share = f"{done * 100 // total}% of {total:,}" if total else "100% of 0"
     left = clock(seconds / done * (total - done)) if done else "-:--"
     return [share], [f"eta {left}"]
-
-
-publish(globals())

@@ -24,10 +24,10 @@ from typing import Any, Generic, Protocol, TypeVar, overload
 import trio
 from trio.lowlevel import RunVar, enable_ki_protection
 
-from .._core.checks import check_callable, check_name, check_seconds
-from .._core.describe import describe
-from .._errors import copied
-from .scope import present_scope
+from ._calls import present_scope
+from ._core.checks import check_callable, check_name, check_seconds
+from ._core.describe import describe
+from ._errors import copied
 
 __all__ = ["Definition", "Instance", "Resource", "lingering", "opened", "parts_of", "resource_of_run", "shared"]
 
