@@ -29,7 +29,7 @@ from ._core.checks import check_callable, check_name, check_seconds
 from ._core.describe import describe
 from ._errors import copied
 
-__all__ = ["Definition", "Instance", "Resource", "lingering", "opened", "parts_of", "resource_of_run", "shared"]
+__all__ = ["lingering", "parts_of", "shared"]
 
 R = TypeVar("R")
 

@@ -10,7 +10,6 @@ __all__ = [
     "Element",
     "StreamRecord",
     "Watermark",
-    "WatermarkClock",
     "assign_watermarks",
     "inserted_watermark",
     "is_inserted",

@@ -26,8 +26,6 @@ __all__ = [
     "Entry",
     "KeyedStreamElementQueue",
     "OrderedStreamElementQueue",
-    "Segment",
-    "SegmentEntry",
     "StreamElementQueue",
     "UnorderedStreamElementQueue",
 ]

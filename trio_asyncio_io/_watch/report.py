@@ -34,7 +34,7 @@ from .page import page
 from .recorder import Recorder
 from .run import Run, merge
 
-__all__ = ["Report", "message_of", "options_of", "report", "type_of"]
+__all__ = ["Report", "report"]
 
 _log = logging.getLogger("trio_asyncio_io")
 

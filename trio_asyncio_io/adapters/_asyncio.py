@@ -23,7 +23,7 @@ from .._core.describe import describe
 from .._function import AsyncFunction, Wrapper, as_function, awaitable_from, is_async
 from ._in_thread import cancelled_by_asyncio
 
-__all__ = ["AsyncioLoop", "Mailbox", "from_asyncio"]
+__all__ = ["Mailbox", "from_asyncio"]
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)

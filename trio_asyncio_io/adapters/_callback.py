@@ -25,6 +25,7 @@ from ._in_thread import cancelled_by_asyncio, check_synchronous
 __all__ = ["ResultFuture", "from_callback", "from_future"]
 
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 # Annotations may contain names that only type checkers know. Python 3.14 evaluates them when `signature` reads them
 _ANNOTATIONS: dict[str, Any] = {}
@@ -202,9 +203,6 @@ def _without_result_future(function: Callable[..., object]) -> inspect.Signature
     if positional:
         parameters.remove(positional[-1])
     return signature.replace(parameters=parameters)
-
-
-R_co = TypeVar("R_co", covariant=True)
 
 
 class _Future(Protocol[R_co]):

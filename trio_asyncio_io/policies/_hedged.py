@@ -22,7 +22,7 @@ from .._core.describe import describe
 from .._errors import NotAsyncError, is_cancelled, split
 from ._policy import Policy, RunChange, Wrapped
 
-__all__ = ["Race", "RecentLatencies", "hedged"]
+__all__ = ["hedged"]
 
 R = TypeVar("R")
 

@@ -14,7 +14,7 @@ import trio
 from .._core.describe import describe
 from .._function import AsyncFunction, Wrapper, as_function, awaitable_from
 
-__all__ = ["Policy", "RunChange", "Users", "Wrapped", "call_when_idle", "distinct_key"]
+__all__ = ["Policy", "RunChange", "Wrapped", "call_when_idle", "distinct_key"]
 
 R = TypeVar("R")
 
