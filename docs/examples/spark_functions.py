@@ -6,7 +6,6 @@ import trio
 from pyspark.sql import SparkSession
 
 from trio_asyncio_io.adapters import from_asyncio
-from trio_asyncio_io.policies import cached, grouped, single_flight
 from udfs import AsyncFunction, ordered_wait
 from udfs.http import client
 
@@ -37,19 +36,18 @@ def one_client_per_worker(flights):
     print([row.temp for row in found.collect()])
 
 
-async def weather_of_many(places):  # [("EWR", "2013-01-01T10:00:00Z"), ...]
-    await trio.sleep(0.01)  # call a service here, once for all places
-    return [39.0 for origin, time_hour in places]
+async def weather_of_many(origins, time_hours):  # a list for each column
+    await trio.sleep(0.01)  # call a service here, once for all rows
+    return [39.0 for _ in origins]
 
 
 def many_rows_in_one_call(flights):
-    function = cached(single_flight(grouped(weather_of_many, size=50)), ttl=300.0)
     found = ordered_wait(
         flights,
-        function,
+        weather_of_many,
         "temp double",
         inputs=["origin", "time_hour"],
-        capacity=500,
+        group=50,
         timeout=5.0,
     )
     print([row.temp for row in found.collect()])

@@ -8,18 +8,17 @@ first, and shares the request if there is one to make. A retry strategy of the o
 
 # The layout:
 #
-#     _cached  _single_flight  _grouped  _hedged  _gated  _persistent    the policies
-#     _policy         their base class: users, Trio runs, pickling, keys, flushing
+#     _cached  _single_flight  _hedged  _gated  _persistent    the policies
+#     _policy         their base class: users, Trio runs, pickling, keys
 #     _shared_call    a call that several tasks wait for
 
 from .._public import publish
 from ._cached import cached, from_cache
 from ._gated import gated
-from ._grouped import grouped
 from ._hedged import hedged
 from ._persistent import CacheError, persistent
 from ._single_flight import single_flight
 
-__all__ = ["CacheError", "cached", "from_cache", "gated", "grouped", "hedged", "persistent", "single_flight"]
+__all__ = ["CacheError", "cached", "from_cache", "gated", "hedged", "persistent", "single_flight"]
 
 publish(globals())
