@@ -21,7 +21,7 @@ from ._core.ledger import Ledger
 from ._core.notes import Notes
 from ._core.options import OnTimeout, Options
 from ._core.queue import Entry
-from ._core.retries import Retries
+from ._core.retry import Retries
 from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError
 from ._gates import Gates
 from ._tasks import awaited, interruptible

@@ -24,8 +24,8 @@ from ._core.admission import KeyGates
 from ._core.ledger import Ledger
 from ._core.queue import Entry
 from ._core.scheduler import Scheduler
-from ._emitter import Emitter
 from ._gates import Gates
+from ._results import Emitter
 from ._tasks import SECONDS_PER_PASS, BlockContext, Timer, Wakeup
 
 __all__ = ["JOBS_PER_PASS", "Worker", "WorkerPool"]

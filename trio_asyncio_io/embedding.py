@@ -8,7 +8,7 @@ from __future__ import annotations
 from ._core.describe import describe, duration
 from ._function import is_async
 from ._public import list_keywords, publish
-from .progress._summary import Summary, clock, display_on, gates_and_hedges
+from .progress._progress import Summary, clock, display_on, gates_and_hedges
 
 __all__ = ["Summary", "clock", "describe", "display_on", "duration", "gates_and_hedges", "is_async", "list_keywords"]
 

@@ -5,8 +5,8 @@
 #     observation                    calls an observer after each step of a ledger
 #     scheduler (admission)          which attempt starts now: slots, retries, lines in front of gates
 #     ledger (flow)                  what one operator holds, every counter, and where the time goes
-#     retries (retry)                whether another attempt follows, and when
+#     retry                          whether another attempt follows, and when
 #     queue                          the order of the output
 #     options  gate  observer        what users give
-#     statistics (histogram  samples)  totals  verdict  snapshot  dead_letter    what users get
-#     elements  checks  notes  sums  describe
+#     statistics (histogram  samples)  verdict  snapshot  dead_letter    what users get
+#     elements  checks  notes  describe

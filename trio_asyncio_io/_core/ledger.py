@@ -26,9 +26,7 @@ from .elements import Watermark, is_inserted
 from .flow import Flow
 from .queue import Entry, StreamElementQueue
 from .snapshot import Inventory, Snapshot, by_sequence
-from .statistics import Counters, Statistics
-from .sums import combined
-from .totals import Totals
+from .statistics import Counters, Statistics, Totals, combined
 from .verdict import Verdict, judge
 
 __all__ = ["Ledger"]

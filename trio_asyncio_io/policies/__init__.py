@@ -10,7 +10,6 @@ first, and shares the request if there is one to make. A retry strategy of the o
 #
 #     _cached  _single_flight  _hedged  _gated  _persistent    the policies
 #     _policy         their base class: users, Trio runs, pickling, keys
-#     _shared_call    a call that several tasks wait for
 
 from .._public import publish
 from ._cached import cached, from_cache

@@ -16,10 +16,9 @@ from typing import Any, Final, TypeVar
 import trio
 
 from .._calls import GatesOfCall, deadline_of_call, gates_of_call, ledger_of_call
-from .._classification import outcome_of
 from .._core.checks import check_int, check_number
 from .._core.describe import describe
-from .._errors import NotAsyncError, is_cancelled, split
+from .._errors import NotAsyncError, is_cancelled, outcome_of, split
 from ._policy import Policy, RunChange, Wrapped
 
 __all__ = ["hedged"]

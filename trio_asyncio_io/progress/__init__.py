@@ -2,13 +2,11 @@
 
 # The layout. Imports point down only.
 #
-#     _progress    the results of an operator with a line that changes
-#     _summary     an operator's numbers as a line of text
+#     _progress    an operator's numbers as a line of text, which changes during a run
 #     _display     shows a line; only here is rich imported, when a line is shown
 
 from .._public import publish
-from ._progress import progress
-from ._summary import summary
+from ._progress import progress, summary
 
 __all__ = ["progress", "summary"]
 

@@ -15,7 +15,7 @@ import trio
 from ..._codec import Codec
 from ..._errors import copied
 from ..._sqlite import Database, FileFormat, FileThread, checksum
-from .._shared_call import SharedCall
+from .._single_flight import SharedCall
 
 __all__ = ["FORMAT", "CacheError", "GroupCommit", "Insert", "Lookup", "Store"]
 

@@ -1,23 +1,86 @@
-"""A checkpoint store in an SQLite file: a table with snapshot and position, in bytes, per name."""
+"""Durable checkpoints: a snapshot and the consumer's position, stored in one transaction.
+
+Checkpoint         a snapshot and a position
+CheckpointStore    the protocol of a store: one durable checkpoint per name
+SQLiteStore        a store in a file
+CheckpointError    a durable checkpoint cannot be stored, or cannot be loaded
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import trio
 
-from .._codec import Codec, NotStorableError, UnreadableError, check_codec, decoded, encoded
-from .._core.checks import check_name, check_path
-from .._core.describe import describe
-from .._sqlite import Database, FileFormat, FileThread, checksum
-from ._checkpoint import Checkpoint, CheckpointError
+from ._codec import Codec, NotStorableError, UnreadableError, check_codec, decoded, encoded
+from ._core.checks import check_name, check_path
+from ._core.describe import describe
+from ._core.snapshot import Snapshot
+from ._sqlite import Database, FileFormat, FileThread, checksum
 
-__all__ = ["FORMAT", "CheckpointTable", "SQLiteStore"]
+__all__ = ["Checkpoint", "CheckpointError", "CheckpointStore", "SQLiteStore"]
 
-FORMAT: Final = FileFormat(
+R = TypeVar("R")
+
+
+class CheckpointError(RuntimeError):
+    """A durable checkpoint cannot be stored, or cannot be loaded. The message gives the reason and the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The state of a consumer: all that a later run needs to continue.
+
+    Take the snapshot and the position in one synchronous step, between the same two receives. Then the outputs up to
+    `position`, followed by those of a run that restores `snapshot`, are the outputs of an undisturbed run.
+
+    Attributes:
+        snapshot: The result of `results.snapshot()`.
+        position: The end of the consumer's own output, in a form from which the consumer can find it again: a number of
+            bytes, a number of outputs, the identifier of its last transaction. Any value that the store can hold.
+
+    Raises:
+        TypeError: `snapshot` is not a snapshot.
+    """
+
+    snapshot: Snapshot
+    position: Any
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.snapshot, Snapshot):
+            raise TypeError(
+                f"a durable checkpoint takes a Snapshot, got {describe(self.snapshot)}: give it the result of "
+                "`results.snapshot()`"
+            )
+
+
+class CheckpointStore(Protocol):
+    """Stores the last durable checkpoint of each name. `SQLiteStore` is one; write your own for another database.
+
+    A commit replaces the previous durable checkpoint as a whole: `load` returns the old one or the new one, whatever
+    was killed in between. Once `commit` has returned, `load` returns the new one.
+    """
+
+    async def load(self, name: str) -> Checkpoint | None:
+        """Return the last durable checkpoint that was committed under this name, or None.
+
+        Raises:
+            CheckpointError: It cannot be loaded.
+        """
+
+    async def commit(self, name: str, checkpoint: Checkpoint) -> None:
+        """Replace the durable checkpoint of this name.
+
+        Raises:
+            CheckpointError: It cannot be stored.
+        """
+
+
+_FORMAT: Final = FileFormat(
     application_ids={"plain": 0x74616963, "pickle": 0x74616970},  # "taic" and "taip"
     version=1,
     schema=(
@@ -42,7 +105,7 @@ FORMAT: Final = FileFormat(
 _COUNT: Final = ""
 
 
-class CheckpointTable:
+class _CheckpointTable:
     """The last snapshot and position that were committed under each name. Opens its file at the first use.
 
     Damaged bytes are an error, never another snapshot and never a missing one: each row has a checksum of its name and
@@ -54,7 +117,7 @@ class CheckpointTable:
     """
 
     def __init__(self, path: Path, codec: Codec) -> None:
-        self._database = Database(path, FORMAT, codec)
+        self._database = Database(path, _FORMAT, codec)
 
     def load(self, name: str) -> tuple[bytes, bytes] | None:
         """The last snapshot and position that were committed under this name, or None.
@@ -124,9 +187,6 @@ class CheckpointTable:
         self._database.connection.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)", row)
 
 
-R = TypeVar("R")
-
-
 class SQLiteStore(trio.abc.AsyncResource):
     """Durable checkpoints in a file: a `CheckpointStore` that needs no server.
 
@@ -166,7 +226,7 @@ class SQLiteStore(trio.abc.AsyncResource):
     def __init__(self, path: str | os.PathLike[str], *, codec: Codec = "plain") -> None:
         self._path = Path(check_path("path", path)).absolute()
         self._codec: Codec = check_codec(codec)
-        self._table = CheckpointTable(self._path, self._codec)
+        self._table = _CheckpointTable(self._path, self._codec)
         self._thread = FileThread()
         self._is_closed = False
 
