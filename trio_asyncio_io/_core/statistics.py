@@ -95,13 +95,12 @@ class Statistics:
     groups: int = 0
     grouped: int = 0
     group_wait_seconds: float = 0.0
+    refusal: str = ""
 
     @property
     def group_size(self) -> float:
         """The mean number of records in a call that was made for a group. 0.0: there were none."""
         return self.grouped / self.groups if self.groups else 0.0
-
-    refusal: str = ""
 
 
 @dataclass(slots=True)
