@@ -332,7 +332,7 @@ class SettledCall:
             self.outer.settle(actual, name)
 
     def usage(self, name: str | None) -> tuple[float, float] | None:
-        """See `Admission.usage`. If none of the gates has a weight, or this name, those of the outer call."""
+        """See `Admission.usage`. A gate of the call around it counts if this one has none."""
         found = self.admission.usage(name)
         return self.outer.usage(name) if found is None and self.outer is not None else found
 
