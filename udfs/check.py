@@ -22,7 +22,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-__all__ = ["main"]
+__all__ = ["Finding", "check_java", "check_packages", "check_python", "check_spark", "check_worker", "main"]
 
 OLDEST_PYTHON: Final = (3, 11)
 OLDEST_JAVA: Final = 17
