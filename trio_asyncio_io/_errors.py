@@ -34,11 +34,15 @@ __all__ = [
     "flatten",
     "is_cancelled",
     "is_caused_by",
+    "needs_asyncio",
     "outcome_of",
     "reraise",
     "split",
     "transient",
 ]
+
+# What asyncio, and Trio, say if an asyncio function runs on Trio
+ON_TRIO = ("no running event loop", "There is no current event loop", "trio.run received unrecognized yield message")
 
 _ERROR_STATUSES = range(400, 600)
 _TRANSIENT_STATUSES = frozenset({408, 429, *range(500, 600)})
@@ -140,6 +144,11 @@ class NotAsyncError(TypeError):
             "awaited. Declare it with `async def`, or run a blocking function in threads with "
             "`trio_asyncio_io.adapters.in_thread(function)`"
         )
+
+
+def needs_asyncio(error: Exception) -> bool:
+    """Whether a function failed because it uses asyncio, whose loop does not run."""
+    return isinstance(error, RuntimeError | TypeError) and str(error).startswith(ON_TRIO)
 
 
 E = TypeVar("E", bound=BaseException)

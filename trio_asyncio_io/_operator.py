@@ -69,7 +69,7 @@ from ._feeder import ELEMENTS_PER_PASS, Feeder
 from ._function import Function, GroupFunction, as_function, known_of
 from ._gates import Gates
 from ._group_worker import GroupWorker
-from ._public import list_keywords
+from ._public import check_keywords, list_keywords
 from ._results import DeadLetters, Emitter, Results
 from ._tasks import Wakeup, awaited, interruptible, read_clocks
 from ._worker import Worker, WorkerPool
@@ -159,6 +159,7 @@ class AsyncWaitOperator(Generic[T, R]):
     ) -> None:
         if source is not None and not isinstance(source, AsyncIterable | Iterable):
             raise TypeError(f"the source must be an iterable or an async iterable, got {describe(source)}")
+        check_keywords(AsyncWaitOperator, options)
         callee = as_function(function)
         checked = Options(timeout, mode=mode, key=key, group=group, **options)
         self._source = source

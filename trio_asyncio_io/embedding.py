@@ -7,9 +7,19 @@ from __future__ import annotations
 
 from ._core.describe import describe, duration
 from ._function import is_async
-from ._public import list_keywords, publish
+from ._public import check_keywords, list_keywords, publish
 from .progress._progress import Summary, clock, display_on, gates_and_hedges
 
-__all__ = ["Summary", "clock", "describe", "display_on", "duration", "gates_and_hedges", "is_async", "list_keywords"]
+__all__ = [
+    "Summary",
+    "check_keywords",
+    "clock",
+    "describe",
+    "display_on",
+    "duration",
+    "gates_and_hedges",
+    "is_async",
+    "list_keywords",
+]
 
 publish(globals())
