@@ -1,4 +1,4 @@
-"""The base class of policies: opening for several users, in several Trio runs, pickling, keys and flushing."""
+"""The base class of policies: opening for several users, in several Trio runs, pickling and keys."""
 
 from __future__ import annotations
 
