@@ -20,6 +20,7 @@ from trio_asyncio_io import (
     Verdict,
     Watermark,
 )
+from trio_asyncio_io.gates import usage
 from trio_asyncio_io.policies import from_cache
 
 from .._sent.packed_function import name_of
@@ -96,8 +97,14 @@ class Calls(AsyncFunction[Any, Any]):
                 if row.started is None:
                     row.started = now
 
-    def _called(self, inputs: Sequence[Any]) -> Awaitable[Any]:
-        return self._call(*inputs) if self.loads is None else self.loads.measured(self._call, inputs)
+    async def _called(self, rows: list[Row], inputs: Sequence[Any]) -> Any:
+        try:
+            if self.loads is None:
+                return await self._call(*inputs)
+            return await self.loads.measured(self._call, inputs)
+        finally:
+            if self._settings.metadata is not None:
+                self._add_usage(rows)
 
     def _ended(self, row: Row, result: Any) -> Row:
         """The row with its result."""
@@ -106,6 +113,14 @@ class Calls(AsyncFunction[Any, Any]):
             row.cached = from_cache.get()
             row.seconds = self._seconds(row)
         return row
+
+    def _add_usage(self, rows: list[Row]) -> None:
+        """Divide the weights of a call that ends equally among its rows."""
+        budget = self._settings.budget
+        if (found := usage(None if budget is None else budget.budget.name)) is not None:
+            for row in rows:
+                estimated, settled = row.weights or (0.0, 0.0)
+                row.weights = estimated + found.estimated / len(rows), settled + found.settled / len(rows)
 
     async def _timed_out(self, row: Row) -> Row:
         assert self._on_timeout is not None
@@ -130,7 +145,7 @@ class RowCalls(Calls):
     async def invoke(self, row: Row) -> Row:
         """Call the user's function for one row."""
         self._begin([row])
-        return self._ended(row, await self._called(row.inputs))
+        return self._ended(row, await self._called([row], row.inputs))
 
 
 class GroupCalls(Calls):
@@ -140,7 +155,7 @@ class GroupCalls(Calls):
         """Call the user's function for several rows. A row whose result is an exception is replaced by it."""
         self._begin(rows)
         columns = [list(column) for column in zip(*(row.inputs for row in rows), strict=True)]
-        results = await self._called(columns)
+        results = await self._called(rows, columns)
         if not isinstance(results, list | tuple) or len(results) != len(rows):
             return results  # which the operator refuses
         return [
