@@ -8,11 +8,10 @@ from typing import Any
 import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
-from ._boundary import InterruptibleAsyncIterator
 from ._core.elements import Watermark, value_of
 from ._core.ledger import Ledger
 from ._core.queue import Entry
-from ._tasks import Pace, Wakeup
+from ._tasks import InterruptibleAsyncIterator, Pace, Wakeup
 
 __all__ = ["ELEMENTS_PER_PASS", "Feeder"]
 
@@ -33,6 +32,7 @@ class Feeder:
         elements_per_pass: Elements between two checkpoints, of sources that never suspend. While calls are short, each
             worker can take a job in every scheduler pass.
         known: value -> the outputs of an element that needs no call, or None. See `known_of`.
+        on_full: Called when an element starts to wait for room. None: nothing depends on that.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class Feeder:
         *,
         elements_per_pass: int,
         known: Callable[[Any], Sequence[Any] | None] | None = None,
+        on_full: Callable[[], None] | None = None,
     ) -> None:
         self._ledger = ledger
         self._on_job = on_job
@@ -51,6 +52,7 @@ class Feeder:
         self._has_room = has_room
         self._elements_per_pass = elements_per_pass
         self._known = known
+        self._on_full = on_full
         self._accept: Callable[..., Entry | None] = ledger.accept if known is None else self._accept_known
         self._lock = trio.StrictFIFOLock()
         self._refusal: type[Exception] | None = None
@@ -157,7 +159,9 @@ class Feeder:
 
     async def _wait_for_room(self) -> None:
         flow = self._ledger.flow
-        flow.wait_for_room(trio.current_time(), jobs=len(self._ledger.jobs))
+        flow.wait_for_room(trio.current_time(), jobs=self._ledger.count_jobs())
+        if self._on_full is not None:
+            self._on_full()
         try:
             await self._has_room.wait()
         finally:

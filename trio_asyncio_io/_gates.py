@@ -18,10 +18,10 @@ from weakref import ref
 import trio
 from trio.lowlevel import RunVar, enable_ki_protection
 
-from ._classification import outcome_of
 from ._core.admission import Admission, KeyGates, Line, Passage, Weights
 from ._core.gate import CANCELLED, CURRENT_CALL, OK, Copies, Gate, Outcome, PerKey, as_outcome
 from ._core.queue import Entry
+from ._errors import outcome_of
 
 __all__ = ["GateFamily", "GateInUse", "Gates", "User", "in_present_run", "use", "use_family"]
 
@@ -503,7 +503,7 @@ class Gates:
         if admission is not None:
             return None if admission is _REPORTED else _EndedCall(admission, admission.end)
         try:
-            keys = self.of_key(entry.value)
+            keys = self.of_key(entry.records[0].value)
         except Exception as error:  # noqa: BLE001 - the user's key may raise anything
             self._on_failure(error, entry)
             return None

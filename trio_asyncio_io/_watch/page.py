@@ -13,9 +13,9 @@ from operator import itemgetter
 
 import trio
 
+from .._core.describe import amount, duration, plural
 from .._core.histogram import Histogram
 from .._core.statistics import Statistics
-from .._core.units import amount, duration, plural
 from .._core.verdict import Verdict
 from .charts import failures_chart, latency_chart, running_chart, throughput_chart
 from .run import Failures, Run
@@ -178,7 +178,7 @@ def _gates(run: Run) -> str:
 def times(statistics: Statistics) -> str:
     """A table of the durations of calls and waits. The longest call is exact, the quantiles are those of a sample."""
     found = {
-        "latency of a call, with its retries": statistics.latency,
+        "a record, with all its calls": statistics.latency,
         "wait for a slot": statistics.slot_wait,
         "wait for a gate": statistics.gate_wait,
         "wait for the output order": statistics.head_wait,

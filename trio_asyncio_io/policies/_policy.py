@@ -1,24 +1,20 @@
-"""The base class of policies."""
+"""The base class of policies: opening for several users, in several Trio runs, pickling and keys."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Awaitable, Callable, Hashable, Iterator
-from contextlib import contextmanager
-from typing import Any, Final, TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, TypeAlias, TypeVar
 
 import trio
 
 from .._core.describe import describe
 from .._function import AsyncFunction, Wrapper, as_function, awaitable_from
-from ._distinct_key import distinct_key
-from ._users import Users
 
-__all__ = ["Policy", "Wrapped", "call_when_idle"]
+__all__ = ["Policy", "RunChange", "Wrapped", "distinct_key"]
 
 R = TypeVar("R")
-
-_log = logging.getLogger("trio_asyncio_io")
 
 Wrapped: TypeAlias = Callable[..., Awaitable[R]] | AsyncFunction[Any, R]
 
@@ -38,22 +34,11 @@ class Policy(Wrapper, AsyncFunction[Any, R]):
     def __init__(self, function: Any, *, key: Callable[..., Hashable] | None = None, **options: Any) -> None:
         self.function = function
         self._inner = as_function(function)
-        self._inner_flush: Callable[[], object] | None = None
-        self._expose_optional_methods()
+        if callable(timeout := getattr(self._inner, "timeout", None)):
+            self.timeout = timeout  # the operator checks whether it exists
         self._users = Users()
-        self._pending = 0
-        self._flush_is_due = False
         self._key = key
         self._options = options if key is None else {"key": key, **options}
-
-    def _expose_optional_methods(self) -> None:
-        """Add those optional methods that the inner function has. The operator looks for them."""
-        if callable(timeout := getattr(self._inner, "timeout", None)):
-            self.timeout = timeout
-        if callable(flush := getattr(self._inner, "flush", None)):
-            self._inner_flush = flush
-            if not hasattr(self, "flush"):
-                object.__setattr__(self, "flush", self._forward_flush)
 
     def __reduce__(self) -> Any:
         return _recreate, (type(self), self.function, self._options)
@@ -98,26 +83,6 @@ class Policy(Wrapper, AsyncFunction[Any, R]):
         """The inner function's awaitable."""
         return awaitable_from(self._inner.invoke, *arguments)
 
-    @contextmanager
-    def _holding_flush(self) -> Iterator[None]:
-        """A block in which an element has not reached the inner function yet. A flush must not overtake it."""
-        self._pending += 1
-        try:
-            yield
-        finally:
-            self._pending -= 1
-            if self._flush_is_due and not self._pending:
-                self._flush_is_due = False
-                call_when_idle(self._forward_flush)
-
-    def _forward_flush(self) -> None:
-        """Flush the inner function, after the pending elements have reached it."""
-        assert self._inner_flush is not None
-        if self._pending:
-            self._flush_is_due = True
-        else:
-            self._inner_flush()
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({describe(self.function)})"
 
@@ -126,26 +91,96 @@ def _recreate(policy: Any, function: Any, options: dict[str, Any]) -> Any:
     return policy(function, **options)
 
 
-# The first pass over Trio's callbacks may belong to the current scheduler pass, and the second may precede tasks that
-# were started in it.
-_PASSES: Final = 3
+class Users:
+    """Counts users. The first one opens the shared resource, and the last one closes it.
 
-
-def call_when_idle(method: Callable[[], object], passes: int = _PASSES) -> None:
-    """Call the method once all tasks that are ready, or have just been started, have run until they wait.
-
-    Args:
-        method: Called by Trio's scheduler, so its exceptions are logged.
-        passes: Passes over Trio's callbacks until then.
+    While one user opens or closes it, others wait. If opening fails or is cancelled, the next user tries again. Users
+    of an earlier Trio run do not count, because whatever they left open ended with it.
     """
 
-    def call() -> None:
-        if passes > 1:
-            call_when_idle(method, passes - 1)
-            return
-        try:
-            method()
-        except Exception:  # noqa: BLE001 - it is logged
-            _log.exception("flush() of the function raised")
+    __slots__ = ("_count", "_lock", "_run_change")
 
-    trio.lowlevel.current_trio_token().run_sync_soon(call)
+    def __init__(self) -> None:
+        self._count = 0
+        self._lock = trio.Lock()
+        self._run_change = RunChange()
+
+    async def add(self, open_: Callable[[], Awaitable[None]]) -> None:
+        """Add a user. Awaits `open_` for the first one."""
+        async with self._lock_of_this_run():
+            if not self._count:
+                await open_()
+            self._count += 1
+
+    async def remove(self, close: Callable[[], Awaitable[None]]) -> None:
+        """Remove a user. Awaits `close` after the last one.
+
+        Cancellation: the user is removed, and `close` is awaited.
+        """
+        lock = self._lock_of_this_run()
+        with trio.CancelScope(shield=True):  # short, because nobody opens or closes it while this user is counted
+            await lock.acquire()
+        try:
+            self._count = max(self._count - 1, 0)
+            if not self._count:
+                await close()
+        finally:
+            lock.release()
+
+    def _lock_of_this_run(self) -> trio.Lock:
+        if self._run_change.has_happened():
+            self._count = 0
+            self._lock = trio.Lock()
+        return self._lock
+
+
+class RunChange:
+    """Detects that another Trio run has begun.
+
+    Each run has its own clock with an arbitrary start, so instants of two runs cannot be compared. Tasks, locks and
+    events of a run do not survive it.
+    """
+
+    __slots__ = ("_token",)
+
+    def __init__(self) -> None:
+        self._token: trio.lowlevel.TrioToken | None = None
+
+    def has_happened(self) -> bool:
+        """Whether this is another run than at the last call. True at the first call."""
+        token = trio.lowlevel.current_trio_token()
+        if token is self._token:
+            return False
+        self._token = token
+        return True
+
+
+def distinct_key(value: Any) -> Hashable:
+    """A key that equals only the keys of equal values of the same type, also inside tuples and mappings.
+
+    In Python 1, 1.0 and True are equal. So are 0.0 and -0.0, Decimal("1") and Decimal("1.0"), and datetimes of two time
+    zones for the same instant. NaN does not even equal itself. Their distinct keys differ, and those of NaN are equal.
+
+    Args:
+        value: A hashable. Objects of your own classes are equal if their class defines them so.
+    """
+    kind = type(value)
+    if kind is str:
+        return value  # type: ignore[no-any-return] # no value of another type equals it
+    if isinstance(value, tuple):
+        return (kind, *map(distinct_key, value))
+    return kind, value if kind is int else _content(value)
+
+
+def _content(value: Any) -> Hashable:
+    if isinstance(value, float):
+        return value.hex()
+    if type(value) is Decimal:
+        return str(value)
+    if type(value) is datetime:
+        return repr(value)  # has the fold and the zone
+    if isinstance(value, frozenset):
+        return frozenset(map(distinct_key, value))
+    if isinstance(value, Mapping):
+        return frozenset((distinct_key(key), distinct_key(item)) for key, item in value.items())
+    return value  # type: ignore[no-any-return]

@@ -58,6 +58,8 @@ METADATA_TYPE = StructType(
         StructField("seconds", DoubleType()),
         StructField("cached", BooleanType()),
         StructField("error", StringType()),
+        StructField("estimated_weight", DoubleType()),
+        StructField("settled_weight", DoubleType()),
     ]
 )
 TYPES = {
@@ -146,6 +148,8 @@ def _metadata_fields(rows: Sequence[Row]) -> list[pa.Array]:
         [row.seconds if row.failure is None else row.failure.seconds for row in rows],
         [row.cached for row in rows],
         [None if row.failure is None else type_name(row.failure.exception) for row in rows],
+        [row.weights and row.weights[0] for row in rows],
+        [row.weights and row.weights[1] for row in rows],
     )
     return [pa.array(each, type=field.type) for each, field in zip(values, METADATA_ARROW_TYPE, strict=True)]
 
