@@ -49,10 +49,9 @@ class Calls(AsyncFunction[Any, Any]):
         self._on_timeout = handler if callable(handler) else None
         self._settings = settings
         self._measures_time = settings.measures_time
+        self._skips = settings.skips
         self.made = 0
         self.loads = Loads(settings.options.capacity) if settings.has_metrics else None
-        if settings.skip_nulls or settings.on_error != "raise":
-            self._known = self._without_call  # the operator looks for it. Otherwise each row is called
 
     def options(self) -> dict[str, Any]:
         """The arguments of the operator."""
@@ -77,9 +76,9 @@ class Calls(AsyncFunction[Any, Any]):
         if self._measures_time:
             from_cache.set(False)
 
-    def _without_call(self, row: Row) -> tuple[Row] | None:
-        """The row itself if no call is made for it, else None."""
-        if row.failure is not None or self._settings.skips(row):  # or an input value cannot be represented in Python
+    def _known(self, row: Row) -> tuple[Row] | None:
+        """The row itself if no call is made for it, else None. The operator looks for this method."""
+        if row.failure is not None or self._skips(row):  # or an input value cannot be represented in Python
             return (row,)
         return None
 

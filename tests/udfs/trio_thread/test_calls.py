@@ -113,7 +113,7 @@ async def test_a_skipped_row_needs_no_slot(run: Any, autojump_clock: MockClock) 
 async def test_a_row_that_failed_before_its_call_makes_none(settings: Any, rows: Any) -> None:
     recorder: Recorder[str, str] = Recorder(Scripted())
     retry = FixedDelay(5, 0.5, retry_on_result=lambda result: result is None)
-    calls = RowCalls(recorder, None, settings(recorder, retry=retry, on_error="null"))  # "raise" raises in `rows_of`
+    calls = RowCalls(recorder, None, settings(recorder, retry=retry))
     [row] = rows(["a"])
     row.failure = Failure(ValueError("no year 10000"), 0, 0.0)
     async with AsyncWaitOperator(calls, source=[row], **calls.options()) as operator:
