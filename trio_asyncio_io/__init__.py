@@ -3,8 +3,8 @@
 # The layout. Imports point down only.
 #
 #     _notebook            what a notebook shows of statistics, histograms, verdicts and snapshots
-#     adapters  blocking  checkpoints  opentelemetry  policies  progress (_display  _summary)  report
-#     testing  trace
+#     adapters  blocking  checkpoints  opentelemetry  policies  progress (_display  _summary)  rehearsal
+#     report  testing  trace
 #                          built on the operator, which imports none of them
 #     _stream              ordered_wait, unordered_wait, keyed_wait
 #     _operator            owns the nursery; read it first
