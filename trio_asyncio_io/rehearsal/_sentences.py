@@ -11,7 +11,7 @@ from .._core.units import amount, duration, plural
 from ..gates import RateLimit
 from ._row import Row
 from ._sample import Sample
-from ._service import Service
+from ._service import ROUGH, Service
 
 __all__ = ["assumptions", "comparison"]
 
@@ -59,6 +59,8 @@ def _on_limits(service: Service, options: Options) -> list[str]:
             f"The service admits {amount(service.rate)} calls per second, and {amount(service.burst)} at once. "
             "It refuses the others."
         )
+        if service.rate_error >= ROUGH:
+            sentence += " The sample is too short to know this rate: record more elements."
         if not any(isinstance(gate, RateLimit) for gate in options.gates):
             sentence += (
                 " In a longer run, more refused records wait in the buffer, and more calls are refused than shown: "

@@ -25,12 +25,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ._sample import Call, Sample
 
-__all__ = ["Answer", "Begin", "Service", "Tail", "fit", "resampled"]
+__all__ = ["ROUGH", "Answer", "Begin", "Service", "Tail", "fit", "resampled"]
 
 Answer: TypeAlias = tuple[float, Exception | None, Any]  # a call's seconds, its error, and a result that is retried
 Begin: TypeAlias = Callable[[float], Answer]  # the instant at which a call starts -> its answer
 
 MIN_REFUSALS = 3
+ROUGH = 0.3  # the error of a rate that the sample hardly shows
 # Spearman's correlation of load and latency, in standard deviations, above which the service has a limit
 SIGNIFICANT = 2.6
 TAIL_SHARE = 0.1
@@ -195,13 +196,17 @@ def _answer(call: Call, seconds: float) -> Answer:
 
 def _with_rate(service: Service, admitted: Sequence[Call], refused: Sequence[Call]) -> Service:
     first, last = refused[0].start, refused[-1].start
+    in_phase = [call.start for call in admitted if call.phase == refused[0].phase]
     between = sum(first < call.start <= last for call in admitted)
-    if between < MIN_REFUSALS:
+    if between >= MIN_REFUSALS:
+        rate, error = between / (last - first), 1 / between
+    elif in_phase and in_phase[-1] > in_phase[0]:  # no call was admitted between refusals, as with a fixed window
+        rate, error = len(in_phase) / (in_phase[-1] - in_phase[0]), ROUGH
+    else:
         return replace(service, admitted=[*service.admitted, *service.refused])
-    rate = between / (last - first)
-    before = [call for call in admitted if call.start <= first and call.phase == refused[0].phase]
-    burst = max(1.0, len(before) - rate * (first - before[0].start)) if before else 1.0
-    return replace(service, rate=rate, rate_error=1 / between, burst=burst)
+    before = [start for start in in_phase if start <= first]
+    burst = max(1.0, len(before) - rate * (first - before[0])) if before else 1.0
+    return replace(service, rate=rate, rate_error=error, burst=burst)
 
 
 def _served(calls: Sequence[Call], servers: float) -> list[Answer]:
