@@ -194,7 +194,8 @@ class GateFamily:
         now = trio.current_time()
         unused = [key for key in self._copies if key not in self._in_use]
         for number, key in enumerate(unused):
-            if number < len(unused) - MAX_UNUSED or in_present_run(self._copies[key]).may_forget(now):
+            is_old = number < len(unused) - MAX_UNUSED and not self.gate.must_keep
+            if is_old or in_present_run(self._copies[key]).may_forget(now):
                 self._forget(key)
         self._enough = max(FEW, min(2 * len(self._copies), len(self._copies) + MAX_UNUSED))
 
@@ -320,12 +321,16 @@ class SettledCall:
     on_failure: Callable[[Exception, Entry | None], None]
 
     @enable_ki_protection
-    def settle(self, actual: float) -> None:
-        """Correct the weight in each gate that has one."""
+    def settle(self, actual: float, name: str | None) -> None:
+        """Correct the weight in the gates that have one, or in those of this name."""
         try:
-            self.admission.settle(actual)
+            self.admission.settle(actual, name)
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
             self.on_failure(error, None)
+
+    def usage(self, name: str | None) -> tuple[float, float] | None:
+        """See `Admission.usage`."""
+        return self.admission.usage(name)
 
 
 class Gates:

@@ -61,9 +61,9 @@ def gates_and_hedges(statistics: Statistics) -> list[str]:
         statistics: The operator's statistics.
 
     Returns:
-        The sum of the waits, by the class of the gate; the elements that a gate refused before their first call; how
-        often the service asked for fewer calls; and the second
-        calls of `hedged` per hundred calls, with the share of them that won. Only what happened.
+        The sum of the waits, by the class of the gate; the elements that a gate refused before their first call,
+        and why, such as a budget that is used up; how often the service asked for fewer calls; and the second calls of
+        `hedged` per hundred calls, with the share of them that won. Only what happened.
 
     Example:
         >>> from trio_asyncio_io.progress import gates_and_hedges
@@ -77,8 +77,8 @@ def gates_and_hedges(statistics: Statistics) -> list[str]:
     parts = []
     if gated := statistics.gate_wait_seconds:
         parts.append(f"gated {duration(gated)}{_gates(statistics.seconds_by_gate)}")
-    if refused := statistics.refused:
-        parts.append(f"{refused:,} refused")
+    if statistics.refused or statistics.refusal:
+        parts.append(f"{statistics.refused:,} refused" + (f" ({statistics.refusal})" if statistics.refusal else ""))
     if throttled := statistics.throttled:
         parts.append(f"{throttled:,} throttled")
     if hedged := statistics.hedged:

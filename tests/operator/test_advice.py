@@ -174,5 +174,6 @@ async def test_refused_records_are_counted_apart_from_calls(autojump_clock: Mock
     assert numbers.refused > 0
     assert numbers.latency.count == made
     assert verdict.sentences[0].startswith(f"{made} calls ({made} failed or timed out)")
-    assert f"Gates refused {numbers.refused} other records, for which no call was made." in verdict.sentences
+    refused = f"Gates refused {numbers.refused} other records, for which no call was made: "
+    assert f"{refused}the circuit is open: the service does not answer." in verdict.sentences
     assert "with a mean latency of 1 s" in str(verdict)

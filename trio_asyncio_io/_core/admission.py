@@ -7,7 +7,7 @@ older one with a larger weight.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from math import inf
@@ -96,11 +96,12 @@ def _checked(weight: Any) -> float:
 
 @dataclass(slots=True)
 class Admission:
-    """An admitted call: its start, and its weight in each gate."""
+    """An admitted call: its start, and its weight in each gate, as estimated and as corrected."""
 
     passage: Passage
     since: float
     weights: Weights
+    estimated: Weights = ()  # before `settle`; empty: it was not called
 
     def start(self) -> Admission:
         """Report the start of the call to its gates.
@@ -138,15 +139,25 @@ class Admission:
         if problem is not None:
             raise problem
 
-    def settle(self, actual: float) -> None:
-        """Correct the weight in each gate that has one."""
-        weights = []
-        for gate, each, weight in zip(self.passage.given, self.passage.in_use, self.weights, strict=True):
-            is_weighted = gate.weight is not None
-            weights.append(actual if is_weighted else weight)
-            if is_weighted:
-                each.correct(weight, actual)
+    def settle(self, actual: float, name: str | None = None) -> None:
+        """Correct the weight in each gate that has one, or in those of this name."""
+        self.estimated = self.estimated or self.weights
+        weights = list(self.weights)
+        for position in self._weighted(name):
+            self.passage.in_use[position].correct(weights[position], actual)
+            weights[position] = actual
         self.weights = tuple(weights)
+
+    def usage(self, name: str | None) -> tuple[float, float] | None:
+        """The estimated and the present weight in the first of the gates that `settle` would correct."""
+        position = next(self._weighted(name), None)
+        return None if position is None else ((self.estimated or self.weights)[position], self.weights[position])
+
+    def _weighted(self, name: str | None) -> Iterator[int]:
+        """The positions of the gates with a weight, or of those of this name."""
+        for position, gate in enumerate(self.passage.given):
+            if gate.weight is not None and name in {None, gate.name}:
+                yield position
 
 
 class Waiting:

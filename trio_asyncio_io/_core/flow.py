@@ -244,6 +244,7 @@ class Flow:
             calls=self._calls,
             failed=counters.failed + counters.timed_out - counters.refused,
             refused=counters.refused,
+            refusal=counters.refusal,
             latency=counters.latency_seconds - self.rested_seconds,
             supply=supply_end - begin,
             busy=busy,

@@ -97,6 +97,7 @@ class Gate(ABC):
             must be at least as high.
         name: Gates of one class and name share one state. None: the object has its own. `classify` and `weight` are not
             shared: those of the gate that an operator was given apply to its calls.
+        must_keep: Whether a `PerKey` keeps its state for every key, however many there are.
     """
 
     is_idle: bool = False
@@ -104,6 +105,7 @@ class Gate(ABC):
     weight: Callable[..., float] | None = None
     most_at_once: int | None = None
     name: str | None = None
+    must_keep: bool = False
 
     @abstractmethod
     def delay(self, now: float, weight: float) -> float:
@@ -152,7 +154,7 @@ class PerKey:
 
     The first call for a key copies the gates. A key is forgotten when none of its calls waits or runs, and its gates
     may be forgotten; see `Gate.may_forget`. This object keeps the state of the other keys' gates, for about 10,000 keys
-    without calls; beyond that, it forgets the oldest.
+    without calls; beyond that, it forgets the oldest, except those of a gate such as `Budget` (`Gate.must_keep`).
 
     Args:
         gate: The gate that is copied for each key, or a list of gates, which must all admit a call.

@@ -298,6 +298,10 @@ class Ledger:
         else:
             self.counters.refused += 1
 
+    def refuse(self, refusal: Exception) -> None:
+        """Keep why a gate refuses a call."""
+        self.counters.refusal = str(refusal)
+
     def fail_after_timeout(self, entry: Entry, error: Exception, now: float) -> None:
         """Record that a record that has timed out has no result. Only an observer needs this."""
 

@@ -45,6 +45,7 @@ class Statistics:
         longest_seconds: The longest of the durations in `latency`. It is exact.
         seconds_by_gate: The parts of `gate_wait_seconds`, by the class of the gate, such as {"RateLimit": 38.0}. If
             several gates hold a call back, its wait counts for the one with the longest delay.
+        refusal: Why a gate has refused a call, of the latest one; "": none was refused. Retries are included.
         latency_seconds: The sum of the durations of invocations, attempts and backoffs included, until the function
             returned, its last attempt raised or the element timed out, without waits for a gate or a slot.
             Those that were cancelled, or that a gate refused before their first attempt, do not count.
@@ -84,6 +85,7 @@ class Statistics:
     refused: int = 0
     longest_seconds: float = 0.0
     seconds_by_gate: Mapping[str, float] = field(default_factory=dict, hash=False)
+    refusal: str = ""
 
 
 @dataclass(slots=True)
@@ -113,6 +115,7 @@ class Counters:
     refused: int = 0
     longest_seconds: float = 0.0
     seconds_by_gate: Mapping[str, float] = field(default_factory=dict)
+    refusal: str = ""
     at_gate: int = 0
 
     def freeze(self, histograms: Mapping[str, Any]) -> Statistics:

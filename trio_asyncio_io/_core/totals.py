@@ -17,9 +17,9 @@ __all__ = ["Totals"]
 class Totals:
     """Where the time of one or several operators has gone, as sums.
 
-    `+` adds those of several operators, such as one in each process: sums are added, and `capacity`, `buffer`, `peak`
-    and `longest` are the highest. `-` gives what was added after earlier totals of the same operator. Times are in
-    seconds. `explain()` of the sum describes the mean operator.
+    `+` adds those of several operators, such as one in each process: sums are added, `capacity`, `buffer`, `peak` and
+    `longest` are the highest, and `refusal` is one of those. `-` gives what was added after earlier totals of the same
+    operator. Times are in seconds. `explain()` of the sum describes the mean operator.
 
     Args:
         operators: How many operators these are.
@@ -43,6 +43,7 @@ class Totals:
         gated: The time in which a gate held back at least one call.
         gate_waits: The waits for gates, summed over all calls.
         seconds_by_gate: The same, by the class of the gate; see `Statistics`.
+        refusal: Why a gate has refused a call; see `Statistics`.
         repeated: The time of attempts that were retried.
         rested: The time that these records spent in backoffs, without a slot.
         timed_out: The time of invocations that their deadline ended.
@@ -56,7 +57,7 @@ class Totals:
         high_latency: Their durations.
     """
 
-    HIGHEST: ClassVar = ("capacity", "buffer", "peak", "longest")  # not added
+    HIGHEST: ClassVar = ("capacity", "buffer", "peak", "longest", "refusal")  # not added
 
     operators: int = 0
     capacity: int = 0
@@ -90,6 +91,7 @@ class Totals:
     high_calls: int = 0
     high_latency: float = 0.0
     seconds_by_gate: Mapping[str, float] = field(default_factory=dict, hash=False)
+    refusal: str = ""
 
     def __add__(self, other: Totals) -> Totals:
         return self._with(add, other)
@@ -122,6 +124,7 @@ class Totals:
             retried=self.retried,
             failed=self.failed,
             refused=self.refused,
+            refusal=self.refusal,
             timed_out=_share(self.timed_out, self.latency),
             peak=self.peak,
             gated=_share(self.gated, self.supply),
@@ -142,7 +145,7 @@ class Totals:
         values: dict[str, Any] = {
             each.name: operation(getattr(self, each.name), getattr(other, each.name))
             for each in fields(self)
-            if each.name != "seconds_by_gate"
+            if each.name not in {*self.HIGHEST, "seconds_by_gate"}
         }
         highest = {name: max(getattr(self, name), getattr(other, name)) for name in self.HIGHEST}
         by_gate = combined(operation, self.seconds_by_gate, other.seconds_by_gate)

@@ -66,6 +66,7 @@ class Evidence:
         running: Invocations that run now.
         failed: Invocations that failed or timed out.
         refused: Records that a gate refused before their first attempt.
+        refusal: Why a gate refused a call; "": none did.
     """
 
     capacity: int
@@ -93,6 +94,7 @@ class Evidence:
     running: int = 0
     failed: int = 0
     refused: int = 0
+    refusal: str = ""
 
     @property
     def busy(self) -> float:
@@ -141,12 +143,20 @@ def throughput(evidence: Evidence) -> Iterator[str]:
         f"{amount(evidence.calls / evidence.seconds)}{each} a second, with a mean latency of "
         f"{duration(evidence.latency)}."
     )
-    if evidence.refused:
-        yield f"Gates refused {plural(evidence.refused, 'other record')}, for which no call was made."
+    yield from refusals(evidence)
     yield (
         f"The capacity of {evidence.capacity:,} allows {amount(evidence.allowed)} a second at this latency; on average "
         f"{evidence.in_flight:,.1f} slots were busy ({evidence.busy:.0%})."
     )
+
+
+def refusals(evidence: Evidence) -> Iterator[str]:
+    """What gates have refused, and why."""
+    why = f": {evidence.refusal}" if evidence.refusal else ""
+    if evidence.refused:
+        yield f"Gates refused {plural(evidence.refused, 'other record')}, for which no call was made{why}."
+    elif why:
+        yield f"Gates refused retries{why}."
 
 
 def _of_cpu(evidence: Evidence) -> tuple[str, str]:
@@ -166,7 +176,7 @@ def _of_consumer(evidence: Evidence) -> tuple[str, str]:
 def _of_gate(evidence: Evidence) -> tuple[str, str]:
     if evidence.refused > evidence.calls:
         reason = f"Gates refused {evidence.refused:,} of {evidence.refused + evidence.calls:,} records."
-        return reason, "Find out why the calls fail: gates refuse further ones to protect the service."
+        return reason, "Remove the cause, such as an outage or a budget that is used up. More capacity changes nothing."
     by_wait = sorted(evidence.gates, key=lambda gate: -gate[1])
     waits = ", ".join(f"{name} {duration(seconds)}" for name, seconds in by_wait)
     reason = f"A gate held calls back {evidence.gated:.0%} of the time. Summed over all calls: {waits}."
@@ -356,7 +366,7 @@ class Verdict:
 def judge(evidence: Evidence) -> Verdict:
     """The verdict on an operator."""
     if not (evidence.latency > 0 and evidence.seconds > 0):
-        return Verdict("unknown", MORE_CALLS, (_of_nothing(evidence),))
+        return Verdict("unknown", MORE_CALLS, (_of_nothing(evidence), *refusals(evidence)))
     limit = _limit_of(evidence)
     if limit == "unknown":
         return Verdict(limit, MORE_CALLS, (*throughput(evidence), _of_few(evidence)))

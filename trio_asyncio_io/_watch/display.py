@@ -65,6 +65,7 @@ def _(statistics: Statistics) -> str:
     counts = {name.replace("_", " "): getattr(statistics, name) for name in COUNTS}
     rows = [(name, amount(count)) for name, count in counts.items() if count]
     rows += [(f"gated by {gate}", duration(seconds)) for gate, seconds in statistics.seconds_by_gate.items()]
+    rows += [("refusal", statistics.refusal)] if statistics.refusal else []
     return _block(table(("", "count"), rows or [("emitted", "0")]), times(statistics))
 
 

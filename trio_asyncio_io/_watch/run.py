@@ -107,7 +107,7 @@ MAX_TYPES = 50
 OTHER_TYPES = "other types"
 
 HISTOGRAMS = ("latency", "slot_wait", "head_wait", "gate_wait")
-HIGHEST = ("peak_running", "peak_buffered", "longest_seconds")
+HIGHEST = ("peak_running", "peak_buffered", "longest_seconds", "refusal")
 
 
 @dataclass

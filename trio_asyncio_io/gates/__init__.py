@@ -6,20 +6,23 @@ deadline of a call starts, so no call times out because it had to wait. Retries 
 
 # The layout. These modules neither wait nor import Trio.
 #
-#     _rate_limit  _adaptive_rate  _adaptive_capacity  _circuit_breaker    the gates
-#     _settle           corrects the weight of the present call
+#     _rate_limit  _adaptive_rate  _adaptive_capacity  _circuit_breaker  _budget    the gates
+#     _settle           corrects the weight of the present call, and reports it
 
 from .._addresses import publish
 from .._core.gate import Gate, Outcome, PerKey, RefusedError
 from ._adaptive_capacity import AdaptiveCapacity
 from ._adaptive_rate import AdaptiveRate
+from ._budget import Budget, BudgetError
 from ._circuit_breaker import CircuitBreaker, CircuitOpenError
 from ._rate_limit import RateLimit
-from ._settle import settle
+from ._settle import Usage, settle, usage
 
 __all__ = [
     "AdaptiveCapacity",
     "AdaptiveRate",
+    "Budget",
+    "BudgetError",
     "CircuitBreaker",
     "CircuitOpenError",
     "Gate",
@@ -27,7 +30,9 @@ __all__ = [
     "PerKey",
     "RateLimit",
     "RefusedError",
+    "Usage",
     "settle",
+    "usage",
 ]
 
 publish(globals())

@@ -1,16 +1,30 @@
-"""Corrects the weight of the current call."""
+"""The weight of the present call: corrected by `settle`, reported by `usage`."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import inf
 
-from .._core.checks import check_number
+from .._core.checks import check_number, check_optional_name
 from .._core.gate import CURRENT_CALL
 
-__all__ = ["settle"]
+__all__ = ["Usage", "settle", "usage"]
 
 
-def settle(actual: float) -> None:
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a call weighs.
+
+    Args:
+        estimated: Its weight when it started.
+        settled: What `settle` has said; the estimate, if it has not been called.
+    """
+
+    estimated: float
+    settled: float
+
+
+def settle(actual: float, name: str | None = None) -> None:
     """Correct what the present call weighs, when its actual weight is known.
 
     Call it in the function, for example with the number of tokens that a response reports. Each gate with a `weight`
@@ -19,17 +33,42 @@ def settle(actual: float) -> None:
 
     Args:
         actual: The weight, at least 0 and finite, in the unit of the gate's `weight`.
+        name: Correct the weight in the gates of this name only, if others have another unit. None (the default): in
+            all gates with a weight.
 
     Raises:
-        TypeError, ValueError: `actual` is not such a number.
+        TypeError, ValueError: `actual` is not such a number, or `name` not a name.
+
+    Example:
+        async def ask(prompt):
+            answer = await client.complete(prompt)
+            settle(answer.usage.total_tokens, "tokens")
+            settle(answer.usage.total_tokens * 0.00001, "dollars")
+            return answer.text
+    """
+    number = check_number("actual", actual, "a finite number and not negative", lambda number: 0 <= number < inf)
+    check_optional_name(name)
+    call = CURRENT_CALL.get()
+    if call is not None:
+        call.settle(number, name)
+
+
+def usage(name: str | None = None) -> Usage | None:
+    """What the present call weighs, for a function that reports its cost.
+
+    Args:
+        name: In the gate of this name. None (the default): in the first gate with a `weight`.
+
+    Returns:
+        Its estimated and its settled weight. None: there is no such gate.
 
     Example:
         async def ask(prompt):
             answer = await client.complete(prompt)
             settle(answer.usage.total_tokens)
-            return answer.text
+            return answer.text, usage().settled
     """
-    check_number("actual", actual, "a finite number and not negative", lambda number: 0 <= number < inf)
+    check_optional_name(name)
     call = CURRENT_CALL.get()
-    if call is not None:
-        call.settle(actual)
+    found = None if call is None else call.usage(name)
+    return None if found is None else Usage(*found)

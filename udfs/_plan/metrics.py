@@ -33,6 +33,7 @@ ARGUMENTS = 24
 KINDS: dict[Any, Callable[[Any], Any]] = {"int": int, "float": float}
 NUMBERS = [each for each in fields(Totals) if each.type in KINDS]
 BY_GATE = "seconds_by_gate."  # followed by the class of a gate
+REFUSAL = "refusal"
 
 SCOPE = (
     "Each task has its own operator and capacity. Only the time from a task's first call to its last is included, of "
@@ -166,12 +167,12 @@ def _totals(sums: Mapping[str, Any]) -> Totals:
     return replace(totals, longest=sums["slowest"])
 
 
-def _totals_of(values: Mapping[str, float]) -> Totals:
+def _totals_of(values: Mapping[str, Any]) -> Totals:
     """The totals from what `_merged` has written. Numbers that it lacks are 0."""
     numbers = {each.name: KINDS[each.type](values[each.name]) for each in NUMBERS if each.name in values}
     waits = {key: seconds for key, seconds in values.items() if key.startswith(BY_GATE) and seconds}
     by_gate = {key.removeprefix(BY_GATE): seconds for key, seconds in waits.items()}
-    return Totals(**numbers, seconds_by_gate=by_gate)
+    return Totals(**numbers, seconds_by_gate=by_gate, refusal=values.get(REFUSAL, ""))
 
 
 def _statistics_of(totals: Totals) -> Statistics:
@@ -183,6 +184,7 @@ def _statistics_of(totals: Totals) -> Statistics:
         gate_wait_seconds=totals.gate_waits,
         seconds_by_gate=totals.seconds_by_gate,
         refused=totals.refused,
+        refusal=totals.refusal,
         throttled=totals.throttled,
         hedged=totals.hedged,
         hedges_won=totals.hedges_won,
@@ -227,7 +229,9 @@ def _merged(totals: Column, gates: Iterable[str]) -> Column:
     """
     merged = {each.name: _merge(each.name)(totals[each.name]) for each in NUMBERS}
     by_gate = {BY_GATE + gate: _merge(gate)(totals["seconds_by_gate"][gate]) for gate in gates}
-    pairs = [F.concat(F.lit(f"{json.dumps(name)}: "), column) for name, column in (merged | by_gate).items()]
+    refusal = {REFUSAL: F.coalesce(F.max(totals[REFUSAL]), F.lit('""'))}  # JSON already
+    columns = merged | by_gate | refusal
+    pairs = [F.concat(F.lit(f"{json.dumps(name)}: "), column) for name, column in columns.items()]
     parts = [pairs[start : start + ARGUMENTS] for start in range(0, len(pairs), ARGUMENTS)]
     return F.concat(F.lit("{"), F.concat_ws(", ", *(F.concat_ws(", ", *part) for part in parts)), F.lit("}"))
 

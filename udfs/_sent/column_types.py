@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -59,7 +60,12 @@ METADATA_TYPE = StructType(
         StructField("error", StringType()),
     ]
 )
-TYPES = {"int": LongType(), "float": DoubleType(), "Mapping[str, float]": MapType(StringType(), DoubleType())}
+TYPES = {
+    "int": LongType(),
+    "float": DoubleType(),
+    "str": StringType(),
+    "Mapping[str, float]": MapType(StringType(), DoubleType()),
+}
 TOTALS_TYPE = StructType([StructField(each.name, TYPES[str(each.type)]) for each in fields(Totals)])
 METRICS_TYPE = StructType([*METADATA_TYPE.fields, StructField("totals", TOTALS_TYPE)])
 ERROR_COLUMN = "error"
@@ -152,7 +158,11 @@ class MetricsColumn:
         if self._latest is self._reported:
             return _metadata_of(row)
         added, self._reported = self._latest - self._reported, self._latest
-        totals = {**asdict(added), "seconds_by_gate": list(added.seconds_by_gate.items())}
+        totals = {
+            **asdict(added),
+            "seconds_by_gate": list(added.seconds_by_gate.items()),
+            "refusal": json.dumps(added.refusal),  # as `_plan.metrics` needs it
+        }
         return {**_metadata_of(row), "totals": totals}
 
 

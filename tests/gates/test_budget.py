@@ -1,0 +1,342 @@
+"""Budget: plain arithmetic, and operators whose calls cost money."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Awaitable, Callable
+from copy import deepcopy
+from math import inf, nan
+from typing import Any
+
+import pytest
+import trio
+
+from trio_asyncio_io import FixedDelay, ordered_wait, unordered_wait
+from trio_asyncio_io.gates import Budget, BudgetError, Outcome, PerKey, RateLimit, Usage, settle, usage
+from trio_asyncio_io.policies import hedged
+from trio_asyncio_io.progress import summary
+
+OK = Outcome("ok")
+
+
+def spend(budget: Budget, weight: float) -> None:
+    """A call from its start to its end."""
+    assert budget.delay(0.0, weight) == 0.0
+    budget.started(0.0, weight)
+    budget.ended(0.0, 0.0, OK, weight)
+
+
+# The gate alone
+
+
+def test_a_call_reserves_its_weight_and_spends_it_when_it_ends() -> None:
+    budget = Budget(10.0)
+    budget.started(0.0, 4.0)
+    assert (budget.spent, budget.reserved, budget.left) == (0.0, 4.0, 6.0)
+    budget.correct(4.0, 1.5)
+    assert (budget.spent, budget.reserved, budget.left) == (0.0, 1.5, 8.5)
+    budget.ended(0.0, 1.0, OK, 1.5)
+    assert (budget.spent, budget.reserved, budget.left) == (1.5, 0.0, 8.5)
+
+
+def test_a_call_waits_only_while_reservations_of_others_prevent_it() -> None:
+    budget = Budget(10.0)
+    budget.started(0.0, 8.0)
+    assert budget.delay(0.0, 10.0) == inf
+    budget.correct(8.0, 7.0)
+    assert budget.delay(0.0, 3.0) == 0.0
+    budget.ended(0.0, 1.0, OK, 7.0)
+    with pytest.raises(BudgetError, match=r"^budget used up after 1 call: 7\.00 of 10\.00$"):
+        budget.delay(0.0, 3.5)
+
+
+def test_an_error_says_what_is_reserved() -> None:
+    budget = Budget(1234.5)
+    budget.started(0.0, 1000.0)
+    with pytest.raises(BudgetError, match=r"0\.00 and 1,000\.00 reserved of 1,234\.50"):
+        budget.delay(0.0, 2000.0)
+
+
+def test_small_budgets_are_not_rounded_away() -> None:
+    budget = Budget(0.005)
+    spend(budget, 0.004)
+    with pytest.raises(BudgetError, match=r"0\.004 of 0\.005"):
+        budget.delay(0.0, 0.002)
+
+
+@pytest.mark.parametrize(("amount", "weight", "calls"), [(0.3, 0.1, 3), (1.0, 0.1, 10), (50.0, 0.007, 7142)])
+def test_sums_are_those_of_the_numbers_as_written(amount: float, weight: float, calls: int) -> None:
+    budget = Budget(amount)
+    for _ in range(calls):
+        spend(budget, weight)
+    assert budget.spent <= amount
+    with pytest.raises(BudgetError):
+        budget.delay(0.0, weight)
+
+
+@pytest.mark.parametrize("outcome", ["ok", "throttled", "overload", "error", "cancelled"])
+def test_a_call_costs_its_reservation_however_it_ends(outcome: Any) -> None:
+    budget = Budget(10.0)
+    budget.started(0.0, 4.0)
+    budget.ended(0.0, 1.0, Outcome(outcome), 4.0)
+    assert budget.spent == 4.0
+
+
+def test_calls_that_cost_more_than_their_estimates_end_the_budget() -> None:
+    budget = Budget(10.0)
+    budget.started(0.0, 1.0)
+    budget.correct(1.0, 12.0)
+    assert budget.left == 0.0
+    budget.ended(0.0, 1.0, OK, 12.0)
+    with pytest.raises(BudgetError, match=r"12\.00 of 10\.00"):
+        budget.delay(0.0, 0.5)
+    assert budget.delay(0.0, 0.0) == 0.0  # a free call
+
+
+@pytest.mark.parametrize("copied", [deepcopy, lambda budget: pickle.loads(pickle.dumps(budget))])
+def test_a_copy_has_spent_nothing(copied: Callable[[Budget], Budget]) -> None:
+    budget = Budget(10.0, weight=abs, name="dollars")
+    spend(budget, 4.0)
+    twin = copied(budget)
+    assert (twin.amount, twin.weight, twin.name, twin.spent) == (10.0, abs, "dollars", 0.0)
+
+
+def test_the_display_has_the_state() -> None:
+    budget = Budget(10.0, name="dollars")
+    spend(budget, 4.0)
+    assert repr(budget) == "Budget(10.0, name='dollars', spent=4.0, reserved=0.0)"
+
+
+@pytest.mark.parametrize("amount", [nan, inf, -1.0])
+def test_an_amount_is_finite_and_not_negative(amount: float) -> None:
+    with pytest.raises(ValueError, match=f"amount must be finite and not negative, got {amount}"):
+        Budget(amount)
+
+
+@pytest.mark.parametrize("arguments", [{"amount": "50"}, {"amount": True}, {"amount": 1, "weight": 2}])
+def test_an_argument_of_another_type_is_an_error(arguments: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match=r"(amount|weight) must be"):
+        Budget(**arguments)
+
+
+# Operators
+
+
+async def run(
+    function: Callable[[Any], Awaitable[Any]], gate: Any, elements: Any = range(100), **options: Any
+) -> tuple[list[Any], list[Exception], Any]:
+    """The results, the errors in their order, and the operator."""
+    errors: list[Exception] = []
+
+    async def keep(element: Any, error: Exception) -> Any:
+        errors.append(error)
+        return None
+
+    arguments = {"timeout": 5.0, "capacity": 10, "on_error": keep} | options
+    async with ordered_wait(elements, function, gate=gate, **arguments) as results:
+        found = [result async for result in results if result is not None]
+    return found, errors, results
+
+
+class Service:
+    """Counts what its calls cost.
+
+    Args:
+        price: Of each call.
+    """
+
+    def __init__(self, price: float) -> None:
+        self.price = price
+        self.calls = 0
+
+    async def __call__(self, element: Any) -> Any:
+        self.calls += 1
+        await trio.sleep(1.0)
+        settle(self.price)
+        return element
+
+
+async def test_what_is_beyond_the_budget_fails_and_the_rest_has_results(autojump_clock: None) -> None:
+    service = Service(price=1.0)
+    found, errors, operator = await run(service, Budget(7.0))
+    assert found == list(range(7))
+    assert {type(error) for error in errors} == {BudgetError}
+    assert (service.calls, operator.statistics().refused) == (7, 93)
+
+
+async def test_by_default_the_budget_ends_the_operator(autojump_clock: None) -> None:
+    with pytest.raises(BudgetError):
+        await run(Service(1.0), Budget(7.0), on_error="raise")
+
+
+async def test_estimates_ten_times_too_high_use_99_percent_of_the_budget(autojump_clock: None) -> None:
+    budget = Budget(50.0, weight=lambda _: 0.5)
+    service = Service(price=0.05)
+    await run(service, budget, range(2000), capacity=100)
+    assert 0.99 * 50.0 <= 0.05 * service.calls <= 50.0
+    assert budget.spent == pytest.approx(0.05 * service.calls)
+
+
+async def test_a_settled_call_makes_room_before_it_ends(autojump_clock: None) -> None:
+    starts = []
+
+    async def ask(element: int) -> int:
+        starts.append(trio.current_time())
+        await trio.sleep(1.0)
+        settle(1.0)
+        await trio.sleep(10.0)
+        return element
+
+    await run(ask, Budget(10.0, weight=lambda _: 6.0), range(3), timeout=50.0)
+    assert starts == [0.0, 1.0, 2.0]
+
+
+async def test_each_attempt_pays(autojump_clock: None) -> None:
+    budget = Budget(5.0)
+
+    async def fail(_: int) -> None:
+        raise ConnectionError
+
+    found, errors, operator = await run(fail, budget, range(3), capacity=1, retry=FixedDelay(1, 0.1))
+    assert (found, budget.spent, operator.statistics().retried) == ([], 5.0, 2)
+    assert [type(error) for error in errors] == [ConnectionError, ConnectionError, BudgetError]
+
+
+async def test_a_call_that_times_out_stays_paid(autojump_clock: None) -> None:
+    budget = Budget(10.0, weight=lambda _: 2.0)
+    await run(trio.sleep, budget, [100.0])
+    assert budget.spent == 2.0
+
+
+async def test_a_call_that_times_out_costs_what_it_has_settled(autojump_clock: None) -> None:
+    budget = Budget(10.0, weight=lambda _: 2.0)
+
+    async def ask(seconds: float) -> None:
+        settle(0.5)
+        await trio.sleep(seconds)
+
+    await run(ask, budget, [100.0])
+    assert budget.spent == 0.5
+
+
+async def test_calls_that_are_cancelled_stay_paid(autojump_clock: None) -> None:
+    budget = Budget(10.0)
+    with trio.move_on_after(1.0):
+        await run(trio.sleep, budget, [3.0] * 4)
+    assert (budget.spent, budget.reserved) == (4.0, 0.0)
+
+
+async def test_a_budget_goes_on_with_the_next_operator(autojump_clock: None) -> None:
+    budget = Budget(7.0)
+    first, *_ = await run(Service(1.0), budget, range(5))
+    second, *_ = await run(Service(1.0), budget, range(5))
+    assert (len(first), len(second)) == (5, 2)
+
+
+async def test_budgets_of_one_name_are_one(autojump_clock: None) -> None:
+    first, *_ = await run(Service(1.0), Budget(7.0, name="dollars"), range(5))
+    second, *_ = await run(Service(1.0), Budget(7.0, name="dollars"), range(5))
+    assert (len(first), len(second)) == (5, 2)
+
+
+async def test_each_tenant_has_a_budget_that_is_never_forgotten(
+    autojump_clock: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trio_asyncio_io._gates.MAX_UNUSED", 10)
+    gate = PerKey(Budget(1.0), key=lambda element: element % 500)
+    found, errors, _ = await run(Service(1.0), gate, range(1500))
+    assert (found, len(errors)) == (list(range(500)), 1000)
+
+
+async def test_a_second_call_of_hedged_pays_and_is_not_made_beyond_the_budget(autojump_clock: None) -> None:
+    budget = Budget(3.0)
+    service = Service(1.0)
+    found, *_ = await run(hedged(service, after=0.1, budget=1.0), budget, range(3), capacity=1)
+    assert (found, service.calls, budget.spent) == ([0, 1], 3, 3.0)
+
+
+async def test_budget_and_rate_have_units_of_their_own(autojump_clock: None) -> None:
+    dollars = Budget(1.0, weight=lambda _: 0.5, name="dollars")
+    tokens = RateLimit(1000.0, burst=1000.0, weight=lambda _: 100, name="tokens")
+
+    async def ask(_: int) -> list[Usage | None]:
+        settle(80, "tokens")
+        settle(0.01, "dollars")
+        return [usage(), usage("dollars"), usage("euros")]
+
+    found, *_ = await run(ask, [tokens, dollars], range(2))
+    assert found == [[Usage(100.0, 80.0), Usage(0.5, 0.01), None]] * 2
+    assert dollars.spent == 0.02
+
+
+async def test_usage_is_the_estimate_before_settle_and_none_without_a_weight(autojump_clock: None) -> None:
+    async def ask(_: int) -> list[Usage | None]:
+        return [usage()]
+
+    weighted, *_ = await run(ask, Budget(10.0, weight=lambda _: 2.0), range(1))
+    unweighted, *_ = await run(ask, Budget(10.0), range(1))
+    assert (weighted, unweighted, usage()) == ([[Usage(2.0, 2.0)]], [[None]], None)
+
+
+@pytest.mark.parametrize("weight", [nan, -1.0, inf, "1"])
+async def test_a_weight_that_is_none_stops_the_operator(weight: Any, autojump_clock: None) -> None:
+    budget = Budget(10.0, weight=lambda _: weight)
+    with pytest.raises((ValueError, TypeError), match="weight must be"):
+        await run(Service(1.0), budget)
+    assert (budget.spent, budget.reserved) == (0.0, 0.0)
+
+
+async def test_a_weight_that_raises_stops_the_operator(autojump_clock: None) -> None:
+    service = Service(1.0)
+    with pytest.raises(ZeroDivisionError):
+        await run(service, Budget(10.0, weight=lambda element: 1 / (3 - element)), range(10), capacity=1)
+    assert service.calls == 3
+
+
+@pytest.mark.parametrize("actual", [nan, -1.0, inf, None])
+async def test_a_call_that_settles_nonsense_fails_and_stays_paid(actual: Any, autojump_clock: None) -> None:
+    budget = Budget(10.0, weight=lambda _: 2.0)
+
+    async def ask(_: int) -> None:
+        settle(actual)
+
+    _, errors, _ = await run(ask, budget, range(3))
+    assert [str(error).partition(" must")[0] for error in errors] == ["actual"] * 3
+    assert budget.spent == 6.0
+
+
+async def test_a_call_that_raises_after_settle_costs_what_it_has_settled(autojump_clock: None) -> None:
+    budget = Budget(10.0, weight=lambda _: 2.0)
+
+    async def ask(_: int) -> None:
+        settle(0.5)
+        raise OSError
+
+    await run(ask, budget, range(3))
+    assert budget.spent == 1.5
+
+
+async def test_explain_and_summary_say_that_the_budget_ended_the_run(autojump_clock: None) -> None:
+    _, _, operator = await run(Service(1.0), Budget(50.0), range(1000))
+    why = "budget used up after 50 calls: 50.00 of 50.00"
+    assert f"950 refused ({why})" in summary(operator.statistics(), 5.0)
+    assert f"Gates refused 950 other records, for which no call was made: {why}." in operator.explain().sentences
+
+
+async def test_explain_says_that_a_retry_was_refused(autojump_clock: None) -> None:
+    async def fail(_: int) -> None:
+        raise ConnectionError
+
+    _, _, operator = await run(fail, Budget(1.0), range(1), retry=FixedDelay(1, 0.1))
+    assert "Gates refused retries: budget used up after 1 call: 1.00 of 1.00." in operator.explain().sentences
+
+
+async def test_calls_wait_for_what_larger_ones_leave(autojump_clock: None) -> None:
+    async def keep(_: float, error: Exception) -> None:
+        assert isinstance(error, BudgetError)
+
+    budget = Budget(10.0, weight=lambda price: price)
+    prices = [6.0, 5.0, 3.0, 2.0, 1.0]
+    async with unordered_wait(prices, Service(1.0), timeout=5.0, gate=budget, on_error=keep) as results:
+        found = {result async for result in results}
+    assert found == {*prices}  # each settles 1.0

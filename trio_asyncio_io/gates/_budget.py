@@ -1,0 +1,144 @@
+"""The gate `Budget`: calls are made until a sum is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Context, Decimal
+from functools import partial
+from math import inf
+from typing import Any
+
+from .._core.checks import check_callable, check_number, check_optional_name
+from .._core.gate import Gate, Outcome, RefusedError
+from .._core.units import plural
+
+__all__ = ["Budget", "BudgetError"]
+
+# Sums of the numbers as they are written: ten calls of 0.1 cost exactly 1. The context does not depend on the thread's
+_DECIMALS = Context(prec=60)
+
+
+class BudgetError(RefusedError):
+    """The budget does not allow the call, so it was not made. Its element fails; with `on_error`, the others go on."""
+
+
+class Budget(Gate):
+    """Calls are made until their weights, such as their prices, have used up an amount.
+
+    A call reserves its estimated weight when it starts. `settle`, called in the function, replaces the estimate by what
+    the call cost; the difference is available to other calls immediately. So at every moment
+
+        spent + reserved <= amount
+
+    as long as no call costs more than its estimate. Where calls do, the excess is at most that of the calls in flight:
+    no further call starts.
+
+    A call that does not fit is refused with a `BudgetError`, which is never retried. It waits only if it would fit
+    without the reservations of calls that run now, until enough of them have been settled or have ended. If such calls
+    were refused, estimates that are ten times too high would leave most of the budget unused. So what is left in the
+    end is less than the estimate of any call that was refused.
+
+    A call that fails, times out or is cancelled costs what it has settled, or else its whole reservation, because the
+    service may have charged it. Each attempt of a retry strategy, and each second call of `hedged`, costs its own
+    weight. A call that weighs 0 is always allowed.
+
+    The state stays with the object, from one operator to the next. A copy, which includes a pickled one, has spent
+    nothing. So a `PerKey` gives each key a budget of its own, and in Spark each Python worker has one: a job has one
+    budget with `udfs.ClusterBudget`.
+
+    Args:
+        amount: The budget, not negative and finite, in the unit of `weight`. Without `weight`: a number of calls.
+        weight: The arguments of a call -> its estimated weight, at least 0 and finite. None (the default): each call
+            weighs 1.
+        name: Gates of one name share their state in one process; see `Gate`. `settle` can name it. None (the
+            default): it is not shared.
+
+    Raises:
+        TypeError, ValueError: An argument is out of its range.
+
+    Example:
+        budget = Budget(50.0, weight=lambda prompt: 0.00001 * len(prompt))
+        async with ordered_wait(prompts, ask, timeout=60.0, gate=budget) as answers:
+            ...
+        print(budget.left)
+    """
+
+    must_keep = True
+
+    def __init__(self, amount: float, *, weight: Callable[..., float] | None = None, name: str | None = None) -> None:
+        legal = "finite and not negative"
+        self.amount = check_number("amount", amount, legal, lambda number: 0 <= number < inf)
+        self.weight = None if weight is None else check_callable("weight", weight)
+        self.name = check_optional_name(name)
+        self._spent = self._reserved = Decimal(0)
+        self._calls = 0
+
+    @property
+    def spent(self) -> float:
+        """What the calls that have ended cost."""
+        return float(self._spent)
+
+    @property
+    def reserved(self) -> float:
+        """The estimated or settled weights of the calls that run."""
+        return float(self._reserved)
+
+    @property
+    def left(self) -> float:
+        """What further calls may weigh now, at least 0.0."""
+        return float(max(Decimal(0), self._without(self._spent, self._reserved)))
+
+    def delay(self, now: float, weight: float) -> float:  # noqa: ARG002 - a budget has no time
+        """0.0 if the weight fits; `math.inf` if only the reservations of running calls prevent it.
+
+        Raises:
+            BudgetError: It does not fit.
+        """
+        needed = _exact(weight)
+        if not needed or needed <= self._without(self._spent, self._reserved):
+            return 0.0
+        if needed <= self._without(self._spent):
+            return inf
+        digits = ",.2f" if self.amount >= 1 else ".3g"
+        used = f"{self.spent:{digits}}" + (f" and {self.reserved:{digits}} reserved" if self._reserved else "")
+        raise BudgetError(f"budget used up after {plural(self._calls, 'call')}: {used} of {self.amount:{digits}}")
+
+    def started(self, now: float, weight: float) -> None:  # noqa: ARG002
+        """Reserve the weight."""
+        self._calls += 1
+        self._reserved = _DECIMALS.add(self._reserved, _exact(weight))
+
+    def correct(self, weight: float, actual: float) -> None:
+        """Reserve what the call costs, in place of what it was reserved."""
+        self._reserved = _DECIMALS.add(self._reserved, _DECIMALS.subtract(_exact(actual), _exact(weight)))
+
+    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:  # noqa: ARG002
+        """Spend what is reserved for the call."""
+        self._reserved = _DECIMALS.subtract(self._reserved, _exact(weight))
+        self._spent = _DECIMALS.add(self._spent, _exact(weight))
+
+    def _without(self, *parts: Decimal) -> Decimal:
+        """The amount without these parts."""
+        rest = _exact(self.amount)
+        for part in parts:
+            rest = _DECIMALS.subtract(rest, part)
+        return rest
+
+    def may_forget(self, now: float) -> bool:  # noqa: ARG002
+        """Whether nothing has been spent."""
+        return not self._spent
+
+    def configuration(self) -> dict[str, Any]:
+        """The amount."""
+        return {"amount": self.amount}
+
+    def __repr__(self) -> str:
+        name = "" if self.name is None else f", name={self.name!r}"
+        return f"Budget({self.amount!r}{name}, spent={self.spent!r}, reserved={self.reserved!r})"
+
+    def __reduce__(self) -> tuple[Callable[..., Budget], tuple[()]]:
+        return partial(Budget, self.amount, weight=self.weight, name=self.name), ()
+
+
+def _exact(number: float) -> Decimal:
+    return Decimal(repr(float(number)))
