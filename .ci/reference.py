@@ -48,6 +48,7 @@ NAMES = {
         "trio_asyncio_io.report": "",
         "trio_asyncio_io.trace": "",
     },
+    "rehearsal.md": {"trio_asyncio_io.rehearsal": ""},
     "testing.md": {"trio_asyncio_io.testing": "", "trio_asyncio_io.keywords": ""},
     "udfs.md": {
         "udfs": (

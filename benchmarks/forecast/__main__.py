@@ -16,7 +16,7 @@ import trio
 from trio.testing import MockClock
 
 from trio_asyncio_io import AsyncWaitOperator
-from trio_asyncio_io.rehearsal import Row, Sample, record, rehearse
+from trio_asyncio_io.rehearsal import ForecastRow, Sample, record, rehearse
 
 from ._services import SERVICES, Planted, function_of
 
@@ -39,7 +39,7 @@ class Cell:
     service: Planted
     setting: str
     seconds: float
-    rows: list[Row]
+    rows: list[ForecastRow]
 
     def line(self) -> str:
         """A line of the table."""

@@ -16,7 +16,11 @@ from tests.docs.pictures import learn, start
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
 # By drawing: the script that writes it, and the name of its file
-SCRIPTS = {"trace-run.svg": ("trace_run.py", "trace-run.svg"), "report-run.html": ("report_run.py", "run.html")}
+SCRIPTS = {
+    "trace-run.svg": ("trace_run.py", "trace-run.svg"),
+    "report-run.html": ("report_run.py", "run.html"),
+    "guide/forecast.svg": ("rehearse.py", "forecast.svg"),
+}
 PICTURES = learn.PICTURES | start.PICTURES
 DRAWINGS = [*SCRIPTS, *PICTURES]
 
@@ -27,6 +31,7 @@ def draw(target: Path) -> None:
         with TemporaryDirectory() as folder:
             subprocess.run([sys.executable, EXAMPLES / script], cwd=folder, check=True, stdout=subprocess.DEVNULL)
             text = without_changes(Path(folder, file).read_text("utf-8"))
+            (target / drawing).parent.mkdir(exist_ok=True)
             (target / drawing).write_text(text, encoding="utf-8")
     for drawing, picture in PICTURES.items():
         path = target / drawing

@@ -9,7 +9,7 @@ import trio
 
 from tests.rehearsal.planted import in_virtual_time
 from trio_asyncio_io import AsyncFunction, FixedDelay, StreamRecord, Watermark
-from trio_asyncio_io.gates import RateLimit, settle
+from trio_asyncio_io.gates import RateLimit, settle, usage
 from trio_asyncio_io.rehearsal import Sample, record
 
 
@@ -143,12 +143,25 @@ def test_weights_are_settled_by_the_call() -> None:
     assert sample.weight == pytest.approx(7.0 + 100.0 * sum(range(3, 40)))
 
 
+def test_a_weight_may_have_a_name() -> None:
+    async def ask(value: int) -> int:
+        settle(5.0, "tokens")
+        settle(0.1, "dollars")
+        used = usage("dollars")
+        assert used is not None
+        assert (used.estimated, used.settled) == (1.0, 0.1)
+        return await answer(value)
+
+    sample = sample_of(range(40), ask, 40, weight=lambda _: 1.0, weight_name="dollars")
+    assert {call.weight for call in sample.calls} == {0.1}
+
+
 def test_settle_reaches_the_gates_of_the_sample() -> None:
     async def ask(value: int) -> int:
         settle(0.0)
         return await answer(value)
 
-    gate = RateLimit(100.0, burst=100.0, weight=lambda _: 10.0)
+    gate = RateLimit(100.0, burst=200.0, weight=lambda _: 10.0)
     settled, estimated = (sample_of(range(40), function, 40, gate=gate) for function in (ask, answer))
     assert settled.seconds < 1.0 < estimated.seconds
 

@@ -20,9 +20,9 @@ the sample, takes the place of the calls, and a heap of instants takes the place
 from .._addresses import publish
 from ._forecast import Forecast, rehearse
 from ._record import record
-from ._row import Row
-from ._sample import Call, Sample
+from ._row import ForecastRow
+from ._sample import RecordedCall, Sample
 
-__all__ = ["Call", "Forecast", "Row", "Sample", "record", "rehearse"]
+__all__ = ["Forecast", "ForecastRow", "RecordedCall", "Sample", "record", "rehearse"]
 
 publish(globals())

@@ -9,14 +9,14 @@ from textwrap import wrap
 from .._core.units import amount, duration, plural
 from .._watch.charts import nice
 from .._watch.svg import escaped
-from ._row import Row
+from ._row import ForecastRow
 
 __all__ = ["drawing_of", "html_of", "table_of"]
 
 WIDTH = 80
 
 # Heading -> cell. Columns from `OPTIONAL` on are left out if all of their numbers are 0
-COLUMNS: Sequence[tuple[str, Callable[[Row], str]]] = (
+COLUMNS: Sequence[tuple[str, Callable[[ForecastRow], str]]] = (
     ("time", lambda row: duration(row.seconds)),
     ("90 %", lambda row: f"{duration(row.low)} to {duration(row.high)}"),
     ("p50", lambda row: duration(row.p50)),
@@ -33,7 +33,7 @@ OPTIONAL: Sequence[tuple[str, str]] = (
 MILLION, THOUSAND, LONG = 1e6, 1e3, 1e5
 
 
-def table_of(rows: Sequence[Row], elements: int, best: Row | None, assumptions: Sequence[str]) -> str:
+def table_of(rows: Sequence[ForecastRow], elements: int, best: ForecastRow | None, assumptions: Sequence[str]) -> str:
     """The rows, the best one and the assumptions, at most 80 columns wide."""
     lines = _lines(rows, best)
     said = [f"{plural(elements, 'element')}. Intervals of 90 %. p50 and p99: from a record's first call to its output."]
@@ -45,7 +45,7 @@ def table_of(rows: Sequence[Row], elements: int, best: Row | None, assumptions: 
     return "\n".join([*lines, "", *(line for each in paragraphs for line in wrap(each, WIDTH, subsequent_indent="  "))])
 
 
-def html_of(rows: Sequence[Row], elements: int, best: Row | None, assumptions: Sequence[str]) -> str:
+def html_of(rows: Sequence[ForecastRow], elements: int, best: ForecastRow | None, assumptions: Sequence[str]) -> str:
     """The display in a notebook."""
     head, *cells = _cells(rows, best)
     header = "".join(f"<th>{escape(each)}</th>" for each in head)
@@ -57,7 +57,7 @@ def html_of(rows: Sequence[Row], elements: int, best: Row | None, assumptions: S
     )
 
 
-def _lines(rows: Sequence[Row], best: Row | None) -> list[str]:
+def _lines(rows: Sequence[ForecastRow], best: ForecastRow | None) -> list[str]:
     cells, lines = _cells(rows, best), [""]
     for droppable in (None, "p50", "p99", "90 %"):
         if droppable is not None and droppable in cells[0]:
@@ -70,7 +70,7 @@ def _lines(rows: Sequence[Row], best: Row | None) -> list[str]:
     return lines
 
 
-def _cells(rows: Sequence[Row], best: Row | None) -> list[list[str]]:
+def _cells(rows: Sequence[ForecastRow], best: ForecastRow | None) -> list[list[str]]:
     shown = [(head, name) for head, name in OPTIONAL if any(getattr(row, name) for row in rows)]
     table = [["capacity", *(head for head, _ in COLUMNS), *(head for head, _ in shown)]]
     for row in rows:
@@ -80,7 +80,7 @@ def _cells(rows: Sequence[Row], best: Row | None) -> list[list[str]]:
     return table
 
 
-def _name(row: Row) -> str:
+def _name(row: ForecastRow) -> str:
     return f"{row.capacity[0]} to {row.capacity[1]}" if isinstance(row.capacity, tuple) else str(row.capacity)
 
 
@@ -108,7 +108,7 @@ STYLE = """
 """
 
 
-def drawing_of(rows: Sequence[Row], elements: int) -> str:
+def drawing_of(rows: Sequence[ForecastRow], elements: int) -> str:
     """Two panels over the capacity: the time, and the weight or the calls. Bars of untested capacities are hollow."""
     width = max(480, LEFT + RIGHT + 90 * len(rows))
     cost = "weight" if any(row.weight for row in rows) else "calls"
@@ -116,15 +116,26 @@ def drawing_of(rows: Sequence[Row], elements: int) -> str:
     first = _panel(rows, "seconds", f"{title}: time, with intervals of 90 %", width, TOP)
     second = _panel(rows, cost, cost.capitalize(), width, TOP + PANEL + GAP)
     height = TOP + 2 * PANEL + GAP + 50
+    description = "; ".join(f"capacity {_name(row)}: {_described(row, 'seconds')}" for row in rows)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="forecast" viewBox="0 0 {width} {height}" width="{width}" '
-        f'height="{height}" role="img" aria-label="{escaped(title)}"><title>{escaped(title)}</title>'
-        f"<style>{STYLE}</style>{first}{second}</svg>"
+        f'height="{height}" role="img" aria-labelledby="forecast-title forecast-description">'
+        f'<title id="forecast-title">{escaped(title)}</title><desc id="forecast-description">{escaped(description)}'
+        f"</desc><style>{STYLE}</style>{first}{second}</svg>"
     )
 
 
-def _panel(rows: Sequence[Row], name: str, title: str, width: int, top: int) -> str:
-    unit = duration if name == "seconds" else _short
+def _unit_of(name: str) -> Callable[[float], str]:
+    return duration if name == "seconds" else _short
+
+
+def _described(row: ForecastRow, name: str) -> str:
+    unit, (low, high) = _unit_of(name), row.intervals[name]
+    return f"{unit(getattr(row, name))}, from {unit(low)} to {unit(high)}"
+
+
+def _panel(rows: Sequence[ForecastRow], name: str, title: str, width: int, top: int) -> str:
+    unit = _unit_of(name)
     highest = max(row.intervals[name][1] for row in rows) or 1.0
     step = nice(highest / 4)
     levels = -(-highest // step)
@@ -144,7 +155,7 @@ def _panel(rows: Sequence[Row], name: str, title: str, width: int, top: int) -> 
         middle, value = LEFT + place * (position + 0.5), getattr(row, name)
         low, high = row.intervals[name]
         look, half = "bar" if row.is_tested else "guess", BAR * place / 2
-        label = escaped(f"capacity {_name(row)}: {unit(value)}, from {unit(low)} to {unit(high)}")
+        label = escaped(f"capacity {_name(row)}: {_described(row, name)}")
         parts.append(
             f'<g><title>{label}</title><rect class="{look}" x="{middle - half:.1f}" y="{height(value):.1f}" '
             f'width="{2 * half:.1f}" height="{bottom - height(value):.1f}"/><line class="interval" x1="{middle:.1f}" '

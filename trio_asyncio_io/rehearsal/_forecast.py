@@ -17,7 +17,7 @@ from .._core.retry import RetryStrategy
 from .._core.statistics import Statistics
 from .._core.units import duration
 from ._drawing import drawing_of, html_of, table_of
-from ._row import Row
+from ._row import ForecastRow
 from ._sample import Sample
 from ._sentences import assumptions, comparison
 from ._service import Service, fit, resampled
@@ -51,13 +51,13 @@ class Forecast:
         assumptions: What was seen, what was assumed and what the sample cannot show, in sentences.
     """
 
-    rows: Sequence[Row]
+    rows: Sequence[ForecastRow]
     elements: int
     assumptions: Sequence[str]
     _options: Mapping[str, Any] = field(repr=False)
 
     @property
-    def best_row(self) -> Row:
+    def best_row(self) -> ForecastRow:
         """The row of the smallest tested capacity that is about as fast as the fastest one, within 3 %.
 
         Capacities with which clearly more records have no result are left out.
@@ -145,7 +145,8 @@ def rehearse(
         buffer: As in `ordered_wait`. None: the default of each capacity.
         mode: The output order: "ordered", "unordered" or "keyed".
         keys: The number of keys, equally frequent, for mode "keyed"; at least 1.
-        gate: Gates of the run, without `PerKey`. Each run uses copies of them, without their state.
+        gate: Gates of the run, without `PerKey`. Each run uses copies of them, without their state. A `Budget` does not
+            end the forecast run: the assumptions say how far it goes.
         retry: The retry strategy. "recorded": that of the sample.
         timeout: Seconds for each element. "recorded": that of the sample.
         slower: A factor of all latencies, above 0: what if the service is slower than in the sample?
@@ -227,7 +228,7 @@ def _check_setting(options: Options, sample: Sample, service: Service) -> None:
             f"gate must have no PerKey, got {describe(options.gate)}: the keys of the run are not known. Rehearse the "
             "elements of one key with its gates"
         )
-    if any(gate.weight is not None for gate in gates if isinstance(gate, Gate)) and not sample.is_weighted:
+    if any(gate.weight is not None for gate in options.gates if isinstance(gate, Gate)) and not sample.is_weighted:
         raise ValueError(
             f"gate must have no weight, because the sample has none, got {describe(options.gate)}: give record() the "
             "same weight="
@@ -242,7 +243,7 @@ def _check_setting(options: Options, sample: Sample, service: Service) -> None:
 # Rows
 
 
-def _row(sample: Sample, service: Service, others: Sequence[Service], elements: int, options: Options) -> Row:
+def _row(sample: Sample, service: Service, others: Sequence[Service], elements: int, options: Options) -> ForecastRow:
     """The forecast for one setting: a run with the fitted service, and shorter ones that show how far off it may be."""
     has_events = bool(gates_of(options)) or options.retry is not None or options.mode == "keyed"
     few, per_slot = (EVENT_ELEMENTS, EVENT_PER_SLOT) if has_events else (ELEMENTS, PER_SLOT)
@@ -267,7 +268,7 @@ def _row(sample: Sample, service: Service, others: Sequence[Service], elements: 
         scale = value / middle if middle else 1.0
         intervals[name] = min(value, scale * values[margin]), max(value, scale * values[-1 - margin])
     low, high = intervals["seconds"]
-    return Row(
+    return ForecastRow(
         capacity=_checked(options),
         low=low,
         high=high,

@@ -10,14 +10,14 @@ from warnings import warn
 import trio
 
 from .._classification import outcome_of
-from .._core.checks import check_callable, check_int, check_number
+from .._core.checks import check_callable, check_int, check_number, check_optional_name
 from .._core.describe import describe
 from .._core.elements import Watermark, value_of
 from .._core.gate import CURRENT_CALL, Gate, PerKey, RefusedError
 from .._core.retry import RetryStrategy
 from .._function import AsyncFunction, Function, Wrapper, as_function, awaitable_from
 from .._stream import unordered_wait
-from ._sample import Call, CallOutcome, Sample
+from ._sample import CallOutcome, RecordedCall, Sample
 
 __all__ = ["record"]
 
@@ -36,6 +36,7 @@ async def record(
     retry: RetryStrategy | None = None,
     gate: Gate | Sequence[Gate | PerKey] | None = None,
     weight: Callable[[Any], float] | None = None,
+    weight_name: str | None = None,
     max_calls: int | None = None,
 ) -> Sample:
     """Make real calls for some elements, at each load in turn. `rehearse` forecasts a run from them.
@@ -58,6 +59,8 @@ async def record(
         gate: Gates for the sample's calls, or None. With them, loads may not be reached.
         weight: element -> what its call weighs, such as tokens or money, at least 0; `gates.settle` corrects it in the
             call. None: calls have no weight, unless they call `gates.settle`.
+        weight_name: The name with which `gates.settle` corrects this weight, if others have another unit. None: every
+            call of `settle` does.
         max_calls: Upper limit of calls, retries included, at least 1. Calls that have started are not cancelled. None:
             five times `elements`.
 
@@ -79,7 +82,9 @@ async def record(
     counts = _counts(check_int("elements", elements, at_least=1), _checked_loads(loads))
     limit = _CallLimit(_checked_limit(max_calls, elements))
     gates = () if gate is None else (gate,) if isinstance(gate, Gate | PerKey) else tuple(gate)
-    recorded = _Recorded(function, retry, None if weight is None else check_callable("weight", weight))
+    recorded = _Recorded(
+        function, retry, None if weight is None else check_callable("weight", weight), check_optional_name(weight_name)
+    )
     values = _Values(source)
     for phase, (load, count) in enumerate(zip(loads, counts, strict=True)):
         recorded.phase = phase
@@ -187,23 +192,26 @@ class _Recorded(Wrapper, AsyncFunction[Any, Any]):
         phase: Of the calls that start now.
     """
 
-    def __init__(self, function: Any, retry: RetryStrategy | None, weight: Callable[[Any], float] | None) -> None:
+    def __init__(
+        self, function: Any, retry: RetryStrategy | None, weight: Callable[[Any], float] | None, name: str | None
+    ) -> None:
         self.function = function
         self._inner = as_function(function)
-        for name in ("open", "close", "flush"):  # the operator looks for these
-            if callable(method := getattr(self._inner, name, None)):
-                setattr(self, name, method)
+        for each in ("open", "close", "flush"):  # the operator looks for these
+            if callable(method := getattr(self._inner, each, None)):
+                setattr(self, each, method)
         self._retry = retry
         self._weight = weight
+        self._name = name
         self._running = 0
-        self._calls: list[Call | None] = []  # None while a call runs
+        self._calls: list[RecordedCall | None] = []  # None while a call runs
         self._answers: dict[int, tuple[Any, Any]] = {}
         self._zero: float | None = None
         self.phase = 0
 
     async def invoke(self, value: Any) -> Any:
         """Call the function, and record the call."""
-        weight = _Weight(self._weight_of(value))
+        weight = _Weight(self._weight_of(value), self._name)
         token = CURRENT_CALL.set(weight)
         position, self._running, now = len(self._calls), self._running + 1, trio.current_time()
         self._zero = now if self._zero is None else self._zero
@@ -230,7 +238,9 @@ class _Recorded(Wrapper, AsyncFunction[Any, Any]):
             self._running -= 1
             seconds = trio.current_time() - now
             settled = weight.settled(is_answered=outcome in {"answered", "retried result"})
-            self._calls[position] = Call(now - self._zero, seconds, outcome, settled, load, phase, failure, again)
+            self._calls[position] = RecordedCall(
+                now - self._zero, seconds, outcome, settled, load, phase, failure, again
+            )
             CURRENT_CALL.reset(token)
 
     def _weight_of(self, value: Any) -> float | None:
@@ -248,21 +258,33 @@ class _Recorded(Wrapper, AsyncFunction[Any, Any]):
 
 
 class _Weight:
-    """What a call weighs. In the place of the call's gates, for `settle`."""
+    """What a call weighs. In the place of the call's gates, for `settle` and `usage`."""
 
-    def __init__(self, estimate: float | None) -> None:
-        self._estimate = estimate or 0.0
+    def __init__(self, estimate: float | None, name: str | None) -> None:
+        self._estimate = estimate
+        self._name = name
         self._actual: float | None = None
         self._outer = CURRENT_CALL.get()
 
-    def settle(self, actual: float) -> None:
+    def settle(self, actual: float, name: str | None) -> None:
         """Correct the weight."""
-        self._actual = actual
+        if self._is_named(name):
+            self._actual = actual
         if self._outer is not None:
-            self._outer.settle(actual)
+            self._outer.settle(actual, name)
+
+    def usage(self, name: str | None) -> tuple[float, float] | None:
+        """The estimated and the present weight."""
+        outer: tuple[float, float] | None = None if self._outer is None else self._outer.usage(name)
+        if outer is not None or self._estimate is None or not self._is_named(name):
+            return outer
+        return self._estimate, self._estimate if self._actual is None else self._actual
 
     def settled(self, *, is_answered: bool) -> float:
         """The weight in the end."""
         if self._actual is not None:
             return self._actual
-        return self._estimate if is_answered else 0.0
+        return (self._estimate or 0.0) if is_answered else 0.0
+
+    def _is_named(self, name: str | None) -> bool:
+        return name is None or self._name in {None, name}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["Row"]
+__all__ = ["ForecastRow"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ForecastRow:
     """The forecast for one capacity.
 
     Attributes:

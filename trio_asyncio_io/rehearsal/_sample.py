@@ -10,14 +10,14 @@ from typing import Any, Literal, TypeAlias
 from .._core.retry import RetryStrategy
 from .._core.units import duration, plural
 
-__all__ = ["Call", "CallOutcome", "Sample"]
+__all__ = ["CallOutcome", "RecordedCall", "Sample"]
 
 CallOutcome: TypeAlias = Literal["answered", "retried result", "refused", "failed", "cut"]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """A real call.
+class RecordedCall:
+    """A real call, as `record` has seen it.
 
     Attributes:
         start: When it started, in seconds since the first call of the sample.
@@ -57,7 +57,7 @@ class Sample:
         is_limited: Whether `max_calls` ended the sample.
     """
 
-    calls: Sequence[Call]
+    calls: Sequence[RecordedCall]
     elements: int
     answers: Sequence[tuple[Any, Any]]
     timeout: float

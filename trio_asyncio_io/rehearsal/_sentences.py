@@ -8,8 +8,8 @@ from math import exp, inf
 from .._core.options import Options
 from .._core.statistics import Statistics
 from .._core.units import amount, duration, plural
-from ..gates import RateLimit
-from ._row import Row
+from ..gates import Budget, RateLimit
+from ._row import ForecastRow
 from ._sample import Sample
 from ._service import ROUGH, Service
 
@@ -26,7 +26,7 @@ TIMES, COUNTS, RECORDS = 0.05, 0.1, 0.01
 
 
 def assumptions(
-    sample: Sample, service: Service, rows: Sequence[Row], options: Options, elements: int
+    sample: Sample, service: Service, rows: Sequence[ForecastRow], options: Options, elements: int
 ) -> tuple[str, ...]:
     """What was seen, what is assumed, and what the sample cannot show."""
     rare = f"{RULE_OF_THREE / len(sample.calls):.1%}"
@@ -35,6 +35,7 @@ def assumptions(
         f"It cannot show larger loads, limits per minute or day, drift, and kinds of calls with a share below {rare}.",
         *_on_limits(service, options),
         *_on_latency(sample, service),
+        *_on_budgets(options, rows[0], elements),
     ]
     if not service.is_independent:
         said.append("The service is assumed to work on calls in the order in which they arrive.")
@@ -91,7 +92,22 @@ def _on_latency(sample: Sample, service: Service) -> list[str]:
     return said
 
 
-def comparison(row: Row, elements: int, statistics: Statistics, seconds: float) -> list[str]:
+def _on_budgets(options: Options, row: ForecastRow, elements: int) -> list[str]:
+    said = []
+    for budget in (gate for gate in options.gates if isinstance(gate, Budget)):
+        needed = row.calls if budget.weight is None else row.weight
+        if needed > budget.left:
+            share = budget.left / needed
+            said.append(
+                f"The budget has {amount(budget.left)} left, and the run needs {amount(needed)}: about "
+                f"{elements * share:,.0f} of the elements ({share:.0%}). The others fail without a call."
+            )
+        else:
+            said.append(f"The run needs {amount(needed)} of the {amount(budget.left)} left in the budget.")
+    return said
+
+
+def comparison(row: ForecastRow, elements: int, statistics: Statistics, seconds: float) -> list[str]:
     """What was forecast, what it became, and what differs.
 
     Raises:

@@ -21,9 +21,9 @@ from heapq import heapreplace
 from math import exp, inf, log, sqrt
 from random import Random
 from statistics import StatisticsError, correlation, fmean, median
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
-from ._sample import Call, Sample
+from ._sample import RecordedCall, Sample
 
 __all__ = ["ROUGH", "Answer", "Begin", "Service", "Tail", "fit", "resampled"]
 
@@ -43,7 +43,8 @@ GAP = 7.0
 DRAWS = 1024
 
 
-class Tail(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Tail:
     """A generalized Pareto distribution of the latencies above a threshold, in seconds."""
 
     above: float
@@ -190,11 +191,11 @@ def resampled(service: Service, sample: Sample, random: Random) -> Service:
     return other if service.tail is None else _with_tail(other)
 
 
-def _answer(call: Call, seconds: float) -> Answer:
+def _answer(call: RecordedCall, seconds: float) -> Answer:
     return (inf if call.outcome == "cut" else seconds), call.error, call.result
 
 
-def _with_rate(service: Service, admitted: Sequence[Call], refused: Sequence[Call]) -> Service:
+def _with_rate(service: Service, admitted: Sequence[RecordedCall], refused: Sequence[RecordedCall]) -> Service:
     first, last = refused[0].start, refused[-1].start
     in_phase = [call.start for call in admitted if call.phase == refused[0].phase]
     between = sum(first < call.start <= last for call in admitted)
@@ -209,7 +210,7 @@ def _with_rate(service: Service, admitted: Sequence[Call], refused: Sequence[Cal
     return replace(service, rate=rate, rate_error=error, burst=burst)
 
 
-def _served(calls: Sequence[Call], servers: float) -> list[Answer]:
+def _served(calls: Sequence[RecordedCall], servers: float) -> list[Answer]:
     """The calls without their waits: with so many servers and one queue, the wait of each call is known."""
     free, found = [-inf] * int(servers), []
     floor = median(call.seconds for call in calls) / 100
@@ -220,7 +221,7 @@ def _served(calls: Sequence[Call], servers: float) -> list[Answer]:
     return found
 
 
-def _servers_of(calls: Sequence[Call]) -> tuple[int, float] | None:
+def _servers_of(calls: Sequence[RecordedCall]) -> tuple[int, float] | None:
     """The number of servers, and the standard deviation of its logarithm. None: no limit is seen."""
     loads = _ranks([call.load for call in calls if call.error is None and call.outcome != "cut"])
 

@@ -31,7 +31,7 @@ from .._core.queue import Entry
 from .._core.retries import Retries
 from .._core.scheduler import Scheduler
 from .._errors import AttemptTimeoutError
-from ..gates import AdaptiveCapacity
+from ..gates import AdaptiveCapacity, Budget
 from ._service import Begin
 
 __all__ = ["Opens", "Run", "simulate"]
@@ -108,10 +108,9 @@ def simulate(
 
 
 def gates_of(options: Options) -> tuple[Gate | PerKey, ...]:
-    """The gates of an operator, with the one of an adaptive capacity."""
-    if isinstance(options.capacity, tuple):
-        return (*options.gates, AdaptiveCapacity(*options.capacity))
-    return options.gates
+    """The gates of an operator, with the one of an adaptive capacity, without budgets: runs are cut short."""
+    gates = tuple(gate for gate in options.gates if not isinstance(gate, Budget))
+    return (*gates, AdaptiveCapacity(*options.capacity)) if isinstance(options.capacity, tuple) else gates
 
 
 def _run_in_order(begin: Begin, elements: int, options: Options) -> Run:
