@@ -22,16 +22,12 @@ LONGEST_DEFAULT = 40
 NAMES = {
     "operator.md": {
         "trio_asyncio_io": (
-            "ordered_wait unordered_wait keyed_wait AsyncWaitOperator Options AsyncFunction Results DeadLetters "
-            "DeadLetter LostError NotAsyncError ElementTimeoutError AttemptTimeoutError shared lingering describe"
+            "ordered_wait unordered_wait keyed_wait AsyncWaitOperator Options AsyncFunction Results "
+            "DeadLetter LostError NotAsyncError ElementTimeoutError AttemptTimeoutError shared lingering"
         )
     },
-    "elements.md": {
-        "trio_asyncio_io": (
-            "StreamRecord Watermark assign_watermarks OrderedStreamElementQueue UnorderedStreamElementQueue "
-            "KeyedStreamElementQueue"
-        )
-    },
+    "elements.md": {"trio_asyncio_io": "StreamRecord Watermark assign_watermarks"},
+    "queues.md": {"trio_asyncio_io.queues": ""},
     "statistics.md": {"trio_asyncio_io": "Statistics Histogram Verdict Totals Snapshot SnapshotElement SnapshotError"},
     "retries.md": {
         "trio_asyncio_io": ("RetryStrategy FixedDelay ExponentialBackoff DelayList RetryBudget transient retry_after")
@@ -49,7 +45,7 @@ NAMES = {
         "trio_asyncio_io.trace": "",
     },
     "rehearsal.md": {"trio_asyncio_io.rehearsal": ""},
-    "testing.md": {"trio_asyncio_io.testing": "", "trio_asyncio_io.keywords": ""},
+    "testing.md": {"trio_asyncio_io.testing": "", "trio_asyncio_io.embedding": ""},
     "udfs.md": {
         "udfs": (
             "async_pandas_udf AsyncPandasUDF ordered_wait unordered_wait keyed_wait CarryOver ClusterRate Memo summary "
@@ -61,10 +57,7 @@ NAMES = {
 }
 # Public methods for other modules of their package
 HIDDEN = {
-    "DeadLetters.abandon",
-    "DeadLetters.end",
-    "DeadLetters.post",
-    "DeadLetters.send",
+    "Entry.next_output",
     "NotAsyncError.for_result",
     "Options.bound",
     "StackTransport.is_watched",

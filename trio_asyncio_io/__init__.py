@@ -3,9 +3,10 @@
 # The layout. Imports point down only.
 #
 #     _notebook            what a notebook shows of statistics, histograms, verdicts and snapshots
-#     adapters  blocking  checkpoints  opentelemetry  policies  progress (_display  _summary)  rehearsal
+#     adapters  blocking  checkpoints  opentelemetry  policies  progress (_summary  _display)  rehearsal
 #     report  testing  trace
 #                          built on the operator, which imports none of them
+#     queues  embedding    public modules of what is below: the queues, and helpers for packages like udfs
 #     _stream              ordered_wait, unordered_wait, keyed_wait
 #     _operator            owns the nursery; read it first
 #     _parts               the parts of an operator, connected
@@ -22,29 +23,24 @@
 #     gates                rates, capacities, circuit breakers: plain data without await
 #     _core                plain data without await: queues, ledger, scheduler, retries, options, snapshot
 #     _sqlite  _codec      an SQLite file of ours, and the values in it: persistent cache, durable checkpoints
-#     keywords             lists keyword arguments in signatures and docstrings
+#     _keywords            lists keyword arguments in signatures and docstrings
 #     _addresses           sets `__module__` of public names to their public module
 
 from ._addresses import publish
 from ._classification import transient
 from ._core.dead_letter import DeadLetter, LostError
-from ._core.describe import describe
 from ._core.elements import StreamRecord, Watermark
 from ._core.histogram import Histogram
-from ._core.keyed import KeyedStreamElementQueue
 from ._core.observer import Observer
 from ._core.options import Options
-from ._core.ordered import OrderedStreamElementQueue
 from ._core.retry import DelayList, ExponentialBackoff, FixedDelay, RetryStrategy
 from ._core.retry_after import retry_after
 from ._core.retry_budget import RetryBudget
 from ._core.snapshot import Snapshot, SnapshotElement, SnapshotError
 from ._core.statistics import Statistics
 from ._core.totals import Totals
-from ._core.unordered import UnorderedStreamElementQueue
 from ._core.verdict import Verdict
 from ._core.watermarks import assign_watermarks
-from ._dead_letters import DeadLetters
 from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError
 from ._function import AsyncFunction
 from ._notebook import add_displays
@@ -54,23 +50,25 @@ from ._sharing.resource import lingering
 from ._sharing.shared import shared
 from ._stream import keyed_wait, ordered_wait, unordered_wait
 
+# Their module is `queues`; they can be imported from here as well
+from .queues import KeyedStreamElementQueue as KeyedStreamElementQueue
+from .queues import OrderedStreamElementQueue as OrderedStreamElementQueue
+from .queues import UnorderedStreamElementQueue as UnorderedStreamElementQueue
+
 __all__ = [
     "AsyncFunction",
     "AsyncWaitOperator",
     "AttemptTimeoutError",
     "DeadLetter",
-    "DeadLetters",
     "DelayList",
     "ElementTimeoutError",
     "ExponentialBackoff",
     "FixedDelay",
     "Histogram",
-    "KeyedStreamElementQueue",
     "LostError",
     "NotAsyncError",
     "Observer",
     "Options",
-    "OrderedStreamElementQueue",
     "Results",
     "RetryBudget",
     "RetryStrategy",
@@ -80,11 +78,9 @@ __all__ = [
     "Statistics",
     "StreamRecord",
     "Totals",
-    "UnorderedStreamElementQueue",
     "Verdict",
     "Watermark",
     "assign_watermarks",
-    "describe",
     "keyed_wait",
     "lingering",
     "ordered_wait",

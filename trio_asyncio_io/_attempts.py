@@ -18,7 +18,7 @@ from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from ._boundary import awaited, interruptible
 from ._core.describe import describe
-from ._core.gate import CURRENT_CALL
+from ._core.gate import CURRENT_CALL, RefusedError
 from ._core.ledger import Ledger
 from ._core.notes import Notes
 from ._core.options import OnTimeout, Options
@@ -78,7 +78,7 @@ class Invoker:
         if options.retry is None:
             return None
         return Retries(
-            options.retry, options.slots, guard=interruptible, on_denied=self._deny_retry, is_final=_is_not_async
+            options.retry, options.capacity, guard=interruptible, on_denied=self._deny_retry, is_final=_is_final
         )
 
     def _deny_retry(self, error: Exception | None) -> None:
@@ -236,8 +236,8 @@ def _timed(once: Call, seconds: float, timeout: float, retries: Retries) -> Call
     return call
 
 
-def _is_not_async(error: Exception) -> bool:
-    return isinstance(error, NotAsyncError)
+def _is_final(error: Exception) -> bool:
+    return isinstance(error, NotAsyncError | RefusedError)
 
 
 def _timeout_method(function: object) -> OnTimeout | None:

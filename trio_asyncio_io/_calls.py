@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from math import inf
 from typing import Protocol
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakMethod
 
 import trio
 
@@ -20,6 +22,7 @@ __all__ = [
     "gates_of_call",
     "ledger_of_call",
     "own_calls",
+    "stop_of_call",
 ]
 
 
@@ -41,9 +44,15 @@ class _Owner(GatesOfCall, Protocol):
     def answer_from_cache(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Operator:
+    ledger: Ledger
+    stop: WeakMethod[Callable[[Exception], None]]  # its object holds the nursery
+
+
 _OWNERS: WeakKeyDictionary[trio.lowlevel.Task, _Owner] = WeakKeyDictionary()
 # By nursery, not as a context variable, which would cost each element time
-_LEDGERS: WeakKeyDictionary[trio.Nursery, Ledger] = WeakKeyDictionary()
+_OPERATORS: WeakKeyDictionary[trio.Nursery, _Operator] = WeakKeyDictionary()
 
 
 def own_calls(owner: _Owner) -> None:
@@ -51,9 +60,9 @@ def own_calls(owner: _Owner) -> None:
     _OWNERS[trio.lowlevel.current_task()] = owner
 
 
-def cover(nursery: trio.Nursery, ledger: Ledger) -> None:
-    """The tasks of this nursery make the calls of this ledger's operator."""
-    _LEDGERS[nursery] = ledger
+def cover(nursery: trio.Nursery, ledger: Ledger, stop: Callable[[Exception], None]) -> None:
+    """The tasks of this nursery make the calls of the operator with this ledger. Its method `stop` stops it."""
+    _OPERATORS[nursery] = _Operator(ledger, WeakMethod(stop))
 
 
 def deadline_of_call() -> float:
@@ -80,4 +89,15 @@ def ledger_of_call() -> Ledger | None:
 
     A call that several elements share is made for the operator whose element started it.
     """
-    return next((_LEDGERS[nursery] for nursery in nurseries_of_call() if nursery in _LEDGERS), None)
+    operator = _operator_of_call()
+    return None if operator is None else operator.ledger
+
+
+def stop_of_call() -> Callable[[Exception], None] | None:
+    """Stops the operator of `ledger_of_call` with an exception."""
+    operator = _operator_of_call()
+    return None if operator is None else operator.stop()
+
+
+def _operator_of_call() -> _Operator | None:
+    return next((_OPERATORS[nursery] for nursery in nurseries_of_call() if nursery in _OPERATORS), None)

@@ -109,13 +109,12 @@ def _has_invoke(function: Any) -> bool:
 
 
 def known_of(function: Any) -> Callable[[Any], Sequence[Any] | None] | None:
-    """The function's method `known`, or None: the outputs of an element that needs no call.
+    """The function's method `_known`, or None: value -> the outputs of an element that needs no call, else None.
 
-    For embedding, such as in a UDF that skips nulls: `known(value)` returns the outputs, or None if a call is needed.
-    Such an element keeps its place in the output, but takes no slot and passes no gate. An exception counts as the
-    source's.
+    Such an element keeps its place in the output, but takes no slot and passes no gate: a UDF that skips nulls uses it.
+    An exception counts as the source's.
     """
-    return function.known if "known" in dir(function) else None  # see `_has_invoke`
+    return getattr(function, "_known") if "_known" in dir(function) else None  # noqa: B009 - a private name; see `_has_invoke`
 
 
 def awaitable_from(function: Any, *arguments: Any) -> Any:

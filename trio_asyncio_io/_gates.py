@@ -21,7 +21,6 @@ from trio.lowlevel import RunVar, enable_ki_protection
 from ._classification import outcome_for
 from ._core.admission import Admission, KeyGates, Line, Passage, Weights
 from ._core.gate import CANCELLED, CURRENT_CALL, OK, Copies, Gate, Outcome, PerKey
-from ._core.ledger import Ledger
 from ._core.queue import Entry
 
 __all__ = ["GateFamily", "GateInUse", "Gates", "User", "in_present_run", "use", "use_family"]
@@ -315,10 +314,12 @@ class SettledCall:
     Args:
         admission: The call.
         on_failure: Called with the exception of a broken gate.
+        outer: The call around it, whose weight is corrected as well, or None.
     """
 
     admission: Admission
     on_failure: Callable[[Exception, Entry | None], None]
+    outer: SettledCall | None = None
 
     @enable_ki_protection
     def settle(self, actual: float, name: str | None) -> None:
@@ -327,18 +328,30 @@ class SettledCall:
             self.admission.settle(actual, name)
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
             self.on_failure(error, None)
+        if self.outer is not None:
+            self.outer.settle(actual, name)
 
     def usage(self, name: str | None) -> tuple[float, float] | None:
-        """See `Admission.usage`."""
-        return self.admission.usage(name)
+        """See `Admission.usage`. A gate of the call around it counts if this one has none."""
+        found = self.admission.usage(name)
+        return self.outer.usage(name) if found is None and self.outer is not None else found
+
+
+def _present_call(passage: Passage) -> SettledCall | None:
+    """The present task's call that has passed these gates."""
+    call: SettledCall | None = CURRENT_CALL.get()
+    while call is not None and call.admission.passage is not passage:
+        call = call.outer
+    return call
 
 
 class Gates:
-    """The gates of one operator.
+    """The gates of one operator, or of one policy.
 
     Args:
-        gates: One or more. All of them must admit a call.
-        ledger: Counts the calls after which the service asked for fewer.
+        gates: All of them must admit a call.
+        running: Returns the number of running calls.
+        on_throttled: Called when the service has asked for fewer calls.
         on_failure: Called with the exception of a broken gate, which stops the operator.
 
     Attributes:
@@ -351,12 +364,17 @@ class Gates:
     """
 
     def __init__(
-        self, gates: tuple[Gate | PerKey, ...], ledger: Ledger, on_failure: Callable[[Exception, Entry | None], None]
+        self,
+        gates: tuple[Gate | PerKey, ...],
+        running: Callable[[], int],
+        on_throttled: Callable[[], None],
+        on_failure: Callable[[Exception, Entry | None], None],
     ) -> None:
         self._common = [gate for gate in gates if isinstance(gate, Gate)]
         self._per_key = next((gate for gate in gates if isinstance(gate, PerKey)), None)
         self._given = self._common if self._per_key is None else [*self._common, *self._per_key.gates]
-        self._ledger = ledger
+        self._running = running
+        self._on_throttled = on_throttled
         self._on_failure = on_failure
         self._in_use: list[GateInUse] = []
         self._families: list[GateFamily] = []
@@ -398,13 +416,13 @@ class Gates:
         for family in self._families:
             family.release(self._refresh)
 
-    def of_key(self, value: object) -> KeyGates | None:
-        """The gates of this value's key. None: it has none.
+    def of_key(self, value: object, *others: object) -> KeyGates | None:
+        """The gates of the key of a call with these arguments. None: it has none.
 
         Raises:
             Exception: `key` raised.
         """
-        key = None if self._per_key is None else self._per_key.key(value)
+        key = None if self._per_key is None else self._per_key.key(value, *others)
         if key is None:
             return None
         found = self._of_key.get(key)
@@ -452,14 +470,16 @@ class Gates:
 
     def weights_of_call(self, passage: Passage) -> Weights:
         """The weights of the present task's call."""
-        present = CURRENT_CALL.get()
-        return present.admission.weights if passage.is_weighted and present is not None else passage.unweighted
+        call = _present_call(passage) if passage.is_weighted else None
+        return passage.unweighted if call is None else call.admission.weights
 
     @contextmanager
-    def around_extra(self, admission: Admission) -> Iterator[None]:
-        """What a further call runs in. Reports its end."""
+    def around(self, admission: Admission) -> Iterator[None]:
+        """What an admitted call runs in. Reports its end."""
         outcomes: Sequence[Outcome] = [CANCELLED] * len(admission.weights)
-        CURRENT_CALL.set(SettledCall(admission, self._on_failure))
+        earlier = _present_call(admission.passage)  # of the same element, in these gates
+        outer = CURRENT_CALL.get() if earlier is None else earlier.outer
+        token = CURRENT_CALL.set(SettledCall(admission, self._on_failure, outer))
         try:
             yield
             outcomes = [OK] * len(admission.weights)
@@ -469,6 +489,7 @@ class Gates:
                 raise problem from error
             raise
         finally:
+            CURRENT_CALL.reset(token)
             self._report(admission.end, outcomes)
 
     def _end_admitted(self, entry: Entry, outcome: Outcome) -> None:
@@ -508,16 +529,13 @@ class Gates:
                 outcomes.append(Outcome("error", error=error))
                 problem = problem or raised
         if any(outcome.kind == "throttled" for outcome in outcomes):
-            self._ledger.throttle()
+            self._on_throttled()
         return outcomes, problem
 
     def _refresh(self) -> None:
         is_idle = all(each.gate.is_idle for each in self.line.in_use)
         self.is_idle = is_idle and all(family.is_idle for family in self._families)
         self._notify()
-
-    def _running(self) -> int:
-        return self._ledger.counters.running
 
     def _opened(self, key: Hashable) -> KeyGates:
         user = User(_do_nothing, lambda: self._change(keys), self._running)

@@ -59,11 +59,11 @@ from ._core.totals import Totals
 from ._core.verdict import Verdict
 from ._exceptions import reraise
 from ._function import Function, as_function
+from ._keywords import list_keywords
 from ._lifetime import Lifetime
 from ._parts import Parts
 from ._results import Results
 from ._tasks import read_clocks
-from .keywords import list_keywords
 
 __all__ = ["AsyncWaitOperator", "Source"]
 
@@ -98,8 +98,6 @@ class AsyncWaitOperator(Generic[T, R]):
         mode: The output order: "ordered" (the default), "unordered" or "keyed".
         timeout: Seconds from the start of an invocation to its result, at least 0; see `Options`. Required.
         key: value -> hashable. Required for mode "keyed", refused for the others.
-        per_key: Upper limit of invocations of one key that run at once, at least 1 (the default). Only for mode
-            "keyed".
         source: An iterable or an async iterable. The operator reads it and ends the input at its end; nobody else
             may put. None (the default): the caller puts.
 
@@ -122,14 +120,13 @@ class AsyncWaitOperator(Generic[T, R]):
         mode: Mode = "ordered",
         timeout: float,
         key: Callable[[T], Hashable] | None = None,
-        per_key: int = 1,
         source: Source[T] | None = None,
         **options: Unpack[OptionsArguments],
     ) -> None:
         if source is not None and not isinstance(source, AsyncIterable | Iterable):
             raise TypeError(f"the source must be an iterable or an async iterable, got {describe(source)}")
         callee = as_function(function)
-        checked = Options(timeout, mode=mode, key=key, per_key=per_key, **options)
+        checked = Options(timeout, mode=mode, key=key, **options)
         self._source = source
         self._parts: Parts[R] = Parts(callee, checked, on_failure=self._fail, on_output_closed=self._on_output_closed)
         self.output: Results[R] = self._parts.output

@@ -22,7 +22,6 @@ from ._gates import Gates
 from ._results import Results
 from ._tasks import Wakeup, read_clocks
 from ._worker import WorkerPool
-from .gates import AdaptiveCapacity
 
 __all__ = ["Parts"]
 
@@ -57,7 +56,7 @@ class Parts(Generic[R]):
         self.ledger = ledger_for(options, None if options.key is None else interruptible(options.key))
         # Entries in this channel still count towards `buffer`. It holds a few rounds of results, so the emitter rarely
         # waits for the consumer
-        self._send, receive = trio.open_memory_channel[Entry](4 * options.slots)
+        self._send, receive = trio.open_memory_channel[Entry](4 * options.capacity)
         has_room = Wakeup()
         dead_letters = DeadLetters(self.ledger, has_room)
         self.output: Results[R] = Results(receive, dead_letters, self.ledger, has_room, on_output_closed)
@@ -66,13 +65,13 @@ class Parts(Generic[R]):
         self._gates = self._gates_of(options)
         self.invoker = Invoker(function, options, self.ledger, self._gates)
         self._scheduler = Scheduler(
-            self.ledger, options.slots, options.timeout, gates=self._gates, on_failure=self._fail_gate
+            self.ledger, options.capacity, options.timeout, gates=self._gates, on_failure=self._fail_gate
         )
         self._workers = WorkerPool(
             self.ledger,
             self._scheduler,
             self.invoker,
-            capacity=options.slots,
+            capacity=options.capacity,
             emitter=self.emitter,
             has_room=has_room,
             on_failure=on_failure,
@@ -84,13 +83,13 @@ class Parts(Generic[R]):
             self._workers.dispatch,
             self.emitter.emit,
             has_room,
-            elements_per_pass=max(ELEMENTS_PER_PASS, 2 * options.slots),
+            elements_per_pass=max(ELEMENTS_PER_PASS, 2 * options.capacity),
             known=None if known is None else interruptible(known),
         )
 
     async def start(self, nursery: trio.Nursery) -> None:
         """Start the tasks, and accept the elements of a restored snapshot."""
-        cover(nursery, self.ledger)
+        cover(nursery, self.ledger, self._on_failure)
         self._workers.open(nursery)
         nursery.start_soon(self.emitter.run, name="trio_asyncio_io emitter")
         if self.ledger.backlog:
@@ -107,10 +106,10 @@ class Parts(Generic[R]):
         self._send.close()
 
     def _gates_of(self, options: Options) -> Gates | None:
-        gates = options.gates
-        if isinstance(options.capacity, tuple):
-            gates = (*gates, AdaptiveCapacity(*options.capacity))
-        return Gates(gates, self.ledger, self._fail_gate) if gates else None
+        if not options.gates:
+            return None
+        counters = self.ledger.counters
+        return Gates(options.gates, lambda: counters.running, self.ledger.throttle, self._fail_gate)
 
     def _fail_gate(self, error: Exception, entry: Entry | None) -> None:
         """A gate is broken, or the `weight` of a gate or the `key` of a `PerKey` has raised."""

@@ -12,9 +12,9 @@ from trio.lowlevel import enable_ki_protection
 from ._core.describe import describe
 from ._core.options import Options, OptionsArguments
 from ._function import Function
+from ._keywords import list_keywords
 from ._operator import AsyncWaitOperator, Source
 from ._results import Results
-from .keywords import list_keywords
 
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
 
@@ -99,13 +99,12 @@ def keyed_wait(
     function: Function[T, R],
     *,
     key: Callable[[T], Hashable],
-    per_key: int = 1,
     timeout: float,
     **options: Unpack[OptionsArguments],
 ) -> AbstractAsyncContextManager[Results[R]]:
     """Call a function for each element and emit the results in source order per key (Flink's FLIP-519).
 
-    At most `per_key` records with the same key run at once. Records with different keys do not wait for each other.
+    At most one record of a key runs at once. Records with different keys do not wait for each other.
 
     Semantics:
         * **Emits** when any element of the oldest segment has its results, as in `unordered_wait`.
@@ -117,8 +116,6 @@ def keyed_wait(
         The same as for `ordered_wait`, and:
         key: value -> hashable. Records with equal keys keep their order. Called once per record. An exception that it
             raises counts as raised by the source.
-        per_key: Upper limit of records with one key that run at once, at least 1. With the default, 1, a call for a
-            key starts when the last one has ended. With more, calls overlap, and only the output order is kept.
 
     Returns:
         An async context manager for the `Results`.
@@ -133,9 +130,7 @@ def keyed_wait(
                 print(result)
     """
     return _ResultsOf(
-        AsyncWaitOperator(
-            function, mode="keyed", key=key, per_key=per_key, source=_required(source), timeout=timeout, **options
-        )
+        AsyncWaitOperator(function, mode="keyed", key=key, source=_required(source), timeout=timeout, **options)
     )
 
 

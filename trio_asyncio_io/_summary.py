@@ -1,4 +1,4 @@
-"""The summary: an operator's numbers as a line of text."""
+"""The summary: an operator's numbers as a line of text, and the display that shows such lines during a run."""
 
 from __future__ import annotations
 
@@ -6,11 +6,26 @@ import re
 from collections.abc import Mapping
 from html import escape
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
 from ._core.statistics import Statistics
 from ._core.units import amount, duration, plural
 
-__all__ = ["Summary", "clock", "format_outputs", "format_rate", "gates_and_hedges", "summary"]
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ._display import Display
+
+__all__ = [
+    "Summary",
+    "check_rich",
+    "clock",
+    "display_on",
+    "format_outputs",
+    "format_rate",
+    "gates_and_hedges",
+    "summary",
+]
 
 # What separates the parts of a summary
 PARTS = re.compile(r", (?![^(]*\))")
@@ -66,7 +81,7 @@ def gates_and_hedges(statistics: Statistics) -> list[str]:
         `hedged` per hundred calls, with the share of them that won. Only what happened.
 
     Example:
-        >>> from trio_asyncio_io.progress import gates_and_hedges
+        >>> from trio_asyncio_io.embedding import gates_and_hedges
         >>> waits = {"CircuitBreaker": 3.0, "RateLimit": 38.0}
         >>> numbers = Statistics(gate_wait_seconds=41.0, seconds_by_gate=waits, throttled=212)
         >>> gates_and_hedges(numbers)
@@ -116,10 +131,37 @@ def clock(seconds: float) -> str:
         The formatted time.
 
     Example:
-        >>> from trio_asyncio_io.progress import clock
+        >>> from trio_asyncio_io.embedding import clock
         >>> clock(75.2), clock(3675)
         ('1:15', '1:01:15')
     """
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def display_on(console: Console | None = None) -> Display:
+    """Start the display that `progress` uses, to show your own numbers.
+
+    Args:
+        console: A rich console. None: a new one on standard error.
+
+    Returns:
+        A running display. `show(line, done, total)` replaces the line; call it about every `interval` seconds.
+        `close(line)` ends the display and leaves a final line.
+
+    Raises:
+        ImportError: rich is not installed.
+    """
+    check_rich()
+    from . import _display  # noqa: PLC0415 - rich is optional
+
+    return _display.display_on(console)
+
+
+def check_rich() -> None:
+    """Raise an `ImportError` with what to install if rich is missing."""
+    try:
+        import rich  # noqa: F401, PLC0415 - rich is optional
+    except ImportError as error:
+        raise ImportError("progress needs rich: pip install 'trio-asyncio-io[progress]'") from error

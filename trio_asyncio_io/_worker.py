@@ -459,7 +459,7 @@ class Worker:
         if self._entry is None or self._gates is None:
             return None
         admission = self._scheduler.start_extra(self._entry, self._gates.weights_of_call, trio.current_time())
-        return None if admission is None else self._gates.around_extra(admission)
+        return None if admission is None else self._gates.around(admission)
 
     def lose(self, error: Exception | None) -> None:
         """See `GatesOfCall`."""

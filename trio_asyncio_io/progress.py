@@ -11,16 +11,15 @@ from trio.lowlevel import checkpoint_if_cancelled, disable_ki_protection, enable
 from ._addresses import publish
 from ._core.checks import check_int
 from ._core.statistics import Statistics
-from ._core.units import duration
 from ._results import Results
-from ._summary import Summary, clock, format_outputs, format_rate, gates_and_hedges, summary
+from ._summary import check_rich, clock, display_on, format_outputs, format_rate, gates_and_hedges, summary
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from ._display import Display
 
-__all__ = ["Progress", "Summary", "clock", "display_on", "duration", "gates_and_hedges", "progress", "summary"]
+__all__ = ["progress", "summary"]
 
 R = TypeVar("R")
 
@@ -61,27 +60,8 @@ def progress(
     """
     if total is not None:
         check_int("total", total, at_least=0)
-    _check_rich()
+    check_rich()
     return Progress(results, total, description, console)
-
-
-def display_on(console: Console | None = None) -> Display:
-    """Start the display that `progress` uses, to show your own numbers.
-
-    Args:
-        console: A rich console. None: a new one on standard error.
-
-    Returns:
-        A running display. `show(line, done, total)` replaces the line; call it about every `interval` seconds.
-        `close(line)` ends the display and leaves a final line.
-
-    Raises:
-        ImportError: rich is not installed.
-    """
-    _check_rich()
-    from . import _display  # noqa: PLC0415 - rich is optional
-
-    return _display.display_on(console)
 
 
 class Progress(Generic[R]):
@@ -169,13 +149,6 @@ def _share_and_time_left(done: int, total: int, seconds: float) -> tuple[list[st
     share = f"{done * 100 // total}% of {total:,}" if total else "100% of 0"
     left = clock(seconds / done * (total - done)) if done else "-:--"
     return [share], [f"eta {left}"]
-
-
-def _check_rich() -> None:
-    try:
-        import rich  # noqa: F401, PLC0415 - rich is optional
-    except ImportError as error:
-        raise ImportError("progress needs rich: pip install 'trio-asyncio-io[progress]'") from error
 
 
 publish(globals())

@@ -11,7 +11,7 @@ from pyspark.sql import Column
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from trio_asyncio_io import AsyncFunction, Options
-from trio_asyncio_io.keywords import list_keywords
+from trio_asyncio_io.embedding import list_keywords
 
 from ._exceptions import traceback_as_note
 from ._plan.arguments import UDFArguments, check_keywords, for_session, make_settings

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType
 
 from trio_asyncio_io import Options
-from trio_asyncio_io.keywords import list_keywords
+from trio_asyncio_io.embedding import list_keywords
 
 from ._plan.arguments import DataFrameArguments, UDFArguments, check_keywords
 from ._plan.enriched import enriched
@@ -167,7 +167,6 @@ def keyed_wait(
     schema: DataType | str,
     *,
     key: str | Sequence[str],
-    per_key: int = 1,
     timeout: float,
     inputs: Sequence[str] | None = None,
     flatten: Flatten = False,
@@ -176,7 +175,7 @@ def keyed_wait(
     carry_over: CarryOver | None = None,
     **arguments: Unpack[DataFrameArguments],
 ) -> DataFrame:
-    """Add the results of an async function as columns. For each key, rows stay in order, and few are called at once.
+    """Add the results of an async function as columns. For each key, rows stay in order, one call at a time.
 
     Rows of different keys do not wait for each other. A row that waits for its key counts towards `buffer`, not
     towards `capacity`.
@@ -191,8 +190,6 @@ def keyed_wait(
         The same as for `unordered_wait`, and:
         key: The name of the key column, or a list of names. Null is a key like any other. Arrays, maps and structs
             cannot be keys.
-        per_key: Upper limit of rows of one key that are called at once, at least 1, in each task. With the default, 1,
-            a call for a key starts when the last one has ended. With more, only the output order is kept.
 
     Returns:
         The DataFrame with all its columns, and the new ones behind them.
@@ -214,7 +211,6 @@ def keyed_wait(
         mode="keyed",
         inputs=inputs,
         key=key,
-        per_key=per_key,
         flatten=flatten,
         event_time=event_time,
         max_out_of_orderness=max_out_of_orderness,

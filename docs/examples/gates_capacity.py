@@ -2,12 +2,13 @@ import trio
 from trio.testing import MockClock
 
 from trio_asyncio_io import ordered_wait
+from trio_asyncio_io.gates import AdaptiveCapacity
 
 
 async def run(name, function):
     began = trio.current_time()
     async with ordered_wait(
-        range(5000), function, timeout=60.0, capacity=(8, 200)
+        range(5000), function, timeout=60.0, capacity=200, gate=AdaptiveCapacity(8, 200)
     ) as results:
         async for _ in results:
             pass

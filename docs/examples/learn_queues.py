@@ -1,8 +1,8 @@
-from trio_asyncio_io import (
+from trio_asyncio_io import Watermark
+from trio_asyncio_io.queues import (
     KeyedStreamElementQueue,
     OrderedStreamElementQueue,
     UnorderedStreamElementQueue,
-    Watermark,
 )
 
 ELEMENTS = [Watermark("w1"), "r1", "r2", "r3", Watermark("w2"), "r4"]

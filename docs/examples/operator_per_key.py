@@ -1,7 +1,8 @@
 import trio
 from trio.testing import MockClock
 
-from trio_asyncio_io import keyed_wait
+from trio_asyncio_io import unordered_wait
+from trio_asyncio_io.gates import AdaptiveCapacity, PerKey
 
 
 async def post(event):
@@ -12,8 +13,9 @@ async def post(event):
 
 async def main():
     events = [("a", 3), ("a", 1), ("a", 1), ("b", 2)]
-    async with keyed_wait(
-        events, post, key=lambda event: event[0], per_key=2, timeout=9.0
+    two_per_tenant = PerKey(AdaptiveCapacity(2, 2), key=lambda event: event[0])
+    async with unordered_wait(
+        events, post, timeout=9.0, gate=two_per_tenant
     ) as results:
         async for result in results:
             print(result)

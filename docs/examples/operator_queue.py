@@ -1,4 +1,5 @@
-from trio_asyncio_io import UnorderedStreamElementQueue, Watermark
+from trio_asyncio_io import Watermark
+from trio_asyncio_io.queues import UnorderedStreamElementQueue
 
 
 def main():

@@ -31,7 +31,6 @@ async def main():
     )
     forecast = rehearse(sample, len(prompts), capacity=[10, 25, 50, 100])
     print(forecast)
-    Path("forecast.svg").write_text(forecast.plot())
 
     began = trio.current_time()
     async with ordered_wait(prompts, ask, **forecast.best) as results:
@@ -39,7 +38,9 @@ async def main():
             pass
     print()
     print(forecast.compare(results.statistics(), trio.current_time() - began))
+    return forecast
 
 
 if __name__ == "__main__":
-    trio.run(main, clock=MockClock(autojump_threshold=0))
+    forecast = trio.run(main, clock=MockClock(autojump_threshold=0))
+    Path("forecast.svg").write_text(forecast.plot())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from trio_asyncio_io._core.flow import Wait
 from trio_asyncio_io._core.ledger import Ledger
-from trio_asyncio_io._core.ordered import OrderedStreamElementQueue
 from trio_asyncio_io._core.queue import Entry
 from trio_asyncio_io._core.verdict import Evidence
+from trio_asyncio_io.queues import OrderedStreamElementQueue
 
 
 def ledger_of(*elements: str, bound: int = 2, capacity: int = 2) -> Ledger:

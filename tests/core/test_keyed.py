@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from trio_asyncio_io import KeyedStreamElementQueue, StreamRecord, Watermark
+from trio_asyncio_io import StreamRecord, Watermark
+from trio_asyncio_io.queues import KeyedStreamElementQueue
 
 
 @pytest.fixture

@@ -7,18 +7,10 @@ from typing import Any
 
 import pytest
 
-from trio_asyncio_io import (
-    Histogram,
-    KeyedStreamElementQueue,
-    OrderedStreamElementQueue,
-    Snapshot,
-    SnapshotElement,
-    StreamRecord,
-    UnorderedStreamElementQueue,
-    Watermark,
-)
+from trio_asyncio_io import Histogram, Snapshot, SnapshotElement, StreamRecord, Watermark
 from trio_asyncio_io._core.elements import inserted_watermark
 from trio_asyncio_io._core.ledger import Ledger
+from trio_asyncio_io.queues import KeyedStreamElementQueue, OrderedStreamElementQueue, UnorderedStreamElementQueue
 
 
 def ordered(bound: int = 3, *restored: SnapshotElement) -> Ledger:

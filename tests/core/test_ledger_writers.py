@@ -10,8 +10,8 @@ import pytest
 
 import trio_asyncio_io
 from trio_asyncio_io._core.ledger import Ledger
-from trio_asyncio_io._core.ordered import OrderedStreamElementQueue
 from trio_asyncio_io._core.statistics import Counters
+from trio_asyncio_io.queues import OrderedStreamElementQueue
 
 PACKAGE = Path(trio_asyncio_io.__file__).parent
 LEDGER = {PACKAGE / "_core" / "ledger.py", PACKAGE / "_core" / "invocations.py"}

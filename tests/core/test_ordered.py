@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trio_asyncio_io import OrderedStreamElementQueue
+from trio_asyncio_io.queues import OrderedStreamElementQueue
 
 
 def test_completed_records_wait_for_a_straggler_at_the_head() -> None:

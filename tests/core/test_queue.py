@@ -8,13 +8,8 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from trio_asyncio_io import (
-    KeyedStreamElementQueue,
-    OrderedStreamElementQueue,
-    StreamRecord,
-    UnorderedStreamElementQueue,
-    Watermark,
-)
+from trio_asyncio_io import StreamRecord, Watermark
+from trio_asyncio_io.queues import KeyedStreamElementQueue, OrderedStreamElementQueue, UnorderedStreamElementQueue
 
 Queue: TypeAlias = OrderedStreamElementQueue | UnorderedStreamElementQueue
 

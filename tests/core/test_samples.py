@@ -6,9 +6,9 @@ import pytest
 
 from trio_asyncio_io import Histogram
 from trio_asyncio_io._core.ledger import Ledger
-from trio_asyncio_io._core.ordered import OrderedStreamElementQueue
 from trio_asyncio_io._core.samples import EXACT_RECORDS, FOLD, STRIDE, Sampling, histograms_of, loads_of
 from trio_asyncio_io._core.verdict import LoadClass
+from trio_asyncio_io.queues import OrderedStreamElementQueue
 
 
 def call_one(ledger: Ledger, seconds: float) -> None:

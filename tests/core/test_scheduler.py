@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trio_asyncio_io import KeyedStreamElementQueue, OrderedStreamElementQueue
 from trio_asyncio_io._core.admission import Admission, KeyGates, Line, Passage
 from trio_asyncio_io._core.gate import OK, Gate, Outcome, RefusedError
 from trio_asyncio_io._core.ledger import Ledger
 from trio_asyncio_io._core.queue import Entry
 from trio_asyncio_io._core.scheduler import ENDED, FOR_SLOT, RUNNING, TRANSITIONS, Deadlines, Scheduler
+from trio_asyncio_io.queues import KeyedStreamElementQueue, OrderedStreamElementQueue
 
 
 class Watched(Gate):

@@ -9,7 +9,7 @@ import pytest
 
 from trio_asyncio_io import Totals
 from trio_asyncio_io._core.ledger import Ledger
-from trio_asyncio_io._core.ordered import OrderedStreamElementQueue
+from trio_asyncio_io.queues import OrderedStreamElementQueue
 
 # 100 calls of 1 s in 10 of 10 slots
 BUSY = Totals(

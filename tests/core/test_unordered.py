@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from trio_asyncio_io import UnorderedStreamElementQueue, Watermark
+from trio_asyncio_io import Watermark
+from trio_asyncio_io.queues import UnorderedStreamElementQueue
 
 
 def test_the_output_is_in_completion_order() -> None:

@@ -25,6 +25,7 @@ from tests.docs.public import PUBLIC
 # The names that an example may use without an import
 GLOBALS = {
     **{name: getattr(trio_asyncio_io, name) for name in trio_asyncio_io.__all__},
+    **{name: getattr(trio_asyncio_io.queues, name) for name in trio_asyncio_io.queues.__all__},
     **{name: getattr(trio_asyncio_io.testing, name) for name in trio_asyncio_io.testing.__all__},
     "trio": trio,
 }

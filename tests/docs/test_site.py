@@ -85,6 +85,13 @@ def test_what_the_pages_load_exists(site: Path) -> None:
     assert missing == set()
 
 
+@pytest.mark.thorough
+def test_the_list_for_language_models_is_at_the_root_and_its_links_exist(site: Path) -> None:
+    links = re.findall(r"^- \[.+?\]\((.+?)\)", (site / "llms.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {link.removesuffix(".html") + ".md" for link in links} == listed()
+    assert [link for link in links if not (site / link).exists()] == []
+
+
 @pytest.mark.processes
 @pytest.mark.thorough
 @NEEDS_CHROMIUM

@@ -102,9 +102,6 @@ PLANTS = {
     "two keys, and a buffer for all records": Plant(
         "key", lambda: flood(100), wait=keyed_wait, options={"key": lambda value: value % 2, "buffer": 500}
     ),
-    "a key with three calls at once": Plant(
-        "key", lambda: flood(100), wait=keyed_wait, options={"key": lambda _: 0, "per_key": 3, "buffer": 500}
-    ),
     "a rate limit": Plant("gate", lambda: flood(200), gates=lambda: [RateLimit(2.0)]),
     "a rate limit of each key": Plant(
         "gate", lambda: flood(200), gates=lambda: [PerKey(RateLimit(1.0), key=lambda value: value % 2)]

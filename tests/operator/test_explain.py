@@ -160,8 +160,8 @@ SITUATIONS = {
     "two keys, and the buffer holds the whole source": Situation(
         "key", lambda: flood(200), wait=keyed_wait, options={"key": lambda value: value % 2, "buffer": 1000}
     ),
-    "one key of which three run, and the buffer holds the whole source": Situation(
-        "key", lambda: flood(200), wait=keyed_wait, options={"key": lambda value: 0, "per_key": 3, "buffer": 1000}
+    "one key, and the buffer holds the whole source": Situation(
+        "key", lambda: flood(200), wait=keyed_wait, options={"key": lambda value: 0, "buffer": 1000}
     ),
     "keys without a hot one": Situation("capacity", lambda: flood(500), wait=keyed_wait, options={"key": abs}),
     "keys, and a slow source": Situation("source", lambda: trickle(200, 0.5), wait=keyed_wait, options={"key": abs}),

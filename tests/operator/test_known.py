@@ -15,10 +15,10 @@ from trio_asyncio_io.testing import Recorder, Scripted, Step
 class KnowsEven(Recorder[int, Any]):
     def __init__(self, default: Step | None = None) -> None:
         super().__init__(Scripted(default=default))
-        self.asked: list[int] = []
+        self.values_seen: list[int] = []
 
-    def known(self, value: int) -> tuple[str] | None:
-        self.asked.append(value)
+    def _known(self, value: int) -> tuple[str] | None:
+        self.values_seen.append(value)
         return None if value % 2 else (f"known {value}",)
 
 
@@ -34,8 +34,16 @@ async def test_a_known_element_needs_no_slot(autojump_clock: MockClock) -> None:
         assert [(result, trio.current_time()) async for result in results] == [("known 2", 0.0), (1, 9.0)]
 
 
-async def test_the_function_is_asked_once_for_each_element(autojump_clock: MockClock) -> None:
+async def test_an_attribute_of_a_client_with_that_name_is_no_such_method() -> None:
+    class Client(Recorder[int, int]):
+        known = ("Oslo", "Bergen")
+
+    async with ordered_wait(range(2), Client(Scripted()), timeout=9.0) as results:
+        assert [result async for result in results] == [0, 1]
+
+
+async def test_the_method_is_called_once_for_each_element(autojump_clock: MockClock) -> None:
     function = KnowsEven(Step(1.0))
     async with ordered_wait(range(30), function, capacity=1, buffer=3, timeout=20.0) as results:
         assert len([result async for result in results]) == 30
-    assert function.asked == list(range(30))
+    assert function.values_seen == list(range(30))

@@ -12,15 +12,16 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from trio_asyncio_io import AsyncFunction, ordered_wait
-from trio_asyncio_io.policies import cached, grouped, hedged, persistent, rate_limited, single_flight
+from trio_asyncio_io.gates import RateLimit
+from trio_asyncio_io.policies import cached, gated, grouped, hedged, persistent, single_flight
 
 POLICIES: dict[str, Callable[[Any], Any]] = {
     "cached": cached,
     "single_flight": single_flight,
     "hedged": hedged,
     "grouped": lambda function: grouped(function, size=1),
-    "rate_limited": lambda function: rate_limited(function, 1000.0, burst=100),
-    "three policies": lambda function: single_flight(cached(rate_limited(function, 1000.0, burst=100))),
+    "gated": lambda function: gated(function, RateLimit(1000.0, burst=100)),
+    "three policies": lambda function: single_flight(cached(gated(function, RateLimit(1000.0, burst=100)))),
 }
 
 
@@ -205,7 +206,7 @@ def test_a_policy_that_an_earlier_trio_run_left_open_is_opened_again(tmp_path: P
 
 async def test_a_policy_inside_two_others_is_opened_once() -> None:
     client = Client()
-    shared = rate_limited(client, 1000.0, burst=100)
+    shared = gated(client, RateLimit(1000.0, burst=100))
     one, other = cached(shared), single_flight(shared)
     await one.open()
     await other.open()

@@ -109,7 +109,6 @@ def operator_of(scenario: Scenario, source: Source, function: Any, **options: An
         source=source if scenario.gaps else iter(source),
         mode=scenario.mode,
         key=(lambda number: number % KEYS) if scenario.mode == "keyed" else None,
-        per_key=scenario.per_key if scenario.mode == "keyed" else 1,
         **{
             "capacity": scenario.capacity,
             "buffer": scenario.buffer,

@@ -39,7 +39,6 @@ class Scenario:
     """The inputs of one run. None among the elements is a watermark."""
 
     mode: str
-    per_key: int  # for mode "keyed"
     elements: tuple[Element | None, ...]
     capacity: int
     buffer: int
@@ -74,7 +73,6 @@ def scenarios(draw: st.DrawFn, **fixed: Any) -> Scenario:
     capacity = draw(st.integers(1, 4))
     drawn = {
         "mode": draw(st.sampled_from(["ordered", "unordered", "keyed"])),
-        "per_key": draw(st.integers(1, 3)),
         "elements": tuple(draw(st.lists(ELEMENTS | ELEMENTS | ELEMENTS | st.none(), max_size=12))),
         "capacity": capacity,
         "buffer": capacity + draw(st.integers(0, 6)),

@@ -67,7 +67,7 @@ def scenario_of(seed: int) -> tuple[list[str], dict[str, list[Step]], dict[str, 
         "flatten": random.random() < 0.3,
     }
     if options["mode"] == "keyed":
-        options |= {"key": lambda value: value[0], "per_key": random.randint(1, 2)}
+        options["key"] = lambda value: value[0]
     if random.random() < 0.7:
         delay = random.choice([0.0, 0.37, 2.2, 11.1])
         options["retry"] = FixedDelay(random.randint(0, 4), delay, retry_on=(OSError, TimeoutError, BusyError))

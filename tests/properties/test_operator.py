@@ -226,19 +226,6 @@ def test_a_free_slot_is_used_immediately(scenario: Scenario) -> None:
 
 
 @given(scenarios(mode="keyed"))
-def test_at_most_per_key_records_of_one_key_run_at_once(scenario: Scenario) -> None:
-    async def body() -> None:
-        done = await run(scenario)
-        for key in range(KEYS):
-            calls = [call for call in done.recorder.calls if call.value % KEYS == key]
-            for call in calls:
-                running = [each for each in calls if each.started <= call.started < (each.ended or 0.0)]
-                assert len({each.value for each in running}) <= scenario.per_key
-
-    on_virtual_time(body)
-
-
-@given(scenarios(mode="keyed", per_key=1))
 def test_two_records_of_one_key_never_run_at_once(scenario: Scenario) -> None:
     async def body() -> None:
         done = await run(scenario)
@@ -262,4 +249,4 @@ def test_all_properties_with_many_examples(scenario: Scenario, capacity: int, mo
     test_a_cancelled_run_resumes_from_its_snapshot.hypothesis.inner_test(scenario, instant)
     failing = replace(scenario, on_error="raise", has_on_timeout=False)
     test_a_failed_run_resumes_from_its_snapshot_with_a_repaired_function.hypothesis.inner_test(failing)
-    test_two_records_of_one_key_never_run_at_once.hypothesis.inner_test(replace(scenario, mode="keyed", per_key=1))
+    test_two_records_of_one_key_never_run_at_once.hypothesis.inner_test(replace(scenario, mode="keyed"))

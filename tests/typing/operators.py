@@ -42,7 +42,7 @@ async def bare_values() -> None:
         assert_type(await results.receive(), int)
         assert_type(results.receive_nowait(), int)
         await results.aclose()
-    async with keyed_wait({"a": 1}, length, key=str.upper, per_key=2, timeout=5) as results:
+    async with keyed_wait({"a": 1}, length, key=str.upper, timeout=5) as results:
         assert_type([result async for result in results], list[int])
 
 

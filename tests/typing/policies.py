@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import assert_type
 
 from trio_asyncio_io import AsyncFunction, Results, ordered_wait
-from trio_asyncio_io.policies import cached, grouped, hedged, persistent, single_flight
+from trio_asyncio_io.gates import RateLimit
+from trio_asyncio_io.policies import cached, gated, grouped, hedged, persistent, single_flight
 
 
 class Length(AsyncFunction[str, int]):
@@ -38,6 +39,7 @@ async def composed() -> None:
     assert_type(cached(single_flight(price)), cached[float])
     assert_type(grouped(prices), grouped[float])
     assert_type(cached(hedged(price)), cached[float])
+    assert_type(cached(gated(price, RateLimit(5))), cached[float])
     assert_type(grouped(prices_or_errors), grouped[float])
     assert_type(grouped(Lengths()), grouped[int])
     assert_type(persistent(single_flight(grouped(prices)), "answers.db"), persistent[float])

@@ -3,13 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, assert_type
 
-from trio_asyncio_io import (
-    KeyedStreamElementQueue,
-    OrderedStreamElementQueue,
-    StreamRecord,
-    UnorderedStreamElementQueue,
-    Watermark,
-)
+from trio_asyncio_io import StreamRecord, Watermark
+from trio_asyncio_io.queues import KeyedStreamElementQueue, OrderedStreamElementQueue, UnorderedStreamElementQueue
 
 
 def drive(queue: OrderedStreamElementQueue | UnorderedStreamElementQueue) -> None:

@@ -79,15 +79,15 @@ class Passage:
         self.is_weighted = any(gate.weight is not None for gate in self.given)
 
 
-def weights_of(value: object, passage: Passage) -> Weights:
-    """The weights of a call with this value.
+def weights_of(value: object, passage: Passage, *others: object) -> Weights:
+    """The weights of a call with this value, and with these other arguments.
 
     Raises:
         Exception: The `weight` of a gate raised, or returned something other than a weight.
     """
     if not passage.is_weighted:
         return passage.unweighted
-    return tuple(1.0 if gate.weight is None else _checked(gate.weight(value)) for gate in passage.given)
+    return tuple(1.0 if gate.weight is None else _checked(gate.weight(value, *others)) for gate in passage.given)
 
 
 def _checked(weight: Any) -> float:

@@ -23,6 +23,7 @@ __all__ = [
     "OutcomeKind",
     "PerKey",
     "RefusedError",
+    "as_gates",
     "as_outcome",
 ]
 
@@ -187,6 +188,20 @@ class PerKey:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return PerKey, (self.gates, self.key)
+
+
+def as_gates(gate: Gate | PerKey | Sequence[Gate | PerKey]) -> tuple[Gate | PerKey, ...]:
+    """The gates of an operator or a policy.
+
+    Raises:
+        TypeError, ValueError: `gate` is something else, or has more than one `PerKey`.
+    """
+    gates: object = (gate,) if isinstance(gate, Gate | PerKey) else gate
+    if not (isinstance(gates, Sequence) and all(isinstance(each, Gate | PerKey) for each in gates)):
+        raise TypeError(f"gate must be a Gate, a PerKey or a list of them, got {describe(gate)}")
+    if sum(isinstance(each, PerKey) for each in gates) > 1:
+        raise ValueError(f"gate must have at most one PerKey, got {describe(gate)}: give it all of their gates")
+    return tuple(gates)
 
 
 class Copies(dict[Hashable, Gate]):

@@ -1,12 +1,10 @@
-"""The keyed queue: output in input order per key, and few invocations per key at a time."""
+"""The keyed queue: output in input order per key, and one invocation per key at a time."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from .checks import check_int
 from .describe import describe
 from .elements import value_of
 from .queue import Entry
@@ -52,66 +50,12 @@ class _KeyedEntry(SegmentEntry):
                 entry.is_head = True
 
 
-class _Lane:
-    """The unfinished records of a key of which several may run.
-
-    Attributes:
-        free: How many more may start.
-        waiting: The records that may not start yet, in input order.
-    """
-
-    __slots__ = ("free", "waiting")
-
-    def __init__(self, free: int) -> None:
-        self.free = free
-        self.waiting: deque[_LaneEntry] = deque()
-
-    def release(self) -> _LaneEntry | None:
-        """Let the next unfinished record start, and return it. None: there is no such record yet."""
-        while self.waiting:
-            following = self.waiting.popleft()
-            if following.results is None:
-                following.is_admitted = True
-                return following
-        self.free += 1
-        return None
-
-
-class _LaneEntry(_KeyedEntry):
-    """An entry of a key of which several may run.
-
-    Attributes:
-        lane: That of the key.
-        is_admitted: Whether it may start, or has.
-        following: The entry that may start because this one is completed, or None.
-    """
-
-    __slots__ = ("following", "is_admitted", "lane")
-
-    def enter(self, lane: _Lane) -> None:
-        """Start, or wait in this lane."""
-        self.lane = lane
-        self.following: _LaneEntry | None = None
-        self.is_admitted = lane.free > 0
-        if self.is_admitted:
-            lane.free -= 1
-        else:
-            lane.waiting.append(self)
-
-    def complete(self, results: Sequence[Any]) -> None:
-        if self.results is None:
-            super().complete(results)
-            if self.is_admitted:
-                self.following = self.lane.release()
-
-
 class KeyedStreamElementQueue(UnorderedStreamElementQueue):
     """A queue in which the records of one key start and are emitted in input order.
 
-    Invariant: the unfinished records of a key form a lane, and only the first `per_key` of a lane may be running. A
-    completed record is emitted after the older ones of its key. With `per_key=1`, the records of one key complete one
-    after another, and completion order within a segment is input order per key. Watermarks are walls, as in the
-    unordered queue (Flink's keyed ordering, FLIP-519).
+    Invariant: the unfinished records of a key form a lane, and only the first of a lane may be running. So the records
+    of one key complete one after another, and completion order within a segment is input order per key. Watermarks are
+    walls, as in the unordered queue (Flink's keyed ordering, FLIP-519).
 
     A record that waits in its lane counts towards the bound, but occupies no slot. A hot key slows down only itself, as
     long as the bound has room for the other keys.
@@ -119,10 +63,9 @@ class KeyedStreamElementQueue(UnorderedStreamElementQueue):
     Args:
         bound: Upper limit of records held at once, at least 1.
         key: value -> hashable. Records with equal keys keep their order.
-        per_key: Upper limit of records of one key that run at once, at least 1, the default.
 
     Raises:
-        TypeError, ValueError: `bound` or `per_key` is out of its range.
+        TypeError, ValueError: `bound` is out of its range.
 
     Example:
         >>> queue = KeyedStreamElementQueue(3, key=lambda value: value[0])
@@ -136,22 +79,17 @@ class KeyedStreamElementQueue(UnorderedStreamElementQueue):
 
     has_keys = True
 
-    def __init__(self, bound: int, *, key: Callable[[Any], Hashable], per_key: int = 1) -> None:
+    def __init__(self, bound: int, *, key: Callable[[Any], Hashable]) -> None:
         super().__init__(bound)
         self._key = key
-        self._per_key = check_int("per_key", per_key, at_least=1)
         self._newest: dict[Hashable, _KeyedEntry] = {}  # the newest entry of each key, unless it has been emitted
 
     def may_start(self, entry: Entry) -> bool:
-        """Whether the record is unfinished and among the first `per_key` of its lane."""
-        if isinstance(entry, _LaneEntry):
-            return entry.is_admitted and entry.results is None
+        """Whether the record is unfinished and the first of its lane."""
         return isinstance(entry, _KeyedEntry) and entry.is_head and entry.results is None
 
     def successor(self, entry: Entry) -> Entry | None:
         """The record that followed this completed one in its lane and may start now, or None."""
-        if isinstance(entry, _LaneEntry):
-            return entry.following
         following = entry.next if isinstance(entry, _KeyedEntry) else None
         while following is not None and following.results is not None:
             following = following.next
@@ -166,10 +104,7 @@ class KeyedStreamElementQueue(UnorderedStreamElementQueue):
                 f"key returned an unhashable value, {describe(key)}, for {describe(value_of(element))}: "
                 "return a string, a number or a tuple of them"
             ) from error
-        kind = _KeyedEntry if self._per_key == 1 else _LaneEntry
-        entry = kind(element, self.arrived, self._segments[-1], key, previous)
-        if isinstance(entry, _LaneEntry):
-            entry.enter(previous.lane if isinstance(previous, _LaneEntry) else _Lane(self._per_key))
+        entry = _KeyedEntry(element, self.arrived, self._segments[-1], key, previous)
         self._newest[key] = entry
         return entry
 

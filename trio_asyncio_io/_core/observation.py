@@ -155,7 +155,7 @@ class Observation:
 def ledger_for(options: Options, key: Callable[[Any], Hashable] | None) -> Ledger:
     """A new ledger and its queue, observed if the options have an observer. `key` replaces the key of the options."""
     counts = options.on_error == "dead_letter"
-    ledger = Ledger(_queue_for(options, key), options.restore, capacity=options.slots, counts_dead_letters=counts)
+    ledger = Ledger(_queue_for(options, key), options.restore, capacity=options.capacity, counts_dead_letters=counts)
     if options.observer is not None:
         Observation(options.observer).follow(ledger, options)
     return ledger
@@ -163,6 +163,6 @@ def ledger_for(options: Options, key: Callable[[Any], Hashable] | None) -> Ledge
 
 def _queue_for(options: Options, key: Callable[[Any], Hashable] | None) -> StreamElementQueue:
     if key is not None:
-        return KeyedStreamElementQueue(options.bound, key=key, per_key=options.per_key)
+        return KeyedStreamElementQueue(options.bound, key=key)
     kind = OrderedStreamElementQueue if options.mode == "ordered" else UnorderedStreamElementQueue
     return kind(options.bound)

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, TypedDict
 
 from .checks import check_int, check_seconds
 from .describe import describe
-from .gate import Gate, PerKey
+from .gate import Gate, PerKey, as_gates
 from .observer import Observer
 from .retry import RetryStrategy
 from .snapshot import Snapshot, SnapshotError, problem_of
@@ -22,13 +22,12 @@ OnError: TypeAlias = Literal["raise", "skip", "dead_letter"] | Callable[[Any, Ex
 ERROR_POLICIES = ("raise", "skip", "dead_letter")
 MODES = ("ordered", "unordered", "keyed")
 DEFAULT_CAPACITY = 100
-AUTO = 8, 200
 
 
 class OptionsArguments(TypedDict, total=False):
     """The keyword arguments that all operators have in common, except `timeout`."""
 
-    capacity: int | tuple[int, int] | Literal["auto"]
+    capacity: int
     buffer: int | None
     retry: RetryStrategy | None
     on_timeout: OnTimeout | None
@@ -37,17 +36,6 @@ class OptionsArguments(TypedDict, total=False):
     restore: Snapshot | None
     observer: Observer | None
     gate: Gate | PerKey | Sequence[Gate | PerKey] | None
-
-
-def _checked_capacity(value: Any) -> int | tuple[int, int]:
-    if value == "auto":
-        return AUTO
-    if not isinstance(value, tuple | list):
-        return check_int("capacity", value, at_least=1)
-    if len(value) != 2:  # noqa: PLR2004 - a pair
-        raise ValueError(f"capacity must be a number, a pair (start, maximum) or 'auto', got {describe(value)}")
-    start = check_int("capacity[0]", value[0], at_least=1)
-    return start, check_int("capacity[1]", value[1], at_least=start, limit_name="capacity[0]")
 
 
 def default_buffer(capacity: int) -> int:
@@ -64,8 +52,7 @@ class Options:
             Waiting for a slot does not count. 0 allows only calls that never wait, `math.inf` disables the timeout.
             Required, because no default suits every service.
         capacity: Upper limit of invocations that run at once, at least 1. It protects the service. 1 makes one call at
-            a time. A pair such as (8, 200) adapts it, with a `gates.AdaptiveCapacity` that starts at the lower number;
-            "auto" is (8, 200).
+            a time. The gate `gates.AdaptiveCapacity` finds a lower limit during the run.
         buffer: Upper limit of records that are accepted and not yet received, at least `capacity`. It protects memory.
             None (the default) is a hundred times the capacity, but at least 1,000 and at most 100,000, and never less
             than the capacity. With `buffer == capacity`, the operator behaves like Flink's.
@@ -84,8 +71,6 @@ class Options:
             slot, and its time stands still. None (the default) costs nothing.
         mode: The output order: "ordered" (the default), "unordered" or "keyed".
         key: value -> hashable. Required for mode "keyed", refused for the others.
-        per_key: Upper limit of invocations of one key that run at once, at least 1 (the default). Only for mode
-            "keyed".
 
     Raises:
         TypeError, ValueError: An argument is invalid. The message names it and its value.
@@ -94,7 +79,7 @@ class Options:
 
     timeout: float
     _: KW_ONLY
-    capacity: int | tuple[int, int] | Literal["auto"] = DEFAULT_CAPACITY
+    capacity: int = DEFAULT_CAPACITY
     buffer: int | None = None
     retry: RetryStrategy | None = None
     on_timeout: OnTimeout | None = None
@@ -105,27 +90,20 @@ class Options:
     gate: Gate | PerKey | Sequence[Gate | PerKey] | None = None
     mode: Mode = "ordered"
     key: Callable[[Any], Hashable] | None = None
-    per_key: int = 1
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__  # the class is frozen
         set_field(self, "timeout", check_seconds("timeout", self.timeout, hint=" (math.inf for none)"))
-        set_field(self, "capacity", _checked_capacity(self.capacity))
+        set_field(self, "capacity", check_int("capacity", self.capacity, at_least=1))
         if self.buffer is None:
-            set_field(self, "buffer", default_buffer(self.slots))
+            set_field(self, "buffer", default_buffer(self.capacity))
         else:
-            buffer = check_int("buffer", self.buffer, at_least=self.slots, limit_name="the capacity")
+            buffer = check_int("buffer", self.buffer, at_least=self.capacity, limit_name="the capacity")
             set_field(self, "buffer", buffer)
         self._check_callables()
         self._check_mode()
         if self.restore is not None and (problem := problem_of(self.restore)):
             raise SnapshotError(problem)
-
-    @property
-    def slots(self) -> int:
-        """The upper limit of invocations that run at once: the capacity, or the higher number of an adaptive one."""
-        assert not isinstance(self.capacity, str)
-        return self.capacity[1] if isinstance(self.capacity, tuple) else self.capacity
 
     @property
     def bound(self) -> int:
@@ -136,9 +114,7 @@ class Options:
     @property
     def gates(self) -> tuple[Gate | PerKey, ...]:
         """The gates, none or more."""
-        if self.gate is None:
-            return ()
-        return (self.gate,) if isinstance(self.gate, Gate | PerKey) else tuple(self.gate)
+        return () if self.gate is None else as_gates(self.gate)
 
     def _check_callables(self) -> None:
         if self.retry is not None and not isinstance(self.retry, RetryStrategy):
@@ -153,23 +129,16 @@ class Options:
             raise TypeError(f"{problem}, got {describe(self.on_error)}")
         if self.observer is not None and not isinstance(self.observer, Observer):
             raise TypeError(f"observer must be an Observer or None, got {describe(self.observer)}")
-        is_list = isinstance(self.gate, Sequence) and all(isinstance(each, Gate | PerKey) for each in self.gate)
-        if not (self.gate is None or isinstance(self.gate, Gate | PerKey) or is_list):
-            raise TypeError(f"gate must be a Gate, a PerKey, a list of them or None, got {describe(self.gate)}")
-        if sum(isinstance(each, PerKey) for each in self.gates) > 1:
-            raise ValueError(
-                f"gate must have at most one PerKey, got {describe(self.gate)}: give it all of their gates"
-            )
         self._check_capacity_of_gates()
 
     def _check_capacity_of_gates(self) -> None:
         """A gate that may admit more calls than there are slots would never find out that it could."""
         for given in self.gates:
             for gate in given.gates if isinstance(given, PerKey) else (given,):
-                if gate.most_at_once is not None and gate.most_at_once > self.slots:
+                if gate.most_at_once is not None and gate.most_at_once > self.capacity:
                     raise ValueError(
                         f"capacity must be at least the maximum of {describe(gate)}, {gate.most_at_once}, "
-                        f"got {self.slots}: raise the capacity, or lower the maximum"
+                        f"got {self.capacity}: raise the capacity, or lower the maximum"
                     )
 
     def _check_mode(self) -> None:
@@ -177,8 +146,3 @@ class Options:
             raise ValueError(f"mode must be one of {', '.join(MODES)}, got {describe(self.mode)}")
         if (self.mode == "keyed") != callable(self.key):
             raise TypeError(f'mode "keyed" takes key=, a callable, and no other mode does; got {describe(self.key)}')
-        object.__setattr__(self, "per_key", check_int("per_key", self.per_key, at_least=1))
-        if self.per_key > 1 and self.mode != "keyed":
-            raise ValueError(
-                f'per_key is an option of mode "keyed", got {self.per_key} with mode {self.mode!r}: omit it'
-            )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeAlias
 
-from ..keywords import share_descriptions
+from .._keywords import share_descriptions
 from .checks import check_int, check_number, check_seconds
 from .probe import leaves_of
 from .retry_after import retry_after

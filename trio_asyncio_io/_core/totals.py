@@ -15,7 +15,7 @@ __all__ = ["Totals"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Where the time of one or several operators has gone, as sums.
+    """Where the time of one or several operators has gone, as sums. Experimental: it may change in any release.
 
     `+` adds those of several operators, such as one in each process: sums are added, `capacity`, `buffer`, `peak` and
     `longest` are the highest, and `refusal` is one of those. `-` gives what was added after earlier totals of the same

@@ -161,7 +161,7 @@ def lingering(seconds: float) -> Iterator[None]:
     """Within this block, shared resources stay open for a while after their last user has left.
 
     So operators that run one after another use the same connections. A resource that is still open at the end of the
-    Trio run is closed there. An exception of such a late closing is logged.
+    Trio run is closed there. An exception of such a late closing is logged. Experimental: it may change in any release.
 
     Args:
         seconds: At least 0 and finite. A later user within this time uses the open resource.

@@ -275,6 +275,8 @@ def _label(steps: RecordSteps) -> str:
 def merge(traces: Iterable[Trace]) -> Trace:
     """One trace of many: those of the tasks of a Spark job, or of several runs to compare.
 
+    Experimental: the function may change in any release.
+
     Args:
         traces: At least one. Traces of Spark tasks contain the time at which they began, so they are placed in time.
             Others keep their order, and all start at 0.

@@ -135,7 +135,7 @@ class Report(Recorder):
         super().run_started(options)
         self._is_running = True
         self._ended = self._whole()
-        self._run = Run(self._name, time.time(), capacity=options.slots, options=options_of(options))
+        self._run = Run(self._name, time.time(), capacity=options.capacity, options=options_of(options))
 
     def run_ended(self, statistics: Statistics, verdict: Verdict) -> None:
         self._is_running = False

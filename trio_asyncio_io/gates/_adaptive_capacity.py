@@ -139,9 +139,9 @@ class AdaptiveCapacity(Gate):
     A window takes 1 s, 4 x the mean latency, and 20 + 2 x the limit calls, whichever is longest. Unlike Gradient2 and
     AIMD, the limit rises to the top in front of a service that is only far away.
 
-    Operators that share it share the limit: it counts the calls of all of them. `capacity=(8, 200)` is a short form of
-    it, for one operator. If several processes use one service, choose `start` so that all of them together start below
-    its knee: together they do not see how far above it they are.
+    Operators that share it share the limit: it counts the calls of all of them. If several processes use one service,
+    choose `start` so that all of them together start below its knee: together they do not see how far above it they
+    are.
 
     Args:
         start: The first limit, 1 or more.

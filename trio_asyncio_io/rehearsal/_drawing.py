@@ -76,12 +76,8 @@ def _cells(rows: Sequence[ForecastRow], best: ForecastRow | None) -> list[list[s
     for row in rows:
         mark = "> " if row is best else "" if row.is_tested else "* "
         cells = [cell(row) for _, cell in COLUMNS]
-        table.append([f"{mark}{_name(row)}", *cells, *(_short(getattr(row, name)) for _, name in shown)])
+        table.append([f"{mark}{row.capacity}", *cells, *(_short(getattr(row, name)) for _, name in shown)])
     return table
-
-
-def _name(row: ForecastRow) -> str:
-    return f"{row.capacity[0]} to {row.capacity[1]}" if isinstance(row.capacity, tuple) else str(row.capacity)
 
 
 def _short(number: float) -> str:
@@ -116,7 +112,7 @@ def drawing_of(rows: Sequence[ForecastRow], elements: int) -> str:
     first = _panel(rows, "seconds", f"{title}: time, with intervals of 90 %", width, TOP)
     second = _panel(rows, cost, cost.capitalize(), width, TOP + PANEL + GAP)
     height = TOP + 2 * PANEL + GAP + 50
-    description = "; ".join(f"capacity {_name(row)}: {_described(row, 'seconds')}" for row in rows)
+    description = "; ".join(f"capacity {row.capacity}: {_described(row, 'seconds')}" for row in rows)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="forecast" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}" role="img" aria-labelledby="forecast-title forecast-description">'
@@ -155,12 +151,12 @@ def _panel(rows: Sequence[ForecastRow], name: str, title: str, width: int, top: 
         middle, value = LEFT + place * (position + 0.5), getattr(row, name)
         low, high = row.intervals[name]
         look, half = "bar" if row.is_tested else "guess", BAR * place / 2
-        label = escaped(f"capacity {_name(row)}: {_described(row, name)}")
+        label = escaped(f"capacity {row.capacity}: {_described(row, name)}")
         parts.append(
             f'<g><title>{label}</title><rect class="{look}" x="{middle - half:.1f}" y="{height(value):.1f}" '
             f'width="{2 * half:.1f}" height="{bottom - height(value):.1f}"/><line class="interval" x1="{middle:.1f}" '
             f'y1="{height(low):.1f}" x2="{middle:.1f}" y2="{height(high):.1f}"/></g>'
         )
-        parts.append(f'<text x="{middle:.1f}" y="{bottom + 18}" text-anchor="middle">{escaped(_name(row))}</text>')
+        parts.append(f'<text x="{middle:.1f}" y="{bottom + 18}" text-anchor="middle">{row.capacity}</text>')
     parts.append(f'<text class="soft" x="{width - RIGHT}" y="{bottom + 34}" text-anchor="end">capacity</text>')
     return "".join(parts)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from random import Random
 from statistics import fmean, median
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from .._core.checks import check_int, check_number, check_seconds
 from .._core.describe import describe
@@ -16,6 +16,7 @@ from .._core.options import Mode, Options
 from .._core.retry import RetryStrategy
 from .._core.statistics import Statistics
 from .._core.units import duration
+from ..gates import AdaptiveCapacity
 from ._drawing import drawing_of, html_of, table_of
 from ._row import ForecastRow
 from ._sample import Sample
@@ -23,9 +24,7 @@ from ._sentences import assumptions, comparison
 from ._service import Service, fit, resampled
 from ._simulation import Run, gates_of, simulate
 
-__all__ = ["Capacity", "Forecast", "rehearse"]
-
-Capacity: TypeAlias = int | tuple[int, int] | Literal["auto"]
+__all__ = ["Forecast", "rehearse"]
 
 # An interval of 90 % is from the second smallest to the second largest of 39 resamples, or of all 19
 RESAMPLES, MARGIN = 39, 1
@@ -67,7 +66,7 @@ class Forecast:
         """
         tested = [row for row in self.rows if row.is_tested]
         if not tested:
-            lowest = min(row.slots for row in self.rows)
+            lowest = min(row.capacity for row in self.rows)
             raise ValueError(
                 f"the sample has reached none of the capacities: record it with a load of at least {lowest}, "
                 "or rehearse a smaller capacity"
@@ -75,7 +74,7 @@ class Forecast:
         fewest = min(row.failed + row.timed_out for row in tested)
         good = [row for row in tested if row.failed + row.timed_out <= 1.1 * fewest + 0.001 * self.elements]
         fastest = min(row.seconds for row in good)
-        return min((row for row in good if row.seconds <= ABOUT_AS_FAST * fastest), key=lambda row: row.slots)
+        return min((row for row in good if row.seconds <= ABOUT_AS_FAST * fastest), key=lambda row: row.capacity)
 
     @property
     def best(self) -> dict[str, Any]:
@@ -86,7 +85,7 @@ class Forecast:
         """Time and calls (or weight) over the capacity, as an SVG document."""
         return drawing_of(self.rows, self.elements)
 
-    def compare(self, statistics: Statistics, seconds: float, *, capacity: Capacity | None = None) -> str:
+    def compare(self, statistics: Statistics, seconds: float, *, capacity: int | None = None) -> str:
         """What was forecast, what it became, and why they differ, in sentences.
 
         Args:
@@ -117,7 +116,7 @@ def rehearse(
     sample: Sample,
     elements: int,
     *,
-    capacity: Capacity | Sequence[Capacity] = (),
+    capacity: int | Sequence[int] = (),
     buffer: int | None = None,
     mode: Mode = "ordered",
     keys: int | None = None,
@@ -140,8 +139,8 @@ def rehearse(
     Args:
         sample: Made by `record`.
         elements: How many elements the run has, at least 1.
-        capacity: What to compare: a list of capacities, each as in `ordered_wait`. Empty: a tenth, a quarter, half and
-            all of the load that the sample has reached.
+        capacity: What to compare: a list of capacities, as in `ordered_wait`, or one of them. Empty: a tenth, a
+            quarter, half and all of the load that the sample has reached.
         buffer: As in `ordered_wait`. None: the default of each capacity.
         mode: The output order: "ordered", "unordered" or "keyed".
         keys: The number of keys, equally frequent, for mode "keyed"; at least 1.
@@ -190,11 +189,11 @@ def rehearse(
 # Arguments
 
 
-def _capacities(capacity: Any, sample: Sample) -> list[Any]:
-    if isinstance(capacity, int | str) or (isinstance(capacity, tuple) and capacity):
+def _capacities(capacity: Any, sample: Sample) -> list[int]:
+    if isinstance(capacity, int):
         return [capacity]
-    if not isinstance(capacity, Sequence):
-        raise TypeError(f"capacity must be a capacity or a list of them, got {describe(capacity)}")
+    if isinstance(capacity, str) or not isinstance(capacity, Sequence):
+        raise TypeError(f"capacity must be a whole number or a list of them, got {describe(capacity)}")
     most = sample.tested
     return list(capacity) or sorted({max(1, most // 10), max(1, most // 4), max(1, most // 2), most})
 
@@ -247,9 +246,7 @@ def _row(sample: Sample, service: Service, others: Sequence[Service], elements: 
     """The forecast for one setting: a run with the fitted service, and shorter ones that show how far off it may be."""
     has_events = bool(gates_of(options)) or options.retry is not None or options.mode == "keyed"
     few, per_slot = (EVENT_ELEMENTS, EVENT_PER_SLOT) if has_events else (ELEMENTS, PER_SLOT)
-    few = min(
-        elements, ADAPTIVE_ELEMENTS if isinstance(options.capacity, tuple) else max(few, per_slot * options.slots)
-    )
+    few = min(elements, ADAPTIVE_ELEMENTS if _is_adaptive(options) else max(few, per_slot * options.capacity))
     longer = min(elements, LONGER * few)
     number, margin = (EVENT_RESAMPLES, EVENT_MARGIN) if has_events else (RESAMPLES, MARGIN)
     if options.retry is not None:
@@ -269,18 +266,17 @@ def _row(sample: Sample, service: Service, others: Sequence[Service], elements: 
         intervals[name] = min(value, scale * values[margin]), max(value, scale * values[-1 - margin])
     low, high = intervals["seconds"]
     return ForecastRow(
-        capacity=_checked(options),
+        capacity=options.capacity,
         low=low,
         high=high,
-        is_tested=options.slots <= sample.tested,
+        is_tested=options.capacity <= sample.tested,
         intervals=intervals,
         **numbers,
     )
 
 
-def _checked(options: Options) -> int | tuple[int, int]:
-    assert not isinstance(options.capacity, str)
-    return options.capacity
+def _is_adaptive(options: Options) -> bool:
+    return any(isinstance(gate, AdaptiveCapacity) for gate in options.gates)
 
 
 def _at_most(calls: int, elements: int, trial: Run) -> int:

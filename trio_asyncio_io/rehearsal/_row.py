@@ -13,7 +13,7 @@ class ForecastRow:
     """The forecast for one capacity.
 
     Attributes:
-        capacity: As in `ordered_wait`: a number, or a pair for an adaptive capacity.
+        capacity: As in `ordered_wait`.
         seconds: The length of the run.
         low, high: The interval of 90 % of `seconds`.
         p50, p99: The delay of a record, from its first call to its output, in seconds: its median and 99th percentile.
@@ -28,7 +28,7 @@ class ForecastRow:
         intervals: The interval of 90 % of each number, by its name.
     """
 
-    capacity: int | tuple[int, int]
+    capacity: int
     seconds: float
     low: float
     high: float
@@ -43,8 +43,3 @@ class ForecastRow:
     latency: float
     is_tested: bool
     intervals: Mapping[str, tuple[float, float]] = field(repr=False, hash=False)
-
-    @property
-    def slots(self) -> int:
-        """The most calls at once."""
-        return self.capacity[1] if isinstance(self.capacity, tuple) else self.capacity

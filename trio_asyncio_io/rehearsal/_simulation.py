@@ -31,7 +31,7 @@ from .._core.queue import Entry
 from .._core.retries import Retries
 from .._core.scheduler import Scheduler
 from .._errors import AttemptTimeoutError
-from ..gates import AdaptiveCapacity, Budget
+from ..gates import Budget
 from ._service import Begin
 
 __all__ = ["Opens", "Run", "simulate"]
@@ -108,16 +108,15 @@ def simulate(
 
 
 def gates_of(options: Options) -> tuple[Gate | PerKey, ...]:
-    """The gates of an operator, with the one of an adaptive capacity, without budgets: runs are cut short."""
-    gates = tuple(gate for gate in options.gates if not isinstance(gate, Budget))
-    return (*gates, AdaptiveCapacity(*options.capacity)) if isinstance(options.capacity, tuple) else gates
+    """The gates of an operator, without budgets, because a simulated run is shorter than the real one."""
+    return tuple(gate for gate in options.gates if not isinstance(gate, Budget))
 
 
 def _run_in_order(begin: Begin, elements: int, options: Options) -> Run:
     run, refusals, timeout = Run(elements), _Refusals(), options.timeout
     bound = options.bound if options.mode == "ordered" else inf
     is_ordered = options.mode == "ordered"
-    slots, emitted, output = [0.0] * options.slots, deque[float](), 0.0
+    slots, emitted, output = [0.0] * options.capacity, deque[float](), 0.0
     middle, begun_middle, start = elements // 2, 0.0, 0.0
     for number in range(elements):
         start = slots[0]
@@ -170,7 +169,7 @@ class _Events:
         self._gates = _Gates(gates_of(options), self._is_running, lambda _: random.choice(weights))
         self._scheduler = Scheduler(
             self._ledger,
-            options.slots,
+            options.capacity,
             options.timeout,
             gates=self._gates if self._gates.passage.given else None,
             on_failure=_fail,
@@ -180,7 +179,7 @@ class _Events:
         if options.retry is not None:
             self._retries = Retries(
                 options.retry,
-                options.slots,
+                options.capacity,
                 guard=lambda function: function,
                 on_denied=lambda _: None,
                 is_final=lambda _: False,
@@ -225,7 +224,7 @@ class _Events:
 
     def _start(self, now: float) -> None:
         ledger, scheduler = self._ledger, self._scheduler
-        counters, slots = ledger.counters, self._options.slots
+        counters, slots = ledger.counters, self._options.capacity
         while True:
             while scheduler.is_plain and ledger.jobs and counters.running < slots:
                 self._call(ledger.start(now), now)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from operator import attrgetter
-from typing import Any, Literal, TypedDict
+from typing import Any, TypedDict
 
 from pyspark.sql import Observation
 
@@ -45,8 +45,7 @@ class UDFArguments(TypedDict, total=False):
     The public functions describe those whose effect differs.
 
     Args:
-        capacity: Upper limit of invocations that run at once in one task; 1 or more, 100 by default. A pair such as
-            (8, 200) adapts it between 1 and 200, starting at 8; "auto" is (8, 200).
+        capacity: Upper limit of invocations that run at once in one task; 1 or more, 100 by default.
         gate: A gate of `trio_asyncio_io.gates`, or a list of them, that delays the start of calls. Each Python worker
             process has its own copy, whose state lasts from one task to the next. With a `gates.PerKey`, each key has
             its own copy. None by default.
@@ -66,7 +65,7 @@ class UDFArguments(TypedDict, total=False):
         show_values: False keeps the values of the rows out of errors and logs. True by default.
     """
 
-    capacity: int | tuple[int, int] | Literal["auto"]
+    capacity: int
     cluster_capacity: int | None
     cluster_rate: float | ClusterRate | None
     gate: Gate | PerKey | Sequence[Gate | PerKey] | None
@@ -134,7 +133,6 @@ def make_settings(
     arguments: UDFArguments,
     *,
     mode: Mode = "ordered",
-    per_key: int = 1,
     delay: int | None = None,
     has_metrics: bool = False,
 ) -> Settings:
@@ -142,7 +140,7 @@ def make_settings(
 
     Args:
         function, timeout, arguments: From the user.
-        mode, per_key, delay, has_metrics: From the public function that the user called.
+        mode, delay, has_metrics: From the public function that the user called.
 
     Raises:
         TypeError, ValueError: As in `Options`, `Settings` and `pack`.
@@ -154,7 +152,7 @@ def make_settings(
     handler = rest.pop("on_timeout", None)
     settings = Settings(
         pack(function),
-        Options(timeout, mode=mode, key=attrgetter("key") if mode == "keyed" else None, per_key=per_key, **options),
+        Options(timeout, mode=mode, key=attrgetter("key") if mode == "keyed" else None, **options),
         buffer=options.get("buffer"),
         on_timeout=None if handler is None else pack(handler, "on_timeout"),
         delay=delay,

@@ -36,7 +36,6 @@ def enriched(
     inputs: Sequence[str] | None,
     flatten: Flatten,
     key: Any = None,
-    per_key: int = 1,
     event_time: str | None = None,
     max_out_of_orderness: str | None = None,
     carry_over: CarryOver | None = None,
@@ -56,9 +55,7 @@ def enriched(
     metrics, memo = arguments.pop("metrics", None), arguments.pop("memo", None)
     if metrics is not None:
         check_metrics(metrics)
-    settings = make_settings(
-        function, timeout, arguments, mode=mode, per_key=per_key, delay=delay, has_metrics=metrics is not None
-    )
+    settings = make_settings(function, timeout, arguments, mode=mode, delay=delay, has_metrics=metrics is not None)
     limits = arguments.get("cluster_capacity"), arguments.get("cluster_rate")
     settings = for_session(settings, *limits, df.sparkSession)
     keys = column_names("key", [key] if isinstance(key, str) else key) if mode == "keyed" else []

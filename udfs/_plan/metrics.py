@@ -12,8 +12,8 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from trio_asyncio_io import ElementTimeoutError, Statistics, Totals, Verdict
-from trio_asyncio_io.gates import AdaptiveCapacity, PerKey
-from trio_asyncio_io.progress import Summary, duration, gates_and_hedges
+from trio_asyncio_io.embedding import Summary, duration, gates_and_hedges
+from trio_asyncio_io.gates import PerKey
 
 from .._sent.cluster_rate import SOURCE_AWAY
 from .._sent.column_types import METRICS_COLUMN
@@ -74,9 +74,8 @@ def gate_classes(settings: Settings) -> list[str]:
     """The names of the classes that the gates of a task may have."""
     given = [each for gate in settings.options.gates for each in (gate.gates if isinstance(gate, PerKey) else [gate])]
     own = [type(gate).__name__ for gate in given]
-    adaptive = [AdaptiveCapacity.__name__] if isinstance(settings.options.capacity, tuple) else []
     of_cluster = () if settings.rate is None else settings.rate.gates
-    return list(dict.fromkeys([*own, *adaptive, *of_cluster]))
+    return list(dict.fromkeys([*own, *of_cluster]))
 
 
 def summary(metrics: Any) -> Summary:
@@ -92,7 +91,7 @@ def summary(metrics: Any) -> Summary:
         ['1 failed', '0 timed out', '1 from a cache']
 
     Metrics that Spark has observed also have `p50`, `p95` and `p99`, which the line then ends with. With gates, the
-    line also has what `trio_asyncio_io.progress.gates_and_hedges` returns.
+    line also has what `trio_asyncio_io.embedding.gates_and_hedges` returns.
     """
     sums = observed_sums(metrics.get if _is_observation(metrics) else metrics)
     counts = [

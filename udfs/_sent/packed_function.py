@@ -16,7 +16,8 @@ from typing import Any
 
 from pyspark import cloudpickle
 
-from trio_asyncio_io.adapters import from_asyncio, is_async
+from trio_asyncio_io.adapters import from_asyncio
+from trio_asyncio_io.embedding import is_async
 
 __all__ = ["PackedFunction", "dumped", "name_of", "pack", "parameter_names"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from trio_asyncio_io import Totals, describe
+from trio_asyncio_io import Totals
+from trio_asyncio_io.embedding import describe
 
 from .._exceptions import message_of, type_name
 

@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from trio_asyncio_io import describe
+from trio_asyncio_io.embedding import describe
 
 from .._sent.zone import tzinfo_of
 from .._spark_version import TimeType

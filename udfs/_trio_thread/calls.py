@@ -53,7 +53,7 @@ class RowCalls(AsyncFunction[Row, Row]):
         self._measures_time = settings.measures_time
         self._skips = settings.skips
         self.made = 0
-        self.loads = Loads(settings.options.slots) if settings.has_metrics else None
+        self.loads = Loads(settings.options.capacity) if settings.has_metrics else None
         if callable(flush := getattr(function, "flush", None)):
             self.flush = flush  # the operator calls it if it exists
 
@@ -63,11 +63,10 @@ class RowCalls(AsyncFunction[Row, Row]):
         return {
             "mode": options.mode,
             "timeout": options.timeout,
-            "capacity": options.slots,
+            "capacity": options.capacity,
             "gate": gates_of(self._settings),
             "buffer": options.buffer,
             "key": options.key,
-            "per_key": options.per_key,
             "retry": options.retry and _of_rows(options.retry),
             "observer": options.observer and RowObserver(options.observer),
             "on_timeout": self._on_timeout and _named(name_of(self._on_timeout), self._timed_out),
@@ -79,8 +78,8 @@ class RowCalls(AsyncFunction[Row, Row]):
         if self._measures_time:
             from_cache.set(False)
 
-    def known(self, row: Row) -> tuple[Row] | None:
-        """The row itself if no call is made for it, else None."""
+    def _known(self, row: Row) -> tuple[Row] | None:
+        """The row itself if no call is made for it, else None. The operator looks for this method."""
         if row.failure is not None or self._skips(row):  # or an input value cannot be represented in Python
             return (row,)
         return None

@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark import cloudpickle
 
-from trio_asyncio_io.gates import AdaptiveCapacity, Gate, PerKey
+from trio_asyncio_io.gates import Gate, PerKey
 
 from .._sent.packed_function import dumped
 from .._sent.settings import Settings
@@ -31,10 +31,7 @@ def gates_of(settings: Settings) -> list[Gate | PerKey]:
 
     Weights and keys are computed from rows.
     """
-    options = settings.options
-    gates: list[Gate | PerKey] = list(options.gates)
-    if isinstance(options.capacity, tuple):
-        gates.append(AdaptiveCapacity(*options.capacity))
+    gates = settings.options.gates
     process, function = os.getpid(), settings.function.digest  # Spark's daemon forks
     kept = [_instance(process, function, position, dumped(gate, "gate")) for position, gate in enumerate(gates)]
     return kept if settings.rate is None else [*kept, *rate_gates(settings.rate)]

@@ -9,7 +9,8 @@ import httpx
 import trio
 
 from trio_asyncio_io import AsyncFunction, retry_after
-from trio_asyncio_io.policies import cached, rate_limited, single_flight
+from trio_asyncio_io.gates import RateLimit
+from trio_asyncio_io.policies import cached, gated, single_flight
 
 from ..http import HostRefusedError, StackTransport
 from ..http._charset import charset_of, decode_text
@@ -68,7 +69,7 @@ class HttpCall(AsyncFunction[HttpRequest, HttpResponse]):
         self._exchanger = self._transport.exchanger
         self._send: Any = self._exchange
         if self.rate is not None:
-            self._send = rate_limited(self._exchange, self.rate, burst=max(1, int(self.rate / 100)))
+            self._send = gated(self._exchange, RateLimit(self.rate, burst=max(1, int(self.rate / 100))))
         self._send_get: Any = self._send
         if self.cache is not None:
             key = HttpRequest.cache_key

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import DataType
 
-from trio_asyncio_io.keywords import list_keywords
+from trio_asyncio_io.embedding import list_keywords
 
 from .._column import AsyncPandasUDF
 from .._exceptions import traceback_as_note

@@ -125,7 +125,7 @@ class HttpOptions:
                 1 if it is shared, and there is no such rate.
         """
         settings = Settings(pack(self._call()), self.operator, buffer=self.buffer, on_error="column", skip_nulls=True)
-        slots = self.operator.slots
+        slots = self.operator.capacity
         if session is not None and self.cluster_capacity is not None:
             slots = share_of(self.cluster_capacity, session)
         if session is not None and self.cluster_rate is not None:

@@ -8,14 +8,10 @@ from typing import Any
 from tests.docs.pictures.figure import Figure, box
 from tests.docs.pictures.runs import script
 from tests.docs.pictures.stepper import LEGEND, Cell, Frame, page
-from trio_asyncio_io import (
-    KeyedStreamElementQueue,
-    OrderedStreamElementQueue,
-    UnorderedStreamElementQueue,
-    Watermark,
-)
+from trio_asyncio_io import Watermark
 from trio_asyncio_io._core.queue import StreamElementQueue
 from trio_asyncio_io._watch.svg import text
+from trio_asyncio_io.queues import KeyedStreamElementQueue, OrderedStreamElementQueue, UnorderedStreamElementQueue
 
 __all__ = ["queues", "stepper"]
 

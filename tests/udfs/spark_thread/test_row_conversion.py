@@ -285,22 +285,6 @@ def test_rows_of_one_key_are_called_one_at_a_time_in_order(run: Any) -> None:
     assert sorted(calls) == [0, 0, 0, 1, 1, 1, 1]
 
 
-def test_per_key_rows_of_one_key_are_called_at_once(run: Any) -> None:
-    async def call(value: int) -> float:
-        calls.append(value)
-        if len(calls) == 1:
-            await has_second.wait()
-        else:
-            has_second.set()
-        return float(len(calls))
-
-    calls: list[int] = []
-    has_second = trio.Event()
-    out = rows_of(run(call, [batch(7, 7)], mode="keyed", per_key=2, capacity=10))
-    assert [row["n"] for row in out] == [7, 7]
-    assert calls == [7, 7]
-
-
 @pytest.mark.parametrize("flatten", [False, True])
 def test_large_rows_are_divided_into_several_batches_with_their_own_results(
     run: Any, monkeypatch: pytest.MonkeyPatch, flatten: bool

@@ -11,7 +11,7 @@ import trio
 from trio.testing import MockClock
 
 from trio_asyncio_io import AsyncFunction, AsyncWaitOperator, ElementTimeoutError, ExponentialBackoff, FixedDelay
-from trio_asyncio_io.gates import RateLimit
+from trio_asyncio_io.gates import AdaptiveCapacity, RateLimit
 from trio_asyncio_io.report import report
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 from udfs._sent.row import Failure, Row
@@ -293,9 +293,7 @@ async def test_named_gates_of_two_functions_are_one_gate_with_the_weight_of_each
 
 
 async def test_a_capacity_that_adapts_keeps_its_limit(settings: Any, autojump_clock: MockClock) -> None:
-    calls = RowCalls(Scripted(), None, settings(Scripted(), capacity=(3, 9)))
-    options = calls.options()
-    assert options["capacity"] == 9
-    [gate] = options["gate"]
+    calls = RowCalls(Scripted(), None, settings(Scripted(), capacity=9, gate=AdaptiveCapacity(3, 9)))
+    [gate] = calls.options()["gate"]
     assert (gate.start, gate.maximum) == (3, 9)
     assert calls.options()["gate"] == [gate]

@@ -1,0 +1,17 @@
+"""Helpers for packages around the operator, such as `udfs`: signatures, texts and the progress display.
+
+Experimental: these names may change in any release. An application does not need them.
+"""
+
+from __future__ import annotations
+
+from ._addresses import publish
+from ._core.describe import describe
+from ._core.units import duration
+from ._function import is_async
+from ._keywords import list_keywords
+from ._summary import Summary, clock, display_on, gates_and_hedges
+
+__all__ = ["Summary", "clock", "describe", "display_on", "duration", "gates_and_hedges", "is_async", "list_keywords"]
+
+publish(globals())

@@ -1,0 +1,166 @@
+"""The policy `gated`: gates around a function, in place of those of an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+import trio
+from trio.lowlevel import ParkingLot, enable_ki_protection
+
+from .._calls import ledger_of_call, stop_of_call
+from .._core.admission import Admission, KeyGates, Passage, Weights, weights_of
+from .._core.gate import Gate, PerKey, RefusedError, as_gates
+from .._core.queue import Entry
+from .._gates import Gates
+from ._policy import Policy, Wrapped
+
+__all__ = ["gated"]
+
+R = TypeVar("R")
+
+
+class gated(Policy[R]):  # noqa: N801 - used like a function
+    """A function whose calls start when a gate admits them.
+
+    For a limit inside other policies: `cached(gated(fetch, RateLimit(50)))` has a limit for the requests that the cache
+    could not answer, and a cached result does not wait. Where no policy makes fewer calls than there are elements, give
+    the gate to the operator instead. The differences: here, a wait counts towards the operator's `timeout`, occupies
+    its slot, and is part of the call's latency.
+
+    All calls of this object pass the gates, in whatever operator. Calls wait in the order of their arrival; with a
+    `gates.PerKey`, a key that is held back does not hold back the others. The outcome of a call is reported to each
+    gate, and `settle` corrects its weight in these gates and in those of the operator. A gate, a `weight` or a `key`
+    that is broken stops the operator, as that of an operator does.
+
+    Args:
+        function: An async callable or an `AsyncFunction`.
+        gate: A `gates.Gate`, a `gates.PerKey`, or a list of them that must all admit a call. A gate that is shared with
+            an operator, by object or by name, has one state.
+
+    Attributes:
+        wait_seconds: The seconds that calls have waited for the gates, added up.
+
+    Raises:
+        TypeError, ValueError: `gate` is something else, or has more than one `PerKey`.
+        RefusedError: Raised by a call that a gate refuses. The operator does not retry it.
+
+    Cancellation: a call that waits leaves at once, and the next one takes its place.
+
+    Example:
+        lookup = cached(gated(fetch, RateLimit(50.0, burst=5)))
+    """
+
+    def __init__(self, function: Wrapped[R], gate: Gate | PerKey | Sequence[Gate | PerKey]) -> None:
+        super().__init__(function, gate=gate)
+        self.wait_seconds = 0.0
+        self._given = as_gates(gate)
+        self._gates: Gates | None = None  # while there are calls
+        self._calls = 0
+        self._running = 0
+        self._line = trio.StrictFIFOLock()
+        self._lines_of_keys: WeakKeyDictionary[KeyGates, trio.StrictFIFOLock] = WeakKeyDictionary()
+        self._changed = ParkingLot()
+
+    async def invoke(self, *arguments: Any) -> R:
+        """The result of a call that starts when all gates admit it."""
+        gates = self._enter()
+        try:
+            admission = await self._admitted(gates, arguments)
+            self._running += 1
+            try:
+                with gates.around(admission):
+                    result: R = await self._call(*arguments)
+            finally:
+                self._running -= 1
+        finally:
+            self._leave(gates)
+        return result
+
+    def _enter(self) -> Gates:
+        """The gates, in use while there are calls. So no call of an earlier Trio run uses them."""
+        gates = self._gates
+        if gates is None:
+            gates = Gates(self._given, lambda: self._running, _count_throttled, _stop)
+            try:
+                gates.open(self._wake, self._wake)
+            except ValueError as error:  # the name of another gate, with another configuration
+                gates.close()
+                _stop(error, None)
+                raise
+            self._gates = gates
+        self._calls += 1
+        return gates
+
+    def _leave(self, gates: Gates) -> None:
+        self._calls -= 1
+        if not self._calls:
+            self._gates = None
+            gates.close()
+
+    async def _admitted(self, gates: Gates, arguments: tuple[Any, ...]) -> Admission:
+        """The call, started. It waits in the line of its key first, and then in that of all calls."""
+        began = trio.current_time()
+        try:
+            keys = gates.of_key(*arguments)
+            passage = gates.passage if keys is None else keys.passage
+            weights = weights_of(arguments[0], passage, *arguments[1:])
+            passage.running += 1  # the gates of the key stay in use
+            try:
+                if keys is None:
+                    return await self._pass(gates, None, passage, weights)
+                async with self._lines_of_keys.setdefault(keys, trio.StrictFIFOLock()):
+                    return await self._pass(gates, keys, passage, weights)
+            finally:
+                passage.running -= 1
+        except RefusedError:
+            raise
+        except Exception as error:
+            _stop(error, None)
+            raise
+        finally:
+            self.wait_seconds += trio.current_time() - began
+
+    async def _pass(self, gates: Gates, keys: KeyGates | None, passage: Passage, weights: Weights) -> Admission:
+        while True:
+            if keys is not None:
+                while delay := keys.delay(weights, trio.current_time()):
+                    await self._wait(delay)
+            async with self._line:
+                while (outcome := _attempt(gates, keys, passage, weights)) is not None:
+                    if isinstance(outcome, Admission):
+                        return outcome
+                    await self._wait(outcome)
+
+    async def _wait(self, delay: float) -> None:
+        with trio.move_on_after(delay):
+            await self._changed.park()
+
+    def _wake(self, _: KeyGates | None = None) -> None:
+        """A gate may admit a call earlier than it said."""
+        self._changed.unpark_all()
+
+
+@enable_ki_protection
+def _attempt(gates: Gates, keys: KeyGates | None, passage: Passage, weights: Weights) -> Admission | float | None:
+    """Start the call. Returns the delay of the common gates instead if they do not admit it; None: its key's do not."""
+    now = trio.current_time()
+    if keys is not None and keys.delay(weights, now):
+        return None
+    delay = gates.line.delay(weights[: len(gates.line.in_use)], now)
+    return delay or Admission(passage, now, weights).start()
+
+
+def _count_throttled() -> None:
+    ledger = ledger_of_call()
+    if ledger is not None:
+        ledger.throttle()
+
+
+def _stop(error: Exception, _: Entry | None) -> None:
+    """A gate is broken: stop the operator. Without one, the call raises the error."""
+    stop = stop_of_call()
+    if stop is None:
+        raise error
+    stop(error)
