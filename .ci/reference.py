@@ -48,7 +48,7 @@ NAMES = {
     "testing.md": {"trio_asyncio_io.testing": "", "trio_asyncio_io.embedding": ""},
     "udfs.md": {
         "udfs": (
-            "async_pandas_udf AsyncPandasUDF ordered_wait unordered_wait keyed_wait CarryOver ClusterRate Memo summary "
+            "async_pandas_udf AsyncPandasUDF ordered_wait unordered_wait keyed_wait rehearse CarryOver ClusterRate Memo summary "
             "explain ResultTypeError CarriedTooLongError ClusterRateError HangUpError MemoError"
         ),
         "udfs.progress": "",

@@ -48,12 +48,13 @@ class Forecast:
         rows: One for each capacity, in the order given.
         elements: How many elements the run has.
         assumptions: What was seen, what was assumed and what the sample cannot show, in sentences.
+        options: The arguments of the run, without the capacity.
     """
 
     rows: Sequence[ForecastRow]
     elements: int
     assumptions: Sequence[str]
-    _options: Mapping[str, Any] = field(repr=False)
+    options: Mapping[str, Any] = field(repr=False)
 
     @property
     def best_row(self) -> ForecastRow:
@@ -79,7 +80,7 @@ class Forecast:
     @property
     def best(self) -> dict[str, Any]:
         """The best setting as keyword arguments for `ordered_wait`; see `best_row`. Raises as `best_row`."""
-        return {"capacity": self.best_row.capacity, **self._options}
+        return {"capacity": self.best_row.capacity, **self.options}
 
     def plot(self) -> str:
         """Time and calls (or weight) over the capacity, as an SVG document."""

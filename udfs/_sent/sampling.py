@@ -1,0 +1,53 @@
+"""Sampling: functions that a forecast runs in workers in the place of the user's function. None of them calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark import cloudpickle
+
+from trio_asyncio_io import AsyncFunction
+
+__all__ = ["Capture", "NoAnswerError", "Replay", "identity_of"]
+
+
+class NoAnswerError(Exception):
+    """A row of the sample has no answer."""
+
+
+class Capture(AsyncFunction[Any, bytes]):
+    """Returns the values of the input columns, as the user's function would get them, pickled."""
+
+    async def invoke(self, *inputs: Any) -> bytes:
+        """Pickle the inputs."""
+        return bytes(cloudpickle.dumps(inputs))
+
+
+class Replay(AsyncFunction[Any, Any]):
+    """Returns answers that are known, so that a memo writes them.
+
+    Args:
+        function: The user's function, under whose name the memo knows the answers.
+        answers: By `identity_of` the inputs.
+    """
+
+    def __init__(self, function: Any, answers: Mapping[str, Any]) -> None:
+        self.function = function
+        self._answers = answers
+
+    async def invoke(self, *inputs: Any) -> Any:
+        """The answer for these inputs.
+
+        Raises:
+            NoAnswerError: There is none.
+        """
+        try:
+            return self._answers[identity_of(inputs)]
+        except KeyError:
+            raise NoAnswerError from None
+
+
+def identity_of(inputs: tuple[Any, ...]) -> str:
+    """A text that is the same for equal inputs. They are plain values, and may be unhashable."""
+    return repr(inputs)
