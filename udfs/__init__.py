@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from ._plan.memo import Memo
     from ._plan.metrics import explain, summary
     from ._pyspark_worker import HangUpError
-    from ._rehearsal import rehearse
+    from ._rehearsal.forecast import JobForecast
+    from ._rehearsal.job import rehearse
     from ._sent.carry_over import CarriedTooLongError, CarryOver
     from ._sent.cluster_rate import ClusterRate
     from ._spark_thread.converters import ResultTypeError
@@ -57,6 +58,7 @@ __all__ = [
     "ExponentialBackoff",
     "FixedDelay",
     "HangUpError",
+    "JobForecast",
     "Memo",
     "MemoError",
     "Observer",
@@ -84,6 +86,7 @@ _MODULES = {
     "ClusterRate": "._sent.cluster_rate",
     "ClusterRateError": "._trio_thread.rate_gates",
     "HangUpError": "._pyspark_worker",
+    "JobForecast": "._rehearsal.forecast",
     "Memo": "._plan.memo",
     "MemoError": "._memo.directory",
     "ResultTypeError": "._spark_thread.converters",
@@ -91,7 +94,7 @@ _MODULES = {
     "explain": "._plan.metrics",
     "keyed_wait": "._dataframe",
     "ordered_wait": "._dataframe",
-    "rehearse": "._rehearsal",
+    "rehearse": "._rehearsal.job",
     "summary": "._plan.metrics",
     "unordered_wait": "._dataframe",
 }

@@ -67,10 +67,8 @@ class Forecast:
         """
         tested = [row for row in self.rows if row.is_tested]
         if not tested:
-            lowest = min(row.capacity for row in self.rows)
             raise ValueError(
-                f"the sample has reached none of the capacities: record it with a load of at least {lowest}, "
-                "or rehearse a smaller capacity"
+                "the sample has reached none of the capacities: record more calls, or give a smaller capacity"
             )
         fewest = min(row.failed + row.timed_out for row in tested)
         good = [row for row in tested if row.failed + row.timed_out <= 1.1 * fewest + 0.001 * self.elements]

@@ -1,4 +1,4 @@
-"""Sampling: functions that a forecast runs in workers in the place of the user's function. None of them calls it."""
+"""Sampling: functions that a forecast runs in workers in the place of the user's function. Neither calls it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,7 @@ from pyspark import cloudpickle
 
 from trio_asyncio_io import AsyncFunction
 
-__all__ = ["Capture", "NoAnswerError", "Replay", "identity_of"]
-
-
-class NoAnswerError(Exception):
-    """A row of the sample has no answer."""
+__all__ = ["Capture", "Replay", "identity_of"]
 
 
 class Capture(AsyncFunction[Any, bytes]):
@@ -25,10 +21,10 @@ class Capture(AsyncFunction[Any, bytes]):
 
 
 class Replay(AsyncFunction[Any, Any]):
-    """Returns answers that are known, so that a memo writes them.
+    """Returns answers that are known, so that a memo stores them.
 
     Args:
-        function: The user's function, under whose name the memo knows the answers.
+        function: The user's function, whose name the memo has.
         answers: By `identity_of` the inputs.
     """
 
@@ -37,15 +33,8 @@ class Replay(AsyncFunction[Any, Any]):
         self._answers = answers
 
     async def invoke(self, *inputs: Any) -> Any:
-        """The answer for these inputs.
-
-        Raises:
-            NoAnswerError: There is none.
-        """
-        try:
-            return self._answers[identity_of(inputs)]
-        except KeyError:
-            raise NoAnswerError from None
+        """The answer for these inputs. Raises a `KeyError` if there is none."""
+        return self._answers[identity_of(inputs)]
 
 
 def identity_of(inputs: tuple[Any, ...]) -> str:

@@ -1,0 +1,145 @@
+"""The simulation of a job's tasks in front of one service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from heapq import heapreplace
+from typing import Any, Literal
+
+from trio_asyncio_io import Options
+from trio_asyncio_io.gates import Budget, Gate, RateLimit
+from trio_asyncio_io.rehearsal import Forecast, ForecastRow, Sample
+from trio_asyncio_io.rehearsal import rehearse as rehearse_run
+
+from .._plan.metrics import called_rows
+from .._sent.cluster_rate import as_cluster_rate
+
+__all__ = ["Job", "JobForecast", "given_gates", "of_tuple"]
+
+CAPACITIES = (0.1, 0.25, 0.5, 1.0)  # parts of the load of the sample, to compare by default
+
+
+class JobForecast(Forecast):
+    """The forecast of a job. Its capacities are those of one task, and its elements the rows that need a call."""
+
+    __slots__ = ()
+
+    def compare(self, statistics: Any, seconds: float, *, capacity: int | None = None) -> str:
+        """What was forecast, what it became, and why they differ, in sentences.
+
+        Args:
+            statistics: The `Observation` that was passed as `metrics=`, after an action; or the observed `Row`.
+            seconds: How long the action took.
+            capacity: The job's. None: that of `best`.
+
+        Raises:
+            ValueError: The forecast has no such capacity, or the job made no call.
+        """
+        return super().compare(called_rows(statistics), seconds, capacity=capacity)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """How a job runs.
+
+    Args:
+        options, mode, timeout: From the user.
+        slots: How many tasks can run at once.
+    """
+
+    options: Mapping[str, Any]
+    mode: Literal["ordered", "unordered"]
+    timeout: float
+    slots: int
+
+    def gates(self, tasks: int) -> list[Gate]:
+        """The gates of tasks that run at once, as those of one operator.
+
+        Raises:
+            ValueError: The sum of several gates of this class is no gate.
+        """
+        gates = [_sum_of(gate, tasks) for gate in given_gates(self.options)]
+        if self.options.get("cluster_rate") is not None:
+            given = as_cluster_rate(self.options["cluster_rate"])
+            rate = given.rate
+            if given.by == "share":
+                rate = min(rate, tasks * max(1, rate // self.slots))
+            gates.append(RateLimit(rate))
+        return gates
+
+    def forecast(self, taken: Sample, sizes: Sequence[int], rows: int, capacities: Sequence[int]) -> JobForecast:
+        """The forecast of partitions with these sizes.
+
+        All tasks as one operator give the time that the service and the gates need. A job is not shorter than the
+        partitions of the slot that ends last, one after the other, in front of a service of their own.
+        """
+        tasks = min(self.slots, len(sizes))
+        most, partitions = _longest(sizes, tasks)
+        one = max(1, round(most / partitions))
+        capacities = capacities or sorted({max(1, int(part * taken.tested / tasks)) for part in CAPACITIES})
+        together = [self._simulated(taken, sum(sizes), each, tasks, "unordered") for each in capacities]
+        alone = [self._simulated(taken, one, each, 1, self.mode) for each in capacities]
+        merged = [_merged(*pair, partitions) for pair in zip(together, alone, strict=True)]
+        said = (
+            f"Up to {tasks:,} tasks run at once, {len(sizes):,} in all, each with its capacity. {sum(sizes):,} of "
+            f"{rows:,} rows need a call. Spark's own time is not included."
+        )
+        return JobForecast(
+            merged, sum(sizes), (said, *together[0].assumptions), {"timeout": self.timeout, **self.options}
+        )
+
+    def _simulated(self, taken: Sample, rows: int, capacity: int, tasks: int, mode: Any) -> Forecast:
+        """The forecast of so many tasks as one operator."""
+        buffer = Options(self.timeout, capacity=capacity, buffer=self.options.get("buffer")).buffer
+        assert buffer is not None
+        return rehearse_run(
+            taken, rows, capacity=tasks * capacity, buffer=tasks * buffer, mode=mode, gate=self.gates(tasks) or None
+        )
+
+
+def given_gates(options: Mapping[str, Any]) -> list[Any]:
+    gate = options.get("gate")
+    return [] if gate is None else list(gate) if isinstance(gate, Sequence) else [gate]
+
+
+def _sum_of(gate: Any, tasks: int) -> Gate:
+    """A gate that admits as much as copies of it in so many tasks. Weights are those of the tuple of a row's inputs."""
+    weight = of_tuple(getattr(gate, "weight", None))
+    if isinstance(gate, RateLimit):
+        return RateLimit(tasks * gate.rate, burst=tasks * gate.burst, weight=weight, name=gate.name)
+    if isinstance(gate, Budget):
+        return Budget(tasks * gate.amount, weight=weight, name=gate.name)
+    raise ValueError(
+        f"gate must be a RateLimit or a Budget, got {gate!r}: rehearse one task with trio_asyncio_io.rehearsal"
+    )
+
+
+def _longest(sizes: Sequence[int], tasks: int) -> tuple[int, int]:
+    """The rows and partitions of the slot that ends last. A slot takes the next partition when it is free."""
+    slots = [(0, 0)] * tasks
+    for size in sizes:
+        rows, partitions = slots[0]
+        heapreplace(slots, (rows + size, partitions + 1))
+    return max(slots)
+
+
+def _merged(together: Forecast, alone: Forecast, partitions: int) -> ForecastRow:
+    """The row of the job: the longer times of both."""
+    (row,), (task,) = together.rows, alone.rows
+    low, high = max(row.low, partitions * task.low), max(row.high, partitions * task.high)
+    return replace(
+        row,
+        capacity=task.capacity,
+        seconds=max(row.seconds, partitions * task.seconds),
+        low=low,
+        high=high,
+        p50=max(row.p50, task.p50),
+        p99=max(row.p99, task.p99),
+        intervals={**row.intervals, "seconds": (low, high)},
+    )
+
+
+def of_tuple(weight: Callable[..., float] | None) -> Callable[[tuple[Any, ...]], float] | None:
+    """A function of the values of a row's inputs, as one of their tuple."""
+    return None if weight is None else lambda inputs: weight(*inputs)
