@@ -99,6 +99,7 @@ class Job:
 
 
 def given_gates(options: Mapping[str, Any]) -> list[Any]:
+    """The argument `gate` as a list."""
     gate = options.get("gate")
     return [] if gate is None else list(gate) if isinstance(gate, Sequence) else [gate]
 

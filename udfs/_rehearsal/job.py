@@ -80,7 +80,8 @@ def rehearse(
     for name, number in (("sample", sample), ("rows", rows), ("tasks", tasks)):
         if number is not None:
             _check_number(name, number)
-    job = Job(options, mode, timeout, tasks or task_slots(df.sparkSession, "rehearse", "tasks="))
+    order = mode if options.get("memo") is None else "unordered"  # the rows are sorted after the calls
+    job = Job(options, order, timeout, tasks or task_slots(df.sparkSession, "rehearse", "tasks="))
     source = Source(df, function, schema, timeout, options)
     counts = source.partitions()
     at_once = min(len(counts), job.slots)

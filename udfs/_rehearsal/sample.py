@@ -29,8 +29,7 @@ __all__ = ["Source"]
 ROW, INPUTS, FOUND = "__udfs_row", "__udfs_inputs", "__udfs_found"
 LOW_LOAD = 5
 SHARE_AT_LARGEST = 0.75  # of the rows of the sample, as in `record`
-SEED = 1
-MORE, AT_LEAST = 1.3, 20  # a sample of Spark's has a random size
+MORE, AT_LEAST = 1.5, 50  # rows to draw, because a sample of Spark's has a random size
 DISTINCT_ERROR = 0.02
 
 
@@ -84,23 +83,23 @@ class Source:
         found = [inputs for row, inputs in self._captured(drawn) if row not in known]
         if not found:
             raise ValueError("no row of the sample needs a call: the memo has their answers, or skip_nulls skips them")
-        values = (
-            found if self.options.get("memo") is None else list({identity_of(each): each for each in found}.values())
-        )
-        most = max(1, min(load, int(SHARE_AT_LARGEST * len(values))))
+        share = len(found) / count
+        if self.options.get("memo") is not None:  # a key is called once
+            found = list({identity_of(inputs): inputs for inputs in found}.values())
+        most = max(1, min(load, int(SHARE_AT_LARGEST * len(found))))
         loads = (min(LOW_LOAD, most), most)
         function = _OfTuple(pack(self.function).unpack())
-        call = partial(record, values, function, len(values), timeout=self.timeout, loads=loads, **arguments)
+        call = partial(record, found, function, len(found), timeout=self.timeout, loads=loads, **arguments)
         taken: Sample = _run_in_thread(call)
         self._remember(drawn, taken)
-        return taken, len(found) / count
+        return taken, share
 
     def _drawn(self, number: int, rows: int) -> tuple[DataFrame, int]:
         """Numbered rows from all over the DataFrame, and how many. They are on the driver, so they stay the same."""
         share = min(1.0, (MORE * number + AT_LEAST) / rows)
         columns = self.df.select(*self._columns)
-        found = columns.sample(fraction=share, seed=SEED).collect()
-        drawn = Random(SEED).sample(found, min(number, len(found)))
+        found = columns.sample(fraction=share).collect()
+        drawn = Random().sample(found, min(number, len(found)))
         numbered = [(position, *row) for position, row in enumerate(drawn)]
         schema = StructType([StructField(ROW, LongType()), *columns.schema.fields])
         return self.df.sparkSession.createDataFrame(numbered, schema).coalesce(1), len(drawn)
