@@ -57,7 +57,7 @@ class Job:
         """The gates of tasks that run at once, as those of one operator.
 
         Raises:
-            ValueError: The sum of several gates of this class is no gate.
+            ValueError: Gates of this class have no sum.
         """
         gates = [_sum_of(gate, tasks) for gate in given_gates(self.options)]
         if self.options.get("cluster_rate") is not None:
