@@ -48,8 +48,9 @@ NAMES = {
     "testing.md": {"trio_asyncio_io.testing": "", "trio_asyncio_io.embedding": ""},
     "udfs.md": {
         "udfs": (
-            "async_pandas_udf AsyncPandasUDF ordered_wait unordered_wait keyed_wait CarryOver ClusterRate Memo summary "
-            "explain rehearse JobForecast ResultTypeError CarriedTooLongError ClusterRateError HangUpError MemoError"
+            "async_pandas_udf AsyncPandasUDF ordered_wait unordered_wait keyed_wait CarryOver ClusterBudget "
+            "ClusterRate Memo summary explain rehearse JobForecast ResultTypeError CarriedTooLongError "
+            "ClusterRateError HangUpError MemoError"
         ),
         "udfs.progress": "",
     },

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Hashable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Generic, TypeVar, Unpack
+from typing import Any, Generic, NoReturn, TypeVar, Unpack, overload
 
 from trio.lowlevel import enable_ki_protection
 
 from ._core.describe import describe
 from ._core.options import Options, OptionsArguments
-from ._function import Function
-from ._keywords import list_keywords
+from ._function import Function, GroupFunction, innermost
+from ._keywords import check_keywords, list_keywords
 from ._operator import AsyncWaitOperator, Source
 from ._results import Results
 
@@ -21,11 +22,39 @@ __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
 T = TypeVar("T")
 R = TypeVar("R")
 
+# A function that takes this long on average without letting others run deserves a warning
+BLOCKING_SECONDS = 0.01
 
+_log = logging.getLogger("trio_asyncio_io")
+
+
+@overload
+def ordered_wait(
+    source: Source[T],
+    function: Function[T, R],
+    *,
+    timeout: float,
+    group: None = None,
+    **options: Unpack[OptionsArguments],
+) -> AbstractAsyncContextManager[Results[R]]: ...
+@overload
+def ordered_wait(
+    source: Source[T],
+    function: GroupFunction[T, R],
+    *,
+    timeout: float,
+    group: int,
+    **options: Unpack[OptionsArguments],
+) -> AbstractAsyncContextManager[Results[R]]: ...
 @list_keywords(OptionsArguments, Options)
 def ordered_wait(
-    source: Source[T], function: Function[T, R], *, timeout: float, **options: Unpack[OptionsArguments]
-) -> AbstractAsyncContextManager[Results[R]]:
+    source: Source[T],
+    function: Function[Any, Any],
+    *,
+    timeout: float,
+    group: int | None = None,
+    **options: Unpack[OptionsArguments],
+) -> AbstractAsyncContextManager[Results[Any]]:
     """Call a function for each element and emit the results in source order (Flink's `orderedWait`).
 
     A bare value comes out as its bare result, a `StreamRecord` as a `StreamRecord` with its timestamp, a `Watermark` as
@@ -59,13 +88,37 @@ def ordered_wait(
             async for result in results:
                 print(result)
     """
-    return _ResultsOf(AsyncWaitOperator(function, source=_required(source), timeout=timeout, **options))
+    check_keywords(ordered_wait, options)
+    return _results_of(function, source, timeout, group=group, **options)
 
 
+@overload
+def unordered_wait(
+    source: Source[T],
+    function: Function[T, R],
+    *,
+    timeout: float,
+    group: None = None,
+    **options: Unpack[OptionsArguments],
+) -> AbstractAsyncContextManager[Results[R]]: ...
+@overload
+def unordered_wait(
+    source: Source[T],
+    function: GroupFunction[T, R],
+    *,
+    timeout: float,
+    group: int,
+    **options: Unpack[OptionsArguments],
+) -> AbstractAsyncContextManager[Results[R]]: ...
 @list_keywords(OptionsArguments, ordered_wait)
 def unordered_wait(
-    source: Source[T], function: Function[T, R], *, timeout: float, **options: Unpack[OptionsArguments]
-) -> AbstractAsyncContextManager[Results[R]]:
+    source: Source[T],
+    function: Function[Any, Any],
+    *,
+    timeout: float,
+    group: int | None = None,
+    **options: Unpack[OptionsArguments],
+) -> AbstractAsyncContextManager[Results[Any]]:
     """Call a function for each element and emit each result when it is available (Flink's `unorderedWait`).
 
     No record crosses a watermark: the records between two watermarks form a segment, and only the oldest segment emits.
@@ -88,20 +141,40 @@ def unordered_wait(
             async for result in results:
                 print(result)
     """
-    return _ResultsOf(
-        AsyncWaitOperator(function, mode="unordered", source=_required(source), timeout=timeout, **options)
-    )
+    check_keywords(unordered_wait, options)
+    return _results_of(function, source, timeout, mode="unordered", group=group, **options)
 
 
-@list_keywords(OptionsArguments, ordered_wait)
+@overload
 def keyed_wait(
     source: Source[T],
     function: Function[T, R],
     *,
     key: Callable[[T], Hashable],
     timeout: float,
+    group: None = None,
     **options: Unpack[OptionsArguments],
-) -> AbstractAsyncContextManager[Results[R]]:
+) -> AbstractAsyncContextManager[Results[R]]: ...
+@overload
+def keyed_wait(
+    source: Source[T],
+    function: GroupFunction[T, R],
+    *,
+    key: Callable[[T], Hashable],
+    timeout: float,
+    group: int,
+    **options: Unpack[OptionsArguments],
+) -> AbstractAsyncContextManager[Results[R]]: ...
+@list_keywords(OptionsArguments, ordered_wait)
+def keyed_wait(
+    source: Source[T],
+    function: Function[Any, Any],
+    *,
+    key: Callable[[T], Hashable],
+    timeout: float,
+    group: int | None = None,
+    **options: Unpack[OptionsArguments],
+) -> AbstractAsyncContextManager[Results[Any]]:
     """Call a function for each element and emit the results in source order per key (Flink's FLIP-519).
 
     At most one record of a key runs at once. Records with different keys do not wait for each other.
@@ -129,23 +202,22 @@ def keyed_wait(
             async for result in results:
                 print(result)
     """
-    return _ResultsOf(
-        AsyncWaitOperator(function, mode="keyed", key=key, source=_required(source), timeout=timeout, **options)
-    )
+    check_keywords(keyed_wait, options)
+    return _results_of(function, source, timeout, mode="keyed", key=key, group=group, **options)
 
 
-def _required(source: Source[T]) -> Source[T]:
-    """The source, which must not be None: for `AsyncWaitOperator` that means that the caller puts."""
-    if source is None:
+def _results_of(function: Any, source: Source[Any], timeout: float, **options: Any) -> _ResultsOf[Any]:
+    if source is None:  # for `AsyncWaitOperator`, that means that the caller puts
         raise TypeError(f"the source must be an iterable or an async iterable, got {describe(source)}")
-    return source
+    return _ResultsOf(AsyncWaitOperator(function, source=source, timeout=timeout, **options), function)
 
 
 class _ResultsOf(AbstractAsyncContextManager[Results[R]], Generic[R]):
     """An operator whose block sees only the results."""
 
-    def __init__(self, operator: AsyncWaitOperator[T, R]) -> None:
+    def __init__(self, operator: AsyncWaitOperator[Any, R], function: object) -> None:
         self._operator = operator
+        self._function = function
 
     @enable_ki_protection
     async def __aenter__(self) -> Results[R]:
@@ -155,4 +227,27 @@ class _ResultsOf(AbstractAsyncContextManager[Results[R]], Generic[R]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
-        return await self._operator.__aexit__(kind, error, traceback)
+        is_handled = await self._operator.__aexit__(kind, error, traceback)
+        self._warn_of_blocking()
+        return is_handled
+
+    def _warn_of_blocking(self) -> None:
+        """Log a warning if the function blocked the loop. Its line is known only to a `BlockedLoop`."""
+        totals = self._operator.totals()
+        if totals.peak != 1 or totals.latency < BLOCKING_SECONDS * totals.calls:
+            return
+        if totals.explain().limit == "blocking":
+            _log.warning(
+                "%s blocked the Trio loop for %.0f ms in each call, so the calls ran one after another. Await an async "
+                "client instead, or run the blocking code in threads with trio_asyncio_io.adapters.in_thread. To see "
+                "the line that blocks, use trio.run(main, instruments=[trio_asyncio_io.blocking.BlockedLoop()])",
+                describe(innermost(self._function)),
+                1e3 * totals.latency / totals.calls,
+            )
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise TypeError(
+            "enter the operator first: `async with ordered_wait(...) as results:`, then `async for result in results:`"
+        )
+
+    __enter__ = __exit__ = __iter__ = __aiter__ = __await__ = _refuse

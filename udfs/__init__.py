@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ._rehearsal.forecast import JobForecast
     from ._rehearsal.job import rehearse
     from ._sent.carry_over import CarriedTooLongError, CarryOver
+    from ._sent.cluster_budget import ClusterBudget
     from ._sent.cluster_rate import ClusterRate
     from ._spark_thread.converters import ResultTypeError
     from ._trio_thread.rate_gates import ClusterRateError
@@ -52,6 +53,7 @@ __all__ = [
     "AsyncPandasUDF",
     "CarriedTooLongError",
     "CarryOver",
+    "ClusterBudget",
     "ClusterRate",
     "ClusterRateError",
     "DelayList",
@@ -83,6 +85,7 @@ _MODULES = {
     "AsyncPandasUDF": "._column",
     "CarriedTooLongError": "._sent.carry_over",
     "CarryOver": "._sent.carry_over",
+    "ClusterBudget": "._sent.cluster_budget",
     "ClusterRate": "._sent.cluster_rate",
     "ClusterRateError": "._trio_thread.rate_gates",
     "HangUpError": "._pyspark_worker",

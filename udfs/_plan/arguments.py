@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from operator import attrgetter
 from typing import Any, TypedDict
 
@@ -16,27 +14,27 @@ from trio_asyncio_io import Observer, Options, RetryStrategy
 from trio_asyncio_io.gates import Gate, PerKey
 from trio_asyncio_io.trace import TraceRecorder
 
+from .._sent.cluster_budget import ClusterBudget
 from .._sent.cluster_rate import ClusterRate
 from .._sent.packed_function import dumped, pack
 from .._sent.settings import ErrorMode, Mode, Settings
 from .memo import Memo
-from .rate import rate_for_tasks
+from .rate import budget_for_tasks, rate_for_tasks
 from .session import share_of
 
 __all__ = [
     "DataFrameArguments",
     "UDFArguments",
     "check_dataframe",
-    "check_keywords",
     "column_names",
     "for_session",
     "make_settings",
 ]
 
 # The arguments of a UDF that are also options of the operator
-OPERATOR_ARGUMENTS = ("capacity", "buffer", "retry", "observer", "gate")
+OPERATOR_ARGUMENTS = ("capacity", "buffer", "retry", "observer", "gate", "group", "group_wait")
 # Those that `for_session` reads
-CLUSTER_ARGUMENTS = frozenset({"cluster_capacity", "cluster_rate"})
+CLUSTER_ARGUMENTS = frozenset({"cluster_capacity", "cluster_rate", "cluster_budget"})
 
 
 class UDFArguments(TypedDict, total=False):
@@ -55,6 +53,7 @@ class UDFArguments(TypedDict, total=False):
             an equal share, rounded down to whole calls, so the rate must be at least the number of tasks that can run
             at once, and skewed partitions use only a part of it. A `ClusterRate` can lease it to the tasks that have
             rows. None (the default): no limit.
+        cluster_budget: A `ClusterBudget`: what the calls of all tasks together may cost. None (the default): no limit.
         buffer: Upper limit of rows that one task holds; at least `capacity`. None (the default): a hundred times the
             capacity, at least 1,000 and, unless the capacity is larger, at most 100,000.
         retry: A retry strategy, such as `ExponentialBackoff`. None (the default): one call per row.
@@ -63,11 +62,18 @@ class UDFArguments(TypedDict, total=False):
         observer: An `Observer` whose methods are called in the worker at each step of a row. None by default.
         open_timeout: Seconds that `open` of the function may take in a worker; above 0, 30 by default.
         show_values: False keeps the values of the rows out of errors and logs. True by default.
+        group: Upper limit of rows in one call, at least 1. The function gets one list for each input column, all of the
+            same length, and returns a list with one result for each row. A result that is an exception is the failure
+            of that one row. `capacity` then counts calls. `on_timeout`, a memo, the columns that report on a row and a
+            restart see single rows. None (the default): the function gets single values.
+        group_wait: Seconds for which the first row of a group waits for more; 0 or more, 0.05 by default. Used with
+            `group`.
     """
 
     capacity: int
     cluster_capacity: int | None
     cluster_rate: float | ClusterRate | None
+    cluster_budget: ClusterBudget | None
     gate: Gate | PerKey | Sequence[Gate | PerKey] | None
     buffer: int | None
     retry: RetryStrategy | None
@@ -78,6 +84,8 @@ class UDFArguments(TypedDict, total=False):
     metadata: str | None
     open_timeout: float
     skip_nulls: bool
+    group: int | None
+    group_wait: float
 
 
 class DataFrameArguments(UDFArguments, total=False):
@@ -85,23 +93,6 @@ class DataFrameArguments(UDFArguments, total=False):
 
     metrics: str | Observation | None
     memo: str | os.PathLike[str] | Memo | None
-
-
-def check_keywords(function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
-    """Check the names of keyword arguments that a public function passes on.
-
-    Args:
-        function: The public function, whose signature lists them.
-        arguments: The given ones, by name.
-
-    Raises:
-        TypeError: The function has no such keyword argument.
-    """
-    parameters = inspect.signature(function).parameters.values()
-    known = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
-    for name in arguments.keys() - set(known):
-        candidates = get_close_matches(name, known, 1) or known
-        raise TypeError(f"{function.__name__} got an unexpected keyword argument {name!r}: use {', '.join(candidates)}")
 
 
 def check_dataframe(df: object) -> None:
@@ -145,6 +136,7 @@ def make_settings(
     Raises:
         TypeError, ValueError: As in `Options`, `Settings` and `pack`.
     """
+    _check_budget(arguments.get("cluster_budget"))
     rest: dict[str, Any] = {name: value for name, value in arguments.items() if name not in CLUSTER_ARGUMENTS}
     if arguments.get("cluster_capacity") is not None:
         rest["capacity"] = 1  # `for_session` replaces it
@@ -167,16 +159,30 @@ def make_settings(
     return settings
 
 
+def _check_budget(cluster_budget: object) -> None:
+    if cluster_budget is None:
+        return
+    if not isinstance(cluster_budget, ClusterBudget):
+        raise TypeError(f"cluster_budget must be a ClusterBudget, got {cluster_budget!r}")
+    dumped(cluster_budget, "cluster_budget")
+
+
 def for_session(
-    settings: Settings, cluster_capacity: int | None, cluster_rate: float | ClusterRate | None, session: Any
+    settings: Settings,
+    cluster_capacity: int | None,
+    cluster_rate: float | ClusterRate | None,
+    cluster_budget: ClusterBudget | None,
+    session: Any,
 ) -> Settings:
     """The settings of a task, with its share of the limits of a cluster.
 
     Raises:
-        TypeError, ValueError: As in `share_of` and `rate_for_tasks`.
+        TypeError, ValueError: As in `share_of`, `rate_for_tasks` and `budget_for_tasks`.
     """
     if cluster_capacity is not None:
         settings = settings.with_capacity(share_of(cluster_capacity, session))
     if cluster_rate is not None:
         settings = replace(settings, rate=rate_for_tasks(cluster_rate, session))
+    if cluster_budget is not None:
+        settings = replace(settings, budget=budget_for_tasks(cluster_budget, session))
     return settings

@@ -31,7 +31,8 @@ from trio_asyncio_io import (
 from .._pyspark_worker import HangUpError
 from .._sent.row import Row
 from .._sent.settings import Settings
-from .calls import Loads, RowCalls
+from .budget_gates import return_lease
+from .calls import GroupCalls, Loads, RowCalls
 from .recorded import Record, RecordedResults, record_in_thread
 from .runtime import IDLE_SECONDS, Runtime
 
@@ -134,12 +135,15 @@ class TaskOperator:
     async def _operate(self) -> None:
         settings = self._settings
         async with AsyncExitStack() as stack:
+            if settings.budget is not None:
+                stack.push_async_callback(return_lease, settings.budget)
             function = await stack.enter_async_context(self._runtime.opened(settings.function, settings.open_timeout))
             on_timeout = None
             if settings.on_timeout is not None:
                 opened = self._runtime.opened(settings.on_timeout, settings.open_timeout)
                 on_timeout = await stack.enter_async_context(opened)
-            calls = RowCalls(function, on_timeout, settings)
+            kind = RowCalls if settings.options.group is None else GroupCalls
+            calls = kind(function, on_timeout, settings)
             source = await stack.enter_async_context(self._elements())
             operator: AsyncWaitOperator[Row, Row] = AsyncWaitOperator(calls, source=source, **calls.options())
             try:

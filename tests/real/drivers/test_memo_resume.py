@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 from collections import Counter
 from pathlib import Path
-from random import Random
 
 import pyarrow.parquet as pq
 import pytest
 import trio
 
 from tests.processes import Family
+from tests.real.drivers.kills import rows_of, run_and_kill
 from tests.real.drivers.memo_driver import CAPACITY, HELD
 from tests.service import Service
 from tests.support import PATIENCE, wait_until
@@ -29,8 +27,9 @@ TASKS = 2
 IN_FLIGHT = TASKS * CAPACITY
 
 
-def driver(service: Service, folder: Path, copies: int) -> Family:
-    command = [sys.executable, str(DRIVER), str(folder), str(service.client.port), str(NUMBERS), str(copies)]
+def driver(service: Service, folder: Path, copies: int, *group: int) -> Family:
+    numbers = map(str, (service.client.port, NUMBERS, copies, *group))
+    command = [sys.executable, str(DRIVER), str(folder), *numbers]
     environment = environment_of_a_user(PYSPARK_PYTHON=sys.executable, PYTHONPATH=str(ROOT))
     return Family(command, folder, environment, "driver")
 
@@ -81,25 +80,17 @@ def test_a_job_that_is_killed_half_way_pays_once_more_only_for_the_calls_in_flig
 
 
 def check(service: Service, folder: Path, copies: int) -> None:
-    assert Counter(service.calls).keys() == set(map(str, range(NUMBERS)))
+    assert set(rows_of(service)) == set(map(str, range(NUMBERS)))
     rows = pq.read_table(folder / "sink").to_pylist()
     assert sorted((row["id"], row["answer"]) for row in rows) == [
         (n, str(n)) for n in range(NUMBERS) for _ in range(copies)
     ]
 
 
-def victim(family: Family, kind: str) -> int | None:
-    """The id of a process of this kind; None if there is none at the moment."""
-    if kind == "driver":
-        return family.leader.pid
-    names = {"worker": "pyspark.daemon", "jvm": "org.apache.spark.deploy.SparkSubmit"}
-    found = [each.pid for each in family.alive() if names[kind] in each.command]
-    return found[-1] if found else None
-
-
 THREE = ["worker", "jvm", "driver"]
 
 
+@pytest.mark.parametrize("group", [(), (5,)], ids=["single", "groups"])
 @pytest.mark.parametrize(
     "kills",
     [THREE, pytest.param(2 * ["worker", *THREE, "worker"], marks=pytest.mark.thorough)],
@@ -107,33 +98,13 @@ THREE = ["worker", "jvm", "driver"]
 )
 @pytest.mark.timeout(8 * PATIENCE, method="thread")
 def test_processes_that_are_killed_at_random_calls_repeat_only_those_in_flight(
-    service: Service, tmp_path: Path, kills: list[str]
+    service: Service, tmp_path: Path, kills: list[str], group: tuple[int, ...]
 ) -> None:
-    """The service kills a process at each of these calls, and counts the calls. A job that fails is started again."""
-    moments = sorted(Random(15).sample(range(20, NUMBERS), len(kills)))
-    remaining = list(zip(moments, kills, strict=True))
-    jobs: list[Family] = []
+    """The service kills a process at each of these rows, and counts the rows. A job that fails is started again.
 
-    async def kills_one(question: str) -> str:
-        if remaining and len(service.calls) >= remaining[0][0]:
-            pid = victim(jobs[-1], remaining[0][1])
-            if pid is not None:
-                del remaining[0]
-                os.kill(pid, signal.SIGKILL)
-        await trio.lowlevel.checkpoint()
-        return question
-
-    service.answer = kills_one
-    for _ in range(len(kills) + 1):
-        jobs.append(driver(service, tmp_path, 1))
-        try:
-            code = jobs[-1].leader.wait(2 * PATIENCE)
-        finally:
-            jobs[-1].kill()
-        if code == 0:
-            break
-    assert code == 0, jobs[-1].tail()
-    assert not remaining
-    assert len(jobs) > 1
-    assert len(service.calls) <= NUMBERS + len(kills) * TASKS * HELD
+    With groups, only rows that are not in the memo are in the calls of the next run.
+    """
+    run_and_kill(service, lambda: driver(service, tmp_path, 1, *group), kills, range(20, NUMBERS), seed=15)
+    assert len(rows_of(service)) <= NUMBERS + len(kills) * TASKS * HELD
+    assert (len(service.calls) < len(rows_of(service))) == bool(group)
     check(service, tmp_path, 1)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pandas as pd
 import pytest
 
 from tests.support import stable_id
-from udfs import async_pandas_udf, keyed_wait, ordered_wait, unordered_wait
+from udfs import ClusterBudget, async_pandas_udf, keyed_wait, ordered_wait, unordered_wait
 from udfs._plan.arguments import column_names
 
 
@@ -33,13 +34,13 @@ def test_something_else_than_a_dataframe_is_refused(wait: Any, df: Any, kind: st
 
 @WAITS
 def test_a_typo_in_an_option_is_refused_with_the_similar_name(wait: Any) -> None:
-    message = f"{wait.__name__} got an unexpected keyword argument 'capcity': use capacity$"
+    message = f"{wait.__name__} got an unexpected keyword argument 'capcity': did you mean 'capacity'\\?$"
     with pytest.raises(TypeError, match=message):
         wait([1], look_up, "a int", timeout=1.0, capcity=9, **({"key": "a"} if wait is keyed_wait else {}))
 
 
 def test_the_column_udf_refuses_a_typo_and_lists_its_options() -> None:
-    with pytest.raises(TypeError, match=r"async_pandas_udf got an unexpected keyword .* 'metadat': use metadata$"):
+    with pytest.raises(TypeError, match=r"async_pandas_udf got .* 'metadat': did you mean 'metadata'\?$"):
         async_pandas_udf(look_up, "int", timeout=1.0, metadat="how")  # type: ignore[call-overload]
     with pytest.raises(TypeError, match="unexpected keyword argument 'xyzzy': use timeout, deterministic, capacity, "):
         async_pandas_udf(look_up, "int", timeout=1.0, xyzzy=1)  # type: ignore[call-overload]
@@ -50,6 +51,18 @@ def test_internal_settings_are_not_keyword_arguments(name: str) -> None:
     """An unordered column UDF would silently corrupt data."""
     with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
         async_pandas_udf("int", timeout=1.0, **{name: "unordered"})(look_up)  # type: ignore[arg-type]
+
+
+def test_a_budget_of_another_type_is_refused() -> None:
+    with pytest.raises(TypeError, match="cluster_budget must be a ClusterBudget, got 50"):
+        async_pandas_udf(look_up, "int", timeout=1.0, cluster_budget=50)  # type: ignore[call-overload]
+
+
+def test_a_budget_whose_weight_cannot_be_pickled_is_refused() -> None:
+    lock = threading.Lock()
+    budget = ClusterBudget(5.0, weight=lambda _: float(lock.locked()))
+    with pytest.raises(TypeError, match=r"^cluster_budget captures something .*cannot be sent to the workers"):
+        async_pandas_udf(look_up, "int", timeout=1.0, cluster_budget=budget)
 
 
 @pytest.mark.parametrize("inputs", ["origin", [], [1], ["origin", None], 5], ids=str)

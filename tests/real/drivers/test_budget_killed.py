@@ -1,0 +1,46 @@
+"""A job with a budget whose workers and drivers are killed: all runs together pay at most the budget."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.processes import Family
+from tests.real.drivers.kills import run_and_kill
+from tests.real.drivers.memo_driver import CAPACITY
+from tests.service import Service
+from tests.support import PATIENCE
+from tests.wheel import ROOT, environment_of_a_user
+
+pytestmark = [pytest.mark.spark, pytest.mark.processes]
+
+DRIVER = Path(__file__).with_name("budget_driver.py")
+NUMBERS = 1_000
+AMOUNT = 300
+IN_FLIGHT = 2 * CAPACITY
+
+
+def driver(service: Service, folder: Path) -> Family:
+    command = [sys.executable, str(DRIVER), str(folder), str(service.client.port), str(NUMBERS), str(AMOUNT)]
+    environment = environment_of_a_user(PYSPARK_PYTHON=sys.executable, PYTHONPATH=str(ROOT))
+    return Family(command, folder, environment, "driver")
+
+
+THREE = ["worker", "jvm", "driver"]
+
+
+@pytest.mark.parametrize(
+    "kills",
+    [THREE, pytest.param([*THREE, "worker", "worker", *THREE], marks=pytest.mark.thorough)],
+    ids=["each", "many"],
+)
+@pytest.mark.timeout(8 * PATIENCE, method="thread")
+def test_all_runs_of_a_job_that_is_killed_pay_at_most_the_budget(
+    service: Service, tmp_path: Path, kills: list[str]
+) -> None:
+    """The service kills a process at each of these calls, and counts them. The job is started until it succeeds."""
+    rows = range(20, AMOUNT - len(kills) * IN_FLIGHT)
+    run_and_kill(service, lambda: driver(service, tmp_path), kills, rows, seed=7)
+    assert AMOUNT - len(kills) * IN_FLIGHT <= len(service.calls) <= AMOUNT

@@ -1,0 +1,56 @@
+"""The file in which the leases of budgets outlive their driver."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from copy import copy
+
+from .budgets import BudgetGrant, BudgetRequest, BudgetSource, Holding
+
+__all__ = ["check_file", "grant_from_file"]
+
+LOCKED_SECONDS = 30.0  # for another driver with the same file
+CREATE = "CREATE TABLE IF NOT EXISTS budgets (name TEXT PRIMARY KEY, leased REAL NOT NULL) WITHOUT ROWID"
+
+
+def check_file(path: str) -> None:
+    """Create the file, if there is none.
+
+    Raises:
+        OSError: It cannot be used.
+    """
+    try:
+        with closing(_connected(path)) as connection:
+            connection.execute(CREATE)
+    except sqlite3.Error as error:
+        raise OSError(
+            f"path={path!r} cannot be used for budgets ({error}): give the path of a file on a disk"
+        ) from error
+
+
+def grant_from_file(source: BudgetSource, path: str, now: float, request: BudgetRequest) -> BudgetGrant:
+    """Grant what the file still has, and write it to the file first. Several drivers may use one file.
+
+    Raises:
+        sqlite3.Error: The file cannot be read or written. Nothing was granted.
+    """
+    before = copy(source.holdings.get(request.holder, Holding()))
+    try:
+        with closing(_connected(path)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            row = connection.execute("SELECT leased FROM budgets WHERE name = ?", (request.name,)).fetchone()
+            source.leased = row[0] if row else 0.0
+            grant = source.grant(now, request)
+            connection.execute("INSERT OR REPLACE INTO budgets VALUES (?, ?)", (request.name, source.leased))
+            connection.execute("COMMIT")
+    except sqlite3.Error:
+        source.holdings[request.holder] = before
+        raise
+    return grant
+
+
+def _connected(path: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, LOCKED_SECONDS, isolation_level=None)
+    connection.execute("PRAGMA synchronous = FULL")
+    return connection
