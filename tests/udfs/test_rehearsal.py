@@ -12,9 +12,10 @@ import trio
 
 from benchmarks.forecast.__main__ import SERVICES, in_virtual_time, sample_of
 from benchmarks.forecast._services import Planted, function_of
+from tests.rehearsal.planted import sampled
 from trio_asyncio_io import AsyncWaitOperator
 from trio_asyncio_io.gates import AdaptiveCapacity, Budget, RateLimit
-from udfs import ClusterRate
+from udfs import ClusterBudget, ClusterRate
 from udfs._rehearsal.forecast import Job, JobForecast
 
 BY_NAME = {service.name: service for service in SERVICES}
@@ -112,6 +113,27 @@ def test_each_task_has_a_budget() -> None:
     (budget,) = Job({"gate": Budget(100.0)}, "ordered", 60.0, 4).gates(4)
     assert isinstance(budget, Budget)
     assert budget.amount == 400.0
+
+
+def test_the_tasks_share_the_budget_of_the_cluster() -> None:
+    (budget,) = Job({"cluster_budget": ClusterBudget(100.0, name="answers")}, "ordered", 60.0, 4).gates(4)
+    assert isinstance(budget, Budget)
+    assert (budget.amount, budget.name) == (100.0, "answers")
+
+
+def test_a_group_is_one_call_that_weighs_what_its_rows_weigh() -> None:
+    gate = RateLimit(300.0, burst=10.0, weight=len)
+    job = Job({"gate": gate, "group": 10}, "ordered", 60.0, 2)
+    assert gate.weight is not None
+    (copy,) = job.gates(1)
+    assert copy.weight is not None
+    assert copy.weight((["a", "bcd"],)) == 4
+    taken = sampled(Planted("evenly", lambda _: (0.1, None)), 1, weight=lambda _: 20.0)
+    forecast = job.forecast(taken, [1005, 1005], 2010, [5, 50])
+    assert forecast.elements == 202
+    assert [row.seconds for row in forecast.rows] == pytest.approx([101 * 20 / 300] * 2, rel=0.05)
+    sums = {"rows": 2010, "retried": 0, "failed": 0, "timed_out": 0, "cached": 0, "seconds": 201.0}
+    assert "Forecast for 201 records: 6." in forecast.compare(sums, 7.0, capacity=5)
 
 
 def test_the_weight_of_a_gate_gets_the_values_of_the_row() -> None:

@@ -15,13 +15,13 @@ from trio_asyncio_io.rehearsal import rehearse as rehearse_run
 from .._plan.metrics import called_rows
 from .._sent.cluster_rate import as_cluster_rate
 
-__all__ = ["Job", "JobForecast", "given_gates", "of_tuple"]
+__all__ = ["Job", "JobForecast"]
 
 CAPACITIES = (0.1, 0.25, 0.5, 1.0)  # parts of the load of the sample, to compare by default
 
 
 class JobForecast(Forecast):
-    """The forecast of a job. Its capacities are those of one task, and its elements the rows that need a call."""
+    """The forecast of a job. Its capacities are those of one task, and its elements the rows, or groups, to call."""
 
     __slots__ = ()
 
@@ -36,7 +36,8 @@ class JobForecast(Forecast):
         Raises:
             ValueError: The forecast has no such capacity, or the job made no call.
         """
-        return super().compare(called_rows(statistics), seconds, capacity=capacity)
+        rows = called_rows(statistics, self.options.get("group") or 1)
+        return super().compare(rows, seconds, capacity=capacity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +60,45 @@ class Job:
         Raises:
             ValueError: Gates of this class have no sum.
         """
-        gates = [_sum_of(gate, tasks) for gate in given_gates(self.options)]
+        given = self.options.get("gate")
+        gates = given if isinstance(given, Sequence) else [] if given is None else [given]
+        copies = [self._sum_of(gate, tasks) for gate in gates]
+        budget = self.options.get("cluster_budget")
+        if budget is not None:
+            copies.append(Budget(budget.amount, weight=self.weight_of(budget.weight), name=budget.name))
         if self.options.get("cluster_rate") is not None:
-            given = as_cluster_rate(self.options["cluster_rate"])
-            rate = given.rate
-            if given.by == "share":
-                rate = min(rate, tasks * max(1, rate // self.slots))
-            gates.append(RateLimit(rate))
-        return gates
+            cluster = as_cluster_rate(self.options["cluster_rate"])
+            share = tasks * max(1, cluster.rate // self.slots)
+            copies.append(RateLimit(min(cluster.rate, share) if cluster.by == "share" else cluster.rate))
+        return copies
 
-    def forecast(self, taken: Sample, sizes: Sequence[int], rows: int, capacities: Sequence[int]) -> JobForecast:
-        """The forecast of partitions with these sizes.
+    def weight_of(self, weight: Callable[..., float] | None) -> Callable[[tuple[Any, ...]], float] | None:
+        """The weight of a call, from the tuple of its arguments. None: there is none."""
+        if weight is None:
+            return None
+        if self.options.get("group") is None:
+            return lambda arguments: weight(*arguments)
+        return lambda arguments: sum(weight(*row) for row in zip(*arguments, strict=True))
+
+    def _sum_of(self, gate: Any, tasks: int) -> Gate:
+        """A gate that admits as much as copies of it in so many tasks."""
+        if isinstance(gate, RateLimit):
+            weight = self.weight_of(gate.weight)
+            return RateLimit(tasks * gate.rate, burst=tasks * gate.burst, weight=weight, name=gate.name)
+        if isinstance(gate, Budget):
+            return Budget(tasks * gate.amount, weight=self.weight_of(gate.weight), name=gate.name)
+        raise ValueError(
+            f"gate must be a RateLimit or a Budget, got {gate!r}: rehearse one task with trio_asyncio_io.rehearsal"
+        )
+
+    def forecast(self, taken: Sample, called: Sequence[int], rows: int, capacities: Sequence[int]) -> JobForecast:
+        """The forecast of partitions with so many rows to call.
 
         All tasks as one operator give the time that the service and the gates need. A job is not shorter than the
         partitions of the slot that ends last, one after the other, in front of a service of their own.
         """
+        group = self.options.get("group") or 1
+        sizes = [-(-each // group) for each in called]
         tasks = min(self.slots, len(sizes))
         most, partitions = _longest(sizes, tasks)
         one = max(1, round(most / partitions))
@@ -82,7 +107,7 @@ class Job:
         alone = [self._simulated(taken, one, each, 1, self.mode) for each in capacities]
         merged = [_merged(*pair, partitions) for pair in zip(together, alone, strict=True)]
         said = (
-            f"Up to {tasks:,} tasks run at once, {len(sizes):,} in all, each with its capacity. {sum(sizes):,} of "
+            f"Up to {tasks:,} tasks run at once, {len(sizes):,} in all, each with its capacity. {sum(called):,} of "
             f"{rows:,} rows need a call. Spark's own time is not included."
         )
         return JobForecast(
@@ -91,29 +116,12 @@ class Job:
 
     def _simulated(self, taken: Sample, rows: int, capacity: int, tasks: int, mode: Any) -> Forecast:
         """The forecast of so many tasks as one operator."""
-        buffer = Options(self.timeout, capacity=capacity, buffer=self.options.get("buffer")).buffer
-        assert buffer is not None
+        group, buffer = self.options.get("group"), self.options.get("buffer")
+        options = Options(self.timeout, capacity=capacity, buffer=buffer, group=group)
+        buffer = max(capacity, options.bound // (group or 1))
         return rehearse_run(
             taken, rows, capacity=tasks * capacity, buffer=tasks * buffer, mode=mode, gate=self.gates(tasks) or None
         )
-
-
-def given_gates(options: Mapping[str, Any]) -> list[Any]:
-    """The argument `gate` as a list."""
-    gate = options.get("gate")
-    return [] if gate is None else list(gate) if isinstance(gate, Sequence) else [gate]
-
-
-def _sum_of(gate: Any, tasks: int) -> Gate:
-    """A gate that admits as much as copies of it in so many tasks. Weights are those of the tuple of a row's inputs."""
-    weight = of_tuple(getattr(gate, "weight", None))
-    if isinstance(gate, RateLimit):
-        return RateLimit(tasks * gate.rate, burst=tasks * gate.burst, weight=weight, name=gate.name)
-    if isinstance(gate, Budget):
-        return Budget(tasks * gate.amount, weight=weight, name=gate.name)
-    raise ValueError(
-        f"gate must be a RateLimit or a Budget, got {gate!r}: rehearse one task with trio_asyncio_io.rehearsal"
-    )
 
 
 def _longest(sizes: Sequence[int], tasks: int) -> tuple[int, int]:
@@ -139,8 +147,3 @@ def _merged(together: Forecast, alone: Forecast, partitions: int) -> ForecastRow
         p99=max(row.p99, task.p99),
         intervals={**row.intervals, "seconds": (low, high)},
     )
-
-
-def of_tuple(weight: Callable[..., float] | None) -> Callable[[tuple[Any, ...]], float] | None:
-    """A function of the values of a row's inputs, as one of their tuple."""
-    return None if weight is None else lambda inputs: weight(*inputs)

@@ -13,7 +13,7 @@ from trio_asyncio_io.gates import Budget
 from .._dataframe import ordered_wait, unordered_wait
 from .._plan.arguments import check_dataframe
 from .._plan.session import task_slots
-from .forecast import Job, JobForecast, given_gates, of_tuple
+from .forecast import Job, JobForecast
 from .sample import Source
 
 __all__ = ["rehearse"]
@@ -51,7 +51,7 @@ def rehearse(
         df: A batch DataFrame. It is computed twice: to count its rows, and to draw the sample.
         function: As for `ordered_wait`. It is called on the driver, which must reach the service.
         schema: As for `ordered_wait`.
-        sample: How many rows to call the function for, at least 1; see `record`.
+        sample: How many calls to make, at least 1; see `record`. With `group=`, each is for a group of rows.
         rows: The number of rows of the job, at least 1. None: that of `df`. Otherwise, its partitions have the same
             proportions.
         timeout: As for `ordered_wait`.
@@ -61,8 +61,8 @@ def rehearse(
         tasks: How many tasks can run at once, at least 1. None: according to the configuration of the session.
         weight: The values of the input columns -> what the call weighs; see `record`. None: that of the gates.
         weight_name, max_calls: As for `record`.
-        options: Other arguments of the operator, such as `inputs`, `retry`, `cluster_rate`, `gate` and `memo`. A gate
-            must be a `RateLimit` or a `Budget`; each task has a copy.
+        options: Other arguments of the operator, such as `inputs`, `retry`, `cluster_rate`, `cluster_budget`, `gate`,
+            `group` and `memo`. A gate must be a `RateLimit` or a `Budget`; each task has a copy. Groups are full.
 
     Returns:
         A `JobForecast`. Its `best` has arguments for the operator.
@@ -86,13 +86,14 @@ def rehearse(
     source = Source(df, function, schema, timeout, options)
     counts = source.partitions()
     at_once = min(len(counts), job.slots)
+    gates = job.gates(at_once)
     taken, share = source.record(
         sample,
         sum(counts),
         at_once * max(capacities, default=sample),
         retry=options.get("retry"),
-        gate=[gate for gate in job.gates(at_once) if not isinstance(gate, Budget)] or None,
-        weight=of_tuple(weight or next((gate.weight for gate in given_gates(options) if gate.weight), None)),
+        gate=[gate for gate in gates if not isinstance(gate, Budget)] or None,
+        weight=job.weight_of(weight) or next((gate.weight for gate in gates if gate.weight), None),
         weight_name=weight_name,
         max_calls=max_calls,
     )

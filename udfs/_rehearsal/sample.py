@@ -77,8 +77,9 @@ class Source:
         return [max(1, round(share * min(found[0], sum(counts)) / partitions))] * partitions
 
     def record(self, number: int, rows: int, load: int, **arguments: Any) -> tuple[Sample, float]:
-        """Make the calls for this number of rows. Returns the sample, and the share of rows that need a call."""
-        drawn, count = self._drawn(number, rows)
+        """Make this number of calls. Returns the sample, and the share of rows that need a call."""
+        group = self.options.get("group")
+        drawn, count = self._drawn(number * (group or 1), rows)
         known = self._known(drawn)
         found = [inputs for row, inputs in self._captured(drawn) if row not in known]
         if not found:
@@ -86,6 +87,9 @@ class Source:
         share = len(found) / count
         if self.options.get("memo") is not None:  # a key is called once
             found = list({identity_of(inputs): inputs for inputs in found}.values())
+        if group is not None:  # the arguments are columns
+            groups = [found[start : start + group] for start in range(0, len(found), group)]
+            found = [tuple(map(list, zip(*each, strict=True))) for each in groups]
         most = max(1, min(load, int(SHARE_AT_LARGEST * len(found))))
         loads = (min(LOW_LOAD, most), most)
         function = _OfTuple(pack(self.function).unpack())
@@ -123,7 +127,11 @@ class Source:
     def _remember(self, drawn: DataFrame, taken: Sample) -> None:
         """Add the answers to the memo."""
         if self.options.get("memo") is not None:
-            answers = {identity_of(inputs): answer for inputs, answer in taken.answers}
+            pairs = taken.answers
+            if self.options.get("group") is not None:
+                rows = ((zip(*arguments, strict=True), results) for arguments, results in pairs)
+                pairs = [pair for each in rows for pair in zip(*each, strict=False)]
+            answers = {identity_of(row): answer for row, answer in pairs if not isinstance(answer, Exception)}
             self._replayed(drawn, answers).select(ROW).collect()
 
     def _replayed(self, drawn: DataFrame, answers: dict[str, Any]) -> DataFrame:
@@ -142,7 +150,7 @@ class Source:
 
 
 class _OfTuple(AsyncFunction[Any, Any]):
-    """The user's function, called with the tuple of a row's inputs."""
+    """The user's function, called with the tuple of its arguments."""
 
     def __init__(self, function: Any) -> None:
         self._call = getattr(function, "invoke", function)
@@ -150,9 +158,9 @@ class _OfTuple(AsyncFunction[Any, Any]):
             if callable(method := getattr(function, name, None)):
                 setattr(self, name, method)
 
-    async def invoke(self, inputs: tuple[Any, ...]) -> Any:
+    async def invoke(self, arguments: tuple[Any, ...]) -> Any:
         """Call the function."""
-        return await self._call(*inputs)
+        return await self._call(*arguments)
 
 
 def _run_in_thread(main: Callable[[], Any]) -> Any:

@@ -50,6 +50,21 @@ def test_the_job_does_not_pay_again_for_the_sample(spark: SparkSession, service:
         rehearse(*arguments, SAMPLE, timeout=PATIENCE, capacity=5, memo=tmp_path)
 
 
+def test_groups_of_rows_are_called_and_kept_in_the_memo(questions: DataFrame, service: Service, tmp_path: Path) -> None:
+    client = service.client
+
+    async def ask(question: list[int]) -> list[str]:
+        await client.ask(question)
+        return [str(each) for each in question]
+
+    arguments: Any = (questions, ask, "answer string")
+    forecast = rehearse(*arguments, 8, timeout=PATIENCE, capacity=2, memo=tmp_path, group=10)
+    assert len(service.calls) == 8
+    answers = ordered_wait(*arguments, **forecast.best).collect()
+    assert all(row.answer == str(row.question) for row in answers)
+    assert sum(question.count(",") + 1 for question in service.calls) == ROWS
+
+
 def test_rows_that_are_skipped_are_no_calls(questions: DataFrame, service: Service) -> None:
     df = questions.withColumn("question", F.when(F.col("question") < ROWS // 2, F.col("question")))
     forecast = rehearse(
