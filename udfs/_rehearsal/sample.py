@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from random import Random
 from typing import Any
 
@@ -28,7 +29,7 @@ __all__ = ["Source"]
 
 ROW, INPUTS, FOUND = "__udfs_row", "__udfs_inputs", "__udfs_found"
 LOW_LOAD = 5
-SHARE_AT_LARGEST = 0.75  # of the rows of the sample, as in `record`
+SHARE_AT_LARGEST = 0.75  # of the calls of the sample, as in `record`
 MORE, AT_LEAST = 1.5, 50  # rows to draw, because a sample of Spark's has a random size
 DISTINCT_ERROR = 0.02
 
@@ -112,7 +113,7 @@ class Source:
         """The number of each row that is not skipped, and its inputs as the function gets them."""
         skips = self.options.get("skip_nulls", False)
         captured = ordered_wait(
-            drawn, Capture(), f"{INPUTS} binary", inputs=self._inputs, timeout=self.timeout, skip_nulls=skips
+            drawn, Capture(), f"{INPUTS} binary", inputs=self._inputs, timeout=inf, skip_nulls=skips
         )
         found = captured.select(ROW, INPUTS).collect()
         return [(row[ROW], cloudpickle.loads(bytes(row[INPUTS]))) for row in found if row[INPUTS] is not None]
@@ -141,7 +142,7 @@ class Source:
             Replay(self.function, answers),
             self.schema,
             inputs=self._inputs,
-            timeout=self.timeout,
+            timeout=inf,
             flatten=self.options.get("flatten", False),
             on_error="null",
             metadata=FOUND,
