@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import exp, inf
 
+from .._core.describe import amount, duration, plural
 from .._core.options import Options
 from .._core.statistics import Statistics
-from .._core.units import amount, duration, plural
 from ..gates import Budget, RateLimit
 from ._row import ForecastRow
 from ._sample import Sample
