@@ -2,7 +2,8 @@
 
 # The layout. Imports point down only.
 #
-#     adapters  blocking  checkpoints  opentelemetry  policies  progress  report  testing  trace
+#     adapters  blocking  checkpoints  opentelemetry  policies  progress  rehearsal  report  testing
+#     trace
 #                          built on the operator, which imports none of them
 #     queues  embedding    public modules of what is below: the queues, and helpers for packages like udfs
 #     gates                rates, capacities, budgets, circuit breakers: plain data without await

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import trio
 
 from ._core.describe import describe
-from ._core.gate import Outcome
+from ._core.gate import Gate, Outcome, as_outcome
 from ._core.notes import attribute_of, leaves_of
 from ._core.retry import retry_after
 
@@ -35,6 +35,7 @@ __all__ = [
     "is_cancelled",
     "is_caused_by",
     "needs_asyncio",
+    "outcome_for",
     "outcome_of",
     "reraise",
     "split",
@@ -381,6 +382,15 @@ def outcome_of(error: Exception) -> Outcome:
     if "throttled" in kinds:
         return Outcome("throttled", retry_after(error), error)
     return Outcome("overload" if "overload" in kinds else "error", error=error)
+
+
+def outcome_for(error: Exception, gate: Gate) -> Outcome:
+    """The outcome of a call that raised this exception, for one gate.
+
+    Raises:
+        Exception: The `classify` of the gate raised, or returned something other than an outcome.
+    """
+    return outcome_of(error) if gate.classify is None else as_outcome(gate.classify(error), error)
 
 
 def _kind_of(error: Exception) -> str:

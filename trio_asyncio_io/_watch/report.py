@@ -15,7 +15,7 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 from uuid import UUID
 
 import trio
@@ -34,12 +34,21 @@ from .page import page
 from .recorder import Recorder
 from .run import Run, merge
 
-__all__ = ["Report", "report"]
+__all__ = ["Compared", "Report", "report"]
 
 _log = logging.getLogger("trio_asyncio_io")
 
 
-def report(path: str | PathLike[str], *, title: str = "operator", values: bool = False) -> Report:
+class Compared(Protocol):
+    """A forecast."""
+
+    def compare(self, statistics: Statistics, seconds: float, *, capacity: int | None = None) -> str:
+        """Sentences on how a run differs from the forecast; see `rehearsal.Forecast`."""
+
+
+def report(
+    path: str | PathLike[str], *, title: str = "operator", values: bool = False, forecast: Compared | None = None
+) -> Report:
     """Write a page about a run: what limited it, what went wrong, and how it went over time.
 
     The page is one file, which needs no network and no program but a browser. It shows the options, the verdict of
@@ -61,6 +70,8 @@ def report(path: str | PathLike[str], *, title: str = "operator", values: bool =
         values: Whether the page shows values of elements, shortened. They may be secret, so the default is False:
             records are named by their position in the input, and messages of exceptions are shown without the texts
             and numbers of the record, and without the paths and queries of URLs.
+        forecast: A `rehearsal.Forecast` of the run. The page says what was forecast, what it became, and why they
+            differ. None (the default): no forecast.
 
     Returns:
         A context manager that is also the observer. Entering it raises an `OSError` if the page cannot be written.
@@ -70,7 +81,7 @@ def report(path: str | PathLike[str], *, title: str = "operator", values: bool =
             async with ordered_wait(words, look_up, timeout=5.0, observer=observer) as results:
                 ...
     """
-    return Report(path, title=title, values=values)
+    return Report(path, title=title, values=values, forecast=forecast)
 
 
 class Report(Recorder):
@@ -82,10 +93,19 @@ class Report(Recorder):
 
     path: Path
 
-    def __init__(self, path: str | PathLike[str], *, title: str, values: bool, task: str = "") -> None:
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        *,
+        title: str,
+        values: bool,
+        task: str = "",
+        forecast: Compared | None = None,
+    ) -> None:
         super().__init__(path, title, values=values, create_copy=partial(type(self), title=title, values=values))
         self._parts = Parts(self.path.absolute())
         self._task = task
+        self._forecast = forecast
         self._ended = Run(self._name)  # all operators that have ended, as one
         self._run = Run(self._name)
         self._is_running = self._was_pickled = False
@@ -107,7 +127,8 @@ class Report(Recorder):
             parts = self._parts.read()
             run = merge(self._name, parts or [self._whole()])
             run.end = _end_of(error)
-            replace(self._parts.page, page(run, tasks=len(parts), note=self._why_no_tasks()))
+            compared = self._compared(run)
+            replace(self._parts.page, page(run, tasks=len(parts), note=self._why_no_tasks(), forecast=compared))
         except OSError as problem:
             if error is None:
                 raise
@@ -184,6 +205,15 @@ class Report(Recorder):
     def end(self, sequence: int, element: Any, outcome: str, attempts: int, seconds: float, *, error: str = "") -> None:
         if outcome != "cancelled":
             self._run.keep_slow(seconds, lambda: self._label(sequence, element), attempts, outcome)
+
+    def _compared(self, run: Run) -> str:
+        """What the forecast says about the run, or why it says nothing. Empty: there is no forecast, or no run."""
+        if self._forecast is None or not run.seconds:
+            return ""
+        try:
+            return self._forecast.compare(run.statistics, run.seconds, capacity=run.capacity)
+        except ValueError as problem:
+            return f"The run cannot be compared: {problem}."
 
     def _whole(self) -> Run:
         """All operators so far, as one run."""

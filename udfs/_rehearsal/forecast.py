@@ -1,0 +1,151 @@
+"""The simulation of a job's tasks in front of one service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from heapq import heapreplace
+from typing import Any, Literal
+
+from trio_asyncio_io import Options, Statistics
+from trio_asyncio_io.gates import Budget, Gate, RateLimit
+from trio_asyncio_io.rehearsal import Forecast, ForecastRow, Sample
+from trio_asyncio_io.rehearsal import rehearse as rehearse_run
+
+from .._plan.metrics import called_rows
+from .._sent.cluster_rate import as_cluster_rate
+
+__all__ = ["Job", "JobForecast"]
+
+CAPACITIES = (0.1, 0.25, 0.5, 1.0)  # parts of the load of the sample, to compare by default
+
+
+class JobForecast(Forecast):
+    """The forecast of a job. Its capacities are those of one task, and its elements the rows, or groups, to call."""
+
+    __slots__ = ()
+
+    def compare(self, statistics: Any, seconds: float, *, capacity: int | None = None) -> str:
+        """What was forecast, what it became, and why they differ, in sentences.
+
+        Args:
+            statistics: The `Observation` that was passed as `metrics=`, after an action; or the observed `Row`; or the
+                `Statistics` of all tasks.
+            seconds: How long the action took.
+            capacity: The job's. None: that of `best`.
+
+        Raises:
+            ValueError: The forecast has no such capacity, or the job made no call.
+        """
+        if not isinstance(statistics, Statistics):
+            statistics = called_rows(statistics, self.options.get("group") or 1)
+        return super().compare(statistics, seconds, capacity=capacity)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """How a job runs.
+
+    Args:
+        options, mode, timeout: From the user.
+        slots: How many tasks can run at once.
+    """
+
+    options: Mapping[str, Any]
+    mode: Literal["ordered", "unordered"]
+    timeout: float
+    slots: int
+
+    def gates(self, tasks: int) -> list[Gate]:
+        """The gates of tasks that run at once, as those of one operator.
+
+        Raises:
+            ValueError: Gates of this class have no sum.
+        """
+        given = self.options.get("gate")
+        gates = given if isinstance(given, Sequence) else [] if given is None else [given]
+        copies = [self._sum_of(gate, tasks) for gate in gates]
+        budget = self.options.get("cluster_budget")
+        if budget is not None:
+            copies.append(Budget(budget.amount, weight=self.weight_of(budget.weight), name=budget.name))
+        if self.options.get("cluster_rate") is not None:
+            cluster = as_cluster_rate(self.options["cluster_rate"])
+            share = tasks * max(1, cluster.rate // self.slots)
+            copies.append(RateLimit(min(cluster.rate, share) if cluster.by == "share" else cluster.rate))
+        return copies
+
+    def weight_of(self, weight: Callable[..., float] | None) -> Callable[[tuple[Any, ...]], float] | None:
+        """The weight of a call, from the tuple of its arguments. None: there is none."""
+        if weight is None:
+            return None
+        if self.options.get("group") is None:
+            return lambda arguments: weight(*arguments)
+        return lambda arguments: sum(weight(*row) for row in zip(*arguments, strict=True))
+
+    def _sum_of(self, gate: Any, tasks: int) -> Gate:
+        """A gate that admits as much as copies of it in so many tasks."""
+        if isinstance(gate, RateLimit):
+            weight = self.weight_of(gate.weight)
+            return RateLimit(tasks * gate.rate, burst=tasks * gate.burst, weight=weight, name=gate.name)
+        if isinstance(gate, Budget):
+            return Budget(tasks * gate.amount, weight=self.weight_of(gate.weight), name=gate.name)
+        raise ValueError(
+            f"gate must be a RateLimit or a Budget, got {gate!r}: rehearse one task with trio_asyncio_io.rehearsal"
+        )
+
+    def forecast(self, taken: Sample, called: Sequence[int], rows: int, capacities: Sequence[int]) -> JobForecast:
+        """The forecast of partitions with so many rows to call.
+
+        All tasks as one operator give the time that the service and the gates need. A job is not shorter than the
+        partitions of the slot that ends last, one after the other, in front of a service of their own.
+        """
+        group = self.options.get("group") or 1
+        sizes = [-(-each // group) for each in called]
+        tasks = min(self.slots, len(sizes))
+        most, partitions = _longest(sizes, tasks)
+        one = max(1, round(most / partitions))
+        capacities = capacities or sorted({max(1, int(part * taken.tested / tasks)) for part in CAPACITIES})
+        together = [self._simulated(taken, sum(sizes), each, tasks, "unordered") for each in capacities]
+        alone = [self._simulated(taken, one, each, 1, self.mode) for each in capacities]
+        merged = [_merged(*pair, partitions) for pair in zip(together, alone, strict=True)]
+        said = (
+            f"Up to {tasks:,} tasks run at once, {len(sizes):,} in all, each with its capacity. {sum(called):,} of "
+            f"{rows:,} rows need a call. Spark's own time is not included."
+        )
+        return JobForecast(
+            merged, sum(sizes), (said, *together[0].assumptions), {"timeout": self.timeout, **self.options}
+        )
+
+    def _simulated(self, taken: Sample, rows: int, capacity: int, tasks: int, mode: Any) -> Forecast:
+        """The forecast of so many tasks as one operator."""
+        group, buffer = self.options.get("group"), self.options.get("buffer")
+        options = Options(self.timeout, capacity=capacity, buffer=buffer, group=group)
+        buffer = max(capacity, options.bound // (group or 1))
+        return rehearse_run(
+            taken, rows, capacity=tasks * capacity, buffer=tasks * buffer, mode=mode, gate=self.gates(tasks) or None
+        )
+
+
+def _longest(sizes: Sequence[int], tasks: int) -> tuple[int, int]:
+    """The rows and partitions of the slot that ends last. A slot takes the next partition when it is free."""
+    slots = [(0, 0)] * tasks
+    for size in sizes:
+        rows, partitions = slots[0]
+        heapreplace(slots, (rows + size, partitions + 1))
+    return max(slots)
+
+
+def _merged(together: Forecast, alone: Forecast, partitions: int) -> ForecastRow:
+    """The row of the job: the longer times of both."""
+    (row,), (task,) = together.rows, alone.rows
+    low, high = max(row.low, partitions * task.low), max(row.high, partitions * task.high)
+    return replace(
+        row,
+        capacity=task.capacity,
+        seconds=max(row.seconds, partitions * task.seconds),
+        low=low,
+        high=high,
+        p50=max(row.p50, task.p50),
+        p99=max(row.p99, task.p99),
+        intervals={**row.intervals, "seconds": (low, high)},
+    )
