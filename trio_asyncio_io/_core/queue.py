@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from .describe import describe
-from .elements import StreamRecord, Watermark, value_of, with_value
+from .elements import Element, Watermark, value_of, with_value
 from .samples import Samples
 
 __all__ = [
@@ -36,7 +36,7 @@ class Entry:
 
     Attributes:
         element: The `StreamRecord`, `Watermark` or bare value that was put.
-        value: The argument of the function.
+        value: The argument of the function: the element, or the value of a `StreamRecord`.
         results: The results, or None until the entry is completed.
         is_watermark: Whether the element is a watermark.
         sequence: The element's position in the queue's input, counted from 0.
@@ -62,11 +62,10 @@ class Entry:
 
     load: int  # not set in `__init__`, which costs too much for something that few entries need
 
-    def __init__(self, element: Any, sequence: int, is_watermark: bool = False) -> None:  # noqa: FBT001, FBT002 - hot
-        self.element = element
+    def __init__(self, element: Any, sequence: int) -> None:
+        self.element = self.value = element
         self.sequence = sequence
-        self.is_watermark = is_watermark
-        self.value = element.value if isinstance(element, StreamRecord) else element
+        self.is_watermark = False
         self.results: Sequence[Any] | None = None
         self.attempts = 0
         self.since = 0.0
@@ -125,16 +124,20 @@ class StreamElementQueue(ABC):
 
     def try_put(self, element: Any) -> Entry | None:
         """Put an element and return its entry. None if the queue is full; nothing was put then."""
-        if isinstance(element, Watermark):
+        is_bare = not isinstance(element, Element)  # one test for a bare value: each that fails is expensive
+        if not is_bare and isinstance(element, Watermark):
             if self._watermarks >= self.bound:
                 return None
             entry = self._admit_watermark(element)
+            entry.is_watermark = True
             entry.complete([element])
             self._watermarks += 1
         else:
             if self._records >= self.bound:
                 return None
             entry = self._admit_record(element)
+            if not is_bare:
+                entry.value = value_of(element)
             self._records += 1
         self.arrived += 1
         return entry
@@ -222,7 +225,7 @@ class OrderedStreamElementQueue(StreamElementQueue):
         return entry
 
     def _admit_watermark(self, element: Watermark) -> Entry:
-        entry = Entry(element, self.arrived, is_watermark=True)
+        entry = Entry(element, self.arrived)
         self._entries.append(entry)
         return entry
 
@@ -255,8 +258,8 @@ class SegmentEntry(Entry):
 
     __slots__ = ("_segment",)
 
-    def __init__(self, element: Any, sequence: int, segment: Segment, is_watermark: bool = False) -> None:  # noqa: FBT001, FBT002 - hot
-        Entry.__init__(self, element, sequence, is_watermark)  # `super()` would double the cost
+    def __init__(self, element: Any, sequence: int, segment: Segment) -> None:
+        Entry.__init__(self, element, sequence)  # `super()` would double the cost
         self._segment = segment
         segment.waiting.add(self)
 
@@ -312,7 +315,7 @@ class UnorderedStreamElementQueue(StreamElementQueue):
 
     def _admit_watermark(self, element: Watermark) -> Entry:
         wall = Segment()
-        entry = SegmentEntry(element, self.arrived, wall, is_watermark=True)
+        entry = SegmentEntry(element, self.arrived, wall)
         self._segments.extend((wall, Segment()))
         self._remove_empty_segments()
         return entry
