@@ -146,13 +146,11 @@ class StreamElementQueue(ABC):
         """Remove and return the next entry that may be emitted.
 
         Raises:
-            IndexError: No entry may be emitted yet. Check `has_completed` first.
+            IndexError: No entry may be emitted yet. Check `has_completed` first, or call `next_completed`.
         """
-        entry = self._next()
-        if entry.is_watermark:
-            self._watermarks -= 1
-        else:
-            self._records -= 1
+        entry = self.next_completed()
+        if entry is None:
+            raise IndexError("no entry may be emitted yet")
         return entry
 
     def values(self) -> list[Any]:
@@ -172,6 +170,10 @@ class StreamElementQueue(ABC):
         """Whether an entry may be emitted."""
 
     @abstractmethod
+    def next_completed(self) -> Entry | None:
+        """Remove and return the next entry that may be emitted. None if there is none yet."""
+
+    @abstractmethod
     def entries(self) -> list[Entry]:
         """The entries held, in arrival order."""
 
@@ -180,9 +182,6 @@ class StreamElementQueue(ABC):
 
     @abstractmethod
     def _admit_watermark(self, element: Watermark) -> Entry: ...
-
-    @abstractmethod
-    def _next(self) -> Entry: ...
 
 
 class OrderedStreamElementQueue(StreamElementQueue):
@@ -215,6 +214,18 @@ class OrderedStreamElementQueue(StreamElementQueue):
         entries = self._entries
         return bool(entries) and entries[0].results is not None
 
+    def next_completed(self) -> Entry | None:
+        """Remove and return the head. None if it is not completed."""
+        entries = self._entries
+        if not entries or entries[0].results is None:
+            return None
+        entry = entries.popleft()
+        if entry.is_watermark:
+            self._watermarks -= 1
+        else:
+            self._records -= 1
+        return entry
+
     def entries(self) -> list[Entry]:
         """The entries held, in arrival order."""
         return list(self._entries)
@@ -228,11 +239,6 @@ class OrderedStreamElementQueue(StreamElementQueue):
         entry = Entry(element, self.arrived)
         self._entries.append(entry)
         return entry
-
-    def _next(self) -> Entry:
-        if self._entries and self._entries[0].results is None:
-            raise IndexError("no entry may be emitted yet")
-        return self._entries.popleft()
 
 
 class Segment:
@@ -305,6 +311,20 @@ class UnorderedStreamElementQueue(StreamElementQueue):
         """Whether the first segment has a completed record or is a watermark."""
         return bool(self._segments[0].completed)
 
+    def next_completed(self) -> Entry | None:
+        """Remove and return the entry of the first segment that was completed first. None if none is."""
+        first = self._segments[0]
+        if not first.completed:
+            return None
+        entry = first.completed.popleft()
+        if entry.is_watermark:
+            self._watermarks -= 1
+        else:
+            self._records -= 1
+        if not (first.completed or first.waiting):
+            self._remove_empty_segments()
+        return entry
+
     def entries(self) -> list[Entry]:
         """The entries held, in arrival order."""
         held = (entry for segment in self._segments for entry in (*segment.waiting, *segment.completed))
@@ -318,15 +338,6 @@ class UnorderedStreamElementQueue(StreamElementQueue):
         entry = SegmentEntry(element, self.arrived, wall)
         self._segments.extend((wall, Segment()))
         self._remove_empty_segments()
-        return entry
-
-    def _next(self) -> Entry:
-        first = self._segments[0]
-        if not first.completed:
-            raise IndexError("no entry may be emitted yet")
-        entry = first.completed.popleft()
-        if not (first.completed or first.waiting):
-            self._remove_empty_segments()
         return entry
 
     def _remove_empty_segments(self) -> None:
@@ -429,8 +440,9 @@ class KeyedStreamElementQueue(UnorderedStreamElementQueue):
         self._newest[key] = entry
         return entry
 
-    def _next(self) -> Entry:
-        entry = super()._next()
+    def next_completed(self) -> Entry | None:
+        """Remove and return the entry of the first segment that was completed first. None if none is."""
+        entry = super().next_completed()
         if isinstance(entry, _KeyedEntry) and self._newest.get(entry.key) is entry:
             del self._newest[entry.key]
         return entry
