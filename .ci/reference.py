@@ -47,8 +47,9 @@ NAMES = {
     "testing.md": {"trio_asyncio_io.testing": "", "trio_asyncio_io.embedding": ""},
     "udfs.md": {
         "udfs": (
-            "async_pandas_udf AsyncPandasUDF ordered_wait unordered_wait keyed_wait CarryOver ClusterRate Memo summary "
-            "explain ResultTypeError CarriedTooLongError ClusterRateError HangUpError MemoError"
+            "async_pandas_udf AsyncPandasUDF ordered_wait unordered_wait keyed_wait CarryOver ClusterBudget "
+            "ClusterRate Memo summary explain ResultTypeError CarriedTooLongError ClusterRateError HangUpError "
+            "MemoError"
         ),
         "udfs.progress": "",
     },

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ._plan.metrics import explain, summary
     from ._pyspark_worker import HangUpError
     from ._sent.carry_over import CarriedTooLongError, CarryOver
+    from ._sent.cluster_budget import ClusterBudget
     from ._sent.cluster_rate import ClusterRate
     from ._spark_thread.converters import ResultTypeError
     from ._trio_thread.rate_gates import ClusterRateError
@@ -49,6 +50,7 @@ __all__ = [
     "AsyncPandasUDF",
     "CarriedTooLongError",
     "CarryOver",
+    "ClusterBudget",
     "ClusterRate",
     "ClusterRateError",
     "DelayList",
@@ -78,6 +80,7 @@ _MODULES = {
     "AsyncPandasUDF": "._column",
     "CarriedTooLongError": "._sent.carry_over",
     "CarryOver": "._sent.carry_over",
+    "ClusterBudget": "._sent.cluster_budget",
     "ClusterRate": "._sent.cluster_rate",
     "ClusterRateError": "._trio_thread.rate_gates",
     "HangUpError": "._pyspark_worker",

@@ -19,6 +19,7 @@ from ._plan.schema import check_time_zone, parse_type
 from ._plan.session import active_session, default_time_zone, time_zone
 from ._plan.worker_python import needs_packages, use_the_drivers_python
 from ._pyspark_worker import for_column_udf
+from ._sent.cluster_budget import ClusterBudget
 from ._sent.cluster_rate import ClusterRate, as_cluster_rate
 from ._sent.column_types import extra_columns, plan_type
 from ._sent.settings import Settings
@@ -53,6 +54,7 @@ class AsyncPandasUDF(Generic[F_co]):
         declared: The type of a result, as the user declared it.
         cluster_capacity: The limit of all tasks together, or None.
         cluster_rate: The rate of all tasks together, or None.
+        cluster_budget: The budget of all tasks together, or None.
         deterministic: Whether Spark may call the function again for the same row.
         function: The async callable or `AsyncFunction` itself. Await it to test it without Spark.
     """
@@ -64,6 +66,7 @@ class AsyncPandasUDF(Generic[F_co]):
     cluster_capacity: int | None = None
     deterministic: bool = False
     cluster_rate: ClusterRate | None = None
+    cluster_budget: ClusterBudget | None = None
     function: F_co = field(default=cast(Any, None), repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -115,7 +118,8 @@ class AsyncPandasUDF(Generic[F_co]):
         """The function that Spark sends to the workers: an iterator of arrays -> an iterator of arrays."""
         session = active_session()
         use_the_drivers_python(session)
-        settings = for_session(self.settings, self.cluster_capacity, self.cluster_rate, session)
+        limits = self.cluster_capacity, self.cluster_rate, self.cluster_budget
+        settings = for_session(self.settings, *limits, session)
         zone = Zone(time_zone(session), default_time_zone(session))
         kind = parse_type(self.declared)
         check_time_zone(zone.active, kind)
@@ -193,8 +197,9 @@ def async_pandas_udf(
         on_error: "raise" (the default) fails the job with the function's exception; "null" makes the result null;
             "column" makes the column a struct<result, error: struct<type, message, attempts, seconds>>, whose `error`
             is null for a row that did not fail.
-        metadata: The name of another field, struct<attempts, seconds, cached, error>, that reports how each result
-            was obtained. None (the default): no such field.
+        metadata: The name of another field, struct<attempts, seconds, cached, error, estimated_weight,
+            settled_weight>, that reports how each result was obtained. The weights are those of the row's calls in the
+            `cluster_budget`, or else in the first gate with a weight. None (the default): no such field.
         skip_nulls: True: a row with null in one of the columns makes no call, and its result is null, as in an SQL
             function that returns null on null input. False by default: the function is called with None.
         And the other keyword arguments of `UDFArguments`.
@@ -236,6 +241,7 @@ def _make(
         arguments.get("cluster_capacity"),
         deterministic,
         None if rate is None else as_cluster_rate(rate),
+        arguments.get("cluster_budget"),
         function,
     )
 

@@ -16,11 +16,12 @@ from trio_asyncio_io import Observer, Options, RetryStrategy
 from trio_asyncio_io.gates import Gate, PerKey
 from trio_asyncio_io.trace import TraceRecorder
 
+from .._sent.cluster_budget import ClusterBudget
 from .._sent.cluster_rate import ClusterRate
 from .._sent.packed_function import dumped, pack
 from .._sent.settings import ErrorMode, Mode, Settings
 from .memo import Memo
-from .rate import rate_for_tasks
+from .rate import budget_for_tasks, rate_for_tasks
 from .session import share_of
 
 __all__ = [
@@ -36,7 +37,7 @@ __all__ = [
 # The arguments of a UDF that are also options of the operator
 OPERATOR_ARGUMENTS = ("capacity", "buffer", "retry", "observer", "gate")
 # Those that `for_session` reads
-CLUSTER_ARGUMENTS = frozenset({"cluster_capacity", "cluster_rate"})
+CLUSTER_ARGUMENTS = frozenset({"cluster_capacity", "cluster_rate", "cluster_budget"})
 
 
 class UDFArguments(TypedDict, total=False):
@@ -55,6 +56,7 @@ class UDFArguments(TypedDict, total=False):
             an equal share, rounded down to whole calls, so the rate must be at least the number of tasks that can run
             at once, and skewed partitions use only a part of it. A `ClusterRate` can lease it to the tasks that have
             rows. None (the default): no limit.
+        cluster_budget: A `ClusterBudget`: what the calls of all tasks together may cost. None (the default): no limit.
         buffer: Upper limit of rows that one task holds; at least `capacity`. None (the default): a hundred times the
             capacity, at least 1,000 and, unless the capacity is larger, at most 100,000.
         retry: A retry strategy, such as `ExponentialBackoff`. None (the default): one call per row.
@@ -68,6 +70,7 @@ class UDFArguments(TypedDict, total=False):
     capacity: int
     cluster_capacity: int | None
     cluster_rate: float | ClusterRate | None
+    cluster_budget: ClusterBudget | None
     gate: Gate | PerKey | Sequence[Gate | PerKey] | None
     buffer: int | None
     retry: RetryStrategy | None
@@ -168,15 +171,21 @@ def make_settings(
 
 
 def for_session(
-    settings: Settings, cluster_capacity: int | None, cluster_rate: float | ClusterRate | None, session: Any
+    settings: Settings,
+    cluster_capacity: int | None,
+    cluster_rate: float | ClusterRate | None,
+    cluster_budget: ClusterBudget | None,
+    session: Any,
 ) -> Settings:
     """The settings of a task, with its share of the limits of a cluster.
 
     Raises:
-        TypeError, ValueError: As in `share_of` and `rate_for_tasks`.
+        TypeError, ValueError: As in `share_of`, `rate_for_tasks` and `budget_for_tasks`.
     """
     if cluster_capacity is not None:
         settings = settings.with_capacity(share_of(cluster_capacity, session))
     if cluster_rate is not None:
         settings = replace(settings, rate=rate_for_tasks(cluster_rate, session))
+    if cluster_budget is not None:
+        settings = replace(settings, budget=budget_for_tasks(cluster_budget, session))
     return settings

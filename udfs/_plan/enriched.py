@@ -56,7 +56,7 @@ def enriched(
     if metrics is not None:
         check_metrics(metrics)
     settings = make_settings(function, timeout, arguments, mode=mode, delay=delay, has_metrics=metrics is not None)
-    limits = arguments.get("cluster_capacity"), arguments.get("cluster_rate")
+    limits = arguments.get("cluster_capacity"), arguments.get("cluster_rate"), arguments.get("cluster_budget")
     settings = for_session(settings, *limits, df.sparkSession)
     keys = column_names("key", [key] if isinstance(key, str) else key) if mode == "keyed" else []
     if carry_over is not None:

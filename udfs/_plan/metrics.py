@@ -75,7 +75,8 @@ def gate_classes(settings: Settings) -> list[str]:
     given = [each for gate in settings.options.gates for each in (gate.gates if isinstance(gate, PerKey) else [gate])]
     own = [type(gate).__name__ for gate in given]
     of_cluster = () if settings.rate is None else settings.rate.gates
-    return list(dict.fromkeys([*own, *of_cluster]))
+    of_budget = () if settings.budget is None else settings.budget.gates
+    return list(dict.fromkeys([*own, *of_budget, *of_cluster]))
 
 
 def summary(metrics: Any) -> Summary:

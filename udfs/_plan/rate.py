@@ -1,27 +1,31 @@
-"""Divides a cluster's rate over the tasks of a session, or starts the source that leases it to them."""
+"""Divides a cluster's rate over the tasks of a session, or starts the source that leases it, or a budget, to them."""
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import Any
 
+from .._rate.budget_file import check_file
 from .._rate.redis_tokens import RedisTokens
+from .._sent.cluster_budget import ClusterBudget, LeasedBudget
 from .._sent.cluster_rate import ClusterRate, LeasedRate, TaskShare, TokenAddress, as_cluster_rate
 from .session import task_slots
 from .token_server import TokenServer
 
-__all__ = ["rate_for_tasks"]
+__all__ = ["budget_for_tasks", "rate_for_tasks"]
 
-# Names whose rates are remembered, by application
+# Names whose rates and budgets are remembered, by application
 MAX_NAMES = 1_000
 
 
 class _Application:
-    """The server of an application, and the rates that it has been given."""
+    """The server of an application, and the limits that it has been given."""
 
     def __init__(self, context: Any, host: str) -> None:
         self.server = TokenServer(host, lambda: context._jsc is None)  # noqa: SLF001 - Spark has no public name for it
-        self._rates: dict[str, float] = {}
+        self._rates: dict[str | None, float] = {}
+        self._budgets: dict[str | None, tuple[float, str | None]] = {}
 
     def check(self, given: ClusterRate) -> None:
         """Check that a name has one rate.
@@ -38,6 +42,24 @@ class _Application:
             )
         if len(self._rates) > MAX_NAMES:
             del self._rates[next(iter(self._rates))]
+
+    def add(self, given: ClusterBudget) -> None:
+        """Lease a budget.
+
+        Raises:
+            OSError: Its file cannot be used.
+            ValueError: Its name has another amount, or another file.
+        """
+        path = None if given.path is None else os.path.abspath(os.fspath(given.path))  # noqa: PTH100 - a text
+        amount, its_path = self._budgets.setdefault(given.name, (given.amount, path))
+        if (amount, its_path) != (given.amount, path):
+            raise ValueError(
+                f"the cluster_budget named {given.name!r} has amount={amount:g} and path={its_path!r} in this session, "
+                f"got amount={given.amount:g} and path={path!r}: give the other budget another name"
+            )
+        if path is not None:
+            check_file(path)
+        self.server.add_budget(str(given.name), path)
 
 
 # Of this driver, by identifier
@@ -58,9 +80,25 @@ def rate_for_tasks(cluster_rate: Any, session: Any) -> TaskShare | LeasedRate:
     if given.by == "share":
         return TaskShare(_whole_share(given.rate, session))
     if given.by == "lease":
-        return LeasedRate(given, _address_of_source(given, session))
+        return LeasedRate(given, _address_of_source(given, session, f"use cluster_rate={given.rate:g}, or"))
     RedisTokens(given.by)  # checks the URL, and that redis-py is installed
     return LeasedRate(given)
+
+
+def budget_for_tasks(cluster_budget: Any, session: Any) -> LeasedBudget:
+    """The budget as its tasks need it. It can be pickled.
+
+    Raises:
+        TypeError: It is not a `ClusterBudget`.
+        ValueError: The session is remote and the driver should lease it; or the URL cannot be read.
+        OSError: The driver cannot listen on its port, or use the file.
+    """
+    if not isinstance(cluster_budget, ClusterBudget):
+        raise TypeError(f"cluster_budget must be a ClusterBudget, got {cluster_budget!r}")
+    if cluster_budget.by == "lease":
+        return LeasedBudget(cluster_budget, _address_of_source(cluster_budget, session, "use"))
+    RedisTokens(cluster_budget.by)  # checks the URL, and that redis-py is installed
+    return LeasedBudget(cluster_budget)
 
 
 def _whole_share(rate: float, session: Any) -> int:
@@ -73,12 +111,17 @@ def _whole_share(rate: float, session: Any) -> int:
     return int(rate // slots)
 
 
-def _address_of_source(given: ClusterRate, session: Any) -> TokenAddress:
+def _address_of_source(given: ClusterRate | ClusterBudget, session: Any, instead: str) -> TokenAddress:
+    """The address of the driver's thread, which leases this limit from now on. `instead` begins what else can be done.
+
+    Raises:
+        OSError, ValueError: As in `rate_for_tasks` and `budget_for_tasks`.
+    """
     context = getattr(session, "_sc", None)
     if context is None:
         raise ValueError(
-            f"cluster_rate={given} needs a thread on the driver, which a Spark Connect session cannot start: use "
-            f"cluster_rate={given.rate:g}, or the URL of a Redis as by="
+            f"{_option(given)}={given} needs a thread on the driver, which a Spark Connect session cannot start: "
+            f"{instead} the URL of a Redis as by="
         )
     host = session.conf.get("spark.driver.host")
     bound = session.conf.get("spark.driver.bindAddress", None) or host
@@ -89,17 +132,24 @@ def _address_of_source(given: ClusterRate, session: Any) -> TokenAddress:
         application = _applications.get(context.applicationId)
         if application is None:
             application = _applications[context.applicationId] = _Application(context, bound)
-        application.check(given)
+        if isinstance(given, ClusterRate):
+            application.check(given)
+        else:
+            application.add(given)
         port = _port_of(application.server, given, bound)
     return TokenAddress(host, port, application.server.secret)
 
 
-def _port_of(server: TokenServer, given: ClusterRate, host: str) -> int:
+def _option(given: ClusterRate | ClusterBudget) -> str:
+    return "cluster_rate" if isinstance(given, ClusterRate) else "cluster_budget"
+
+
+def _port_of(server: TokenServer, given: ClusterRate | ClusterBudget, host: str) -> int:
     try:
         return server.listen(given.port)
     except OSError as error:
         port = "a free port" if given.port is None else f"port={given.port}"
         raise OSError(
-            f"cluster_rate={given}: the driver cannot listen on {port} of {host} ({error.strerror or error}). Choose "
-            "another port, and check spark.driver.bindAddress"
+            f"{_option(given)}={given}: the driver cannot listen on {port} of {host} ({error.strerror or error}). "
+            "Choose another port, and check spark.driver.bindAddress"
         ) from error

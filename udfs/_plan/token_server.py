@@ -1,4 +1,4 @@
-"""A thread on the driver that grants tokens to the processes of its application, over TCP."""
+"""A thread on the driver that grants tokens, and leases budgets, to the processes of its application, over TCP."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
+from typing import Any
 
 import trio
 
+from .._rate.budget_file import kept
+from .._rate.budgets import BudgetGrant, BudgetRequest, BudgetSource
 from .._rate.signed_lines import SignedLines
-from .._rate.tokens import Request, TokenSource
+from .._rate.tokens import Grant, Request, TokenSource
 
 __all__ = ["TokenServer"]
 
@@ -32,7 +35,7 @@ class TokenServer:
     there are more than `MAX_STRANGERS`, the oldest one is disconnected.
 
     A thread that has died is replaced when the next port is requested. The new one has the same secret and ports, so
-    tasks that run continue. It remembers nothing, so its source begins as after any loss of memory.
+    tasks that run continue. It remembers no rate, so its source begins as after any loss of memory. Budgets are kept.
 
     Args:
         host: The address to listen on.
@@ -48,6 +51,7 @@ class TokenServer:
         self._is_over = is_over
         self._ports: set[int] = set()
         self._thread: threading.Thread | None = None
+        self._budgets: dict[str, tuple[BudgetSource, str | None]] = {}
         atexit.register(self.close)
 
     def listen(self, port: int | None = None) -> int:
@@ -69,6 +73,15 @@ class TokenServer:
         self._token.run_sync_soon(self._accept, listener)
         self._ports.add(listening)
         return listening
+
+    def add_budget(self, name: str, path: str | None) -> None:
+        """Lease this budget too.
+
+        Args:
+            name: Of the budget.
+            path: The file in which its leases outlive this process, or None.
+        """
+        self._budgets.setdefault(name, (BudgetSource(), path))
 
     @property
     def is_running(self) -> bool:
@@ -98,6 +111,7 @@ class TokenServer:
     async def _main(self, has_started: threading.Event) -> None:
         self._token = trio.lowlevel.current_trio_token()
         self._source = TokenSource(secrets.token_hex(8), time.monotonic())
+        self._is_leasing = trio.Lock()
         self._strangers: dict[trio.CancelScope, None] = {}
         self._clients = 0
         with trio.CancelScope() as self._scope:
@@ -120,13 +134,22 @@ class TokenServer:
             self._clients += 1
             try:
                 while True:
-                    await lines.send(asdict(self._source.grant(time.monotonic(), request)))
+                    await lines.send(asdict(await self._grant(request)))
                     with trio.fail_after(IDLE_SECONDS):
-                        request = Request(**await lines.receive())
+                        request = _request(await lines.receive())
             finally:
                 self._clients -= 1
 
-    async def _first_request(self, lines: SignedLines) -> Request | None:
+    async def _grant(self, request: Request | BudgetRequest) -> Grant | BudgetGrant:
+        if isinstance(request, Request):
+            return self._source.grant(time.monotonic(), request)
+        source, path = self._budgets[request.name]
+        async with self._is_leasing:
+            if path is None:
+                return source.grant(time.monotonic(), request)
+            return await trio.to_thread.run_sync(_grant_from_file, source, path, request)
+
+    async def _first_request(self, lines: SignedLines) -> Request | BudgetRequest | None:
         """The first request, which proves that the client knows the secret. None: it has not come in time."""
         with trio.move_on_after(LOGIN_SECONDS) as scope:
             self._strangers[scope] = None
@@ -136,10 +159,20 @@ class TokenServer:
                 oldest.cancel()
             try:
                 await lines.accept()
-                return Request(**await lines.receive())
+                return _request(await lines.receive())
             finally:
                 self._strangers.pop(scope, None)
         return None
+
+
+def _request(values: dict[str, Any]) -> Request | BudgetRequest:
+    return BudgetRequest(**values) if "holder" in values else Request(**values)
+
+
+def _grant_from_file(source: BudgetSource, path: str, request: BudgetRequest) -> BudgetGrant:
+    """The answer, once it can no longer be forgotten."""
+    with kept(source, path, request.name):
+        return source.grant(time.monotonic(), request)
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -1,10 +1,11 @@
-"""The source of a leased rate in a Redis: `TokenSource.grant` as a script, which the server runs on its own clock."""
+"""The sources in a Redis: `TokenSource.grant` and `BudgetSource.grant` as scripts, which run on the server's clock."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from .._extras import needs_extra
+from .budgets import FORGOTTEN, HOLD, ROUNDING, BudgetGrant, BudgetRequest
 from .lease import OPEN_SECONDS, TIMEOUT
 from .tokens import HORIZON, Grant, Request, pace_of
 
@@ -34,6 +35,43 @@ redis.call('PEXPIRE', KEYS[1], math.ceil(1000 * (kept + 1 / pace)))
 return {run, exact:format(now), exact:format(start), count}
 """
 
+# Per process, a field with its lease, what it has spent, the number of its latest request, and when that was
+GRANT_BUDGET = """\
+local amount, holder, number = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
+local spent, floor, need, want = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+local rounding, hold, forgotten = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
+local time = redis.call('TIME')
+local now = tonumber(time[1]) + tonumber(time[2]) / 1e6
+local exact = '%.17g'
+local function holding(text)
+    local lease, spent, number, seen = string.match(text or '0 0 0 0', '(%S+) (%S+) (%S+) (%S+)')
+    return tonumber(lease), tonumber(spent), tonumber(number), tonumber(seen)
+end
+local leased = tonumber(redis.call('HGET', KEYS[1], 'leased') or '0')
+local lease, _, latest = holding(redis.call('HGET', KEYS[1], holder))
+if number > latest then
+    local others = leased - lease
+    local available = amount * (1 + rounding) - others
+    lease = math.max(floor, need <= available and math.min(want, available) or floor)
+    leased = others + lease
+    local fields = {exact:format(lease), exact:format(spent), number, exact:format(now)}
+    redis.call('HSET', KEYS[1], 'leased', exact:format(leased), holder, table.concat(fields, ' '))
+end
+local held = 0
+local all = redis.call('HGETALL', KEYS[1])
+for position = 1, #all, 2 do
+    if all[position] ~= 'leased' and all[position] ~= holder then
+        local its_lease, its_spent, _, seen = holding(all[position + 1])
+        if seen < now - forgotten then
+            redis.call('HDEL', KEYS[1], all[position])
+        elseif seen >= now - hold then
+            held = held + math.max(0, its_lease - its_spent)
+        end
+    end
+end
+return {exact:format(lease), exact:format(amount - leased), exact:format(held)}
+"""
+
 
 class RedisTokens:
     """A client of the source, with redis-py. Its methods block, and can be called in any thread.
@@ -60,6 +98,7 @@ class RedisTokens:
                 '"redis://user:password@host:6379/0", with special characters in the password percent-encoded'
             ) from None
         self._script: Any = self._redis.register_script(GRANT)
+        self._budget_script: Any = self._redis.register_script(GRANT_BUDGET)
 
     def connect(self) -> None:
         """Open a connection, if there is none.
@@ -79,6 +118,16 @@ class RedisTokens:
         epoch, now, start, count = self._script([f"cluster_rate:{request.name}"], arguments)
         text = epoch if isinstance(epoch, str) else epoch.decode()  # a URL may say decode_responses=True
         return Grant(text, float(now), float(start), int(count))
+
+    def grant_budget(self, request: BudgetRequest) -> BudgetGrant:
+        """Return the server's answer.
+
+        Raises:
+            redis.RedisError: There is none.
+        """
+        sums = [request.spent, request.floor, request.need, request.want]
+        arguments = [request.amount, request.holder, request.number, *sums, ROUNDING, HOLD, FORGOTTEN]
+        return BudgetGrant(*map(float, self._budget_script([f"cluster_budget:{request.name}"], arguments)))
 
     def close(self) -> None:
         """Close the connections."""

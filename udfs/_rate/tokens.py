@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import floor
+from typing import ClassVar
 
 __all__ = ["HORIZON", "LATENESS", "Grant", "Request", "TokenSource", "pace_of"]
 
@@ -24,23 +25,6 @@ def pace_of(rate: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """A request for tokens.
-
-    Args:
-        name: The name of the rate.
-        rate: Calls per second, above 0.
-        count: The number of tokens, at least 1.
-        lead: How far ahead the first token must be, in seconds, because the grant takes that long to arrive.
-    """
-
-    name: str
-    rate: float
-    count: int
-    lead: float
-
-
-@dataclass(frozen=True, slots=True)
 class Grant:
     """Tokens for calls at the instants `start`, `start + 1 / pace`, and so on.
 
@@ -55,6 +39,25 @@ class Grant:
     now: float
     start: float
     count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request for tokens.
+
+    Args:
+        name: The name of the rate.
+        rate: Calls per second, above 0.
+        count: The number of tokens, at least 1.
+        lead: How far ahead the first token must be, in seconds, because the grant takes that long to arrive.
+    """
+
+    answer: ClassVar = Grant
+
+    name: str
+    rate: float
+    count: int
+    lead: float
 
 
 class TokenSource:

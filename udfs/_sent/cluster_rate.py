@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import secrets
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-__all__ = ["SOURCE_AWAY", "ClusterRate", "LeasedRate", "TaskShare", "TokenAddress", "as_cluster_rate"]
+__all__ = [
+    "SCHEMES",
+    "SOURCE_AWAY",
+    "ClusterRate",
+    "Leased",
+    "LeasedRate",
+    "TaskShare",
+    "TokenAddress",
+    "as_cluster_rate",
+    "check_give_up",
+    "check_name",
+    "check_port",
+    "without_password",
+]
 
 WAYS = ("share", "lease")
 SCHEMES = ("redis://", "rediss://", "unix://")  # of redis-py
@@ -62,33 +76,15 @@ class ClusterRate:
         _check_rate(self.rate)
         by: object = self.by
         if not (isinstance(by, str) and (by in WAYS or by.startswith(SCHEMES))):
-            raise ValueError(f'by must be "share", "lease" or a URL such as "redis://host:6379/0", got {self._way!r}')
-        _check_name(self.name)
-        self._check_port()
-        _check_give_up(self.give_up)
+            shown = without_password(by)
+            raise ValueError(f'by must be "share", "lease" or a URL such as "redis://host:6379/0", got {shown!r}')
+        check_name(self.name)
+        check_port(self.port, self.by)
+        check_give_up(self.give_up)
 
     def __repr__(self) -> str:
         port = "" if self.port is None else f", port={self.port}"
-        return f"ClusterRate({self.rate:g}, by={self._way!r}, name={self.name!r}{port})"
-
-    @property
-    def _way(self) -> object:
-        """As given, but without what follows a URL's scheme: it may be a password."""
-        by: object = self.by
-        return by.partition("://")[0] if isinstance(by, str) else by
-
-    def _check_port(self) -> None:
-        port: object = self.port
-        if port is None:
-            return
-        if isinstance(port, bool) or not isinstance(port, int):
-            raise TypeError(f"port must be a whole number, got {port!r}")
-        if not 1 <= port <= MAX_PORT:
-            raise ValueError(f"port must be from 1 to {MAX_PORT}, got {port}")
-        if self.by != "lease":
-            raise ValueError(
-                f'port={port} needs by="lease", got by={self._way!r}: leave it out (a URL has a port of its own)'
-            )
+        return f"ClusterRate({self.rate:g}, by={without_password(self.by)!r}, name={self.name!r}{port})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +117,58 @@ class TokenAddress:
     secret: str = field(repr=False)
 
 
+class Leased(ABC):
+    """A rate or a budget of which a source grants parts.
+
+    Attributes:
+        driver: The source on the driver. None: the source is the Redis of the URL `by`.
+    """
+
+    __slots__ = ()
+
+    driver: TokenAddress | None
+
+    @property
+    @abstractmethod
+    def limit(self) -> Any:
+        """The `ClusterRate` or the `ClusterBudget`."""
+
+    @property
+    def by(self) -> str:
+        """Where the limit is leased."""
+        by: str = self.limit.by
+        return by
+
+    @property
+    def source(self) -> str:
+        """The source for people, without a password."""
+        if self.driver is not None:
+            return f"the driver at {self.driver.host}:{self.driver.port}"
+        url = urlsplit(self.by)
+        return f"the Redis at {url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
+
+    @property
+    def advice(self) -> str:
+        """What to check if it cannot be reached."""
+        if self.driver is not None:
+            return (
+                "Check that the driver is alive and that the workers can connect to this address: spark.driver.host "
+                f"sets the host, {type(self.limit).__name__}(..., port=) the port, and no firewall or network policy "
+                "may block them"
+            )
+        return (
+            "Check that this Redis is alive and accepts writes, that the workers can connect to it, and the user, the "
+            "password and the database in the URL"
+        )
+
+
 @dataclass(frozen=True, slots=True)
-class LeasedRate:
+class LeasedRate(Leased):
     """A rate whose tokens a source grants.
 
     Args:
         rate: The rate.
-        driver: The source on the driver. None: the source is the Redis of the rate's URL.
+        driver: See `Leased`.
 
     Attributes:
         gates: The classes of its gates in a worker.
@@ -139,25 +180,9 @@ class LeasedRate:
     driver: TokenAddress | None = None
 
     @property
-    def source(self) -> str:
-        """The source for people, without a password."""
-        if self.driver is not None:
-            return f"the driver at {self.driver.host}:{self.driver.port}"
-        url = urlsplit(self.rate.by)
-        return f"the Redis at {url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
-
-    @property
-    def advice(self) -> str:
-        """What to check if it cannot be reached."""
-        if self.driver is not None:
-            return (
-                "Check that the driver is alive and that the workers can connect to this address: spark.driver.host "
-                "sets the host, ClusterRate(..., port=) the port, and no firewall or network policy may block them"
-            )
-        return (
-            "Check that this Redis is alive and accepts writes, that the workers can connect to it, and the user, the "
-            "password and the database in the URL"
-        )
+    def limit(self) -> ClusterRate:
+        """The rate."""
+        return self.rate
 
 
 def as_cluster_rate(value: Any) -> ClusterRate:
@@ -176,14 +201,47 @@ def _check_rate(rate: Any) -> None:
         raise ValueError(f"cluster_rate must be calls per second above 0 and finite, got {rate!r}")
 
 
-def _check_name(name: Any) -> None:
+def without_password(by: object) -> object:
+    """`by` as given, but without what follows a URL's scheme: it may be a password."""
+    return by.partition("://")[0] if isinstance(by, str) else by
+
+
+def check_port(port: Any, by: object) -> None:
+    """Check the port of a driver's thread.
+
+    Raises:
+        TypeError, ValueError: It is none, or `by` is not a driver.
+    """
+    if port is None:
+        return
+    if isinstance(port, bool) or not isinstance(port, int):
+        raise TypeError(f"port must be a whole number, got {port!r}")
+    if not 1 <= port <= MAX_PORT:
+        raise ValueError(f"port must be from 1 to {MAX_PORT}, got {port}")
+    if by != "lease":
+        raise ValueError(
+            f'port={port} needs by="lease", got by={without_password(by)!r}: leave it out (a URL has a port of its own)'
+        )
+
+
+def check_name(name: Any) -> None:
+    """Check the name of a limit.
+
+    Raises:
+        TypeError, ValueError: It is none.
+    """
     if not (isinstance(name, str) and name):
         raise TypeError(f"name must be a text that is not empty, got {name!r}")
     if len(name) > MAX_NAME or not name.isprintable():
         raise ValueError(f"name must have at most {MAX_NAME} characters, all of them printable, got {name!r}")
 
 
-def _check_give_up(seconds: Any) -> None:
+def check_give_up(seconds: Any) -> None:
+    """Check the seconds for which a source may be away.
+
+    Raises:
+        TypeError, ValueError: They are none.
+    """
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         raise TypeError(f"give_up must be a number of seconds, got {seconds!r}")
     if not seconds > 0:

@@ -58,6 +58,8 @@ METADATA_TYPE = StructType(
         StructField("seconds", DoubleType()),
         StructField("cached", BooleanType()),
         StructField("error", StringType()),
+        StructField("estimated_weight", DoubleType()),
+        StructField("settled_weight", DoubleType()),
     ]
 )
 TYPES = {
@@ -168,9 +170,12 @@ class MetricsColumn:
 
 def _metadata_of(row: Row) -> dict[str, Any]:
     failure = row.failure
+    estimated, settled = row.weights or (None, None)
     return {
         "attempts": row.attempts,
         "seconds": row.seconds if failure is None else failure.seconds,
         "cached": row.cached,
         "error": None if failure is None else type_name(failure.exception),
+        "estimated_weight": estimated,
+        "settled_weight": settled,
     }

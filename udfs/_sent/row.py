@@ -53,6 +53,7 @@ class Row:
         seconds: From `started` to the end of the last call that returned.
         result: The return value of the function.
         failure: Why the row has no result, or None.
+        weights: What its calls weighed, estimated and settled; None where no column or no gate weighs them.
         cached: Whether the result came from a cache. False where no column reports it.
         replaced: Whether the result is that of `on_timeout`.
         totals: With metrics, in the first row of a chunk: where the time of the task's calls had gone by then. Not set
@@ -75,6 +76,7 @@ class Row:
         "since",
         "started",
         "totals",
+        "weights",
     )
 
     shows_values: ClassVar[bool] = True
@@ -89,6 +91,7 @@ class Row:
         self.key: tuple[Any, ...] = ()
         self.since = 0
         self.attempts = 0
+        self.weights: tuple[float, float] | None = None
         self.started: float | None = None
         self.seconds = 0.0
         self.result: Any = None

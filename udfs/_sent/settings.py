@@ -9,6 +9,7 @@ from pyspark.sql.types import StructType
 
 from trio_asyncio_io import Options
 
+from .cluster_budget import LeasedBudget
 from .cluster_rate import LeasedRate, TaskShare
 from .packed_function import PackedFunction
 from .row import Row, SecretRow
@@ -38,6 +39,7 @@ class Settings:
             behind it. None: no watermarks.
         skip_nulls: Whether a row with a null among its inputs has the result None without a call.
         rate: The part of a cluster's rate that a task gets. None: there is no such rate.
+        budget: The budget of a cluster, of which each process leases parts. None: there is none.
 
     Raises:
         TypeError, ValueError: An argument is out of range; the message names it and its value.
@@ -56,6 +58,7 @@ class Settings:
     delay: int | None = None
     skip_nulls: bool = False
     rate: TaskShare | LeasedRate | None = None
+    budget: LeasedBudget | None = None
 
     def __post_init__(self) -> None:
         if self.on_error not in get_args(ErrorMode):

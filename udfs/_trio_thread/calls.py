@@ -20,6 +20,7 @@ from trio_asyncio_io import (
     Verdict,
     Watermark,
 )
+from trio_asyncio_io.gates import usage
 from trio_asyncio_io.policies import from_cache
 
 from .._sent.packed_function import name_of
@@ -92,14 +93,25 @@ class RowCalls(AsyncFunction[Row, Row]):
             from_cache.set(False)
             if row.started is None:
                 row.started = trio.current_time()
-        if self.loads is None:
-            row.result = await self._call(*row.inputs)
-        else:
-            row.result = await self.loads.measured(self._call, row.inputs)
+        try:
+            if self.loads is None:
+                row.result = await self._call(*row.inputs)
+            else:
+                row.result = await self.loads.measured(self._call, row.inputs)
+        finally:
+            if self._settings.metadata is not None:
+                self._add_usage(row)
         if self._measures_time:
             row.cached = from_cache.get()
             row.seconds = self._seconds(row)
         return row
+
+    def _add_usage(self, row: Row) -> None:
+        """Add the weights of a call that ends."""
+        budget = self._settings.budget
+        if (found := usage(None if budget is None else budget.budget.name)) is not None:
+            estimated, settled = row.weights or (0.0, 0.0)
+            row.weights = estimated + found.estimated, settled + found.settled
 
     async def _timed_out(self, row: Row) -> Row:
         assert self._on_timeout is not None

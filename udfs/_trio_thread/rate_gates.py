@@ -9,17 +9,28 @@ from __future__ import annotations
 import logging
 import os
 from functools import lru_cache
+from typing import Any
 
 import trio
 
 from trio_asyncio_io.gates import Gate, RateLimit
 
+from .._rate.budgets import BudgetRequest
 from .._rate.lease import OPEN_SECONDS, POLL, TIMEOUT, Lease
 from .._rate.tokens import Request
-from .._sent.cluster_rate import LeasedRate, TaskShare
+from .._sent.cluster_rate import Leased, LeasedRate, TaskShare
 from .rate_sources import Source, source_of
 
-__all__ = ["ClusterLease", "ClusterRateError", "ClusterRateSourceAway", "ClusterShare", "LeaseOfProcess", "rate_gates"]
+__all__ = [
+    "MAX_LEASES",
+    "ClusterLease",
+    "ClusterRateError",
+    "ClusterRateSourceAway",
+    "ClusterShare",
+    "Exchange",
+    "LeaseOfProcess",
+    "rate_gates",
+]
 
 # Of a share. In less than a second, fewer than burst + rate calls start. So 1 % of a second is left for calls that take
 # different times to reach the service
@@ -36,7 +47,7 @@ logger = logging.getLogger("udfs")
 
 
 class ClusterRateError(Exception):
-    """The source of a leased `cluster_rate` was away for `give_up` seconds while calls waited for it."""
+    """The source of a leased `cluster_rate` or `cluster_budget` was away for `give_up` seconds while calls waited."""
 
     __module__ = "udfs"
 
@@ -71,33 +82,31 @@ class ClusterShare(RateLimit):
         return super().delay(now, weight)
 
 
-class LeaseOfProcess:
-    """The lease that all tasks of this process share which use one rate, and its connection to the source.
+class Exchange:
+    """The requests of a process's lease, and its connection to the source.
 
     The connection is opened by the first request, and closed after `IDLE_SECONDS` without one.
 
     Args:
-        rate: The rate.
+        lease: The lease.
+        leased: The rate or the budget.
         source: Its source, not yet connected.
     """
 
-    def __init__(self, rate: LeasedRate, source: Source) -> None:
-        self.lease = Lease(rate.rate.name, rate.rate.rate)
-        self._rate = rate
+    def __init__(self, lease: Any, leased: Leased, source: Source) -> None:
+        self.lease = lease
+        self._leased = leased
         self._source = source
-        self._requests: trio.MemorySendChannel[Request] | None = None
+        self._requests: trio.MemorySendChannel[Any] | None = None
         self._warned_since: float | None = None
 
-    def delay(self) -> float:
-        """The seconds until a call may start or the gate must be checked again. Sends a request if one is due."""
-        now = trio.current_time()
-        request = self.lease.request(now)
+    def send(self, request: Request | BudgetRequest | None) -> None:
+        """Send a request, if one is due."""
         if request is not None:
             if self._requests is None:
-                self._requests, requests = trio.open_memory_channel[Request](1)
-                trio.lowlevel.spawn_system_task(self._exchange, requests, name="udfs cluster_rate")
+                self._requests, requests = trio.open_memory_channel[Any](1)
+                trio.lowlevel.spawn_system_task(self._exchange, requests, name="udfs lease")
             self._requests.send_nowait(request)
-        return self.lease.delay(now)
 
     def is_away(self) -> bool:
         """Whether calls wait because the source is away. The first time, log a warning."""
@@ -106,7 +115,8 @@ class LeaseOfProcess:
             return False
         if self._warned_since is None:
             self._warned_since = outage.since
-            logger.warning("%s is away, so the calls of %r wait: %s", self._rate.source, self._rate.rate, outage.reason)
+            leased = self._leased
+            logger.warning("%s is away, so the calls of %r wait: %s", leased.source, leased.limit, outage.reason)
         return True
 
     def check(self, began: float) -> None:
@@ -118,16 +128,23 @@ class LeaseOfProcess:
         Raises:
             ClusterRateError: So it is.
         """
-        outage, give_up = self.lease.outage, self._rate.rate.give_up
+        outage, leased = self.lease.outage, self._leased
+        give_up = leased.limit.give_up
         if outage is None or outage.latest < max(outage.since + give_up, began):
             return
         raise ClusterRateError(
-            f"{self._rate.source}, which is the source of {self._rate.rate!r}, has granted no call for "
+            f"{leased.source}, which is the source of {leased.limit!r}, has granted no call for "
             f"{outage.latest - outage.since:,.0f} s, and give_up={give_up:g}. The last attempt failed with "
-            f"{outage.reason}. {self._rate.advice}"
+            f"{outage.reason}. {leased.advice}"
         )
 
-    async def _exchange(self, requests: trio.MemoryReceiveChannel[Request]) -> None:
+    idle_seconds = IDLE_SECONDS
+
+    def request_when_idle(self) -> Request | BudgetRequest | None:
+        """The request to send after `idle_seconds` without one. None: the connection is closed."""
+        return None
+
+    async def _exchange(self, requests: trio.MemoryReceiveChannel[Any]) -> None:
         """Send requests until one fails, or until there is none for a while."""
         sent, reason = trio.current_time(), "the end of the worker"
         try:
@@ -135,11 +152,13 @@ class LeaseOfProcess:
                 await self._source.open()
             while True:
                 request = None
-                with trio.move_on_after(IDLE_SECONDS):
+                with trio.move_on_after(self.idle_seconds):
                     request = await requests.receive()
                 if request is None:
                     if self.lease.is_requested:  # sent at the instant at which the wait ended
                         continue
+                    request = self.request_when_idle()
+                if request is None:
                     break
                 sent = trio.current_time()
                 with trio.fail_after(TIMEOUT):
@@ -157,8 +176,26 @@ class LeaseOfProcess:
     def _log_return(self) -> None:
         if self._warned_since is not None and self.lease.outage is None:
             away = trio.current_time() - self._warned_since
-            logger.warning("%s is back after %.0f s", self._rate.source, away)
+            logger.warning("%s is back after %.0f s", self._leased.source, away)
             self._warned_since = None
+
+
+class LeaseOfProcess(Exchange):
+    """The lease that all tasks of this process share which use one rate.
+
+    Args:
+        rate: The rate.
+        source: Its source, not yet connected.
+    """
+
+    def __init__(self, rate: LeasedRate, source: Source) -> None:
+        super().__init__(Lease(rate.rate.name, rate.rate.rate), rate, source)
+
+    def delay(self) -> float:
+        """The seconds until a call may start or the gate must be checked again. Sends a request if one is due."""
+        now = trio.current_time()
+        self.send(self.lease.request(now))
+        return float(self.lease.delay(now))
 
 
 def _described(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""A worker's connection to the source of a leased rate: the driver or a Redis."""
+"""A worker's connection to the source of a leased rate or budget: the driver or a Redis."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any, Protocol, TypeVar
 
 import trio
 
+from .._rate.budgets import BudgetRequest
 from .._rate.redis_tokens import RedisTokens
 from .._rate.signed_lines import SignedLines
-from .._rate.tokens import Grant, Request
-from .._sent.cluster_rate import LeasedRate, TokenAddress
+from .._rate.tokens import Request
+from .._sent.cluster_rate import Leased, TokenAddress
 
 __all__ = ["DriverSource", "RedisSource", "Source", "source_of"]
 
@@ -30,8 +31,8 @@ class Source(Protocol):
         """
         ...
 
-    async def grant(self, request: Request) -> Grant:
-        """Return the source's answer.
+    async def grant(self, request: Request | BudgetRequest) -> Any:
+        """Return the source's answer: a `request.answer`.
 
         Raises:
             Exception: There is none.
@@ -43,13 +44,13 @@ class Source(Protocol):
         ...
 
 
-def source_of(rate: LeasedRate) -> Source:
-    """The source of a rate, not yet connected.
+def source_of(leased: Leased) -> Source:
+    """The source, not yet connected.
 
     Raises:
         ModuleNotFoundError: It is a Redis, and the extra `redis` is not installed.
     """
-    return RedisSource(rate.rate.by) if rate.driver is None else DriverSource(rate.driver)
+    return RedisSource(leased.by) if leased.driver is None else DriverSource(leased.driver)
 
 
 class DriverSource:
@@ -69,10 +70,10 @@ class DriverSource:
         self._lines = SignedLines(self._stream, self._address.secret)
         await self._lines.connect()
 
-    async def grant(self, request: Request) -> Grant:
+    async def grant(self, request: Request | BudgetRequest) -> Any:
         """See `Source`."""
         await self._lines.send(asdict(request))
-        return Grant(**await self._lines.receive())
+        return request.answer(**await self._lines.receive())
 
     async def aclose(self) -> None:
         """See `Source`."""
@@ -100,8 +101,10 @@ class RedisSource:
         """See `Source`."""
         await self._in_thread(self._tokens.connect)
 
-    async def grant(self, request: Request) -> Grant:
+    async def grant(self, request: Request | BudgetRequest) -> Any:
         """See `Source`."""
+        if isinstance(request, BudgetRequest):
+            return await self._in_thread(self._tokens.grant_budget, request)
         return await self._in_thread(self._tokens.grant, request)
 
     async def aclose(self) -> None:

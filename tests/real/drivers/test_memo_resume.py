@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import trio
 
-from tests.processes import Family
+from tests.processes import Family, victim
 from tests.real.drivers.memo_driver import CAPACITY, HELD
 from tests.service import Service
 from tests.support import PATIENCE, wait_until
@@ -86,15 +86,6 @@ def check(service: Service, folder: Path, copies: int) -> None:
     assert sorted((row["id"], row["answer"]) for row in rows) == [
         (n, str(n)) for n in range(NUMBERS) for _ in range(copies)
     ]
-
-
-def victim(family: Family, kind: str) -> int | None:
-    """The id of a process of this kind; None if there is none at the moment."""
-    if kind == "driver":
-        return family.leader.pid
-    names = {"worker": "pyspark.daemon", "jvm": "org.apache.spark.deploy.SparkSubmit"}
-    found = [each.pid for each in family.alive() if names[kind] in each.command]
-    return found[-1] if found else None
 
 
 THREE = ["worker", "jvm", "driver"]

@@ -1,0 +1,106 @@
+"""A budget for the whole cluster, as a service sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import Observation, SparkSession
+
+from tests.entry_points import COLUMN_AND_ROWS, with_answer
+from tests.service import Client, Service
+from trio_asyncio_io.gates import settle
+from udfs import ClusterBudget, FixedDelay, explain, summary, unordered_wait
+
+PRICE = 0.01
+
+
+def priced(client: Client) -> Callable[[int], Awaitable[str]]:
+    async def ask(id: int) -> str:  # noqa: A002 - the name of the column
+        answer = await client.ask(id)
+        settle(PRICE)
+        return answer
+
+    return ask
+
+
+@COLUMN_AND_ROWS
+def test_tasks_spend_99_percent_of_a_budget_although_estimates_are_ten_times_too_high(
+    spark: SparkSession, service: Service, entry_point: str
+) -> None:
+    budget = ClusterBudget(10.0, weight=lambda _: 10 * PRICE)
+    options = {"cluster_budget": budget, "on_error": "column", "capacity": 10}
+    df = with_answer(spark.range(0, 1500, 1, 6), entry_point, priced(service.client), **options)
+    errors = [row.error for row in df.collect()]
+    assert 0.99 * 10.0 <= len(service.calls) * PRICE <= 10.0
+    assert sum(error is None for error in errors) == len(service.calls)
+    assert {error.type for error in errors if error} == {"BudgetError"}
+
+
+def test_a_budget_ends_a_job_by_default(spark: SparkSession, service: Service) -> None:
+    df = with_answer(spark.range(0, 100, 1, 2), "unordered", service.client.ask, cluster_budget=ClusterBudget(7))
+    with pytest.raises(Exception, match=r"BudgetError: budget '.*' used up by all tasks: 7\.00 of 7\.00"):
+        df.collect()
+    assert len(service.calls) <= 7
+
+
+def test_each_row_reports_its_weights_and_the_query_why_calls_were_refused(
+    spark: SparkSession, service: Service
+) -> None:
+    async def fails_once(question: str) -> str:
+        return "again" if service.calls.count(question) == 1 else question
+
+    service.answer = fails_once
+    seen = Observation()
+    out = unordered_wait(
+        spark.range(0, 20, 1, 2),
+        priced(service.client),
+        "answer string",
+        inputs=["id"],
+        timeout=60.0,
+        retry=FixedDelay(1, 0.0, retry_on_result=lambda answer: answer == "again"),
+        cluster_budget=ClusterBudget(1.0, weight=lambda _: 0.1),
+        on_error="null",
+        metadata="how",
+        metrics=seen,
+    ).collect()
+    answered = [row.how for row in out if row.answer is not None]
+    assert answered
+    for how in answered:
+        assert (how.attempts, how.settled_weight) == (2, pytest.approx(2 * PRICE))
+        assert how.estimated_weight == pytest.approx(0.2)
+    assert all(row.how.error is None for row in out)
+    assert "refused" not in summary(seen)
+
+
+def test_a_budget_without_weight_counts_calls_and_metrics_say_that_it_is_used_up(
+    spark: SparkSession, service: Service
+) -> None:
+    seen = Observation()
+    budget = ClusterBudget(30, name="thirty calls")
+    options = {"cluster_budget": budget, "on_error": "null", "metrics": seen, "timeout": 60.0, "inputs": ["id"]}
+    unordered_wait(spark.range(0, 100, 1, 2), service.client.ask, "answer string", **options).collect()
+    assert len(service.calls) == 30
+    why = "budget 'thirty calls' used up by all tasks: 30.00 of 30.00"
+    assert f"70 refused ({why})" in summary(seen)
+    assert f"Gates refused 70 other records, for which no call was made: {why}." in explain(seen).sentences
+
+
+def test_queries_share_a_budget_by_its_name_and_a_file(spark: SparkSession, service: Service, tmp_path: Path) -> None:
+    for _ in range(2):
+        budget = ClusterBudget(50, name="shared", path=tmp_path / "budgets")
+        options = {"cluster_budget": budget, "on_error": "column"}
+        with_answer(spark.range(0, 40, 1, 2), "ordered", service.client.ask, **options).collect()
+    assert len(service.calls) == 50
+
+
+@pytest.mark.parametrize("broken", [lambda _: float("nan"), lambda _: -1.0, lambda _: 1 / 0, lambda _: "1"])
+def test_a_broken_weight_fails_the_job_before_a_call(
+    spark: SparkSession, service: Service, broken: Callable[[int], float]
+) -> None:
+    budget = ClusterBudget(10.0, weight=broken)
+    df = with_answer(spark.range(0, 10, 1, 2), "unordered", service.client.ask, cluster_budget=budget)
+    with pytest.raises(Exception, match=r"weight must be|division by zero"):
+        df.collect()
+    assert not service.calls
