@@ -12,7 +12,6 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from http import HTTPStatus
 from types import FrameType
 from typing import Any, Final, NamedTuple
 
@@ -46,7 +45,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 class Response(NamedTuple):
     """A response with a body of JSON."""
 
-    status: HTTPStatus
+    status: int
     body: bytes
     headers: Sequence[tuple[bytes, bytes]] = ()
 
@@ -71,9 +70,7 @@ async def respond(send: Send, response: Response) -> None:
     await send({"type": "http.response.body", "body": response.body})
 
 
-def json_response(
-    status: HTTPStatus, value: Mapping[str, Any], headers: Sequence[tuple[bytes, bytes]] = ()
-) -> Response:
+def json_response(status: int, value: Mapping[str, Any], headers: Sequence[tuple[bytes, bytes]] = ()) -> Response:
     """A response with this value as its body."""
     return Response(status, encoded(value), headers)
 

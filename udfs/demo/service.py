@@ -133,7 +133,7 @@ class LookupApp:
             response = Response(HTTPStatus.OK, self._bodies[path])
         else:
             response = json_response(HTTPStatus.NOT_FOUND, {"error": f"no such row: {path}"})
-        counts[str(response.status.value)] += 1
+        counts[f"{response.status:d}"] += 1
         return response
 
     def _fail_every_other_time(self, key: str) -> Response:
