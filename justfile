@@ -56,6 +56,7 @@ lint: setup
     {{ python }} -m ruff format --check
     {{ python }} .ci/check_pages.py
     {{ cog }} --check {{ documents }}
+    {{ python }} .ci/llms.py --check
     {{ python }} .venv/bin/lint-imports --no-logo --no-cache
 
 # Check the types of both packages with mypy and pyright, for the oldest and the newest Python
@@ -79,9 +80,10 @@ bench-setup *PEERS: setup _plots
 docs: _java setup
     {{ python }} -m pytest tests/docs
 
-# Write the examples of docs/examples into README and docs, and the reference from the docstrings
+# Write the examples of docs/examples into README and docs, the reference from the docstrings, and docs/llms.txt
 pages: setup
     {{ cog }} -r {{ documents }}
+    {{ python }} .ci/llms.py
 
 # Build the documentation as a site that also works from files: site/index.html
 site: setup
@@ -103,7 +105,7 @@ wheel: _java setup
 soak *ARGS: _java setup
     {{ python }} -m pytest -m "soak or hypothesis" --hypothesis-profile=soak --timeout=0 "$@"
 
-# Run the Spark tests with PySpark 3.5 to 4.3, or with those named (`just matrix 4.0`); accepts pytest's arguments
+# Run the Spark tests with PySpark 3.5 to 4.3, or those named (`just matrix 4.0`); `just matrix python`: the newest Python
 [no-exit-message]
 matrix *ARGS: _java setup
     @.ci/matrix "$@"
@@ -118,7 +120,7 @@ cover: setup
 check:
     @.ci/run
 
-# Make a release here, without pushing or uploading: `just release 0.2.0` (--dry-run: leave nothing)
+# Make a release here, without pushing or uploading: `just release 0.2.0` (`just release --dry-run`: leave nothing)
 [no-exit-message]
 release *ARGS: setup
     @.ci/release "$@"

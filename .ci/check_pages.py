@@ -1,6 +1,6 @@
 """A linter for the documentation: prints each finding as `file:line: what is wrong`, and exits with 1 if there is one.
 
-It checks links, examples, the length of sentences, retired words in all files, and the index of the decisions.
+It checks links, examples, marks of figures, the length of sentences, and retired words in all files.
 """
 
 import re
@@ -13,8 +13,8 @@ DOCS = ROOT / "docs"
 MAX_WORDS = 35  # of a sentence, so that nobody has to read it twice
 MAX_COLUMNS = 88  # of a line of Python, so that a page shows it whole
 
-# Pages with sentences of any length: those written from docstrings, messages and measurements, and the decisions
-UNLIMITED = ("reference/api/", "reference/errors.md", "benchmarks.md", "explain/decisions/")
+# Pages with sentences of any length: those written from docstrings, messages and measurements
+UNLIMITED = ("reference/api/", "reference/errors.md", "design/benchmarks.md")
 
 # A retired word as a pattern, and what to write instead. The glossary and this file name what they refuse
 RETIRED = {
@@ -45,7 +45,9 @@ HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INCLUDED = re.compile(r"<!-- \[\[\[cog .*?\]\]\] -->\n.*?<!-- \[\[\[end\]\]\] -->", re.DOTALL)
 # Comments, code, headings, rows of tables, descriptions of pictures
-NOT_PROSE = re.compile(r"<!--.*?-->|^```.*?^```$|^ {4}.*?$|^#.*?$|^\|.*?$|!\[[^\]]*\]", re.MULTILINE | re.DOTALL)
+NOT_PROSE = re.compile(
+    r"<!--.*?-->|<table>.*?</table>|^```.*?^```$|^ {4}.*?$|^#.*?$|^\|.*?$|!\[[^\]]*\]", re.MULTILINE | re.DOTALL
+)
 BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[*-]|\d+\.) )")
 SENTENCE = re.compile(r"(?<=[.!?])[*_)\"”]*\s+")
 
@@ -60,7 +62,6 @@ def main() -> int:
     findings = [finding for page in pages for finding in _of_page(page)]
     findings += [finding for path in _sources() for finding in _retired_words(path)]
     findings += _unused_examples(pages)
-    findings += _decisions()
     for finding in findings:
         print(finding)
     return 1 if findings else 0
@@ -70,6 +71,7 @@ def _of_page(page: Path) -> Iterator[str]:
     text = page.read_text(encoding="utf-8")
     yield from _links(page, text)
     yield from _python(page, text)
+    yield from _marks(page, text)
     if not (page.is_relative_to(DOCS) and page.relative_to(DOCS).as_posix().startswith(UNLIMITED)):
         yield from _long_sentences(page, text)
 
@@ -119,6 +121,11 @@ def _long_sentences(page: Path, text: str) -> Iterator[str]:
         start = end if block is None else block.end()
 
 
+def _marks(page: Path, text: str) -> Iterator[str]:
+    for found in re.finditer(r"^(?:\|.*)?<!--figure", text, re.MULTILINE):
+        yield _finding(page, text, found.start(), "a mark of a figure here breaks the paragraph or the table")
+
+
 def _sources() -> Iterator[Path]:
     for source in SOURCES:
         for path in sorted((ROOT / source).rglob("*")):
@@ -139,18 +146,6 @@ def _unused_examples(pages: list[Path]) -> Iterator[str]:
     for path in sorted((DOCS / "examples").glob("*.py")):
         if path.name not in shown:
             yield f"{_name(path)}:1: no page shows this example"
-
-
-def _decisions() -> Iterator[str]:
-    folder = DOCS / "explain" / "decisions"
-    index = folder / "index.md"
-    rows = re.findall(r"^\| (\d{4}) \| \[(.+)\]\((.+)\) \|", index.read_text(encoding="utf-8"), re.MULTILINE)
-    for path in sorted(folder.glob("[0-9]*.md")):
-        text = path.read_text(encoding="utf-8")
-        if (path.name[:4], text.splitlines()[0].partition(". ")[2], path.name) not in rows:
-            yield f"{_name(path)}:1: {_name(index)} has no row with this number and title"
-        if re.findall(r"^\*\*(\w+)\.\*\*", text, re.MULTILINE) != ["Context", "Decision", "Price"]:
-            yield f"{_name(path)}:1: the parts of a decision are Context, Decision and Price"
 
 
 def _blank(found: re.Match[str]) -> str:

@@ -14,7 +14,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 WIDTH = 88
 LONGEST_DEFAULT = 40
@@ -67,6 +67,8 @@ HIDDEN = {
     "in_thread.wrapped",
 }
 SECTION = re.compile(r"^(Args|Attributes|Example|Raises|Returns|Semantics|Yields):\n((?:(?: .*)?\n)*)", re.MULTILINE)
+# (parameter, default, meaning) -> the first entry of a page that has it
+Described: TypeAlias = dict[tuple[str, str, str], str]
 ENTRY = re.compile(r"^(\*{0,2}[\w.]+(?:, [\w.]+)*): ?(.*(?:\n(?: .*)?)*)", re.MULTILINE)
 
 
@@ -76,11 +78,12 @@ def page(name: str) -> str:
 
 
 def _parts(page: str) -> Iterator[str]:
+    described: Described = {}
     for module, names in NAMES[page].items():
         if not names:
-            yield f"\n## {module}\n\n{_body(importlib.import_module(module), _linked(module))}"
+            yield f"\n## {module}\n\n{_body(importlib.import_module(module), _linked(module), described, module)}"
         for name in names_of(module, names):
-            yield from _entry(module, name, depth=2 if names else 3)
+            yield from _entry(module, name, 2 if names else 3, described)
 
 
 def names_of(module: str, names: str) -> list[str]:
@@ -88,19 +91,19 @@ def names_of(module: str, names: str) -> list[str]:
     return names.split() or list(importlib.import_module(module).__all__)
 
 
-def _entry(module: str, name: str, depth: int) -> Iterator[str]:
+def _entry(module: str, name: str, depth: int, described: Described) -> Iterator[str]:
     public = getattr(importlib.import_module(module), name)
     linked = _linked(module)
     if not (inspect.isclass(public) or inspect.isfunction(public)):
         return
     yield f"\n{'#' * depth} {name}\n"
     yield _signature(name, public)
-    yield _body(public, linked)
+    yield _body(public, linked, described, name)
     for key, member in _members(public):
         yield f"\n{'#' * (depth + 1)} {name}.{key}\n"
         if not isinstance(member, property):
             yield _signature(key, member)
-        yield _body(member, linked)
+        yield _body(member, linked, described, f"{name}.{key}")
 
 
 def _members(public: Any) -> Iterator[tuple[str, Any]]:
@@ -180,20 +183,24 @@ def _value(default: Any) -> str:
 # --- docstrings -----------------------------------------------------------------------------------------------------
 
 
-def _body(public: Any, linked: Callable[[str], str]) -> str:
+def _body(public: Any, linked: Callable[[str], str], described: Described, name: str) -> str:
     """A docstring as Markdown."""
     text = f"{inspect.getdoc(public) or ''}\n"
     parts = []
     end = 0
     for found in SECTION.finditer(text):
         parts.append(linked(text[end : found.start()]))
-        parts.append(_section(found[1], textwrap.dedent(found[2]).strip("\n"), public, linked))
+        section = textwrap.dedent(found[2]).strip("\n")
+        if found[1] == "Args":
+            parts.append(_parameters(section, public, linked, described, name))
+        else:
+            parts.append(_section(found[1], section, linked))
         end = found.end()
     parts.append(linked(text[end:]))
     return "\n\n".join(part.strip("\n") for part in parts if part.strip()) + "\n"
 
 
-def _section(title: str, text: str, public: Any, linked: Callable[[str], str]) -> str:
+def _section(title: str, text: str, linked: Callable[[str], str]) -> str:
     if title == "Example":
         return f"```python\n{text}\n```"
     if title in {"Returns", "Yields"}:
@@ -204,15 +211,26 @@ def _section(title: str, text: str, public: Any, linked: Callable[[str], str]) -
     entries = [(name, linked(_joined(rest))) for name, rest in ENTRY.findall(text)]
     if title == "Raises":
         return _table(["raises", "when"], [[f"`{name}`", _upper(rest)] for name, rest in entries])
+    return _table(["attribute", "meaning"], [[f"`{name}`", rest] for name, rest in entries])
+
+
+def _parameters(text: str, public: Any, linked: Callable[[str], str], described: Described, name: str) -> str:
+    """A table of the parameters, without those that another entry of the page describes in the same words."""
     defaults = _defaults(public)
-    rows = [[f"`{name}`", _shown(name, defaults), rest] for name, rest in entries]
-    if title == "Attributes" or not any(default for _, default, _ in rows):
-        return _table([_noun(title), "meaning"], [[name, rest] for name, _, rest in rows])
-    return _table([_noun(title), "default", "meaning"], rows)
-
-
-def _noun(title: str) -> str:
-    return {"Args": "parameter", "Attributes": "attribute"}[title]
+    rows = [(f"`{each}`", _shown(each, defaults), linked(_joined(rest))) for each, rest in ENTRY.findall(text)]
+    elsewhere: dict[str, list[str]] = {}
+    for row in rows:
+        if described.setdefault(row, name) != name:
+            elsewhere.setdefault(described[row], []).append(row[0])
+    new = [list(row) for row in rows if described[row] == name]
+    parts = []
+    if any(default for _, default, _ in new):
+        parts.append(_table(["parameter", "default", "meaning"], new))
+    elif new:
+        parts.append(_table(["parameter", "meaning"], [[each, rest] for each, _, rest in new]))
+    for other, names in elsewhere.items():
+        parts.append(f"As in [`{other}`](#{other.lower().replace('.', '')}): {', '.join(names)}.")
+    return "\n\n".join(parts)
 
 
 def _defaults(public: Any) -> dict[str, Any]:

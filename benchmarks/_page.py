@@ -18,7 +18,7 @@ The cost of an element, the share of the possible throughput, and how both scale
 benchmark itself (`benchmarks/`) writes this page. All numbers of a table come from one run.
 
     .ci/just bench-setup                                 # the peers; heavy ones in environments of their own
-    .ci/just bench --json docs/benchmarks.json --page docs/benchmarks.md \\
+    .ci/just bench --json docs/design/benchmarks.json --page docs/design/benchmarks.md \\
         --fill README.md $(grep -rl --include='*.md' figure: docs)
     .ci/just bench --quick                               # about five minutes, for rough figures
     .venv/bin/python -m benchmarks.instructions cda5cf4  # instructions of an element, compared with a commit (valgrind)

@@ -22,10 +22,10 @@ project, and other algorithms, in front of the same simulated service. All of th
 virtual clock and with fixed random numbers. So each run has the same numbers, however fast the machine is. The
 command that writes this page:
 
-    python -m benchmarks resilience --json docs/resilience.json --page docs/resilience.md
+    python -m benchmarks resilience --json docs/design/resilience.json --page docs/design/resilience.md
 
-[Gates](gates.md) explains how to use what is compared here. Tests hold every criterion: short forms of the experiments
-in each run, and these in `just thorough`.
+[Gates](../guide/gates.md) explains how to use what is compared here. Tests hold every criterion: short forms of the
+experiments in each run, and these in `just thorough`.
 """
 OTHERS = """
 ## The other algorithms

@@ -1,7 +1,6 @@
 import trio
 
 from trio_asyncio_io import ExponentialBackoff, ordered_wait, transient
-from trio_asyncio_io.policies import grouped
 
 MODELS = {"N14228": "737-824", "N24211": "737-824", "N619AA": "757-223"}
 
@@ -19,13 +18,13 @@ async def fetch_many(tailnums):
 
 
 async def main():
-    lookup = grouped(fetch_many, size=3, age=0.01)
     retry = ExponentialBackoff(3, initial=0.1, maximum=1.0, retry_on=transient)
     tailnums = ["N619AA", "N14228", "unknown", "N24211"]
     async with ordered_wait(
-        tailnums, lookup, capacity=30, timeout=5.0, retry=retry
+        tailnums, fetch_many, group=3, capacity=10, timeout=5.0, retry=retry
     ) as results:
-        print([result async for result in results], "in", lookup.calls, "calls")
+        print([result async for result in results])
+    print(results.statistics().groups, "calls")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ async def post(event):
 
 
 async def main():
-    events = [("a", 3), ("a", 1), ("a", 1), ("b", 2)]
+    events = [("a", 3), ("a", 1), ("a", 1), ("b", 2.5)]
     two_per_tenant = PerKey(AdaptiveCapacity(2, 2), key=lambda event: event[0])
     async with unordered_wait(
         events, post, timeout=9.0, gate=two_per_tenant

@@ -3,7 +3,7 @@
 from pyspark.sql import SparkSession
 
 from trio_asyncio_io import transient
-from udfs import AsyncFunction, ExponentialBackoff, async_pandas_udf, unordered_wait
+from udfs import AsyncFunction, ExponentialBackoff, unordered_wait
 from udfs.http import client
 
 
@@ -13,11 +13,20 @@ class Weather(AsyncFunction):
 
     async def invoke(self, origin, time_hour):  # once per row
         response = await self.http.get(f"/weather/{origin}/{time_hour}")
-        found = response.raise_for_status().json()
-        return {"temp": found["temp"], "wind_speed": found["wind_speed"]}
+        return {"temp": response.raise_for_status().json()["temp"]}
 
-    async def close(self):
-        await self.http.aclose()
+
+def with_weather(flights):
+    return unordered_wait(
+        flights,
+        Weather(),
+        "temp double",  # the new column
+        inputs=["origin", "time_hour"],
+        capacity=100,  # calls at a time, in each task
+        timeout=5.0,  # seconds for a row, retries included
+        retry=ExponentialBackoff(3, initial=0.1, maximum=1.0, retry_on=transient),
+        on_error="column",  # a failed row comes out, too, with its error
+    )
 
 
 def main():
@@ -26,25 +35,8 @@ def main():
         [("EWR", "2013-01-01T10:00:00Z"), ("LAX", "2013-01-01T10:00:00Z")],
         "origin string, time_hour string",
     )
-    schema = "temp double, wind_speed double"  # the new columns
-
-    # Whole rows, each as soon as it has its result
-    enriched = unordered_wait(
-        flights,
-        Weather(),
-        schema,
-        inputs=["origin", "time_hour"],
-        capacity=100,
-        timeout=5.0,
-        retry=ExponentialBackoff(3, initial=0.1, maximum=1.0, retry_on=transient),
-        on_error="column",  # failed rows get a struct with the error
-    )
+    enriched = with_weather(flights)
     enriched.select("origin", "temp", "error.type").orderBy("origin").show()
-
-    # A column, each value in its own row
-    weather = async_pandas_udf(Weather(), f"struct<{schema}>", timeout=5.0)
-    newark = flights.where("origin = 'EWR'")
-    newark.select("origin", weather("origin", "time_hour").temp.alias("temp")).show()
     spark.stop()
 
 

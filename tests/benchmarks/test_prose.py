@@ -17,7 +17,7 @@ DOCS = ROOT / "docs"
 @pytest.fixture(scope="module")
 def of_the_pages() -> Report:
     """The report whose numbers are in the pages."""
-    return Report.read(DOCS / "benchmarks.json")
+    return Report.read(DOCS / "design" / "benchmarks.json")
 
 
 def test_a_marked_number_is_taken_from_the_report(report: Report) -> None:
@@ -46,5 +46,5 @@ def test_every_number_of_a_page_is_that_of_the_report(page: str, of_the_pages: R
 
 def test_the_benchmark_page_is_that_of_the_report(of_the_pages: Report) -> None:
     drawn = {PLACES[name]: f"![{caption}](benchmarks-{name}.svg)" for name, caption in CAPTIONS.items()}
-    page = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
+    page = (DOCS / "design" / "benchmarks.md").read_text(encoding="utf-8")
     assert text_of(of_the_pages, drawn) == page

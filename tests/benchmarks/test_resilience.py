@@ -22,8 +22,8 @@ from benchmarks.resilience._summary import summary
 from benchmarks.resilience.rivals import AimdRate, ClientThrottling, FailsafeLimit, Gradient2Limit
 from trio_asyncio_io.gates import AdaptiveRate, CircuitBreaker, Outcome, RateLimit
 
-DOCS = Path(__file__).parents[2] / "docs"
-RECORDED = Report.read(DOCS / "resilience.json")
+PAGES = Path(__file__).parents[2] / "docs" / "design"
+RECORDED = Report.read(PAGES / "resilience.json")
 OK, THROTTLED = Outcome("ok"), Outcome("throttled")
 
 
@@ -45,8 +45,8 @@ def test_two_runs_write_the_same_page_and_pictures(tmp_path: Path) -> None:
 @pytest.mark.thorough
 def test_a_page_can_be_written_from_the_file_alone(tmp_path: Path) -> None:
     page = tmp_path / "resilience.md"
-    assert main(["--read", str(DOCS / "resilience.json"), "--page", str(page)]) == 0
-    assert page.read_text(encoding="utf-8") == (DOCS / "resilience.md").read_text(encoding="utf-8")
+    assert main(["--read", str(PAGES / "resilience.json"), "--page", str(page)]) == 0
+    assert page.read_text(encoding="utf-8") == (PAGES / "resilience.md").read_text(encoding="utf-8")
 
 
 def test_an_experiment_that_does_not_exist_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,12 +57,12 @@ def test_an_experiment_that_does_not_exist_is_an_error(capsys: pytest.CaptureFix
 
 def test_the_page_has_every_experiment_and_only_numbers_of_the_file() -> None:
     assert [section.name for section in RECORDED.sections] == list(EXPERIMENTS)
-    assert text_of(RECORDED, "resilience") == (DOCS / "resilience.md").read_text(encoding="utf-8")
+    assert text_of(RECORDED, "resilience") == (PAGES / "resilience.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", [section.name for section in RECORDED.sections if section.series])
 def test_each_picture_names_all_contenders_and_has_colours_for_dark_pages(name: str) -> None:
-    picture = (DOCS / f"resilience-{name}.svg").read_text(encoding="utf-8")
+    picture = (PAGES / f"resilience-{name}.svg").read_text(encoding="utf-8")
     assert all(f">{escape(contender, quote=False)}</text>" in picture for contender in EXPERIMENTS[name].contenders)
     assert "prefers-color-scheme: dark" in picture
 

@@ -41,7 +41,7 @@ def test_a_bound_is_an_upper_or_a_lower_limit() -> None:
 
 def test_every_target_is_measured_in_the_report_of_the_documentation() -> None:
     """A target finds its numbers by the names of sections, lines and columns."""
-    report = Report.read(ROOT / "docs" / "benchmarks.json")
+    report = Report.read(ROOT / "docs" / "design" / "benchmarks.json")
     assert [target.says for target in TARGETS if target.verdict(report) == "not measured"] == []
 
 

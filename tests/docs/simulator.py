@@ -7,13 +7,13 @@ from typing import Any
 import trio
 from trio.testing import MockClock
 
-from tests.docs.javascript import START, evaluate
+from tests.docs.javascript import TUTORIAL, evaluate
 from trio_asyncio_io import AsyncWaitOperator
 from trio_asyncio_io.gates import RateLimit
 
 __all__ = ["PAGE", "answers", "instants", "throughput"]
 
-PAGE = START / "interactive" / "simulator.html"
+PAGE = TUTORIAL / "interactive" / "simulator.html"
 
 
 def answers(settings: dict[str, float]) -> tuple[dict[str, Any], list[float]]:

@@ -33,7 +33,7 @@ VARIES = {
     ),
 }
 SERVICE = "http://127.0.0.1:8000"
-WITH_POSTGRES = ["database_pool.py", "learn_database.py", "operator_asyncpg.py"]
+WITH_POSTGRES = ["operator_asyncpg.py"]
 
 # Spark gives a Python process ten seconds to start, which is not always enough on a busy machine
 TOO_SLOW_FOR_SPARK = "Python worker failed to connect back"

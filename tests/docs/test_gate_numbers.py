@@ -1,4 +1,4 @@
-"""The table of all numbers in docs/gates.md has every default of every gate."""
+"""The table of all numbers in docs/guide/gates.md has every default of every gate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trio_asyncio_io import RetryBudget
 from trio_asyncio_io.gates import AdaptiveCapacity, AdaptiveRate, CircuitBreaker, RateLimit
 from trio_asyncio_io.policies import hedged
 
-PAGE = (Path(__file__).parents[2] / "docs" / "gates.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "gates.md").read_text(encoding="utf-8")
 ROW = re.compile(r'^\| `(\w+)` \| `(\w+)` \| (?:"(\w+)"|([\d.]+))', re.MULTILINE)
 
 

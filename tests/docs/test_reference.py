@@ -106,3 +106,24 @@ await fetch("x")
 @pytest.mark.usefixtures("made")
 def test_a_class_that_users_do_not_make_has_no_signature() -> None:
     assert reference.page("two.md") == "\n## Cache\n\n\nA class that only a package makes.\n"
+
+
+async def store(url: str, *, limit: float = 1.0) -> None:
+    """Store.
+
+    Args:
+        url: Its address, a|b.
+        limit: Bytes.
+    """
+
+
+@pytest.mark.usefixtures("made")
+def test_a_parameter_that_two_functions_describe_in_the_same_words_is_shown_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys.modules["made"], "store", store, raising=False)
+    monkeypatch.setattr(reference, "NAMES", {"one.md": {"made": "fetch store"}})
+    second = reference.page("one.md").partition("## store")[2]
+    assert "As in [`fetch`](#fetch): `url`." in second
+    assert "| `url` |" not in second
+    assert "| `limit` | `1.0` | Bytes. |" in second, "it has another default"

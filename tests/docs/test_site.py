@@ -15,8 +15,6 @@ from tests.real.browser._chromium import NEEDS_CHROMIUM, chromium, program
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-# Linked from the index of their folder
-UNLISTED = "explain/decisions/0"
 
 
 def listed() -> set[str]:
@@ -27,8 +25,7 @@ def listed() -> set[str]:
 def test_the_navigation_has_each_page() -> None:
     """If this fails, add the page to `nav` in mkdocs.yml."""
     pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
-    assert {page for page in pages - listed() if not page.startswith(UNLISTED)} == set()
-    assert listed() - pages == set()
+    assert listed() == pages
 
 
 class Loaded(HTMLParser):
@@ -83,6 +80,13 @@ def test_what_the_pages_load_exists(site: Path) -> None:
         if each and not each.startswith("data:") and not (page.parent / re.sub(r"[?#].*", "", each)).exists()
     }
     assert missing == set()
+
+
+@pytest.mark.thorough
+def test_the_list_for_language_models_is_at_the_root_and_its_links_exist(site: Path) -> None:
+    links = re.findall(r"^- \[.+?\]\((.+?)\)", (site / "llms.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {link.removesuffix(".html") + ".md" for link in links} == listed() - {"index.md"}
+    assert [link for link in links if not (site / link).exists()] == []
 
 
 @pytest.mark.processes

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.javascript import START
+from tests.docs.javascript import TUTORIAL
 from tests.docs.which_one import QUESTIONS, SCRIPTS, scripts
 
-TABLE = (START / "which-one.md").read_text(encoding="utf-8")
+TABLE = (TUTORIAL / "which-one.md").read_text(encoding="utf-8")
 FAILS = "    if value == 3:\n        raise ValueError('three')\n    return value"
 
 

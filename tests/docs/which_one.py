@@ -1,14 +1,14 @@
-"""The questions and scripts of docs/start/interactive/which-one.html."""
+"""The questions and scripts of docs/tutorial/interactive/which-one.html."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tests.docs.javascript import START, evaluate
+from tests.docs.javascript import TUTORIAL, evaluate
 
 __all__ = ["PAGE", "QUESTIONS", "SCRIPTS", "scripts"]
 
-PAGE = START / "interactive" / "which-one.html"
+PAGE = TUTORIAL / "interactive" / "which-one.html"
 QUESTIONS: list[dict[str, Any]] = evaluate(PAGE, "QUESTIONS")
 SCRIPTS: dict[str, str] = {
     " ".join(chosen.values()): script

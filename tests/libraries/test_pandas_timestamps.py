@@ -16,7 +16,7 @@ def watermarks(timestamps: list[Any], bound: Any) -> list[Any]:
     return [element.timestamp for element in elements if isinstance(element, Watermark)]
 
 
-@pytest.mark.parametrize("null", [pd.NaT, np.datetime64("NaT")], ids=repr)
+@pytest.mark.parametrize("null", [pd.NaT, np.datetime64("NaT", "us")], ids=repr)
 def test_a_null_timestamp_moves_no_watermark(null: Any) -> None:
     first, second = pd.Timestamp(2024, 1, 1), pd.Timestamp(2024, 1, 2)
     assert watermarks([null, first, null, second, null], pd.Timedelta(0)) == [first, second]

@@ -125,7 +125,7 @@ def test_the_versions_of_the_packages_are_named() -> None:
     assert f"pyspark {version('pyspark')}" in found.text
 
 
-@pytest.mark.parametrize("name", ["pyspark", "pandas", "protobuf", "pyarrow"])
+@pytest.mark.parametrize("name", ["pyspark", "pandas", "pyarrow"])
 def test_each_package_of_the_extra_is_required(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     install(monkeypatch, **{name: None})
     found = check_packages()

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from .._extras import needs_extra
 from .._sent.bucket_ids import bucket_ids
 from .._sent.carry_over import CarryOver
 from .._spark_thread.micro_batch import PAYLOAD, Buckets, CarryingProcessor, partitions_of_query, unpacked
@@ -33,7 +34,7 @@ def check_carry_over(carry_over: object, df: DataFrame) -> None:
         TypeError: `carry_over` is not a `CarryOver`.
         ValueError: The DataFrame is not streaming, or the session's state store is not RocksDB.
         RuntimeError: This Spark has no stateful operator for Python.
-        ImportError: protobuf is missing or too old; Spark's workers need it to reach the state store.
+        ImportError: protobuf is missing or too old. Spark's workers need it to reach the state store.
     """
     if not isinstance(carry_over, CarryOver):
         raise TypeError(f"carry_over must be a CarryOver, such as CarryOver(budget=5.0), got {carry_over!r}")
@@ -45,11 +46,19 @@ def check_carry_over(carry_over: object, df: DataFrame) -> None:
     provider = str(df.sparkSession.conf.get(PROVIDER))
     if not provider.endswith(".RocksDBStateStoreProvider"):
         raise ValueError(f'carry_over needs the RocksDB state store, got {provider}: set "{PROVIDER}" to "{ROCKSDB}"')
+    _check_protobuf()
+
+
+def _check_protobuf() -> None:
+    """Check that the code that Spark brings for its state store finds a protobuf that is new enough."""
     try:
-        import_module(MESSAGES)
+        with needs_extra("carry_over", "carry-over"):
+            import_module(MESSAGES)
+    except ModuleNotFoundError:
+        raise
     except Exception as error:  # protobuf has its own exception for a version that is too old
         raise ImportError(
-            f"carry_over needs protobuf, on the driver and on the workers: pip install 'trio-asyncio-io[spark]' "
+            "carry_over needs a newer protobuf on the driver and on the workers: pip install --upgrade protobuf "
             f"({error})"
         ) from error
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import trio
 
-from .._rate.budget_file import kept
+from .._rate.budget_file import grant_from_file
 from .._rate.budgets import BudgetGrant, BudgetRequest, BudgetSource
 from .._rate.signed_lines import SignedLines
 from .._rate.tokens import Grant, Request, TokenSource
@@ -147,7 +147,7 @@ class TokenServer:
         async with self._is_leasing:
             if path is None:
                 return source.grant(time.monotonic(), request)
-            return await trio.to_thread.run_sync(_grant_from_file, source, path, request)
+            return await trio.to_thread.run_sync(grant_from_file, source, path, time.monotonic(), request)
 
     async def _first_request(self, lines: SignedLines) -> Request | BudgetRequest | None:
         """The first request, which proves that the client knows the secret. None: it has not come in time."""
@@ -167,12 +167,6 @@ class TokenServer:
 
 def _request(values: dict[str, Any]) -> Request | BudgetRequest:
     return BudgetRequest(**values) if "holder" in values else Request(**values)
-
-
-def _grant_from_file(source: BudgetSource, path: str, request: BudgetRequest) -> BudgetGrant:
-    """The answer, once it can no longer be forgotten."""
-    with kept(source, path, request.name):
-        return source.grant(time.monotonic(), request)
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
+from copy import copy
 
-from .budgets import BudgetSource
+from .budgets import BudgetGrant, BudgetRequest, BudgetSource, Holding
 
-__all__ = ["check_file", "kept"]
+__all__ = ["check_file", "grant_from_file"]
 
 LOCKED_SECONDS = 30.0  # for another driver with the same file
 CREATE = "CREATE TABLE IF NOT EXISTS budgets (name TEXT PRIMARY KEY, leased REAL NOT NULL) WITHOUT ROWID"
@@ -29,22 +29,25 @@ def check_file(path: str) -> None:
         ) from error
 
 
-@contextmanager
-def kept(source: BudgetSource, path: str, name: str) -> Iterator[None]:
-    """In the block, the source is as the file says. Afterwards, the file is as the source says, whatever is killed.
-
-    Several drivers may use one file.
+def grant_from_file(source: BudgetSource, path: str, now: float, request: BudgetRequest) -> BudgetGrant:
+    """Grant what the file still has, and write it to the file first. Several drivers may use one file.
 
     Raises:
-        sqlite3.Error: The file cannot be read or written.
+        sqlite3.Error: The file cannot be read or written. Nothing was granted.
     """
-    with closing(_connected(path)) as connection:
-        connection.execute("BEGIN IMMEDIATE")
-        row = connection.execute("SELECT leased FROM budgets WHERE name = ?", (name,)).fetchone()
-        source.leased = row[0] if row else 0.0
-        yield
-        connection.execute("INSERT OR REPLACE INTO budgets VALUES (?, ?)", (name, source.leased))
-        connection.execute("COMMIT")
+    before = copy(source.holdings.get(request.holder, Holding()))
+    try:
+        with closing(_connected(path)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            row = connection.execute("SELECT leased FROM budgets WHERE name = ?", (request.name,)).fetchone()
+            source.leased = row[0] if row else 0.0
+            grant = source.grant(now, request)
+            connection.execute("INSERT OR REPLACE INTO budgets VALUES (?, ?)", (request.name, source.leased))
+            connection.execute("COMMIT")
+    except sqlite3.Error:
+        source.holdings[request.holder] = before
+        raise
+    return grant
 
 
 def _connected(path: str) -> sqlite3.Connection:

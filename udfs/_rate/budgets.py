@@ -159,7 +159,8 @@ class BudgetLease:
 
     @property
     def _slack(self) -> float:
-        return ROUNDING * self._amount
+        """Less than the source's, so that no call waits for what the source does not lease."""
+        return ROUNDING * self._amount / 2
 
     @property
     def is_held(self) -> bool:
@@ -175,9 +176,11 @@ class BudgetLease:
         """The seconds until a call of this weight may start or must be checked again. None: it is beyond the budget."""
         if not weight or self._used + weight <= self._lease + self._slack:
             return 0.0
+        if self.is_requested:  # so it is unknown what this process may have
+            return POLL
         if weight > self._left + self._held + max(0.0, self._lease - self._spent) + self._slack:
             return None
-        return POLL if self.is_requested else max(POLL, self._next_request - now)
+        return max(POLL, self._next_request - now)
 
     def request(self, now: float, weight: float = 0.0) -> BudgetRequest | None:
         """The request to send now, if any. `granted` or `failed` must follow.
@@ -242,7 +245,7 @@ class BudgetLease:
         self.is_requested = False
         self._next_request = now + (PROBE if self.outage else AGAIN)
         self.outage = Outage(self.outage.since if self.outage else sent, now, reason)
-        self._reported = -1.0  # unknown
+        self._reported, self._left = -1.0, inf  # unknown
 
     def started(self, weight: float) -> None:
         """A call starts. `delay` has returned 0.0 for it."""

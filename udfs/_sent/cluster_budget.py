@@ -49,7 +49,7 @@ class ClusterBudget:
 
     Example:
         budget = ClusterBudget(50.0, weight=price, name="books", path="/data/budgets")
-        unordered_wait(df, ask, "answer string", timeout=60.0, cluster_budget=budget, on_error="column")
+        unordered_wait(df, ask, "answer string", timeout=60.0, cluster_budget=budget)
     """
 
     __module__ = "udfs"

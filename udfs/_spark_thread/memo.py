@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 
+from trio_asyncio_io.gates import RefusedError
+
 from .._memo.answers import BUCKETS, Freshness, latest
 from .._memo.directory import Directory
 from .._memo.keys import key_of
@@ -166,7 +168,10 @@ class MemoRows:
         return None if row.failure is not None else self._conversion.unwrapped(row.result)
 
     def _is_remembered(self, row: Row) -> bool:
-        return self._task.remember_failures_for > 0 if row.failure is not None else not row.replaced
+        if row.failure is None:
+            return not row.replaced
+        is_refused = isinstance(row.failure.exception, RefusedError)  # such as by a budget, so there was no call
+        return self._task.remember_failures_for > 0 and not is_refused
 
     def _table(self, rows: Sequence[Row]) -> pa.Table:
         """The answers of these rows, as a file has them."""

@@ -8,10 +8,12 @@ from typing import Any
 
 import trio
 
+from tests.docs.pictures.killed_job import job
 from tests.docs.pictures.lanes import LEFT, RIGHT, Lanes, panels
 from tests.docs.pictures.runs import record, run, script
 from trio_asyncio_io import Observer
 from trio_asyncio_io._watch.svg import cross, line, text
+from trio_asyncio_io.checkpoints import Checkpoint
 
 __all__ = ["backpressure", "checkpoint", "life"]
 
@@ -106,7 +108,6 @@ def backpressure() -> str:
 
 def checkpoint() -> str:
     """D11: the position in the output file, with commits, a kill, and the cut."""
-    module = script("learn_checkpoint")
     position: list[tuple[float, int]] = []
     commits: list[tuple[float, int]] = []
     offset = 0.0
@@ -116,10 +117,10 @@ def checkpoint() -> str:
         (commits if what == "commit" else position).append((now, at))
 
     with tempfile.TemporaryDirectory() as folder:
-        stored: list[Any] = []
-        run(module.job, Path(folder, "squares"), stored, kill_after=8, note=note)
+        stored: list[Checkpoint] = []
+        run(job, Path(folder, "squares"), stored, note, kill_after=8)
         kill, offset = position[-1][0], position[-1][0] + 0.3
-        run(module.job, Path(folder, "squares"), stored, note=note)
+        run(job, Path(folder, "squares"), stored, note)
     lanes = Lanes("A kill, and the cut to the last durable checkpoint", position[-1][0])
     top = lanes.y
     lanes.draw_curves("bytes in the output file", {"emitted": position}, 170)

@@ -1,4 +1,4 @@
-"""The pictures of docs/learn, by file name."""
+"""The pictures of docs/guide and docs/learn, by file name."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from tests.docs.pictures import counters, queues, snapshot_steps, spark, tasks, 
 __all__ = ["PICTURES"]
 
 PICTURES: dict[str, Callable[[], str]] = {
-    "learn/backpressure.svg": counters.backpressure,
-    "learn/checkpoint.svg": counters.checkpoint,
-    "learn/failures.svg": timelines.failures,
-    "learn/flink-threads.svg": tasks.flink_threads,
-    "learn/head-of-line.svg": timelines.head_of_line,
-    "learn/life.svg": counters.life,
-    "learn/micro-batches.svg": spark.micro_batches,
-    "learn/order.svg": timelines.order,
-    "learn/queues.svg": queues.queues,
-    "learn/queues-steps.html": queues.stepper,
-    "learn/retries.svg": timelines.retries,
-    "learn/snapshot-steps.html": snapshot_steps.snapshot_steps,
-    "learn/snapshots.svg": timelines.snapshots,
-    "learn/spark-bridge.svg": spark.spark_bridge,
-    "learn/structured.svg": timelines.structured,
-    "learn/task-tree.svg": tasks.task_tree,
-    "learn/time-limits.svg": timelines.time_limits,
-    "learn/watermarks.svg": timelines.watermarks,
-    "learn/why-async.svg": timelines.why_async,
+    "guide/backpressure.svg": counters.backpressure,
+    "guide/checkpoint.svg": counters.checkpoint,
+    "guide/failures.svg": timelines.failures,
+    "migrate/flink-threads.svg": tasks.flink_threads,
+    "guide/head-of-line.svg": timelines.head_of_line,
+    "guide/life.svg": counters.life,
+    "spark/micro-batches.svg": spark.micro_batches,
+    "guide/order.svg": timelines.order,
+    "guide/queues.svg": queues.queues,
+    "guide/queues-steps.html": queues.stepper,
+    "guide/retries.svg": timelines.retries,
+    "guide/snapshot-steps.html": snapshot_steps.snapshot_steps,
+    "guide/snapshots.svg": timelines.snapshots,
+    "spark/spark-bridge.svg": spark.spark_bridge,
+    "guide/structured.svg": timelines.structured,
+    "guide/task-tree.svg": tasks.task_tree,
+    "guide/time-limits.svg": timelines.time_limits,
+    "guide/watermarks.svg": timelines.watermarks,
+    "guide/why-async.svg": timelines.why_async,
 }

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import trio
 
-from tests.docs.pictures.runs import run, script
+from tests.docs.pictures.runs import run
 from tests.docs.pictures.stepper import Cell, Frame, page
 from trio_asyncio_io import Observer, SnapshotElement, ordered_wait
 
 __all__ = ["snapshot_steps"]
 
+SECONDS = {"a": 0.3, "b": 0.1, "c": 0.3, "d": 0.2, "e": 0.1}
 NAMES, INSTANTS = "abcde", (0.05, 0.15, 0.35, 0.45, 0.55)
 
 
@@ -24,18 +25,23 @@ class Started(Observer):
 
 
 def snapshot_steps() -> str:
-    """The run of docs/examples/learn_snapshot_steps.py: source, snapshot and consumer at each instant."""
-    intro = "The run of <code>learn_snapshot_steps.py</code>. The boxes are the snapshot: what is in the operator."
+    """Source, snapshot and consumer at each instant of a run."""
+    intro = "Calls take 0.1 to 0.3 s. The boxes are the snapshot: what is in the operator."
     return page("A snapshot, step by step", intro, {"ordered_wait, capacity=2, buffer=4": run(_frames)})
 
 
+async def _call(name: str) -> str:
+    await trio.sleep(SECONDS[name])
+    return name.upper()
+
+
 async def _frames() -> list[Frame]:
-    call, started = script("learn_snapshot_steps").call, Started()
+    started = Started()
     received: list[str] = []
     frames: list[Frame] = []
     async with (
         trio.open_nursery() as nursery,
-        ordered_wait(NAMES, call, capacity=2, buffer=4, timeout=5.0, observer=started) as results,
+        ordered_wait(NAMES, _call, capacity=2, buffer=4, timeout=5.0, observer=started) as results,
     ):
 
         async def sample() -> None:

@@ -1,4 +1,4 @@
-"""The questions of docs/start/interactive/which-one.html in a browser: each answer changes the script."""
+"""The questions of docs/tutorial/interactive/which-one.html in a browser: each answer changes the script."""
 
 from __future__ import annotations
 

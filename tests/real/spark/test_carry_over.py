@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -330,14 +329,6 @@ def test_another_state_store_is_refused_with_the_setting_to_set(session: SparkSe
     df = other.readStream.format("rate").load().withColumnRenamed("value", "id")
     with pytest.raises(ValueError, match=rf'HDFS.*: set "{STATE_STORE}" to "{ROCKSDB}"'):
         carried(df, service)
-
-
-def test_without_protobuf_the_error_names_what_to_install(
-    endless: DataFrame, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "pyspark.sql.streaming.proto.StateMessage_pb2", None)
-    with pytest.raises(ImportError, match=r"needs protobuf, .* pip install 'trio-asyncio-io\[spark\]'"):
-        carried(endless, service)
 
 
 def test_event_time_and_carry_over_exclude_each_other(endless: DataFrame, service: Service) -> None:

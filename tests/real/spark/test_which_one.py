@@ -1,4 +1,4 @@
-"""The scripts of docs/start/interactive/which-one.html for Spark."""
+"""The scripts of docs/tutorial/interactive/which-one.html for Spark."""
 
 from __future__ import annotations
 

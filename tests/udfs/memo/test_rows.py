@@ -14,6 +14,7 @@ import trio.testing
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from tests.support import wait_until
+from trio_asyncio_io.gates import Budget
 from udfs import Memo, MemoError
 from udfs._memo.directory import Directory
 
@@ -114,6 +115,14 @@ def test_a_remembered_failure_fails_with_the_same_error(run: Any, batch: Any, tm
     assert calls == [1]
     run(fragile, batch(1), on_error="column")
     assert calls == [1, 1]
+
+
+def test_a_call_that_a_gate_refused_is_not_remembered(run: Any, batch: Any, tmp_path: Path, halve: Any) -> None:
+    memo = Memo(tmp_path, remember_failures_for=3600.0)  # type: ignore[arg-type]
+    [row] = run(halve, batch(4), on_error="column", memo=memo, gate=Budget(0))
+    assert row["error"]["type"] == "BudgetError"
+    [row] = run(halve, batch(4), on_error="column", memo=memo)
+    assert row["temp"] == 2.0
 
 
 def test_answers_before_a_failure_are_written(run: Any, batch: Any, halve: Any) -> None:

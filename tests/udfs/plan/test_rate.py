@@ -5,14 +5,16 @@ from __future__ import annotations
 import pickle
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from udfs import ClusterRate
+from udfs import ClusterBudget, ClusterRate
 from udfs._plan import rate
-from udfs._plan.rate import MAX_NAMES, rates_for_tasks
+from udfs._plan.rate import MAX_NAMES, budget_for_tasks, rates_for_tasks
+from udfs._sent.cluster_budget import LeasedBudget
 from udfs._sent.cluster_rate import LeasedRate, TaskShare
 
 HOST = "127.0.0.1"
@@ -129,3 +131,37 @@ def test_the_applications_that_are_over_and_the_names_of_old_rates_are_forgotten
         lease(session)
     assert list(rate._applications) == ["b"]
     assert len(rate._applications["b"]._rates) == MAX_NAMES
+
+
+def budget(session: Session, amount: float = 50.0, **arguments: Any) -> LeasedBudget:
+    return budget_for_tasks(ClusterBudget(amount, name="books", **arguments), session)
+
+
+def test_a_budget_and_the_rates_of_an_application_have_one_address() -> None:
+    session = Session("local[4]", "a")
+    assert budget(session).driver == lease(session)
+
+
+def test_one_name_has_one_amount_and_one_file(tmp_path: Path) -> None:
+    session = Session("local[4]", "a")
+    budget(session, path=tmp_path / "one")
+    budget(session, path=str(tmp_path / "one"))
+    for amount, path in ((60.0, tmp_path / "one"), (50.0, tmp_path / "two"), (50.0, None)):
+        with pytest.raises(ValueError, match=r"named 'books' has amount=50 and path=.* in this session, got amount="):
+            budget(session, amount, path=path)
+
+
+def test_a_file_that_cannot_be_used_is_an_error_on_the_driver(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="cannot be used for budgets"):
+        budget(Session("local[4]", "a"), path=tmp_path / "nowhere" / "budgets")
+
+
+def test_a_budget_of_a_remote_session_needs_a_redis() -> None:
+    with pytest.raises(ValueError, match=r"cluster_budget=.* cannot start: use the URL of a Redis as by="):
+        budget(Session("local[4]"))
+    assert budget(Session("local[4]"), by="redis://192.0.2.1/0").driver is None
+
+
+def test_a_budget_is_no_number() -> None:
+    with pytest.raises(TypeError, match="cluster_budget must be a ClusterBudget, got 50"):
+        budget_for_tasks(50.0, Session("local[4]", "a"))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,8 @@ import trio
 from tests.support import PATIENCE, wait_until
 from udfs._plan import token_server
 from udfs._plan.token_server import MAX_STRANGERS, TokenServer
+from udfs._rate.budget_file import check_file
+from udfs._rate.budgets import BudgetRequest
 from udfs._rate.signed_lines import SignedLines, UnsignedError
 from udfs._rate.tokens import HORIZON, Request, pace_of
 from udfs._sent.cluster_rate import TokenAddress
@@ -253,3 +256,45 @@ def test_an_address_that_is_not_of_this_machine_is_an_error() -> None:
             server.listen()
     finally:
         server.close()
+
+
+def budget_request(number: int, want: float, holder: str = "a") -> BudgetRequest:
+    return BudgetRequest("books", 10.0, holder, number, 0.0, 0.0, want, want)
+
+
+async def test_a_budget_is_leased_beside_rates(server: TokenServer) -> None:
+    server.add_budget("books", None)
+    async with opened(server) as client:
+        assert (await client.grant(budget_request(1, 7.0))).lease == 7.0
+        assert (await client.grant(REQUEST)).epoch
+        assert (await client.grant(budget_request(1, 4.0, "b"))).lease == 0.0
+
+
+async def test_a_thread_that_takes_over_knows_the_budgets(server: TokenServer) -> None:
+    server.add_budget("books", None)
+    async with opened(server) as client:
+        await client.grant(budget_request(1, 7.0))
+    await trio.to_thread.run_sync(server.close)
+    async with opened(server) as client:
+        assert (await client.grant(budget_request(1, 4.0, "b"))).lease == 0.0
+
+
+async def test_a_server_that_takes_over_knows_the_budgets_of_the_file(server: TokenServer, tmp_path: Path) -> None:
+    path = str(tmp_path / "budgets")
+    check_file(path)
+    server.add_budget("books", path)
+    async with opened(server) as client:
+        await client.grant(budget_request(1, 7.0))
+    other = TokenServer(HOST, lambda: False)
+    try:
+        other.add_budget("books", path)
+        async with opened(other) as client:
+            assert (await client.grant(budget_request(1, 4.0, "b"))).left == 3.0
+    finally:
+        other.close()
+
+
+async def test_a_budget_that_nobody_has_named_is_not_leased(server: TokenServer) -> None:
+    async with opened(server) as client:
+        with pytest.raises(ConnectionError):
+            await client.grant(budget_request(1, 7.0))

@@ -1,0 +1,88 @@
+"""The files for a public forge and for conda: they parse, and agree with the project's own files."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+WORKFLOWS = sorted(ROOT.glob(".github/workflows/*.yml"))
+FORMS = sorted(set(ROOT.glob(".github/ISSUE_TEMPLATE/*.yml")) - {ROOT / ".github/ISSUE_TEMPLATE/config.yml"})
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def load(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def steps() -> list[dict[str, Any]]:
+    jobs = [job for path in WORKFLOWS for job in load(path)["jobs"].values()]
+    return [step for job in jobs for step in job.get("steps", [])]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_a_workflow_has_few_permissions_and_every_job_a_time_limit(path: Path) -> None:
+    workflow = load(path)
+    assert workflow["permissions"] == {"contents": "read"}
+    for name, job in workflow["jobs"].items():
+        assert "uses" in job or job["timeout-minutes"] <= 90, name
+        for needed in [job.get("needs", [])] if isinstance(job.get("needs"), str) else job.get("needs", []):
+            assert needed in workflow["jobs"]
+
+
+def test_each_action_is_pinned_to_a_version() -> None:
+    used = [step["uses"] for step in steps() if "uses" in step]
+    assert used
+    assert [action for action in used if not re.fullmatch(r"[\w-]+/[\w-]+@(v\d+|release/v\d+)", action)] == []
+
+
+def test_each_command_of_a_workflow_exists() -> None:
+    recipes = set(
+        re.findall(r"^([a-z]\w*)[^:=\n]*:(?!=)", (ROOT / "justfile").read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    commands = [step["run"].split() for step in steps() if step.get("run", "").startswith(".ci/")]
+    assert [".ci/run"] in commands
+    for script, *arguments in commands:
+        assert (ROOT / script).is_file()
+        assert script != ".ci/just" or arguments[0] in recipes
+
+
+def test_only_publishing_may_identify_itself_and_only_after_the_tests() -> None:
+    jobs = load(ROOT / ".github/workflows/release.yml")["jobs"]
+    assert [name for name, job in jobs.items() if "id-token" in job.get("permissions", {})] == ["publish"]
+    assert set(jobs["publish"]["needs"]) == {"tests", "build"}
+    assert jobs["tests"]["uses"] == "./.github/workflows/tests.yml"
+
+
+@pytest.mark.parametrize("path", FORMS, ids=lambda path: path.stem)
+def test_an_issue_form_has_what_a_forge_requires(path: Path) -> None:
+    form = load(path)
+    assert form["name"]
+    assert form["description"]
+    fields = [field for field in form["body"] if field["type"] != "markdown"]
+    assert len({field["id"] for field in fields}) == len(fields) >= 1
+    assert all(field["attributes"]["label"] for field in fields)
+    assert {field["type"] for field in form["body"]} <= {"checkboxes", "dropdown", "input", "markdown", "textarea"}
+    assert all(field["attributes"]["options"] for field in fields if field["type"] == "dropdown")
+
+
+def bounds(requirements: list[str]) -> dict[str, str]:
+    """Version limits by package: `pyspark[connect]>=4.0,<4.4` and `pyspark >=4.0,<4.4` give the same."""
+    parsed = (re.fullmatch(r"([\w-]+)(?:\[\w+\])? ?(\S*)", requirement) for requirement in requirements)
+    return {match[1]: match[2] for match in parsed if match and match[1] != PROJECT["name"]}
+
+
+def test_the_recipe_for_conda_has_the_limits_of_the_project() -> None:
+    recipe = load(ROOT / "recipe/recipe.yaml")
+    extras = PROJECT["optional-dependencies"]
+    optional = [each for name in ("spark", "carry-over", "http", "httpx2") for each in extras[name]]
+    assert recipe["context"]["version"] == PROJECT["version"]
+    assert ">=" + recipe["context"]["python_min"] == PROJECT["requires-python"]
+    run = [each for each in recipe["requirements"]["run"] if not each.startswith("python ")]
+    assert bounds(run) == bounds(PROJECT["dependencies"])
+    assert bounds(recipe["requirements"]["run_constraints"]) == bounds(optional)

@@ -1,0 +1,181 @@
+"""The gate of a cluster's budget with the real operator, on a virtual clock."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from trio_asyncio_io import unordered_wait
+from trio_asyncio_io.gates import BudgetError, settle
+from udfs import ClusterBudget, ClusterRateError
+from udfs._rate.budgets import HOLD, BudgetGrant, BudgetRequest, BudgetSource
+from udfs._sent.cluster_budget import LeasedBudget
+from udfs._sent.cluster_rate import TokenAddress
+from udfs._trio_thread.budget_gates import BudgetOfProcess, ClusterBudgetLease
+
+
+class SimulatedSource:
+    """Leases a budget, 2 ms after a request.
+
+    Attributes:
+        respond: Called for each request. It raises, or does not return, while the source is away.
+        source: Its sums.
+        requests: Those that were sent.
+    """
+
+    def __init__(self) -> None:
+        self.respond: Callable[[], Awaitable[Any]] = trio.lowlevel.checkpoint
+        self.source = BudgetSource()
+        self.requests: list[BudgetRequest] = []
+
+    async def open(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def grant(self, request: Any) -> BudgetGrant:
+        self.requests.append(request)
+        await self.respond()
+        await trio.sleep(0.001)
+        grant = self.source.grant(trio.current_time(), request)
+        await trio.sleep(0.001)
+        return grant
+
+    async def aclose(self) -> None:
+        pass
+
+
+def process(source: SimulatedSource, amount: float, weight: float | None = None, give_up: float = 300.0) -> Any:
+    """The gate of a task in a process of its own, and its lease."""
+    budget = ClusterBudget(amount, weight=None if weight is None else lambda _: weight, name="books", give_up=give_up)
+    leased = LeasedBudget(budget, TokenAddress("driver", 7077, "secret"))
+    lease = BudgetOfProcess(leased, source)
+    gate = ClusterBudgetLease(lease, leased)
+    gate.name = None  # two processes in one Trio run
+    return gate, lease
+
+
+class Run:
+    """Runs calls, and counts them and their errors."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.errors: list[Exception] = []
+
+    async def of(self, gate: Any, calls: int, seconds: float = 0.1, price: float = 1.0, capacity: int = 10) -> None:
+        async def ask(_: int) -> None:
+            self.calls += 1
+            await trio.sleep(seconds)
+            settle(price)
+
+        async def keep(_: int, error: Exception) -> None:
+            self.errors.append(error)
+
+        options = {"timeout": 1e3, "capacity": capacity, "on_error": keep}
+        async with unordered_wait(range(calls), ask, gate=gate, **options) as results:
+            async for _ in results:
+                pass
+
+
+async def test_processes_use_all_of_a_budget_together(autojump_clock: MockClock) -> None:
+    source, run = SimulatedSource(), Run()
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(run.of, process(source, 100)[0], 100)
+    assert run.calls == 100
+    assert {type(error) for error in run.errors} == {BudgetError}
+    assert source.source.leased == pytest.approx(100.0)
+
+
+async def test_estimates_ten_times_too_high_use_99_percent(autojump_clock: MockClock) -> None:
+    source, run = SimulatedSource(), Run()
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(run.of, process(source, 100.0, weight=1.0)[0], 1000, 0.1, 0.1)
+    assert 990 <= run.calls <= 1000
+
+
+async def test_calls_beyond_the_budget_are_refused_without_a_request(autojump_clock: MockClock) -> None:
+    source, run = SimulatedSource(), Run()
+    await run.of(process(source, 10)[0], 10_000)
+    assert run.calls == 10
+    assert len(source.requests) < 50
+    assert str(run.errors[-1]) == "budget 'books' used up by all tasks: 10.00 of 10.00"
+
+
+async def test_a_call_waits_for_what_another_process_returns(autojump_clock: MockClock) -> None:
+    source, run = SimulatedSource(), Run()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run.of, process(source, 10.0, weight=10.0)[0], 1, 50.0, 1.0)
+        await trio.sleep(1.0)
+        await run.of(process(source, 10.0, weight=5.0)[0], 1, 0.1, 5.0)
+    assert (run.calls, run.errors) == (2, [])
+
+
+async def test_what_a_process_that_was_killed_had_leased_is_spent(autojump_clock: MockClock) -> None:
+    source, run = SimulatedSource(), Run()
+    killed, _ = process(source, 10.0, weight=6.0)
+    killed._lease._source.open = trio.lowlevel.checkpoint
+    source.source.grant(trio.current_time(), BudgetRequest("books", 10.0, "killed", 1, 0.0, 0.0, 6.0, 6.0))
+    began = trio.current_time()
+    await run.of(process(source, 10.0, weight=5.0)[0], 1)
+    assert [type(error) for error in run.errors] == [BudgetError]
+    assert trio.current_time() - began >= HOLD
+
+
+async def test_a_task_returns_what_it_has_not_used(autojump_clock: MockClock) -> None:
+    source, run = SimulatedSource(), Run()
+    gate, lease = process(source, 10_000.0, weight=1.0)
+    await run.of(gate, 5)
+    await lease.return_unused()
+    assert source.source.leased == pytest.approx(5.0)
+
+
+async def test_a_process_without_calls_returns_what_it_has_not_used(autojump_clock: MockClock) -> None:
+    source, run = SimulatedSource(), Run()
+    await run.of(process(source, 10_000.0, weight=1.0)[0], 5)
+    await trio.sleep(5.0)
+    assert source.source.leased == pytest.approx(5.0)
+    sent = len(source.requests)
+    await trio.sleep(100.0)
+    assert len(source.requests) == sent
+
+
+async def refuse() -> None:
+    raise ConnectionRefusedError("nobody listens")
+
+
+@pytest.mark.parametrize("respond", [refuse, trio.sleep_forever], ids=["refuses", "hangs"])
+async def test_a_task_fails_when_the_source_has_been_away_for_too_long(autojump_clock: MockClock, respond: Any) -> None:
+    source, run = SimulatedSource(), Run()
+    source.respond = respond
+    with pytest.raises(ClusterRateError, match=r"which is the source of ClusterBudget\(10, .*give_up=20"):
+        await run.of(process(source, 10, give_up=20.0)[0], 1)
+    assert run.calls == 0
+
+
+async def test_answers_that_are_lost_cost_nothing(autojump_clock: MockClock) -> None:
+    source, run = SimulatedSource(), Run()
+    number = 0
+
+    async def lose_some() -> None:
+        nonlocal number
+        number += 1
+        if number % 3 == 0:
+            await trio.sleep_forever()
+
+    source.respond = lose_some
+    await run.of(process(source, 50)[0], 100)
+    assert run.calls == 50
+
+
+async def test_the_end_of_a_task_does_not_wait_for_a_source_that_is_away(autojump_clock: MockClock) -> None:
+    source, run = SimulatedSource(), Run()
+    gate, lease = process(source, 10_000.0, weight=1.0)
+    await run.of(gate, 5)
+    source.respond = trio.sleep_forever
+    began = trio.current_time()
+    await lease.return_unused()
+    assert trio.current_time() - began <= 1.5
