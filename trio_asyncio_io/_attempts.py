@@ -6,7 +6,6 @@ A worker makes one attempt at a time, under the element's deadline. If the last 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from inspect import isawaitable
 from math import inf
@@ -31,14 +30,12 @@ __all__ = ["Invoker"]
 
 Call: TypeAlias = Callable[[Entry], Awaitable[Any]]
 
-_log = logging.getLogger("trio_asyncio_io")
-
 
 class Invoker:
     """Carries out the invocations of one operator.
 
     Args:
-        function: An object with an async `invoke`, and perhaps with `timeout` and `flush`.
+        function: An object with an async `invoke`, and perhaps with `timeout`.
         options: The operator's options.
         ledger: Counts retries, timeouts and failures.
         gates: Those whose weights the calls can settle, or None.
@@ -48,7 +45,6 @@ class Invoker:
         retries: Decides whether another attempt follows; None: never.
         flatten: The function's result -> its outputs. None if a result is one output.
         notes: Adds notes to exceptions.
-        flush: Calls the function's `flush`, if it has one and no other invocation will start for a while.
     """
 
     def __init__(self, function: Any, options: Options, ledger: Ledger, gates: Gates | None = None) -> None:
@@ -58,15 +54,13 @@ class Invoker:
         self.notes = Notes()
         self.retries = self._retries(options)
         self.call = self._call(function, gates)
-        self.flush: Callable[[], None] = _flusher_of(function, ledger) or _do_nothing
         self.flatten: Callable[[Any], Sequence[Any]] | None = interruptible(_flattened) if options.flatten else None
 
     def _call(self, function: Any, gates: Gates | None) -> Call:
         """One attempt. Each layer is a function around a function, and exists only if an option needs it."""
         call = _once(function.invoke)
-        flush = _flusher_of(function, self._ledger)
-        if flush is not None:
-            call = _flushing(call, flush, self._ledger)
+        if self._options.group is not None:
+            call = _grouped(call)
         if gates is not None and gates.is_weighted:
             call = _settled(call, gates)
         retry = self._options.retry
@@ -96,10 +90,20 @@ class Invoker:
         Raises:
             Exception: The element's own, or the one that `on_error` raised. Its note names the element.
         """
-        if error is not None:
+        self.end(entry, error)
+        return await self.replace(entry, error, cause)
+
+    def end(self, entry: Entry, error: Exception | None) -> None:
+        """Record that an element has failed with `error`, or timed out if that is None."""
+        if error is None:
+            self._ledger.time_out(entry, trio.current_time())
+        else:
             self._ledger.fail(entry, error, trio.current_time())
+
+    async def replace(self, entry: Entry, error: Exception | None, cause: Exception | None) -> Sequence[Any]:
+        """The outputs of an element after `end`. See `rescue`."""
+        if error is not None:
             return await self._apply_policy(entry, error)
-        self._ledger.time_out(entry, trio.current_time())
         try:
             return await self._replace_timed_out(entry, cause)
         except Exception as final:  # noqa: BLE001 - on_timeout may raise anything
@@ -159,22 +163,6 @@ class Invoker:
         return ElementTimeoutError(f"{what} for {describe(entry.value)} within its timeout of {timeout:g} s", timeout)
 
 
-def _flusher_of(function: Any, ledger: Ledger) -> Callable[[], None] | None:
-    """Calls the function's `flush` if no other invocation can start for a while. None without a `flush`."""
-    flush = getattr(function, "flush", None)
-    if not callable(flush):
-        return None
-
-    def call() -> None:
-        if ledger.counters.running and ledger.has_nothing_to_start():
-            try:
-                flush()
-            except Exception:  # noqa: BLE001 - the scheduler calls this, so nobody could catch it
-                _log.exception("flush() of the function raised")
-
-    return call
-
-
 def _once(invoke: Callable[[Any], Awaitable[Any]]) -> Call:
     def call(entry: Entry) -> Awaitable[Any]:
         entry.attempts += 1
@@ -186,13 +174,29 @@ def _once(invoke: Callable[[Any], Awaitable[Any]]) -> Call:
     return call
 
 
-def _flushing(once: Call, flush: Callable[[], None], ledger: Ledger) -> Call:
-    def call(entry: Entry) -> Awaitable[Any]:
-        if ledger.has_nothing_to_start():  # flush in the next scheduler pass, when this call also waits for its group
-            trio.lowlevel.current_trio_token().run_sync_soon(flush, idempotent=True)
-        return once(entry)
+def _grouped(once: Call) -> Call:
+    """A call for the records of a group. Its result has been checked."""
+
+    async def call(group: Entry) -> Sequence[Any]:
+        for entry in group.records:
+            entry.attempts += 1
+        return _as_many(await once(group), group.value)
 
     return call
+
+
+@enable_ki_protection
+def _as_many(results: Any, values: list[Any]) -> Sequence[Any]:
+    if not isinstance(results, list | tuple):
+        raise TypeError(
+            f"with group= the function must return a list of results, got {describe(results)} for {len(values)} values"
+        )
+    if len(results) != len(values):
+        raise ValueError(
+            f"with group= the function must return one result for each value, got {len(results)} results for "
+            f"{len(values)} values"
+        )
+    return results
 
 
 def _settled(once: Call, gates: Gates) -> Call:
@@ -243,10 +247,6 @@ def _is_final(error: Exception) -> bool:
 def _timeout_method(function: object) -> OnTimeout | None:
     method = getattr(function, "timeout", None)
     return cast(OnTimeout, method) if callable(method) else None  # a client may have seconds under that name
-
-
-def _do_nothing() -> None:
-    pass
 
 
 def _flattened(result: Any) -> Sequence[Any]:

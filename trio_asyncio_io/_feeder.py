@@ -33,6 +33,7 @@ class Feeder:
         elements_per_pass: Elements between two checkpoints, of sources that never suspend. While calls are short, each
             worker can take a job in every scheduler pass.
         known: value -> the outputs of an element that needs no call, or None. See `known_of`.
+        on_full: Called when an element starts to wait for room. None: nothing depends on that.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Feeder:
         *,
         elements_per_pass: int,
         known: Callable[[Any], Sequence[Any] | None] | None = None,
+        on_full: Callable[[], None] | None = None,
     ) -> None:
         self._ledger = ledger
         self._on_job = on_job
@@ -51,6 +53,7 @@ class Feeder:
         self._has_room = has_room
         self._elements_per_pass = elements_per_pass
         self._known = known
+        self._on_full = on_full
         self._accept: Callable[..., Entry | None] = ledger.accept if known is None else self._accept_known
         self._lock = trio.StrictFIFOLock()
         self._refusal: type[Exception] | None = None
@@ -157,7 +160,9 @@ class Feeder:
 
     async def _wait_for_room(self) -> None:
         flow = self._ledger.flow
-        flow.wait_for_room(trio.current_time(), jobs=len(self._ledger.jobs))
+        flow.wait_for_room(trio.current_time(), jobs=self._ledger.count_jobs())
+        if self._on_full is not None:
+            self._on_full()
         try:
             await self._has_room.wait()
         finally:

@@ -503,7 +503,7 @@ class Gates:
         if admission is not None:
             return None if admission is _REPORTED else _EndedCall(admission, admission.end)
         try:
-            keys = self.of_key(entry.value)
+            keys = self.of_key(entry.records[0].value)
         except Exception as error:  # noqa: BLE001 - the user's key may raise anything
             self._on_failure(error, entry)
             return None

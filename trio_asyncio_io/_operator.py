@@ -45,7 +45,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Hashable, Iterable
 from types import TracebackType
-from typing import Generic, Self, TypeAlias, TypeVar, Unpack
+from typing import Generic, Self, TypeAlias, TypeVar, Unpack, overload
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -58,7 +58,7 @@ from ._core.statistics import Statistics
 from ._core.totals import Totals
 from ._core.verdict import Verdict
 from ._exceptions import reraise
-from ._function import Function, as_function
+from ._function import Function, GroupFunction, as_function
 from ._keywords import list_keywords
 from ._lifetime import Lifetime
 from ._parts import Parts
@@ -113,6 +113,7 @@ class AsyncWaitOperator(Generic[T, R]):
                 ...
     """
 
+    @overload
     def __init__(
         self,
         function: Function[T, R],
@@ -121,12 +122,36 @@ class AsyncWaitOperator(Generic[T, R]):
         timeout: float,
         key: Callable[[T], Hashable] | None = None,
         source: Source[T] | None = None,
+        group: None = None,
+        **options: Unpack[OptionsArguments],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        function: GroupFunction[T, R],
+        *,
+        mode: Mode = "ordered",
+        timeout: float,
+        key: Callable[[T], Hashable] | None = None,
+        source: Source[T] | None = None,
+        group: int,
+        **options: Unpack[OptionsArguments],
+    ) -> None: ...
+    def __init__(
+        self,
+        function: Function[T, R] | GroupFunction[T, R],
+        *,
+        mode: Mode = "ordered",
+        timeout: float,
+        key: Callable[[T], Hashable] | None = None,
+        source: Source[T] | None = None,
+        group: int | None = None,
         **options: Unpack[OptionsArguments],
     ) -> None:
         if source is not None and not isinstance(source, AsyncIterable | Iterable):
             raise TypeError(f"the source must be an iterable or an async iterable, got {describe(source)}")
         callee = as_function(function)
-        checked = Options(timeout, mode=mode, key=key, **options)
+        checked = Options(timeout, mode=mode, key=key, group=group, **options)
         self._source = source
         self._parts: Parts[R] = Parts(callee, checked, on_failure=self._fail, on_output_closed=self._on_output_closed)
         self.output: Results[R] = self._parts.output
@@ -189,9 +214,7 @@ class AsyncWaitOperator(Generic[T, R]):
     def end_input(self) -> None:
         """End the input. Accepted elements still run and are emitted; then `output` ends."""
         self._feeder.stop(trio.ClosedResourceError, "the input has ended")
-        self._ledger.end_input(trio.current_time())
-        self._parts.emitter.emit()
-        self._parts.invoker.flush()
+        self._parts.end_input()
 
     @enable_ki_protection
     def snapshot(self) -> Snapshot:

@@ -10,6 +10,7 @@ import trio
 from ._attempts import Invoker
 from ._boundary import interruptible
 from ._calls import cover
+from ._core.groups import GroupScheduler
 from ._core.observation import ledger_for
 from ._core.options import Options
 from ._core.queue import Entry
@@ -19,9 +20,10 @@ from ._emitter import Emitter
 from ._feeder import ELEMENTS_PER_PASS, Feeder
 from ._function import known_of
 from ._gates import Gates
+from ._group_worker import GroupWorker
 from ._results import Results
 from ._tasks import Wakeup, read_clocks
-from ._worker import WorkerPool
+from ._worker import Worker, WorkerPool
 
 __all__ = ["Parts"]
 
@@ -64,13 +66,12 @@ class Parts(Generic[R]):
         self._on_failure = on_failure
         self._gates = self._gates_of(options)
         self.invoker = Invoker(function, options, self.ledger, self._gates)
-        self._scheduler = Scheduler(
-            self.ledger, options.capacity, options.timeout, gates=self._gates, on_failure=self._fail_gate
-        )
+        self._scheduler = self._scheduler_of(options)
         self._workers = WorkerPool(
             self.ledger,
             self._scheduler,
             self.invoker,
+            worker=Worker if options.group is None else GroupWorker,
             capacity=options.capacity,
             emitter=self.emitter,
             has_room=has_room,
@@ -85,6 +86,7 @@ class Parts(Generic[R]):
             has_room,
             elements_per_pass=max(ELEMENTS_PER_PASS, 2 * options.capacity),
             known=None if known is None else interruptible(known),
+            on_full=None if options.group is None else self._workers.dispatch,  # groups no longer wait for more records
         )
 
     async def start(self, nursery: trio.Nursery) -> None:
@@ -95,6 +97,12 @@ class Parts(Generic[R]):
         if self.ledger.backlog:
             await nursery.start(self.feeder.restore, name="trio_asyncio_io restore")
 
+    def end_input(self) -> None:
+        """Accept no more elements."""
+        self.ledger.end_input(trio.current_time())
+        self.emitter.emit()
+        self._workers.dispatch()  # groups no longer wait for more records
+
     def close(self) -> None:
         """All tasks have unwound."""
         self._scheduler.close(trio.current_time())
@@ -104,6 +112,14 @@ class Parts(Generic[R]):
         self.output.dead_letters.abandon()
         self.output.close()  # before the sending end: a task that still receives must not see the end of the stream
         self._send.close()
+
+    def _scheduler_of(self, options: Options) -> Scheduler:
+        arguments = self.ledger, options.capacity, options.timeout
+        if options.group is None:
+            return Scheduler(*arguments, gates=self._gates, on_failure=self._fail_gate)
+        return GroupScheduler(
+            *arguments, gates=self._gates, on_failure=self._fail_gate, size=options.group, wait=options.group_wait
+        )
 
     def _gates_of(self, options: Options) -> Gates | None:
         if not options.gates:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Generic, TypeVar, Unpack
+from typing import Any, Generic, TypeVar, Unpack, overload
 
 from trio.lowlevel import enable_ki_protection
 
 from ._core.describe import describe
 from ._core.options import Options, OptionsArguments
-from ._function import Function
+from ._function import Function, GroupFunction
 from ._keywords import list_keywords
 from ._operator import AsyncWaitOperator, Source
 from ._results import Results
@@ -22,10 +22,33 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
+@overload
+def ordered_wait(
+    source: Source[T],
+    function: Function[T, R],
+    *,
+    timeout: float,
+    group: None = None,
+    **options: Unpack[OptionsArguments],
+) -> AbstractAsyncContextManager[Results[R]]: ...
+@overload
+def ordered_wait(
+    source: Source[T],
+    function: GroupFunction[T, R],
+    *,
+    timeout: float,
+    group: int,
+    **options: Unpack[OptionsArguments],
+) -> AbstractAsyncContextManager[Results[R]]: ...
 @list_keywords(OptionsArguments, Options)
 def ordered_wait(
-    source: Source[T], function: Function[T, R], *, timeout: float, **options: Unpack[OptionsArguments]
-) -> AbstractAsyncContextManager[Results[R]]:
+    source: Source[T],
+    function: Function[Any, Any],
+    *,
+    timeout: float,
+    group: int | None = None,
+    **options: Unpack[OptionsArguments],
+) -> AbstractAsyncContextManager[Results[Any]]:
     """Call a function for each element and emit the results in source order (Flink's `orderedWait`).
 
     A bare value comes out as its bare result, a `StreamRecord` as a `StreamRecord` with its timestamp, a `Watermark` as
@@ -59,13 +82,36 @@ def ordered_wait(
             async for result in results:
                 print(result)
     """
-    return _ResultsOf(AsyncWaitOperator(function, source=_required(source), timeout=timeout, **options))
+    return _results_of(function, source, timeout, group=group, **options)
 
 
+@overload
+def unordered_wait(
+    source: Source[T],
+    function: Function[T, R],
+    *,
+    timeout: float,
+    group: None = None,
+    **options: Unpack[OptionsArguments],
+) -> AbstractAsyncContextManager[Results[R]]: ...
+@overload
+def unordered_wait(
+    source: Source[T],
+    function: GroupFunction[T, R],
+    *,
+    timeout: float,
+    group: int,
+    **options: Unpack[OptionsArguments],
+) -> AbstractAsyncContextManager[Results[R]]: ...
 @list_keywords(OptionsArguments, ordered_wait)
 def unordered_wait(
-    source: Source[T], function: Function[T, R], *, timeout: float, **options: Unpack[OptionsArguments]
-) -> AbstractAsyncContextManager[Results[R]]:
+    source: Source[T],
+    function: Function[Any, Any],
+    *,
+    timeout: float,
+    group: int | None = None,
+    **options: Unpack[OptionsArguments],
+) -> AbstractAsyncContextManager[Results[Any]]:
     """Call a function for each element and emit each result when it is available (Flink's `unorderedWait`).
 
     No record crosses a watermark: the records between two watermarks form a segment, and only the oldest segment emits.
@@ -88,20 +134,39 @@ def unordered_wait(
             async for result in results:
                 print(result)
     """
-    return _ResultsOf(
-        AsyncWaitOperator(function, mode="unordered", source=_required(source), timeout=timeout, **options)
-    )
+    return _results_of(function, source, timeout, mode="unordered", group=group, **options)
 
 
-@list_keywords(OptionsArguments, ordered_wait)
+@overload
 def keyed_wait(
     source: Source[T],
     function: Function[T, R],
     *,
     key: Callable[[T], Hashable],
     timeout: float,
+    group: None = None,
     **options: Unpack[OptionsArguments],
-) -> AbstractAsyncContextManager[Results[R]]:
+) -> AbstractAsyncContextManager[Results[R]]: ...
+@overload
+def keyed_wait(
+    source: Source[T],
+    function: GroupFunction[T, R],
+    *,
+    key: Callable[[T], Hashable],
+    timeout: float,
+    group: int,
+    **options: Unpack[OptionsArguments],
+) -> AbstractAsyncContextManager[Results[R]]: ...
+@list_keywords(OptionsArguments, ordered_wait)
+def keyed_wait(
+    source: Source[T],
+    function: Function[Any, Any],
+    *,
+    key: Callable[[T], Hashable],
+    timeout: float,
+    group: int | None = None,
+    **options: Unpack[OptionsArguments],
+) -> AbstractAsyncContextManager[Results[Any]]:
     """Call a function for each element and emit the results in source order per key (Flink's FLIP-519).
 
     At most one record of a key runs at once. Records with different keys do not wait for each other.
@@ -129,16 +194,13 @@ def keyed_wait(
             async for result in results:
                 print(result)
     """
-    return _ResultsOf(
-        AsyncWaitOperator(function, mode="keyed", key=key, source=_required(source), timeout=timeout, **options)
-    )
+    return _results_of(function, source, timeout, mode="keyed", key=key, group=group, **options)
 
 
-def _required(source: Source[T]) -> Source[T]:
-    """The source, which must not be None: for `AsyncWaitOperator` that means that the caller puts."""
-    if source is None:
+def _results_of(function: Any, source: Source[Any], timeout: float, **options: Any) -> _ResultsOf[Any]:
+    if source is None:  # for `AsyncWaitOperator`, that means that the caller puts
         raise TypeError(f"the source must be an iterable or an async iterable, got {describe(source)}")
-    return source
+    return _ResultsOf(AsyncWaitOperator(function, source=source, timeout=timeout, **options))
 
 
 class _ResultsOf(AbstractAsyncContextManager[Results[R]], Generic[R]):

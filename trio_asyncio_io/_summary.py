@@ -76,9 +76,9 @@ def gates_and_hedges(statistics: Statistics) -> list[str]:
         statistics: The operator's statistics.
 
     Returns:
-        The sum of the waits, by the class of the gate; the elements that a gate refused before their first call,
-        and why, such as a budget that is used up; how often the service asked for fewer calls; and the second calls of
-        `hedged` per hundred calls, with the share of them that won. Only what happened.
+        The sum of the waits, by the class of the gate; the elements that a gate refused before their first call, and
+        why, such as a budget that is used up; how often the service asked for fewer calls; the second calls of `hedged`
+        per hundred calls, with the share of them that won; and the calls made for groups. Only what happened.
 
     Example:
         >>> from trio_asyncio_io.embedding import gates_and_hedges
@@ -98,8 +98,10 @@ def gates_and_hedges(statistics: Statistics) -> list[str]:
         parts.append(f"{throttled:,} throttled")
     if hedged := statistics.hedged:
         ended = statistics.completed + statistics.failed + statistics.timed_out + statistics.cancelled
-        calls = ended + statistics.running + statistics.retried - statistics.refused
+        calls = statistics.groups or ended + statistics.running + statistics.retried - statistics.refused
         parts.append(f"hedged {hedged / max(calls, 1):.1%} (won {statistics.hedges_won / hedged:.0%})")
+    if statistics.groups:
+        parts.append(f"{statistics.grouped:,} records in {statistics.groups:,} calls")
     return parts
 
 

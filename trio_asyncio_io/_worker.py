@@ -30,7 +30,7 @@ from ._gates import Gates
 from ._tasks import SECONDS_PER_PASS, Wakeup
 from ._timer import Timer
 
-__all__ = ["JOBS_PER_PASS", "WorkerPool"]
+__all__ = ["JOBS_PER_PASS", "Worker", "WorkerPool"]
 
 # Attempts between two checkpoints, of functions that never suspend
 JOBS_PER_PASS = 100
@@ -44,6 +44,7 @@ class WorkerPool:
         ledger: The state of the records.
         scheduler: Decides which attempt may start.
         invoker: Carries out the attempts.
+        worker: The class of the workers.
         capacity: Upper limit of workers.
         emitter: Called when an entry has its results.
         has_room: Woken when a worker waits for an attempt and the buffer has room.
@@ -57,6 +58,7 @@ class WorkerPool:
         scheduler: Scheduler,
         invoker: Invoker,
         *,
+        worker: type[Worker],
         capacity: int,
         emitter: Emitter,
         has_room: Wakeup,
@@ -75,6 +77,7 @@ class WorkerPool:
         self._has_attempt = Wakeup()
         self._capacity = capacity
         self._workers = 0
+        self._worker = worker
 
     def open(self, nursery: trio.Nursery) -> None:
         """Let the nursery own the workers and the timer. Workers run in the context of the calling task."""
@@ -82,7 +85,8 @@ class WorkerPool:
         self.context = BlockContext()
         if self.gates is not None:
             self.gates.open(self._refresh, self._change)
-        if self.gates is not None or self.invoker.retries is not None or self.scheduler.deadlines.timeout < inf:
+        has_retries_or_gates = self.gates is not None or self.invoker.retries is not None
+        if has_retries_or_gates or self.scheduler.deadlines.timeout < inf or not self.scheduler.is_plain:
             nursery.start_soon(self.timer.run, name="trio_asyncio_io timer")
 
     def dispatch(self) -> None:
@@ -100,7 +104,7 @@ class WorkerPool:
 
     async def wait_for_attempt(self) -> None:
         """Wait until an attempt may start. A feeder that waits for more room continues now."""
-        if self.ledger.has_room():
+        if self.ledger.has_unreported_room():
             self._has_room.wake()
         await self._has_attempt.wait()
 
@@ -118,7 +122,7 @@ class WorkerPool:
         self.context.run(self._spawn)
 
     def _spawn(self) -> None:
-        self._nursery.start_soon(Worker(self).run, name="trio_asyncio_io worker")
+        self._nursery.start_soon(self._worker(self).run, name="trio_asyncio_io worker")
 
     def _next_instant(self) -> float:
         return min(self.scheduler.deadlines.first(), self.scheduler.wake_at())

@@ -164,7 +164,7 @@ class Recorder(Wrapper, Generic[T, R]):
         self.function = function
         inner = as_function(function)
         self._invoke: Callable[..., Awaitable[R]] = inner.invoke
-        for name in ("open", "close", "timeout", "flush"):  # the operator checks which of these exist
+        for name in ("open", "close", "timeout"):  # the operator checks which of these exist
             if callable(method := getattr(inner, name, None)):
                 setattr(self, name, method)
         self.calls: list[Call[T]] = []

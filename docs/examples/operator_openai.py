@@ -6,7 +6,6 @@ import trio
 from openai import AsyncOpenAI
 
 from trio_asyncio_io import AsyncFunction, ExponentialBackoff, ordered_wait, transient
-from trio_asyncio_io.policies import grouped
 from udfs.http.httpx2 import client
 
 
@@ -33,10 +32,12 @@ class Embeddings(AsyncFunction):
 
 
 async def embed(url, texts):
-    lookup = grouped(Embeddings(url), size=3, age=0.05)
     retry = ExponentialBackoff(3, 0.1, 5.0, retry_on=transient)
-    async with ordered_wait(texts, lookup, timeout=30.0, retry=retry) as results:
-        print([embedding async for embedding in results], "in", lookup.calls, "calls")
+    async with ordered_wait(
+        texts, Embeddings(url), group=3, timeout=30.0, retry=retry
+    ) as results:
+        print([embedding async for embedding in results])
+    print(results.statistics().groups, "calls")
 
 
 class StandIn(BaseHTTPRequestHandler):

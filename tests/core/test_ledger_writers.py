@@ -14,7 +14,7 @@ from trio_asyncio_io._core.statistics import Counters
 from trio_asyncio_io.queues import OrderedStreamElementQueue
 
 PACKAGE = Path(trio_asyncio_io.__file__).parent
-LEDGER = {PACKAGE / "_core" / "ledger.py", PACKAGE / "_core" / "invocations.py"}
+LEDGER = {PACKAGE / "_core" / "ledger.py", PACKAGE / "_core" / "groups.py"}
 OTHERS = sorted({*PACKAGE.rglob("*.py")} - LEDGER)
 
 ATTRIBUTES = {*vars(Ledger(OrderedStreamElementQueue(1))), *Counters.__slots__}

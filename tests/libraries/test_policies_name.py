@@ -18,7 +18,7 @@ from tests.support import stable_id
 from trio_asyncio_io import AsyncFunction, ordered_wait
 from trio_asyncio_io.adapters import from_asyncio, from_callback, from_future, in_thread
 from trio_asyncio_io.gates import RateLimit
-from trio_asyncio_io.policies import cached, gated, grouped, persistent, single_flight
+from trio_asyncio_io.policies import cached, gated, persistent, single_flight
 from trio_asyncio_io.policies._persistent.name import default_name
 from trio_asyncio_io.testing import Recorder, Scripted
 
@@ -134,7 +134,6 @@ HERE = f"{__name__}."
         (from_callback(blocking_country), HERE + "blocking_country"),
         (Recorder(country), HERE + "country"),
         (cached(Recorder(single_flight(gated(from_asyncio(country), RateLimit(5.0))))), HERE + "country"),
-        (grouped(Recorder(country)), HERE + "country"),
         (in_thread(len), "builtins.len"),
         (from_asyncio(asyncio.sleep), "asyncio.tasks.sleep"),
     ],

@@ -1,4 +1,4 @@
-"""Attempts: timeout, Retry-After, retry budget and flush, at exact instants."""
+"""Attempts: timeout, Retry-After and retry budget, at exact instants."""
 
 from __future__ import annotations
 

@@ -71,16 +71,20 @@ BROKEN = {
 }
 
 
-async def settled(value: int) -> int:
+async def settled(value: Any) -> Any:
     await trio.sleep(1.0)
     settle(2.0)
     return value
 
 
+GROUPS = pytest.mark.parametrize("group", [None, 2], ids=["single", "groups"])
+
+
+@GROUPS
 @pytest.mark.parametrize("retry", [None, FixedDelay(2, 0.5)], ids=["one attempt", "with retries"])
 @pytest.mark.parametrize("place", list(BROKEN))
 async def test_a_broken_gate_stops_the_operator_with_its_own_exception(
-    place: str, retry: Any, raised_by: Any, nothing_left: Any, autojump_clock: MockClock
+    place: str, retry: Any, group: int | None, *, raised_by: Any, nothing_left: Any, autojump_clock: MockClock
 ) -> None:
     kind = BROKEN[place]
     gate = PerKey(RateLimit(1.0), key=raises) if kind is None else kind()
@@ -88,7 +92,14 @@ async def test_a_broken_gate_stops_the_operator_with_its_own_exception(
     recorder: Recorder[Any, Any] = Recorder(settled)
     with nothing_left():
         operator = AsyncWaitOperator(
-            recorder, source=range(9), timeout=9.0, capacity=3, gate=[limit, gate], on_error="skip", retry=retry
+            recorder,
+            source=range(9),
+            timeout=9.0,
+            capacity=3,
+            gate=[limit, gate],
+            on_error="skip",
+            retry=retry,
+            group=group,
         )
         with trio.fail_after(100.0):
             error = await raised_by(operator, wait_for_ever)
@@ -101,6 +112,39 @@ async def test_a_broken_gate_stops_the_operator_with_its_own_exception(
     assert recorder.peak_running <= 2
     assert limit._running == 0
     assert len(operator.snapshot().elements) == 9 - numbers.emitted
+
+
+def of_groups(function: Any, group: int | None) -> Any:
+    """The function, or one of lists, whose results may be exceptions."""
+
+    async def each(value: Any) -> Any:
+        try:
+            return await function(value)
+        except Exception as error:  # noqa: BLE001 - it is the result
+            return error
+
+    async def many(values: list[Any]) -> list[Any]:
+        return [await each(value) for value in values]
+
+    return function if group is None else many
+
+
+@pytest.mark.parametrize("retry", [None, FixedDelay(2, 0.5, retry_on=OSError)], ids=["one attempt", "with retries"])
+async def test_a_classifier_that_raises_fails_each_record_of_a_group(retry: Any, autojump_clock: MockClock) -> None:
+    async def fails(values: list[int]) -> list[int]:
+        if 1 in values:
+            raise OSError
+        return values
+
+    limit = AdaptiveCapacity(2, 2)
+    gate = [CircuitBreaker(classify=raises), limit]
+    async with AsyncWaitOperator(
+        fails, source=range(6), timeout=9.0, capacity=3, gate=gate, on_error="dead_letter", retry=retry, group=2
+    ) as operator:
+        assert [result async for result in operator.output] == [2, 3, 4, 5]
+        errors = [each.error async for each in operator.output.dead_letters]
+    assert [type(error) for error in errors] == [BugError] * 2
+    assert operator.statistics().running == limit._running == 0
 
 
 @pytest.mark.parametrize("retry", [None, FixedDelay(2, 0.5, retry_on=OSError)], ids=["one attempt", "with retries"])
@@ -128,12 +172,16 @@ async def test_errors_of_several_calls_in_one_pass_are_no_group(raised_by: Any, 
     assert operator.statistics().running == 0
 
 
+@GROUPS
 @pytest.mark.parametrize("predicate", ["retry_on", "retry_on_result", "retry_after"])
-async def test_a_retry_strategy_that_raises_fails_the_element(predicate: str, autojump_clock: MockClock) -> None:
+async def test_a_retry_strategy_that_raises_fails_the_element(
+    predicate: str, group: int | None, autojump_clock: MockClock
+) -> None:
     step = Step(1.0) if predicate == "retry_on_result" else Step(1.0, error=OSError)
     async with AsyncWaitOperator(
-        Scripted({1: step}, default=Step(1.0)),
+        of_groups(Scripted({1: step}, default=Step(1.0)), group),
         source=[1],
+        group=group,
         timeout=9.0,
         gate=RateLimit(100.0),
         retry=FixedDelay(2, 0.5, **{predicate: raises}),
@@ -147,12 +195,16 @@ async def test_a_retry_strategy_that_raises_fails_the_element(predicate: str, au
 HOOKS = [name for name in vars(Observer) if not name.startswith("_")]
 
 
+@GROUPS
 @pytest.mark.parametrize("hook", HOOKS)
-async def test_a_hook_that_raises_changes_nothing(hook: str, autojump_clock: MockClock, caplog: Any) -> None:
+async def test_a_hook_that_raises_changes_nothing(
+    hook: str, group: int | None, autojump_clock: MockClock, caplog: Any
+) -> None:
     observer = type("Broken", (Observer,), {hook: raises})()
     script = Scripted({1: [Step(1.0, error=OSError), Step(1.0)], 2: Step(inf)}, default=Step(1.0))
     async with AsyncWaitOperator(
-        script,
+        of_groups(script, group),
+        group=group and 1,
         source=range(6),
         timeout=9.0,
         capacity=2,
@@ -166,16 +218,18 @@ async def test_a_hook_that_raises_changes_nothing(hook: str, autojump_clock: Moc
     assert (numbers.completed, numbers.timed_out, numbers.retried, numbers.running) == (5, 1, 1, 0)
 
 
+@GROUPS
 @pytest.mark.parametrize("handler", ["on_error", "on_timeout"])
 async def test_a_handler_that_raises_is_the_exception_of_the_operator(
-    handler: str, raised_by: Any, autojump_clock: MockClock
+    handler: str, group: int | None, raised_by: Any, autojump_clock: MockClock
 ) -> None:
     async def handle(*_: Any) -> None:
         raises()
 
     step = Step(inf) if handler == "on_timeout" else Step(1.0, error=OSError)
     options: Any = {handler: handle, "gate": AdaptiveCapacity(2, 2)}
-    operator = AsyncWaitOperator(Scripted(default=step), source=range(5), timeout=3.0, **options)
+    function = of_groups(Scripted(default=step), group)
+    operator = AsyncWaitOperator(function, source=range(5), timeout=3.0, group=group, **options)
     error = await raised_by(operator, wait_for_ever)
     assert isinstance(error, BugError)
     assert operator.statistics().running == 0

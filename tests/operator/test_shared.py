@@ -17,7 +17,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from trio_asyncio_io import AsyncFunction, lingering, ordered_wait, shared
-from trio_asyncio_io.policies import cached, grouped, single_flight
+from trio_asyncio_io.policies import cached, single_flight
 
 
 class Service:
@@ -548,22 +548,22 @@ async def test_a_context_manager_without_a_value_is_refused() -> None:
 
 
 async def test_a_policy_can_be_shared_as_a_whole() -> None:
-    calls: list[list[float]] = []
+    calls: list[float] = []
 
-    async def fetch_many(values: list[float]) -> list[float]:
-        calls.append(values)
-        return values
+    async def fetch(value: float) -> float:
+        calls.append(value)
+        return value
 
-    lookup = shared("lookup", lambda: cached(grouped(fetch_many)))
+    lookup = shared("lookup", lambda: cached(single_flight(fetch)))
 
     async def function(value: float) -> float:
-        async with lookup as fetch:
-            return await fetch(value)
+        async with lookup as found:
+            return await found(value)
 
     async with lookup:
         for _ in range(2):
             await operate(function, 1.0)
-    assert calls == [[1.0]]
+    assert calls == [1.0]
 
 
 async def test_a_name_that_is_not_used_any_longer_is_forgotten() -> None:

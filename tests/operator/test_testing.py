@@ -133,9 +133,6 @@ async def test_a_recorder_has_the_optional_methods_of_its_function(
             await trio.sleep(5.0 if value == "late" else 0.5)
             return value.upper()
 
-        def flush(self) -> None:
-            events.append("flush")
-
         async def timeout(self, value: str) -> str:
             return "too late"
 
@@ -145,7 +142,7 @@ async def test_a_recorder_has_the_optional_methods_of_its_function(
     recorder = Recorder(Lookup())
     async with ordered_wait(["a", "late"], recorder, timeout=1.0) as results:
         assert [result async for result in results] == ["A", "too late"]
-    assert events == ["open", "flush", "close"]
+    assert events == ["open", "close"]
     assert [(call.value, call.result, call.cancelled) for call in recorder.calls] == [
         ("a", "A", False),
         ("late", None, True),

@@ -23,7 +23,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from tests.support import PATIENCE, outputs, stable_id
 from trio_asyncio_io import AsyncFunction, ordered_wait, unordered_wait
-from trio_asyncio_io.policies import CacheError, cached, grouped, persistent, single_flight
+from trio_asyncio_io.policies import CacheError, cached, persistent, single_flight
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 NothingLeft = Callable[[], AbstractContextManager[None]]
@@ -384,7 +384,6 @@ class Named:
     [
         (upper, f"{__name__}.upper"),
         (cached(single_flight(upper)), f"{__name__}.upper"),
-        (grouped(many), f"{__name__}.many"),
         (Client(), f"{__name__}.Client"),
         (Named(), f"{__name__}.Named"),
     ],
@@ -443,43 +442,6 @@ def test_an_illegal_argument_is_refused(keywords: dict[str, Any], error: type[Ex
 
 
 # Composition.
-
-
-async def test_around_grouped_only_missing_values_are_sent(path: Path) -> None:
-    service = Service()
-    for values in (range(4), range(8)):
-        function = persistent(grouped(service.many, size=10, age=0.005), path, name="n")
-        assert await outputs(ordered_wait(values, function, timeout=math.inf)) == [f"{value}!" for value in values]
-    assert sorted(service.calls) == [*range(8)]
-    assert (function.function.calls, function.function.sent) == (1, 4)
-
-
-async def test_a_flush_waits_for_lookups_in_the_file(path: Path) -> None:
-    """They join the group later, and with an infinite age they would wait forever."""
-    service = Service()
-    function = persistent(single_flight(grouped(service.many, age=math.inf)), path, name="n")
-    async with opened(function), trio.open_nursery() as nursery:
-        for value in "ab":
-            nursery.start_soon(function, value)
-        while not function._pending:
-            await trio.lowlevel.checkpoint()
-        function.flush()
-    assert sorted(service.calls) == ["a", "b"]
-
-
-async def test_a_flush_without_a_lookup_reaches_the_inner_function(path: Path) -> None:
-    service = Service()
-    function = persistent(grouped(service.many, age=math.inf), path, name="n")
-    async with opened(function), trio.open_nursery() as nursery:
-        nursery.start_soon(function, "a")
-        while not function.function._open_group:
-            await trio.lowlevel.checkpoint()
-        function.flush()
-    assert service.calls == ["a"]
-
-
-def test_it_has_a_flush_only_if_the_function_has_one(path: Path) -> None:
-    assert not hasattr(persistent(upper, path), "flush")
 
 
 async def test_it_composes_with_cached_and_single_flight(path: Path) -> None:

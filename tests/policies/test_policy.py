@@ -1,4 +1,4 @@
-"""Every policy: opening, closing, timeout, flush and pickling of the inner function."""
+"""Every policy: opening, closing, timeout and pickling of the inner function."""
 
 from __future__ import annotations
 
@@ -115,44 +115,3 @@ def test_a_policy_pickles_with_all_its_options(options: dict[str, Any]) -> None:
 async def test_a_function_that_is_not_async_is_refused(policy: Any) -> None:
     with pytest.raises(NotAsyncError, match=r"must be async, but .* returned 'A'"):
         await policy(str.upper)("a")
-
-
-def test_a_policy_has_a_flush_only_if_the_inner_function_has_one(policy: Any) -> None:
-    class Flushed(Client):
-        def flush(self) -> None:
-            self.lines.append("flush")
-
-    assert not hasattr(policy(policy(Client())), "flush")
-    assert callable(policy(policy(Flushed())).flush)
-
-
-async def test_a_flush_reaches_the_inner_function(policy: Any) -> None:
-    flushed = trio.Event()
-
-    class Flushed(Client):
-        def flush(self) -> None:
-            flushed.set()
-
-    policy(policy(Flushed())).flush()
-    await flushed.wait()
-
-
-async def test_a_flush_that_raises_is_logged_and_does_not_end_the_run(
-    policy: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    class Flushed(Client):
-        def flush(self) -> None:
-            raise OSError("broken pipe")
-
-    assert await outputs(unordered_wait(["a"], policy(single_flight(Flushed())), timeout=5.0)) == ["A"]
-    policy(single_flight(Flushed())).flush()
-    for _ in range(20):
-        await trio.lowlevel.checkpoint()
-    assert "broken pipe" in caplog.text
-
-
-async def test_an_attribute_named_flush_that_is_not_callable_is_ignored(policy: Any) -> None:
-    class Flushed(Client):
-        flush = True
-
-    assert not hasattr(policy(Flushed()), "flush")

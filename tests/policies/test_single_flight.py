@@ -13,7 +13,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from tests.support import outputs
 from trio_asyncio_io import FixedDelay, unordered_wait
-from trio_asyncio_io.policies import cached, grouped, single_flight
+from trio_asyncio_io.policies import cached, single_flight
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 NothingLeft = Callable[[], AbstractContextManager[None]]
@@ -189,21 +189,3 @@ async def test_a_deadline_cancels_one_element_and_not_the_call(autojump_clock: M
     recorder = Recorder(Scripted(default=Step(2.5)))
     assert await outputs(unordered_wait(source(), single_flight(recorder), timeout=2.0, on_error="skip")) == ["a"]
     assert [(call.ended, call.cancelled) for call in recorder.calls] == [(2.5, False)]
-
-
-async def test_a_flush_waits_for_calls_that_have_just_been_started(autojump_clock: MockClock) -> None:
-    sent = []
-
-    async def many(values: list[str]) -> list[str]:
-        sent.append(sorted(values))
-        return values
-
-    function = single_flight(single_flight(grouped(many, age=math.inf)))
-    with trio.fail_after(1.0):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(function, "a")
-            nursery.start_soon(function, "b")
-            for _ in range(2):  # now both wait, and their calls have not begun
-                await trio.lowlevel.checkpoint()
-            function.flush()
-    assert sent == [["a", "b"]]

@@ -13,13 +13,12 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from trio_asyncio_io import AsyncFunction, ordered_wait
 from trio_asyncio_io.gates import RateLimit
-from trio_asyncio_io.policies import cached, gated, grouped, hedged, persistent, single_flight
+from trio_asyncio_io.policies import cached, gated, hedged, persistent, single_flight
 
 POLICIES: dict[str, Callable[[Any], Any]] = {
     "cached": cached,
     "single_flight": single_flight,
     "hedged": hedged,
-    "grouped": lambda function: grouped(function, size=1),
     "gated": lambda function: gated(function, RateLimit(1000.0, burst=100)),
     "three policies": lambda function: single_flight(cached(gated(function, RateLimit(1000.0, burst=100)))),
 }

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import cycle
-from types import SimpleNamespace
 from typing import Any
 
 import trio
@@ -27,7 +26,6 @@ from trio_asyncio_io import (
     StreamRecord,
     Watermark,
 )
-from trio_asyncio_io.policies import grouped
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 
@@ -75,12 +73,11 @@ def result_of(scenario: Scenario, number: int, rows: int, what: str = "row") -> 
     return [(number, what, row) for row in range(rows)] if scenario.flatten else (number, what)
 
 
-def grouped_function_of(scenario: Scenario, size: int, age: float, calls: list[list[int]]) -> grouped[Any]:
-    """The same function in groups. Each element has its own result or failure; a call has the longest latency."""
+def function_of_groups(scenario: Scenario) -> Callable[[list[int]], Awaitable[list[Any]]]:
+    """The same function of lists. Each element has its own result or failure; a call has the longest latency."""
     attempts: Counter[int] = Counter()
 
     async def many(numbers: list[int]) -> list[Any]:
-        calls.append(numbers)
         steps = []
         for number in numbers:
             of_element = scenario.elements[number].attempts
@@ -92,7 +89,7 @@ def grouped_function_of(scenario: Scenario, size: int, age: float, calls: list[l
             for number, (_, is_good) in zip(numbers, steps, strict=True)
         ]
 
-    return grouped(many, size=size, age=age)
+    return many
 
 
 def handler_of(scenario: Scenario, what: str) -> Callable[..., Awaitable[Any]]:
@@ -146,9 +143,7 @@ async def run(
     living = trio.lowlevel.current_statistics().tasks_living
     recorder = Recorder(function or function_of(scenario))
     observer = StepRecorder()
-    flush = getattr(function, "flush", None)
-    called: Any = recorder if flush is None else SimpleNamespace(invoke=recorder, flush=flush)
-    operator = operator_of(scenario, source or Source(scenario), called, observer=observer, **options)
+    operator = operator_of(scenario, source or Source(scenario), recorder, observer=observer, **options)
     outputs: list[Any] = []
     dead_letters: list[DeadLetterOf] = []
     snapshot, error = None, None

@@ -1,4 +1,7 @@
-"""An observer, and gates that hold nothing back, change nothing: calls, instants, sums, statistics and verdict."""
+"""An observer, gates that hold nothing back, and groups of one record change nothing.
+
+Neither calls, instants, sums and statistics nor the verdict.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from math import inf
 from random import Random
 from typing import Any
 
+import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,6 +51,11 @@ class Seen:
     verdict: Any
 
 
+def exact(seconds: float) -> float:
+    """About these seconds, as a multiple of 2**-30: sums have no rounding errors, however many jumps a clock makes."""
+    return round(seconds * 2**30) / 2**30 if seconds < inf else inf
+
+
 def scenario_of(seed: int) -> tuple[list[str], dict[str, list[Step]], dict[str, Any]]:
     """The values, the steps of each one, and options."""
     random = Random(seed)
@@ -62,14 +71,14 @@ def scenario_of(seed: int) -> tuple[list[str], dict[str, list[Step]], dict[str, 
     options: dict[str, Any] = {
         "mode": random.choice(["ordered", "unordered", "keyed"]),
         "capacity": random.choice([1, 2, 5, 20]),
-        "timeout": random.choice([3.1, 9.3, 30.7, inf]),
+        "timeout": exact(random.choice([3.1, 9.3, 30.7, inf])),
         "on_error": "skip",
         "flatten": random.random() < 0.3,
     }
     if options["mode"] == "keyed":
         options["key"] = lambda value: value[0]
     if random.random() < 0.7:
-        delay = random.choice([0.0, 0.37, 2.2, 11.1])
+        delay = exact(random.choice([0.0, 0.37, 2.2, 11.1]))
         options["retry"] = FixedDelay(random.randint(0, 4), delay, retry_on=(OSError, TimeoutError, BusyError))
     return values, steps, options
 
@@ -78,7 +87,7 @@ async def source_of(values: list[str], seed: int) -> AsyncIterator[str]:
     """The values at different instants. Trio runs the tasks of one instant in random order, so equal runs differ."""
     random = Random(seed)
     for value in values:
-        await trio.sleep(random.random() / 100)
+        await trio.sleep(exact(random.random() / 100))
         yield value
 
 
@@ -86,9 +95,10 @@ def seen(seed: int, **others: Any) -> Seen:
     """Run the scenario with other options."""
     values, steps, options = scenario_of(seed)
     recorder: Recorder[Any, Any] = Recorder(Scripted(steps))
+    function: Any = recorder if "group" not in others else of_lists(recorder)
 
     async def body() -> Seen:
-        async with AsyncWaitOperator(recorder, source=source_of(values, seed), **options, **others) as operator:
+        async with AsyncWaitOperator(function, source=source_of(values, seed), **options, **others) as operator:
             outputs = [output async for output in operator.output]
         numbers, totals = operator.statistics(), operator.totals()
         assert (numbers.running, numbers.buffered, recorder.running) == (0, 0, 0)
@@ -97,13 +107,23 @@ def seen(seed: int, **others: Any) -> Seen:
         return Seen(
             sorted(outputs),
             calls,
-            asdict(replace(numbers, throttled=0)),  # counted only if there are gates
-            asdict(replace(totals, cpu=0.0, throttled=0)),
+            asdict(replace(numbers, throttled=0, groups=0, grouped=0)),  # counted only if there are gates, or groups
+            asdict(replace(totals, cpu=0.0, throttled=0, groups=0, grouped=0)),
             operator.explain().limit,
         )
 
     found: Seen = on_virtual_time(body)
     return found
+
+
+def of_lists(function: Recorder[Any, Any]) -> Any:
+    """The same function of lists with one value."""
+
+    async def call(values: list[Any]) -> list[Any]:
+        [value] = values
+        return [await function(value)]
+
+    return call
 
 
 SEEDS = st.integers(0, 1_000_000)
@@ -143,3 +163,23 @@ def test_gates_that_admit_each_call_change_no_call(seed: int) -> None:
     gate = [Open(is_idle=False), PerKey(Open(is_idle=False), key=lambda value: value[0])]
     with_gates, without = seen(seed, gate=gate), seen(seed)
     assert (with_gates.outputs, with_gates.calls) == (without.outputs, without.calls)
+
+
+@given(SEEDS)
+def test_groups_of_one_record_change_nothing(seed: int) -> None:
+    with_groups, without = seen(seed, group=1), seen(seed)
+    assert with_groups.totals["busy"] == pytest.approx(without.totals["busy"])  # summed in another order
+    with_groups.totals["busy"] = without.totals["busy"]
+    assert with_groups == without
+
+
+@given(SEEDS)
+def test_groups_of_one_record_change_nothing_in_front_of_gates_per_key(seed: int) -> None:
+    def gate() -> Any:
+        return PerKey(RateLimit(0.7), key=lambda value: value[0])
+
+    with_groups, without = seen(seed, gate=gate(), group=1), seen(seed, gate=gate())
+    assert with_groups.outputs == without.outputs
+    for one, other in zip(with_groups.calls, without.calls, strict=True):
+        assert one[0] == other[0]
+        assert one[1:] == pytest.approx(other[1:])  # a gate adds up instants

@@ -1,6 +1,6 @@
 """Compare the operator with a model, for random latencies, limits and failures.
 
-In all combinations of mode, retry, error policy, flatten and groups, in one run and across a restore.
+In all combinations of mode, retry, error policy and flatten, in one run and across a restore.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ from tests.properties.runs import (
     Run,
     Source,
     function_of,
-    grouped_function_of,
     on_virtual_time,
     operator_of,
     receiving_dead_letters,
     result_of,
     run,
 )
-from tests.properties.scenarios import KEYS, QUARTERS, FailureOf, Scenario, scenarios, without_attempt_timeout
+from tests.properties.scenarios import KEYS, QUARTERS, FailureOf, Scenario, scenarios
 from trio_asyncio_io import Watermark
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
@@ -161,47 +160,6 @@ def test_a_cancelled_run_resumes_from_its_snapshot(scenario: Scenario, instant: 
         expected = predicted_outputs(scenario)
         assert normalized(scenario.mode, received + rest.outputs) == normalized(scenario.mode, expected)
         assert sorted(dead_letters + rest.dead_letters) == predicted_dead_letters(scenario)
-
-    on_virtual_time(body)
-
-
-GROUPED = scenarios(timeout=math.inf, has_on_timeout=False).map(without_attempt_timeout)
-SIZES, AGES = st.integers(1, 5), st.sampled_from([0.0, 0.25, 1.0])
-
-
-@given(GROUPED, SIZES, AGES)
-def test_grouped_and_single_calls_have_equal_outputs_and_no_group_exceeds_its_size(
-    scenario: Scenario, size: int, age: float
-) -> None:
-    async def body() -> None:
-        calls: list[list[int]] = []
-        done = await run(scenario, function=grouped_function_of(scenario, size, age, calls))
-        assert all(1 <= len(call) <= min(size, scenario.capacity) for call in calls)
-        assert (done.error is not None) == bool(failing_numbers(scenario))
-        if not failing_numbers(scenario):
-            assert normalized(scenario.mode, done.outputs) == normalized(scenario.mode, predicted_outputs(scenario))
-            assert sorted(done.dead_letters) == predicted_dead_letters(scenario)
-            assert sum(map(len, calls)) == len(done.recorder.calls)
-            check_observer(done)
-
-    on_virtual_time(body)
-
-
-@given(GROUPED, SIZES, AGES, st.integers(0, 12))
-def test_a_left_run_of_grouped_calls_resumes_from_its_snapshot(
-    scenario: Scenario, size: int, age: float, k: int
-) -> None:
-    if failing_numbers(scenario):
-        scenario = replace(scenario, on_error="skip")
-
-    async def body() -> None:
-        source, calls = Source(scenario), list[list[int]]()
-        first = await run(scenario, source, grouped_function_of(scenario, size, age, calls), max_outputs=k)
-        restored = pickle.loads(pickle.dumps(first.snapshot))
-        rest = await run(scenario, source, grouped_function_of(scenario, size, age, calls), restore=restored)
-        expected = normalized(scenario.mode, predicted_outputs(scenario))
-        assert normalized(scenario.mode, first.outputs + rest.outputs) == expected
-        assert sorted(first.dead_letters + rest.dead_letters) == predicted_dead_letters(scenario)
 
     on_virtual_time(body)
 

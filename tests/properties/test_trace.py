@@ -11,16 +11,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.observing import Several
-from tests.properties.runs import Source, function_of, on_virtual_time, operator_of, receiving_dead_letters
+from tests.properties.runs import (
+    Source,
+    function_of,
+    function_of_groups,
+    on_virtual_time,
+    operator_of,
+    receiving_dead_letters,
+)
 from tests.properties.scenarios import QUARTERS, FailureOf, Scenario, scenarios
-from tests.trace.trace_format import check_format, seconds_of, spans_of
+from tests.properties.test_groups import SIZES, WAITS, options_of
+from tests.trace.trace_format import check_format, seconds_of, sequences_of, spans_of
 from trio_asyncio_io import AttemptTimeoutError, ElementTimeoutError, Observer, Statistics
 from trio_asyncio_io.trace import TraceRecorder, timeline
 
 
-async def traced(scenario: Scenario, recorder: Observer, instant: float) -> Statistics:
+async def traced(scenario: Scenario, recorder: Observer, instant: float, **options: Any) -> Statistics:
     """Run a scenario until the end of its input, its first failure, or this instant."""
-    operator = operator_of(scenario, Source(scenario), function_of(scenario), observer=recorder)
+    function = function_of_groups(scenario) if "group" in options else function_of(scenario)
+    operator = operator_of(scenario, Source(scenario), function, observer=recorder, **options)
     pause = max(scenario.pauses)
     try:
         with trio.move_on_after(instant):
@@ -60,6 +69,25 @@ def check_numbers(trace: Any, numbers: Statistics, scenario: Scenario) -> None:
     assert max((stay["tid"] for stay in stays), default=0) <= numbers.peak_running <= scenario.capacity
     assert seconds_of(trace, "wait for a slot") == numbers.slot_wait_seconds
     assert seconds_of(trace, "wait for the output order") == numbers.head_wait_seconds
+
+
+@given(scenarios(), st.just(math.inf) | QUARTERS, SIZES, WAITS)
+def test_a_call_of_a_group_is_one_span(scenario: Scenario, instant: float, size: int, wait: float) -> None:
+    async def body() -> None:
+        recorder = TraceRecorder()
+        numbers = await traced(scenario, recorder, instant, **options_of(scenario, size, wait))
+        trace = recorder.trace()
+        check_format(trace)
+        stays, attempts = spans_of(trace, "record"), spans_of(trace, "attempt")
+        assert len(stays) == len(attempts) == numbers.groups
+        assert sum(len(sequences_of(attempt)) for attempt in attempts) == numbers.grouped
+        assert max((stay["tid"] for stay in stays), default=0) <= numbers.peak_running <= scenario.capacity
+        outcomes = Counter(record["outcome"] for stay in stays for record in stay["args"]["records"])
+        assert (outcomes["completed"], outcomes["failed"]) == (numbers.completed, numbers.failed)
+        assert (outcomes["timed out"], outcomes["cancelled"]) == (numbers.timed_out, numbers.cancelled)
+        assert timeline(trace).count('class="row"') == trace["otherData"]["records"]
+
+    on_virtual_time(body)
 
 
 @given(scenarios(), st.integers(1, 3), st.integers(1, 6))

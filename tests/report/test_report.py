@@ -113,6 +113,18 @@ async def test_values_are_shown_only_if_that_was_asked_for(error: Step, path: Pa
     assert "secret" in text_of(path)
 
 
+async def test_a_call_of_a_group_counts_once_among_the_calls_in_flight(path: Path, autojump_clock: MockClock) -> None:
+    async def slept(values: list[int]) -> list[int]:
+        await trio.sleep(1.0)
+        return values
+
+    with report(path) as observer:
+        async with ordered_wait(range(25), slept, group=10, capacity=2, timeout=5.0, observer=observer) as results:
+            assert len([result async for result in results]) == 25
+    series = observer._whole().series
+    assert (sum(series.started), sum(series.ended), max(series.running())) == (3, 3, 2)
+
+
 async def test_values_of_a_snapshot_are_not_shown(path: Path, autojump_clock: MockClock) -> None:
     page = await run(path, {}, [], restore=Snapshot((SnapshotElement(0, "secret"),)))
     assert "a snapshot of 1 elements" in page.sections["Options"]

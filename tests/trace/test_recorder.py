@@ -354,6 +354,25 @@ def test_invalid_arguments_are_refused(arguments: Any, message: str) -> None:
         TraceRecorder(**arguments)
 
 
+async def test_records_that_share_a_call_share_its_spans(autojump_clock: MockClock) -> None:
+    attempts: list[int] = []
+
+    async def second_fails_once(values: str) -> list[Any]:
+        attempts.append(len(values))
+        await trio.sleep(1.0)
+        return [OSError() if value == "b" and len(attempts) == 1 else value for value in values]
+
+    trace = await recorded("abc", second_fails_once, group=3, capacity=2, retry=FixedDelay(1, 0.5))
+    shared, again = spans_of(trace, "record")
+    assert (shared["name"], shared["tid"], shared["dur"]) == ("3 records", 1, 1_000_000)
+    outcomes = [(record["sequence"], record["outcome"]) for record in shared["args"]["records"]]
+    assert outcomes == [(0, "completed"), (1, "gave its slot back"), (2, "completed")]
+    assert (again["name"], again["tid"], again["ts"]) == ("1 record", 1, 1_500_000)
+    first, second = spans_of(trace, "attempt")
+    assert [record.get("error") for record in first["args"]["records"]] == [None, "OSError", None]
+    assert (first["name"], second["name"]) == ("attempt 1", "attempt 2")
+
+
 async def test_waits_for_a_gate_are_beside_the_slots_and_before_a_retry(autojump_clock: MockClock) -> None:
     script = Scripted({"a": fails_first(1, OSError, Step(1.0))}, default=Step(1.0))
     trace = await recorded("ab", script, retry=FixedDelay(1, 1.0), gate=RateLimit(0.2), capacity=2)

@@ -66,7 +66,12 @@ def check_names(events: list[dict[str, Any]]) -> None:
 def is_part(span: dict[str, Any], record: dict[str, Any]) -> bool:
     """Whether the span belongs to this stay of its record in a slot."""
     is_inside = record["cat"] == "record" and record["ts"] <= span["ts"] <= end_of(span) <= end_of(record)
-    return is_inside and span["args"]["sequence"] == record["args"]["sequence"]
+    return is_inside and sequences_of(span) <= sequences_of(record)
+
+
+def sequences_of(span: dict[str, Any]) -> set[int]:
+    """The records of a span on a slot."""
+    return {record["sequence"] for record in span["args"].get("records", [span["args"]])}
 
 
 def check_nesting(events: list[dict[str, Any]]) -> None:
@@ -84,7 +89,7 @@ def check_nesting(events: list[dict[str, Any]]) -> None:
         for record in outer:
             parts = [span for span in spans if span["cat"] != "record" and is_part(span, record)]
             assert all(end_of(before) <= after["ts"] for before, after in pairwise(parts))
-        assert {span["args"]["sequence"] for span in spans} == {span["args"]["sequence"] for span in outer}
+        assert set().union(*map(sequences_of, spans)) == set().union(*map(sequences_of, outer))
 
 
 def check_asynchronous(events: list[dict[str, Any]]) -> None:

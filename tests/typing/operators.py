@@ -80,8 +80,8 @@ async def error_policies() -> None:
         assert_type(results, Results[int])
     async with ordered_wait(["a"], length, timeout=5.0, on_error=minus_one, on_timeout=zero) as results:
         assert_type(results, Results[int])
-    ordered_wait(["a"], length, timeout=5.0, on_error="ignore")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    ordered_wait(["a"], length)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    ordered_wait(["a"], length, timeout=5.0, on_error="ignore")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+    ordered_wait(["a"], length)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
 
 
 async def gates() -> None:
@@ -91,8 +91,8 @@ async def gates() -> None:
             assert_type(results, Results[int])
     assert_type(tokens.delay(0.0, 1.0), float)
     CircuitBreaker("stop")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    ordered_wait(["a"], length, timeout=5.0, gate=5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    ordered_wait(["a"], length, timeout=5.0, capacity="all")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    ordered_wait(["a"], length, timeout=5.0, gate=5)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+    ordered_wait(["a"], length, timeout=5.0, capacity="all")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
 
 
 async def retries() -> None:
@@ -138,4 +138,4 @@ async def an_operator_to_put_into() -> None:
     assert_type(operator.snapshot(), Snapshot)
     assert_type(operator.statistics(), Statistics)
     AsyncWaitOperator(length, mode="keyed", key=str.upper, timeout=5.0)
-    AsyncWaitOperator(length, mode="sorted", timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    AsyncWaitOperator(length, mode="sorted", timeout=5.0)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]

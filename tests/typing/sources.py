@@ -17,7 +17,7 @@ from trio_asyncio_io import (
     unordered_wait,
 )
 from trio_asyncio_io.adapters import in_thread
-from trio_asyncio_io.policies import cached, grouped, single_flight
+from trio_asyncio_io.policies import cached, single_flight
 
 
 async def length(text: str) -> int:
@@ -66,7 +66,6 @@ async def texts_that_fit(channel: trio.MemoryReceiveChannel[str], unknown: list[
     ordered_wait(["a", None], or_none, timeout=5.0)
     unordered_wait(["a"], Length(), timeout=5.0)
     unordered_wait(["a"], cached(single_flight(Length())), timeout=5.0)
-    unordered_wait(["a"], grouped(lengths), timeout=5.0)
     keyed_wait(["a"], length, key=lambda text: text[0], timeout=5.0)
     AsyncWaitOperator(length, source=["a"], timeout=5.0)
 
@@ -105,7 +104,7 @@ async def values_that_do_not_fit(channel: trio.MemoryReceiveChannel[int]) -> Non
     unordered_wait([1], Length(), timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     keyed_wait(["a"], length, key=abs, timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     AsyncWaitOperator(length, source=[1], timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    ordered_wait(3, length, timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    ordered_wait(3, length, timeout=5.0)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
     operator = AsyncWaitOperator(length, timeout=5.0)
     await operator.put(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 

@@ -47,6 +47,26 @@ class Wait:
         return self._seconds + (now - self._since if self._tasks else 0.0)
 
 
+class Calls:
+    """The time for which calls have run, summed over all calls."""
+
+    __slots__ = ("_running", "_seconds", "_since")
+
+    def __init__(self) -> None:
+        self._running = 0
+        self._since = 0.0
+        self._seconds = 0.0
+
+    def change(self, number: int, now: float) -> None:
+        """So many more calls run."""
+        self._seconds, self._since = self.seconds(now), now
+        self._running += number
+
+    def seconds(self, now: float) -> float:
+        """The sum so far."""
+        return self._seconds + self._running * (now - self._since)
+
+
 class Flow:
     """Where the time of one operator goes.
 
@@ -99,6 +119,16 @@ class Flow:
         self._end: tuple[float, float] | None = None
         self._input_end: float | None = None
         self._supply_end: tuple[float, float, float, float] | None = None
+        self._running_calls: Calls | None = None  # None: each call has one record
+
+    def count_calls(self) -> None:
+        """From now on, a call may have several records, and `change_calls` is called for each."""
+        self._running_calls = Calls()
+
+    def change_calls(self, number: int, now: float) -> None:
+        """A call starts (1) or ends (-1)."""
+        assert self._running_calls is not None
+        self._running_calls.change(number, now)
 
     def begin(self, clocks: tuple[float, float]) -> None:
         """The operator starts. `clocks` are the time and the CPU time of its thread."""
@@ -263,6 +293,9 @@ class Flow:
             throttled=counters.throttled,
             hedged=counters.hedged,
             hedges_won=counters.hedges_won,
+            groups=counters.groups,
+            grouped=counters.grouped,
+            group_waits=counters.group_wait_seconds,
         )
 
     @property
@@ -280,7 +313,10 @@ class Flow:
 
     def _supply(self, now: float, running: float) -> tuple[float, float, float, float]:
         """The time, and up to it the busy time of all slots, the wait for the source, and the time without jobs."""
-        busy = self._counters.latency_seconds - self.rested_seconds + self.handlers_seconds + running
+        if self._running_calls is None:
+            busy = self._counters.latency_seconds - self.rested_seconds + self.handlers_seconds + running
+        else:
+            busy = self._running_calls.seconds(now)
         input_end = now if self._input_end is None else self._input_end
         source_wait = input_end - self._begin[0] - self.room.seconds(now)
         return now, busy, source_wait, self.starved.seconds(now)

@@ -142,11 +142,15 @@ class Ledger:
         """Whether another record would be accepted."""
         return self.counters.buffered < self.queue.bound
 
+    def has_unreported_room(self) -> bool:
+        """Whether there is room that `receive` has not reported, because the feeder waits for more."""
+        return self._low_water < self.counters.buffered < self.queue.bound
+
     def end_input(self, now: float) -> None:
         """Record that no more elements will be accepted."""
         if not self.input_ended:
             self.input_ended = True
-            self.flow.end_input(now, jobs=len(self.jobs))
+            self.flow.end_input(now, jobs=self.count_jobs())
 
     # Waits for the start of an attempt
 
@@ -155,9 +159,9 @@ class Ledger:
         self.may_start = False
         self.jobs.clear()
 
-    def has_nothing_to_start(self) -> bool:
-        """Whether no invocation can start before another one has ended."""
-        return self.input_ended and not self.jobs and not self.backlog
+    def count_jobs(self) -> int:
+        """How many records can start as soon as a slot is free."""
+        return len(self.jobs)
 
     def take(self) -> Entry:
         """Remove the first of the jobs, in order to start or to wait for gates."""
@@ -166,29 +170,29 @@ class Ledger:
     def wait_for_slot(self, entry: Entry) -> None:
         """Record that a record starts to wait for a slot, after its backoff or after the gates of its key."""
 
-    def end_slot_wait(self, seconds: float) -> None:
-        """Record how long a record has waited for a slot."""
-        self.counters.slot_wait_seconds += seconds
+    def end_slot_wait(self, entry: Entry, since: float, now: float) -> None:  # noqa: ARG002 - a group needs the entry
+        """Record that a record has waited for a slot."""
+        self.counters.slot_wait_seconds += now - since
 
     def wait_for_gate(self, entry: Entry, now: float) -> None:  # noqa: ARG002 - an observer needs the entry
         """Record that a gate holds back a record, for which a slot is free."""
         self.counters.at_gate += 1
         self.flow.gate.begin(now)
 
-    def end_gate_wait(self, seconds: float, now: float, by_gate: Mapping[str, float]) -> None:
-        """Record how long a record has waited for these gates."""
+    def end_gate_wait(self, entry: Entry, since: float, now: float, by_gate: Mapping[str, float]) -> None:  # noqa: ARG002
+        """Record that a record has waited for these gates."""
         self.counters.at_gate -= 1
-        self._add_gate_wait(seconds, by_gate)
-        self.flow.end_gate_wait(seconds, now)
+        self._add_gate_wait(now - since, by_gate)
+        self.flow.end_gate_wait(now - since, now)
 
     def wait_for_gate_of_key(self, entry: Entry, now: float) -> None:  # noqa: ARG002 - an observer needs the entry
         """Record that a gate of its key holds back a record. Others pass it."""
         self.flow.wait_for_gate_of_key()
 
-    def end_wait_for_gate_of_key(self, seconds: float, now: float, by_gate: Mapping[str, float]) -> None:
-        """Record how long a record has waited for these gates of its key."""
-        self._add_gate_wait(seconds, by_gate)
-        self.flow.end_wait_for_gate_of_key(seconds, now)
+    def end_wait_for_gate_of_key(self, entry: Entry, since: float, now: float, by_gate: Mapping[str, float]) -> None:  # noqa: ARG002
+        """Record that a record has waited for these gates of its key."""
+        self._add_gate_wait(now - since, by_gate)
+        self.flow.end_wait_for_gate_of_key(now - since, now)
 
     def _add_gate_wait(self, seconds: float, by_gate: Mapping[str, float]) -> None:
         self.counters.gate_wait_seconds += seconds
@@ -440,7 +444,7 @@ class Ledger:
         if successor is None or not self.may_start:
             return
         self.flow.lanes.end(now)
-        self.flow.check_slots(now, jobs=len(self.jobs) + 1)
+        self.flow.check_slots(now, jobs=self.count_jobs() + 1)
         if not self.jobs or self.jobs[-1].sequence < successor.sequence:
             self.jobs.append(successor)
         else:

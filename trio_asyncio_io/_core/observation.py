@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Hashable, Iterable
+from contextvars import Context, copy_context
 from functools import wraps
 from typing import Any, Final, TypeAlias
 
 from .describe import describe
+from .groups import GroupLedger
 from .keyed import KeyedStreamElementQueue
 from .ledger import Ledger
 from .observer import Observer
@@ -92,14 +94,20 @@ class Observation:
     observer can release what it holds for that invocation.
     """
 
-    def __init__(self, observer: Observer) -> None:
+    def __init__(self, observer: Observer, *, has_groups: bool) -> None:
         self._observer = observer
+        self._contexts: dict[int, Context] | None = {} if has_groups else None  # by sequence
         self._has_failed = False
         self._started: set[int] = set()  # sequences of the invocations whose end will be reported
 
     def follow(self, ledger: Ledger, options: Options) -> None:
         """Call the hooks after each step of this ledger from now on."""
         steps = vars(ledger)
+        if self._contexts is not None:
+            steps["start_after_wait"] = self._then(
+                ledger.start_after_wait,
+                lambda group, *_: ("grouped", tuple(record.sequence for record in group.records)),
+            )
         for name, hooks in HOOKS.items():
             if hooks:
                 steps[name] = self._followed(getattr(ledger, name), hooks)
@@ -112,12 +120,15 @@ class Observation:
         @wraps(step)
         def take(*arguments: Any) -> Any:
             entry = arguments[0] if arguments and isinstance(arguments[0], Entry) else None
-            details = None if entry is None else [of(*arguments) for _, of in hooks]  # the step changes the entry
+            records = () if entry is None else entry.records
+            # Before the step, which changes the records
+            details = [[of(record, *arguments[1:]) for _, of in hooks] for record in records]
             result = step(*arguments)
-            entry = result if entry is None else entry
-            if entry is not None:  # accepted
-                for position, (hook, of) in enumerate(hooks):
-                    self._report(hook, entry, of(entry) if details is None else details[position])
+            if entry is None and result is not None:  # accepted
+                records, details = (result,), [[of(result) for _, of in hooks]]
+            for record, of_record in zip(records, details, strict=True):
+                for (hook, _), of_hook in zip(hooks, of_record, strict=True):
+                    self._report(hook, record, of_hook)
             return result
 
         return take
@@ -138,9 +149,20 @@ class Observation:
         if hook == "started" and not self._has_failed:
             self._started.add(entry.sequence)
         if not self._has_failed or (hook in ENDS and entry.sequence in self._started):
-            self._call(name, entry.sequence, entry.element, *details)
+            self._context_of(entry, hook)(self._call, name, entry.sequence, entry.element, *details)
         if hook in ENDS:
             self._started.discard(entry.sequence)
+
+    def _context_of(self, entry: Entry, hook: str) -> Callable[..., Any]:
+        """Runs a hook in the context of its record. A call for a group has many records, so each has its own."""
+        if self._contexts is None or entry.is_watermark:
+            return _here
+        if hook == "started":
+            self._contexts[entry.sequence] = copy_context()
+        context = self._contexts.get(entry.sequence)
+        if hook in {"dequeued", "emitted"}:
+            self._contexts.pop(entry.sequence, None)
+        return _here if context is None else context.run
 
     def _call(self, hook: str, *arguments: Any) -> None:
         try:
@@ -152,12 +174,17 @@ class Observation:
             self._has_failed = True
 
 
+def _here(function: Callable[..., None], *arguments: Any) -> None:
+    function(*arguments)
+
+
 def ledger_for(options: Options, key: Callable[[Any], Hashable] | None) -> Ledger:
     """A new ledger and its queue, observed if the options have an observer. `key` replaces the key of the options."""
     counts = options.on_error == "dead_letter"
-    ledger = Ledger(_queue_for(options, key), options.restore, capacity=options.capacity, counts_dead_letters=counts)
+    kind = Ledger if options.group is None else GroupLedger
+    ledger = kind(_queue_for(options, key), options.restore, capacity=options.capacity, counts_dead_letters=counts)
     if options.observer is not None:
-        Observation(options.observer).follow(ledger, options)
+        Observation(options.observer, has_groups=options.group is not None).follow(ledger, options)
     return ledger
 
 

@@ -22,6 +22,7 @@ OnError: TypeAlias = Literal["raise", "skip", "dead_letter"] | Callable[[Any, Ex
 ERROR_POLICIES = ("raise", "skip", "dead_letter")
 MODES = ("ordered", "unordered", "keyed")
 DEFAULT_CAPACITY = 100
+GROUP_WAIT = 0.05
 
 
 class OptionsArguments(TypedDict, total=False):
@@ -36,11 +37,16 @@ class OptionsArguments(TypedDict, total=False):
     restore: Snapshot | None
     observer: Observer | None
     gate: Gate | PerKey | Sequence[Gate | PerKey] | None
+    group_wait: float
 
 
-def default_buffer(capacity: int) -> int:
-    """A hundred times the capacity, at least 1,000 and at most 100,000, but never below the capacity."""
-    return max(capacity, min(max(100 * capacity, 1_000), 100_000))
+def default_buffer(running: int) -> int:
+    """A hundred times the records that run at once, at least 1,000 and at most 100,000, but never below their number.
+
+    Args:
+        running: The capacity, times the size of a group.
+    """
+    return max(running, min(max(100 * running, 1_000), 100_000))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +59,10 @@ class Options:
             Required, because no default suits every service.
         capacity: Upper limit of invocations that run at once, at least 1. It protects the service. 1 makes one call at
             a time. The gate `gates.AdaptiveCapacity` finds a lower limit during the run.
-        buffer: Upper limit of records that are accepted and not yet received, at least `capacity`. It protects memory.
-            None (the default) is a hundred times the capacity, but at least 1,000 and at most 100,000, and never less
-            than the capacity. With `buffer == capacity`, the operator behaves like Flink's.
+        buffer: Upper limit of records that are accepted and not yet received, at least `capacity` and `group`. It
+            protects memory. None (the default) is a hundred times the capacity (times `group`), but at least 1,000 and
+            at most 100,000, and never less than the capacity (times `group`). With `buffer == capacity`, the operator
+            behaves like Flink's.
         retry: A retry strategy. None (the default) makes one call per element. A record holds no slot during a backoff.
             If the backoff would end after the deadline, the element times out at once.
         on_timeout: Async callable, value -> result, that replaces the result of an element that has timed out. It is
@@ -69,6 +76,11 @@ class Options:
         gate: A `Gate` that holds back the start of calls, such as `gates.RateLimit`, or a list of gates that must all
             admit a call. With a `gates.PerKey`, each key has its own gates. A record that waits for a gate holds no
             slot, and its time stands still. None (the default) costs nothing.
+        group: Upper limit of records in one call, at least 1 (Flink's `AsyncBatchFunction`). The function gets a list
+            of values, and returns a list of as many results. A result that is an exception is the failure of that one
+            record. `capacity` then counts calls. None (the default): the function gets single values.
+        group_wait: Seconds for which the first record of a group waits for more, at least 0; 0.05 is the default.
+            0: a group has only records that wait already. At the end of the input, no group waits. Used with `group`.
         mode: The output order: "ordered" (the default), "unordered" or "keyed".
         key: value -> hashable. Required for mode "keyed", refused for the others.
 
@@ -88,6 +100,8 @@ class Options:
     restore: Snapshot | None = None
     observer: Observer | None = None
     gate: Gate | PerKey | Sequence[Gate | PerKey] | None = None
+    group: int | None = None
+    group_wait: float = GROUP_WAIT
     mode: Mode = "ordered"
     key: Callable[[Any], Hashable] | None = None
 
@@ -95,11 +109,10 @@ class Options:
         set_field = object.__setattr__  # the class is frozen
         set_field(self, "timeout", check_seconds("timeout", self.timeout, hint=" (math.inf for none)"))
         set_field(self, "capacity", check_int("capacity", self.capacity, at_least=1))
-        if self.buffer is None:
-            set_field(self, "buffer", default_buffer(self.capacity))
-        else:
-            buffer = check_int("buffer", self.buffer, at_least=self.capacity, limit_name="the capacity")
-            set_field(self, "buffer", buffer)
+        if self.group is not None:
+            set_field(self, "group", check_int("group", self.group, at_least=1))
+        set_field(self, "group_wait", check_seconds("group_wait", self.group_wait))
+        self._set_buffer()
         self._check_callables()
         self._check_mode()
         if self.restore is not None and (problem := problem_of(self.restore)):
@@ -115,6 +128,14 @@ class Options:
     def gates(self) -> tuple[Gate | PerKey, ...]:
         """The gates, none or more."""
         return () if self.gate is None else as_gates(self.gate)
+
+    def _set_buffer(self) -> None:
+        if self.buffer is None:
+            buffer = default_buffer(self.capacity * (self.group or 1))
+        else:
+            buffer = check_int("buffer", self.buffer, at_least=self.capacity, limit_name="the capacity")
+            check_int("buffer", buffer, at_least=self.group or 1, limit_name="the size of a group")
+        object.__setattr__(self, "buffer", buffer)
 
     def _check_callables(self) -> None:
         if self.retry is not None and not isinstance(self.retry, RetryStrategy):

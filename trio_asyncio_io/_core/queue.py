@@ -62,6 +62,11 @@ class Entry:
         self.samples: Samples | None = None
 
     @property
+    def records(self) -> Sequence[Entry]:
+        """The records of its call: itself. A `Group` has several."""
+        return (self,)
+
+    @property
     def is_done(self) -> bool:
         """Whether the entry has its results. A watermark has them from the start."""
         return self.results is not None

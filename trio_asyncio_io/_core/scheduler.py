@@ -18,7 +18,7 @@ The time of a record runs while it runs and in backoffs, not while it waits for 
 not begin before the deadline is refused by `retry`, so no deadline expires while a record waits.
 
 New records that pass no gate take a short cut: while `is_plain`, workers start the first of `ledger.jobs`. (A group of
-records that becomes one attempt would be formed in `_next_waiting`, where records are taken from the jobs.)
+records that becomes one attempt is formed in `_next_waiting`, where records are taken from the jobs; see `groups`.)
 """
 
 from __future__ import annotations
@@ -83,13 +83,14 @@ class Deadlines:
     def __init__(self, timeout: float) -> None:
         self.timeout = timeout
         self.running: dict[Entry, Any] = {}
+        self._numbers = count()
         self._retries: list[tuple[float, int, Entry]] = []  # a heap; invalid if the record does not run
 
     def set_retry(self, entry: Entry, worker: Any) -> float:
         """The time of a record runs again. Returns its deadline."""
         deadline = entry.since + self.timeout
         self.running[entry] = worker
-        heappush(self._retries, (deadline, entry.sequence, entry))
+        heappush(self._retries, (deadline, next(self._numbers), entry))
         return deadline
 
     def first(self) -> float:
@@ -253,7 +254,7 @@ class Scheduler:
         gates = self._gates
         assert gates is not None
         try:
-            keys = gates.of_key(entry.value)
+            keys = gates.of_key(entry.records[0].value)
             passage = gates.passage if keys is None else keys.passage
             weights = weights_in(passage)
             if self._line or self._delay(weights, now) > 0:
@@ -355,22 +356,26 @@ class Scheduler:
         if gates is None or (gates.is_idle and not self._at_gates):
             return self._start(waiting, now)
         try:
-            if waiting.passage is None:
-                waiting.keys = gates.of_key(entry.value)
-                waiting.passage = gates.passage if waiting.keys is None else waiting.keys.passage
-                waiting.weights = weights_of(entry.value, waiting.passage)
+            passage = waiting.passage or self._find_gates(waiting, gates)
             keys, weights = waiting.keys, waiting.weights
             if keys is not None and not keys.admit(waiting, weights, now):
                 self._wait_for_gate_of_key(waiting, keys, now)
             elif self._line or self._delay(weights, now) > 0:
                 self._wait_for_gate(waiting, now)
             else:
-                return self._start(waiting, now, Admission(waiting.passage, now, weights).start())
+                return self._start(waiting, now, Admission(passage, now, weights).start())
         except RefusedError as refusal:
             return self._refuse(waiting, refusal, now)
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
             self._fail(error, None if waiting.weights else entry)
         return None
+
+    def _find_gates(self, waiting: Waiting, gates: Gates) -> Passage:
+        """Set the gates of the next attempt, and its weights. Returns the gates."""
+        waiting.keys = gates.of_key(waiting.entry.value)
+        waiting.passage = gates.passage if waiting.keys is None else waiting.keys.passage
+        waiting.weights = weights_of(waiting.entry.value, waiting.passage)
+        return waiting.passage
 
     def _line_has_changed(self, now: float) -> bool:
         """Whether the first record in the line may be checked again now."""
@@ -439,7 +444,8 @@ class Scheduler:
         waiting.passage.running -= 1
         self._at_gates -= 1
         self._line.leave(waiting)
-        self._ledger.end_gate_wait(now - waiting.since, now, self._line.holders.since(waiting.earlier, now))
+        by_gate = self._line.holders.since(waiting.earlier, now)
+        self._ledger.end_gate_wait(waiting.entry, waiting.since, now, by_gate)
         waiting.since = now
 
     def _wait_for_gate_of_key(self, waiting: Waiting, keys: KeyGates, now: float) -> None:
@@ -469,7 +475,7 @@ class Scheduler:
         line.held_until = now + delay
         if not delay:
             by_gate = line.holders.since(waiting.earlier, now)
-            self._ledger.end_wait_for_gate_of_key(now - waiting.since, now, by_gate)
+            self._ledger.end_wait_for_gate_of_key(waiting.entry, waiting.since, now, by_gate)
             self._wait_for_slot(waiting, now)
         elif delay < inf:
             heappush(self._keys_due, (line.held_until, next(self._numbers), keys))
@@ -519,7 +525,7 @@ class Scheduler:
 
     def _end_slot_wait(self, waiting: Waiting, now: float) -> None:
         waiting.slot_wait += now - waiting.since
-        self._ledger.end_slot_wait(now - waiting.since)
+        self._ledger.end_slot_wait(waiting.entry, waiting.since, now)
 
 
 def _call_in(waiting: Waiting, step: Callable[..., None], *arguments: Any) -> None:

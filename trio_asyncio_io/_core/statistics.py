@@ -16,7 +16,8 @@ class Statistics:
     """The counts and times of an operator at one moment.
 
     An invocation that has ended counts once, as completed, failed, timed_out or cancelled. Times are seconds on Trio's
-    clock.
+    clock. With the option `group`, `running`, `peak_running` and `throttled` count calls. All other counts and times
+    are those of records: ten records that share a call of 1 s have a latency of 10 s in sum.
 
     Attributes:
         running: Calls and handlers that run now, each in a slot. A record that waits has none.
@@ -31,7 +32,7 @@ class Statistics:
         skipped: Elements dropped by `on_error="skip"`; each one also counts as failed or timed_out.
         cancelled: Invocations cancelled because the operator stopped.
         slot_wait_seconds: The sum of the waits for a slot, before first calls and retries, without
-            `gate_wait_seconds`.
+            `gate_wait_seconds` and `group_wait_seconds`.
         head_wait_seconds: The sum of the waits of completed records for earlier ones in the output order.
         retries_denied: Retries that the retry budget refused.
         dead_lettered: Elements that became dead letters; each one also counts as failed or timed_out.
@@ -45,6 +46,10 @@ class Statistics:
         longest_seconds: The longest of the durations in `latency`. It is exact.
         seconds_by_gate: The parts of `gate_wait_seconds`, by the class of the gate, such as {"RateLimit": 38.0}. If
             several gates hold a call back, its wait counts for the one with the longest delay.
+        groups: Calls made for groups, retries included. 0 without the option `group`.
+        grouped: Records in these calls. Retries count again.
+        group_wait_seconds: The sum of the waits of records for more records of their group, before first calls and
+            retries. These waits are in no other sum.
         refusal: Why a gate has refused a call, of the latest one; "": none was refused. Retries are included.
         latency_seconds: The sum of the durations of invocations, attempts and backoffs included, until the function
             returned, its last attempt raised or the element timed out, without waits for a gate or a slot.
@@ -85,7 +90,15 @@ class Statistics:
     refused: int = 0
     longest_seconds: float = 0.0
     seconds_by_gate: Mapping[str, float] = field(default_factory=dict, hash=False)
+    groups: int = 0
+    grouped: int = 0
+    group_wait_seconds: float = 0.0
     refusal: str = ""
+
+    @property
+    def group_size(self) -> float:
+        """The mean number of records in a call that was made for a group. 0.0: there were none."""
+        return self.grouped / self.groups if self.groups else 0.0
 
 
 @dataclass(slots=True)
@@ -115,6 +128,9 @@ class Counters:
     refused: int = 0
     longest_seconds: float = 0.0
     seconds_by_gate: Mapping[str, float] = field(default_factory=dict)
+    groups: int = 0
+    grouped: int = 0
+    group_wait_seconds: float = 0.0
     refusal: str = ""
     at_gate: int = 0
 

@@ -55,6 +55,9 @@ class Totals:
         low_latency: Their durations.
         high_calls: Calls at a high load: more than half of the capacity ran at once.
         high_latency: Their durations.
+        groups: Calls made for groups; see `Statistics`.
+        grouped: Records in these calls.
+        group_waits: The waits of records for more records of their group.
     """
 
     HIGHEST: ClassVar = ("capacity", "buffer", "peak", "longest", "refusal")  # not added
@@ -90,6 +93,9 @@ class Totals:
     low_latency: float = 0.0
     high_calls: int = 0
     high_latency: float = 0.0
+    groups: int = 0
+    grouped: int = 0
+    group_waits: float = 0.0
     seconds_by_gate: Mapping[str, float] = field(default_factory=dict, hash=False)
     refusal: str = ""
 
@@ -131,6 +137,9 @@ class Totals:
             gates=tuple(self.seconds_by_gate.items()),
             withheld=_share(self.withheld, self.supply),
             operators=self.operators,
+            groups=self.groups,
+            grouped=self.grouped,
+            group_wait=_share(self.group_waits, self.grouped),
         )
 
     def _loads(self) -> tuple[LoadClass, ...]:

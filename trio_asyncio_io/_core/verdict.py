@@ -66,6 +66,9 @@ class Evidence:
         running: Invocations that run now.
         failed: Invocations that failed or timed out.
         refused: Records that a gate refused before their first attempt.
+        groups: Calls made for groups of records. 0: each record has its own calls.
+        grouped: Records in these calls.
+        group_wait: How long one of them waited for more records of its group, the mean, in seconds.
         refusal: Why a gate refused a call; "": none did.
     """
 
@@ -94,7 +97,20 @@ class Evidence:
     running: int = 0
     failed: int = 0
     refused: int = 0
+    groups: int = 0
+    grouped: int = 0
+    group_wait: float = 0.0
     refusal: str = ""
+
+    @property
+    def size(self) -> float:
+        """The mean number of records in a call."""
+        return self.grouped / self.groups if self.groups else 1.0
+
+    @property
+    def ended(self) -> float:
+        """Calls that have ended, about."""
+        return self.calls / self.size
 
     @property
     def busy(self) -> float:
@@ -108,8 +124,8 @@ class Evidence:
 
     @property
     def allowed(self) -> float:
-        """Calls per second that the slots allow at this latency."""
-        return self.capacity / self.latency
+        """Records per second that the slots allow at this latency."""
+        return self.capacity * self.size / self.latency
 
     @property
     def started_at_once(self) -> bool:
@@ -117,8 +133,8 @@ class Evidence:
 
         Of several operators, one may have had many records. So none of them may have used all of its slots.
         """
-        records = self.calls + self.running
-        return records <= self.capacity or (records <= self.operators * self.capacity and self.peak < self.capacity)
+        calls = self.ended + self.running
+        return calls <= self.capacity or (calls <= self.operators * self.capacity and self.peak < self.capacity)
 
     @property
     def compared(self) -> tuple[LoadClass, LoadClass] | None:
@@ -133,7 +149,8 @@ RISE = 1.25  # of the latency from a low to a high load
 def throughput(evidence: Evidence) -> Iterator[str]:
     """The sentences that each verdict has."""
     calls, each = plural(evidence.calls + evidence.retried, "call"), ""
-    if evidence.retried:
+    if evidence.retried or evidence.groups:
+        calls = plural(evidence.groups, "call") if evidence.groups else calls
         calls, each = f"{calls} for {plural(evidence.calls, 'record')}", " records"
     counts = {"retried": evidence.retried, "failed or timed out": evidence.failed}
     problems = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
@@ -148,6 +165,11 @@ def throughput(evidence: Evidence) -> Iterator[str]:
         f"The capacity of {evidence.capacity:,} allows {amount(evidence.allowed)} a second at this latency; on average "
         f"{evidence.in_flight:,.1f} slots were busy ({evidence.busy:.0%})."
     )
+    if evidence.groups:
+        yield (
+            f"On average, a call had {amount(evidence.size)} records, and each waited "
+            f"{duration(evidence.group_wait)} for its group to be complete."
+        )
 
 
 def refusals(evidence: Evidence) -> Iterator[str]:
@@ -269,7 +291,7 @@ def _of_buffer(evidence: Evidence) -> tuple[str, str]:
 
 def _of_source(evidence: Evidence) -> tuple[str, str]:
     if evidence.started_at_once and evidence.source_wait <= evidence.slot_wait:
-        count = plural(evidence.calls + evidence.running, "call")
+        count = plural(round(evidence.ended) + evidence.running, "call")
         reason = f"No record waited for a slot: there were only {count}, for {evidence.capacity:,} slots."
         return reason, "More capacity changes nothing. With more elements, more calls can run at once."
     enough = max(evidence.peak, ceil(1.2 * evidence.in_flight))
@@ -390,7 +412,7 @@ def _of_few(evidence: Evidence) -> str:
 
 
 def _limit_of(evidence: Evidence) -> Limit:
-    if evidence.calls < min(ENOUGH_CALLS, ROUNDS * evidence.capacity):
+    if evidence.ended < min(ENOUGH_CALLS, ROUNDS * evidence.capacity):
         return "gate" if evidence.gated >= GATE_IS_SHUT else "unknown"
     return _limit_outside(evidence) or _limit_of_flow(evidence)
 
@@ -412,7 +434,7 @@ def _limit_of_flow(evidence: Evidence) -> Limit:
         return _limit_of_jobs(evidence)
     if evidence.started_at_once:
         return "source"
-    return _limit_of_slots(evidence) if evidence.calls >= evidence.capacity else "unknown"
+    return _limit_of_slots(evidence) if evidence.ended >= evidence.capacity else "unknown"
 
 
 def _limit_of_jobs(evidence: Evidence) -> Limit:

@@ -2,7 +2,7 @@
 
     process          the operator
     thread 0         "waiting and watermarks": spans that overlap, as asynchronous events, one category each
-    thread n         "slot n": records one after another, and in each of them an attempt and handlers
+    thread n         "slot n": records (or groups) one after another, and in each of them an attempt and handlers
 
 Times are whole microseconds since the start of the run. `cname` is a color of chrome://tracing; Perfetto derives colors
 from names, so spans of different kinds have different names.
@@ -10,14 +10,16 @@ from names, so spans of different kinds have different names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from math import inf
+from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
+from .._core.units import plural
 from .files import FORMAT, WRITER, Trace, TraceError
-from .steps import RecordSteps, Sample, Span, WatermarkSteps
+from .steps import RecordSteps, Sample, Span, Stay, WatermarkSteps
 
 __all__ = [
     "BACKOFF",
@@ -99,27 +101,38 @@ def trace_of(run: Recording) -> Trace:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stay:
-    """A record's stay in a slot. `number` counts the stays of the record, from 0."""
+class _Part:
+    """The part of a record in a stay. `number` counts the stays of the record, from 0."""
 
     steps: RecordSteps
     number: int
-    slot: int
-    start: float
-    end: float | None
 
     @property
-    def is_last(self) -> bool:
-        return self.number == len(self.steps.stays) - 1
+    def stay(self) -> Stay:
+        return self.steps.stays[self.number]
 
     @property
-    def spans(self) -> Iterator[Span]:
-        """The attempt in this stay, and the handlers after it."""
+    def outcome(self) -> str:
+        is_last = self.number == len(self.steps.stays) - 1
+        return self.steps.outcome or "unfinished" if is_last else "gave its slot back"
+
+    def spans(self, kind: str) -> Iterator[Span]:
+        """The attempt in this stay, or the handlers after it."""
         attempts = -1
         for span in self.steps.spans:
             attempts += span.kind == "attempt"
-            if attempts == self.number and span.kind in {"attempt", "handler"}:
+            if attempts == self.number and span.kind == kind:
                 yield span
+
+
+@dataclass(frozen=True, slots=True)
+class _Stay:
+    """The time in which a slot is busy with a record, or with those records of a group that are in the trace."""
+
+    parts: Sequence[_Part]
+    slot: int
+    start: float
+    end: float | None
 
 
 def _stays_of(run: Recording) -> list[_Stay]:
@@ -130,26 +143,27 @@ def _stays_of(run: Recording) -> list[_Stay]:
     busy: list[tuple[float, int]] = []
     free: list[int] = []
     stays: list[_Stay] = []
-    for steps, number in sorted(_numbered(run), key=_start_and_end):
-        start, end = steps.stays[number]
+    for start, end, _, parts in sorted(map(_bounds, _shared(run)), key=itemgetter(0, 1, 2)):
         while busy and busy[0][0] <= start:
             heappush(free, heappop(busy)[1])
         slot = heappop(free) if free else len(busy) + 1
-        heappush(busy, (inf if end is None else end, slot))
-        stays.append(_Stay(steps, number, slot, start, end))
+        heappush(busy, (end, slot))
+        stays.append(_Stay(parts, slot, start, None if end == inf else end))
     return stays
 
 
-def _numbered(run: Recording) -> Iterator[tuple[RecordSteps, int]]:
+def _shared(run: Recording) -> Iterable[list[_Part]]:
+    """The stays of records. Those in one call are one."""
+    calls: dict[object, list[_Part]] = {}
     for steps in run.records.items():
-        for number in range(len(steps.stays)):
-            yield steps, number
+        for number, stay in enumerate(steps.stays):
+            calls.setdefault(stay.call or stay, []).append(_Part(steps, number))
+    return calls.values()
 
 
-def _start_and_end(stay: tuple[RecordSteps, int]) -> tuple[float, float, int]:
-    steps, number = stay
-    start, end = steps.stays[number]
-    return start, inf if end is None else end, steps.sequence
+def _bounds(parts: list[_Part]) -> tuple[float, float, int, list[_Part]]:
+    ends = [inf if part.stay.end is None else part.stay.end for part in parts]
+    return parts[0].stay.start, max(ends), parts[0].steps.sequence, parts
 
 
 def _names(name: str, slots: int) -> Iterator[Event]:
@@ -172,21 +186,36 @@ class _Events:
         self._last = run.last
 
     def of_stay(self, stay: _Stay) -> Iterator[Event]:
-        steps, slot = stay.steps, stay.slot
-        outcome = steps.outcome or "unfinished" if stay.is_last else "gave its slot back"
-        arguments = {
-            "sequence": steps.sequence,
-            "outcome": outcome,
-            "attempts": steps.attempts,
-            "outputs": steps.outputs,
-        }
-        yield self._complete(
-            "record", _label(steps), slot, start=stay.start, end=stay.end, color="record", arguments=arguments
-        )
-        for span in stay.spans:
-            yield from self._part(span, steps.sequence, slot)
-        if outcome == "cancelled":
-            yield self._instant("cancelled", slot, steps.freed, "t", {"sequence": steps.sequence})
+        slot, steps, call = stay.slot, stay.parts[0].steps, stay.parts[0].stay.call
+        name, arguments = _label(steps), _about(stay.parts[0])
+        if call is not None:
+            name = plural(call.records, "record")
+            arguments = _together([_about(part) | {"label": _label(part.steps)} for part in stay.parts])
+        yield self._complete("record", name, slot, start=stay.start, end=stay.end, color="record", arguments=arguments)
+        yield from self._attempts(stay)
+        yield from self._handlers(stay)
+        for part in stay.parts:
+            if part.outcome == "cancelled":
+                yield self._instant("cancelled", slot, part.steps.freed, "t", {"sequence": part.steps.sequence})
+
+    def _attempts(self, stay: _Stay) -> Iterator[Event]:
+        """The attempt, which the records of a group share."""
+        spans = [(part, span) for part in stay.parts for span in part.spans("attempt")]
+        if not spans:
+            return
+        each = [_arguments(part.steps.sequence, span) for part, span in spans]
+        arguments = each[0] if stay.parts[0].stay.call is None else _together(each)
+        yield self._span(spans[0][1], arguments, stay.slot)
+
+    def _handlers(self, stay: _Stay) -> Iterator[Event]:
+        """The handlers. Those of a group's records run one after another."""
+        end = stay.start
+        for part in stay.parts:
+            for span in part.spans("handler"):
+                start = max(span.start, end)
+                if span.end is None or span.end > start:  # otherwise there is no handler
+                    yield self._span(replace(span, start=start), _arguments(part.steps.sequence, span), stay.slot)
+                    end = inf if span.end is None else span.end
 
     def beside_slots(self, steps: RecordSteps) -> Iterator[Event]:
         label = _label(steps)
@@ -201,17 +230,11 @@ class _Events:
         if steps.received is not None:
             yield self._instant(label, 0, steps.received, "p", {"sequence": steps.sequence})
 
-    def _part(self, span: Span, sequence: int, slot: int) -> Iterator[Event]:
-        if span.kind == "handler" and span.end == span.start:
-            return  # there is no handler
-        name = f"{span.name} {span.outcome}" if span.outcome else span.name
-        arguments: dict[str, Any] = {"sequence": sequence}
-        if span.outcome:
-            arguments["outcome"] = span.outcome
-        if span.error:
-            arguments["error"] = span.error
-        color = span.outcome if span.outcome in COLORS else span.kind
-        yield self._complete(span.kind, name, slot, start=span.start, end=span.end, color=color, arguments=arguments)
+    def _span(self, span: Span, arguments: Event, slot: int) -> Event:
+        outcome = arguments.get("outcome", "")
+        name = f"{span.name} {outcome}" if outcome else span.name
+        color = outcome if outcome in COLORS else span.kind
+        return self._complete(span.kind, name, slot, start=span.start, end=span.end, color=color, arguments=arguments)
 
     def _waits(self, steps: RecordSteps) -> Iterator[tuple[str, float, float | None]]:
         if steps.stays or steps.dequeued is None:  # otherwise a restored result, which needs no slot
@@ -265,6 +288,32 @@ class _Events:
         return round((instant - self._zero) * 1e6)
 
 
+def _about(part: _Part) -> Event:
+    steps = part.steps
+    return {
+        "sequence": steps.sequence,
+        "outcome": part.outcome,
+        "attempts": steps.attempts,
+        "outputs": steps.outputs,
+    }
+
+
+def _arguments(sequence: int, span: Span) -> Event:
+    arguments: Event = {"sequence": sequence}
+    if span.outcome:
+        arguments["outcome"] = span.outcome
+    if span.error:
+        arguments["error"] = span.error
+    return arguments
+
+
+def _together(records: list[Event]) -> Event:
+    """The arguments of a span of several records: what they have in common, and those of each one."""
+    first, *others = records
+    common = {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
+    return common | {"sequence": first["sequence"], "records": records}
+
+
 def _label(steps: RecordSteps) -> str:
     return f"record {steps.sequence}" if steps.value is None else steps.value
 
@@ -304,7 +353,7 @@ def merge(traces: Iterable[Trace]) -> Trace:
             last = max(last, event["pid"])
         processes = last
     events.sort(key=lambda event: event["ts"])
-    return {"traceEvents": [*names, *events], "displayTimeUnit": "ms", "otherData": _about(several, zero)}
+    return {"traceEvents": [*names, *events], "displayTimeUnit": "ms", "otherData": _about_all(several, zero)}
 
 
 def _moved(trace: Trace, processes: int, shift: int) -> Iterator[Event]:
@@ -320,7 +369,7 @@ def _moved(trace: Trace, processes: int, shift: int) -> Iterator[Event]:
         yield moved
 
 
-def _about(traces: list[Trace], zero: float) -> dict[str, Any]:
+def _about_all(traces: list[Trace], zero: float) -> dict[str, Any]:
     abouts = [trace["otherData"] for trace in traces]
     about: dict[str, Any] = {"writer": WRITER, "format": FORMAT}
     for key in ("records", "records_left_out", "watermarks", "watermarks_left_out"):

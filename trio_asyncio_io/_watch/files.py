@@ -93,7 +93,10 @@ def _is_event(event: object) -> bool:
         return False
     if event["ph"] in {"M", "e"}:
         return event["ph"] == "M" or _has_id(event)
-    if not (_are(str, [event.get("cat")]) and _are(int, [event["args"].get("sequence")])):
+    records = event["args"].get("records", [event["args"]])  # of a group
+    if not (_are(str, [event.get("cat")]) and isinstance(records, list) and _are(dict, records)):
+        return False
+    if not _are(int, [record.get("sequence") for record in records]):
         return False
     return {"X": _are(int, [event.get("dur")]), "b": _has_id(event), "i": True}.get(event["ph"], False)
 

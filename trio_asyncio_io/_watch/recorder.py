@@ -6,7 +6,7 @@ which end of an invocation counts. That is decided here, once, for reports and t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -17,6 +17,7 @@ from .._core.describe import describe, printable
 from .._core.elements import value_of
 from .._core.observer import Observer
 from .._core.options import Options
+from .steps import GroupCall
 
 __all__ = ["Recorder"]
 
@@ -44,6 +45,7 @@ class Recorder(Observer):
         self._values = values
         self._create_copy = create_copy
         self._in_slot: set[int] = set()
+        self._group_calls: dict[int, GroupCall] = {}  # by sequence, of the records that have or get a slot
         self._late: set[int] = set()  # records that have timed out and still have their slot
 
     def __reduce__(self) -> tuple[Callable[..., Self], tuple[Path | None]]:
@@ -52,8 +54,14 @@ class Recorder(Observer):
 
     # For views
 
-    def enter_slot(self, sequence: int) -> None:
-        """The record has a slot: its next attempt follows."""
+    def take_slot(self) -> None:
+        """A slot becomes busy, with a record or a group."""
+
+    def free_slot(self) -> None:
+        """A slot becomes free."""
+
+    def enter_slot(self, sequence: int, call: GroupCall | None) -> None:
+        """The record has a slot: its next attempt follows, alone (None) or in this call."""
 
     def leave_slot(self, sequence: int) -> None:
         """The record has no slot any more."""
@@ -73,9 +81,15 @@ class Recorder(Observer):
     def run_started(self, options: Options) -> None:
         self.zero = trio.current_time()
 
+    def grouped(self, sequences: Sequence[int]) -> None:
+        self._group_calls |= dict.fromkeys(sequences, GroupCall(len(sequences)))
+
     def started(self, sequence: int, element: Any) -> None:
         self._in_slot.add(sequence)
-        self.enter_slot(sequence)
+        call = self._group_calls.get(sequence)
+        if call is None or call.enter():
+            self.take_slot()
+        self.enter_slot(sequence, call)
 
     def retried(self, sequence: int, element: Any, attempt: int) -> None:
         self.started(sequence, element)
@@ -107,3 +121,6 @@ class Recorder(Observer):
         if sequence in self._in_slot:
             self._in_slot.remove(sequence)
             self.leave_slot(sequence)
+            call = self._group_calls.pop(sequence, None)
+            if call is None or call.leave():
+                self.free_slot()

@@ -143,10 +143,10 @@ class Report(Recorder):
         self._run.statistics = statistics
         self._run.verdicts = [verdict]
 
-    def enter_slot(self, sequence: int) -> None:
+    def take_slot(self) -> None:
         self._count(self._run.series.started)
 
-    def leave_slot(self, sequence: int) -> None:
+    def free_slot(self) -> None:
         self._count(self._run.series.ended)
 
     def emitted(self, sequence: int, element: Any) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeAlias, TypeVar
 
-__all__ = ["Kind", "RecordSteps", "Sample", "Span", "WatermarkSteps"]
+__all__ = ["GroupCall", "Kind", "RecordSteps", "Sample", "Span", "Stay", "WatermarkSteps"]
 
 T = TypeVar("T")
 
@@ -17,6 +17,42 @@ Kind: TypeAlias = Literal["attempt", "handler", "backoff", "wait for a slot", "w
 
 # The limit of spans per record: a record with a thousand retries must not fill the memory
 MAX_SPANS = 40
+
+
+@dataclass(eq=False, slots=True)
+class GroupCall:
+    """A call that several records share, with their slot.
+
+    Attributes:
+        records: The number of these records.
+    """
+
+    records: int
+    _in_slot: int = 0
+
+    def enter(self) -> bool:
+        """A record gets the slot. Returns whether it is the first one."""
+        self._in_slot += 1
+        return self._in_slot == 1
+
+    def leave(self) -> bool:
+        """A record leaves the slot. Returns whether it is the last one."""
+        self._in_slot -= 1
+        return self._in_slot == 0
+
+
+@dataclass(eq=False, slots=True)
+class Stay:
+    """The time of a record in a slot.
+
+    Attributes:
+        end: None while it lasts.
+        call: What it shares the slot with; None: it has the slot for itself.
+    """
+
+    start: float
+    end: float | None = None
+    call: GroupCall | None = None
 
 
 @dataclass(slots=True)
@@ -44,7 +80,7 @@ class RecordSteps:
     Attributes:
         value: A description of the value, or None if values are not recorded.
         attempts: The number of calls.
-        stays: When it got a slot, and when it left it. None: it has not left it.
+        stays: Its stays in slots.
         outcome: How the invocation ended.
         received: The instant at which the consumer received the latest output.
         outputs: The number of outputs received.
@@ -55,7 +91,7 @@ class RecordSteps:
     value: str | None
     accepted: float
     attempts: int = 0
-    stays: list[tuple[float, float | None]] = field(default_factory=list)
+    stays: list[Stay] = field(default_factory=list)
     outcome: str = ""
     freed: float | None = None
     dequeued: float | None = None
@@ -78,11 +114,11 @@ class RecordSteps:
         if len(self.spans) < MAX_SPANS:
             self.spans.append(Span(kind, name, now))
 
-    def enter_slot(self, now: float) -> None:
+    def enter_slot(self, now: float, call: GroupCall | None = None) -> None:
         """The record gets a slot for an attempt."""
         self.attempts += 1
         if len(self.spans) < MAX_SPANS:
-            self.stays.append((now, None))
+            self.stays.append(Stay(now, call=call))
         self.begin("attempt", f"attempt {self.attempts}", now)
 
     def refuse(self) -> None:
@@ -94,8 +130,8 @@ class RecordSteps:
     def leave_slot(self, now: float) -> None:
         """The record leaves its slot."""
         self.end(now)
-        if self.stays and self.stays[-1][1] is None:
-            self.stays[-1] = self.stays[-1][0], now
+        if self.stays and self.stays[-1].end is None:
+            self.stays[-1].end = now
 
     def end(self, now: float, outcome: str = "", error: str = "") -> None:
         """End the present span, if there is one."""

@@ -287,12 +287,18 @@ def _most_interesting(rows: list[Row], limit: int) -> list[Row]:
 
 
 def _add(event: Event, rows: dict[int, Row]) -> None:
-    arguments: dict[str, Any] = event["args"]
+    """Add a span to the row of its record, or to those of the records of its group."""
+    for arguments in event["args"].get("records", [event["args"]]):
+        _add_for(arguments, event, rows)
+
+
+def _add_for(arguments: dict[str, Any], event: Event, rows: dict[int, Row]) -> None:
     sequence, category = arguments["sequence"], event["cat"]
-    row = rows.setdefault(sequence, Row(sequence, str(arguments.get("label", event["name"]))))
+    label = str(arguments.get("label", event["name"]))
+    row = rows.setdefault(sequence, Row(sequence, label))
     if category == "record":
-        row.label = event["name"]
-        row.description = _in_words(event)
+        row.label = label
+        row.description = _in_words(arguments, event)
         row.has_failed = arguments.get("outcome") in {"failed", "timed out", "cancelled"}
         row.emitted = event["ts"] + event["dur"] if arguments.get("outputs") else None
     elif event["ph"] == "X" and category in LOOKS:
@@ -300,8 +306,7 @@ def _add(event: Event, rows: dict[int, Row]) -> None:
         row.bars.append(Bar(look, event["ts"], event["ts"] + event["dur"]))
 
 
-def _in_words(event: Event) -> str:
-    arguments = event["args"]
+def _in_words(arguments: dict[str, Any], event: Event) -> str:
     calls = "1 call" if arguments.get("attempts") == 1 else f"{arguments.get('attempts')} calls"
     return f"{arguments.get('outcome')} after {calls} in slot {event['tid']}, {duration(event['dur'] / 1e6)}"
 

@@ -16,7 +16,7 @@ from .._core.options import Options
 from .events import Recording, trace_of
 from .files import Trace, path_of_part, write
 from .recorder import Recorder
-from .steps import Kind, RecordSteps, Sample, WatermarkSteps
+from .steps import GroupCall, Kind, RecordSteps, Sample, WatermarkSteps
 
 __all__ = ["TraceRecorder"]
 
@@ -128,9 +128,9 @@ class TraceRecorder(Recorder):
     def waits_for_slot(self, sequence: int, element: Any) -> None:
         self._begin(sequence, "wait for a slot")
 
-    def enter_slot(self, sequence: int) -> None:
+    def enter_slot(self, sequence: int, call: GroupCall | None) -> None:
         if (record := self._record(sequence)) is not None:
-            record.enter_slot(self._recording.last)
+            record.enter_slot(self._recording.last, call)
 
     def attempt_failed(self, sequence: int, element: Any, attempt: int, error: Exception) -> None:
         if (record := self._record(sequence)) is not None:

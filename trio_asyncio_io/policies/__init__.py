@@ -8,8 +8,8 @@ first, and shares the request if there is one to make. A retry strategy of the o
 
 # The layout:
 #
-#     _cached  _single_flight  _grouped  _hedged  _gated  _persistent    the policies
-#     _policy                      their base class: opening, closing, pickling, keys, flushing
+#     _cached  _single_flight  _hedged  _gated  _persistent    the policies
+#     _policy                      their base class: opening, closing, pickling, keys
 #     _shared_call    a call that several tasks wait for
 #     _race  _recent_latencies     several calls for one element, and percentiles of the last successes
 #     _lifetime  _distinct_key     for how long a result is valid, and what it is found by
@@ -20,11 +20,10 @@ from .._addresses import publish
 from ._cached import cached
 from ._from_cache import from_cache
 from ._gated import gated
-from ._grouped import grouped
 from ._hedged import hedged
 from ._persistent import CacheError, persistent
 from ._single_flight import single_flight
 
-__all__ = ["CacheError", "cached", "from_cache", "gated", "grouped", "hedged", "persistent", "single_flight"]
+__all__ = ["CacheError", "cached", "from_cache", "gated", "hedged", "persistent", "single_flight"]
 
 publish(globals())

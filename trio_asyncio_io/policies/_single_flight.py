@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import trio
 
-from ._policy import Policy, Wrapped, call_when_idle
+from ._policy import Policy, Wrapped
 from ._shared_call import SharedCall
 
 __all__ = ["single_flight"]
@@ -70,7 +70,3 @@ class single_flight(Policy[R]):  # noqa: N801 - used like a function
         self._in_flight[key] = call
         self.calls += 1
         return call
-
-    def _forward_flush(self) -> None:
-        # A call that has just been started has not reached the inner function yet
-        call_when_idle(super()._forward_flush)

@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 # The arguments of a UDF that are also options of the operator
-OPERATOR_ARGUMENTS = ("capacity", "buffer", "retry", "observer", "gate")
+OPERATOR_ARGUMENTS = ("capacity", "buffer", "retry", "observer", "gate", "group", "group_wait")
 # Those that `for_session` reads
 CLUSTER_ARGUMENTS = frozenset({"cluster_capacity", "cluster_rate", "cluster_budget"})
 
@@ -65,6 +65,12 @@ class UDFArguments(TypedDict, total=False):
         observer: An `Observer` whose methods are called in the worker at each step of a row. None by default.
         open_timeout: Seconds that `open` of the function may take in a worker; above 0, 30 by default.
         show_values: False keeps the values of the rows out of errors and logs. True by default.
+        group: Upper limit of rows in one call, at least 1. The function gets one list for each input column, all of the
+            same length, and returns a list with one result for each row. A result that is an exception is the failure
+            of that one row. `capacity` then counts calls. `on_timeout`, a memo, the columns that report on a row and a
+            restart see single rows. None (the default): the function gets single values.
+        group_wait: Seconds for which the first row of a group waits for more; 0 or more, 0.05 by default. Used with
+            `group`.
     """
 
     capacity: int
@@ -81,6 +87,8 @@ class UDFArguments(TypedDict, total=False):
     metadata: str | None
     open_timeout: float
     skip_nulls: bool
+    group: int | None
+    group_wait: float
 
 
 class DataFrameArguments(UDFArguments, total=False):

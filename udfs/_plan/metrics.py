@@ -188,6 +188,8 @@ def _statistics_of(totals: Totals) -> Statistics:
         throttled=totals.throttled,
         hedged=totals.hedged,
         hedges_won=totals.hedges_won,
+        groups=totals.groups,
+        grouped=totals.grouped,
     )
 
 

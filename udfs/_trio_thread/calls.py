@@ -28,11 +28,11 @@ from .._sent.row import Failure, Row
 from .._sent.settings import Settings
 from .gates import gates_of
 
-__all__ = ["Loads", "RowCalls", "RowObserver"]
+__all__ = ["GroupCalls", "Loads", "RowCalls", "RowObserver"]
 
 
-class RowCalls(AsyncFunction[Row, Row]):
-    """An operator's function: calls the user's function for a row and returns the row with its result.
+class Calls(AsyncFunction[Any, Any]):
+    """An operator's function: calls the user's function for rows, and returns them with their results.
 
     Args:
         function: The user's function, already opened.
@@ -55,8 +55,6 @@ class RowCalls(AsyncFunction[Row, Row]):
         self._skips = settings.skips
         self.made = 0
         self.loads = Loads(settings.options.capacity) if settings.has_metrics else None
-        if callable(flush := getattr(function, "flush", None)):
-            self.flush = flush  # the operator calls it if it exists
 
     def options(self) -> dict[str, Any]:
         """The arguments of the operator."""
@@ -68,6 +66,8 @@ class RowCalls(AsyncFunction[Row, Row]):
             "gate": gates_of(self._settings),
             "buffer": options.buffer,
             "key": options.key,
+            "group": options.group,
+            "group_wait": options.group_wait,
             "retry": options.retry and _of_rows(options.retry),
             "observer": options.observer and RowObserver(options.observer),
             "on_timeout": self._on_timeout and _named(name_of(self._on_timeout), self._timed_out),
@@ -85,33 +85,42 @@ class RowCalls(AsyncFunction[Row, Row]):
             return (row,)
         return None
 
-    async def invoke(self, row: Row) -> Row:
-        """Call the user's function for one row."""
+    def _begin(self, rows: list[Row]) -> None:
+        """A call for these rows follows."""
         self.made += 1
-        row.attempts += 1
+        for row in rows:
+            row.attempts += 1
         if self._measures_time:
             from_cache.set(False)
-            if row.started is None:
-                row.started = trio.current_time()
+            now = trio.current_time()
+            for row in rows:
+                if row.started is None:
+                    row.started = now
+
+    async def _called(self, rows: list[Row], inputs: Sequence[Any]) -> Any:
         try:
             if self.loads is None:
-                row.result = await self._call(*row.inputs)
-            else:
-                row.result = await self.loads.measured(self._call, row.inputs)
+                return await self._call(*inputs)
+            return await self.loads.measured(self._call, inputs)
         finally:
             if self._settings.metadata is not None:
-                self._add_usage(row)
+                self._add_usage(rows)
+
+    def _ended(self, row: Row, result: Any) -> Row:
+        """The row with its result."""
+        row.result = result
         if self._measures_time:
             row.cached = from_cache.get()
             row.seconds = self._seconds(row)
         return row
 
-    def _add_usage(self, row: Row) -> None:
-        """Add the weights of a call that ends."""
+    def _add_usage(self, rows: list[Row]) -> None:
+        """Divide the weights of a call that ends equally among its rows."""
         budget = self._settings.budget
         if (found := usage(None if budget is None else budget.budget.name)) is not None:
-            estimated, settled = row.weights or (0.0, 0.0)
-            row.weights = estimated + found.estimated, settled + found.settled
+            for row in rows:
+                estimated, settled = row.weights or (0.0, 0.0)
+                row.weights = estimated + found.estimated / len(rows), settled + found.settled / len(rows)
 
     async def _timed_out(self, row: Row) -> Row:
         assert self._on_timeout is not None
@@ -128,6 +137,31 @@ class RowCalls(AsyncFunction[Row, Row]):
     def _seconds(self, row: Row) -> float:
         """Seconds since the first call started; 0.0 where no column reports times."""
         return 0.0 if row.started is None else trio.current_time() - row.started
+
+
+class RowCalls(Calls):
+    """Calls the user's function with the values of a row."""
+
+    async def invoke(self, row: Row) -> Row:
+        """Call the user's function for one row."""
+        self._begin([row])
+        return self._ended(row, await self._called([row], row.inputs))
+
+
+class GroupCalls(Calls):
+    """Calls the user's function with a list for each input column, for an operator with the option `group`."""
+
+    async def invoke(self, rows: list[Row]) -> Any:
+        """Call the user's function for several rows. A row whose result is an exception is replaced by it."""
+        self._begin(rows)
+        columns = [list(column) for column in zip(*(row.inputs for row in rows), strict=True)]
+        results = await self._called(rows, columns)
+        if not isinstance(results, list | tuple) or len(results) != len(rows):
+            return results  # which the operator refuses
+        return [
+            result if isinstance(result, Exception) else self._ended(row, result)
+            for row, result in zip(rows, results, strict=True)
+        ]
 
 
 def _named(name: str, handler: Callable[..., Awaitable[Row]]) -> Callable[..., Awaitable[Row]]:
@@ -207,6 +241,9 @@ class RowObserver(Observer):
 
     def started(self, sequence: int, element: Any) -> None:
         self._observer.started(sequence, _inputs(element))
+
+    def grouped(self, sequences: Sequence[int]) -> None:
+        self._observer.grouped(sequences)
 
     def attempt_failed(self, sequence: int, element: Any, attempt: int, error: Exception) -> None:
         self._observer.attempt_failed(sequence, _inputs(element), attempt, error)

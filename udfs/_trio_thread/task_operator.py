@@ -32,7 +32,7 @@ from .._pyspark_worker import HangUpError
 from .._sent.row import Row
 from .._sent.settings import Settings
 from .budget_gates import return_lease
-from .calls import Loads, RowCalls
+from .calls import GroupCalls, Loads, RowCalls
 from .recorded import Record, RecordedResults, record_in_thread
 from .runtime import IDLE_SECONDS, Runtime
 
@@ -142,7 +142,8 @@ class TaskOperator:
             if settings.on_timeout is not None:
                 opened = self._runtime.opened(settings.on_timeout, settings.open_timeout)
                 on_timeout = await stack.enter_async_context(opened)
-            calls = RowCalls(function, on_timeout, settings)
+            kind = RowCalls if settings.options.group is None else GroupCalls
+            calls = kind(function, on_timeout, settings)
             source = await stack.enter_async_context(self._elements())
             operator: AsyncWaitOperator[Row, Row] = AsyncWaitOperator(calls, source=source, **calls.options())
             try:

@@ -1,6 +1,6 @@
 """A driver for test_memo_resume.py to kill: a job with a memo calls a service for each number and writes files.
 
-python memo_driver.py FOLDER PORT NUMBERS COPIES
+python memo_driver.py FOLDER PORT NUMBERS COPIES [GROUP]
 
 Without copies, a task holds at most `HELD` rows that are called or whose answers are on their way to the memo. It
 sends a batch to its loop when fewer rows than the buffer are unfinished.
@@ -30,21 +30,33 @@ CAPACITY = 5
 HELD = CAPACITY - 1 + 5
 
 
-def main(folder: Path, port: int, numbers: int, copies: int) -> None:
+class Many:
+    """Asks for the rows of a group in one call."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def __call__(self, numbers: list[int]) -> list[str]:
+        return (await self._client.ask(",".join(map(str, numbers)))).split(",")
+
+
+def main(folder: Path, port: int, numbers: int, copies: int, group: int | None = None) -> None:
     cloudpickle.register_pickle_by_value(tests.service)  # so that the workers need not import what the tests need
     spark = SparkSession.builder.config(map=CONF).getOrCreate()
+    client = Client(port)
     enriched = unordered_wait(
         spark.range(0, copies * numbers, 1, 4).selectExpr(f"id % {numbers} as id"),
-        Client(port).ask,
+        client.ask if group is None else Many(client),
         "answer string",
         inputs=["id"],
         memo=folder / "memo",
         capacity=CAPACITY,
         buffer=CAPACITY if copies == 1 else None,
         timeout=600.0,
+        group=group,
     )
     enriched.write.mode("overwrite").parquet(str(folder / "sink"))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), *map(int, sys.argv[3:]))

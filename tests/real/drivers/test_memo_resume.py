@@ -29,8 +29,9 @@ TASKS = 2
 IN_FLIGHT = TASKS * CAPACITY
 
 
-def driver(service: Service, folder: Path, copies: int) -> Family:
-    command = [sys.executable, str(DRIVER), str(folder), str(service.client.port), str(NUMBERS), str(copies)]
+def driver(service: Service, folder: Path, copies: int, *group: int) -> Family:
+    numbers = map(str, (service.client.port, NUMBERS, copies, *group))
+    command = [sys.executable, str(DRIVER), str(folder), *numbers]
     environment = environment_of_a_user(PYSPARK_PYTHON=sys.executable, PYTHONPATH=str(ROOT))
     return Family(command, folder, environment, "driver")
 
@@ -81,16 +82,22 @@ def test_a_job_that_is_killed_half_way_pays_once_more_only_for_the_calls_in_flig
 
 
 def check(service: Service, folder: Path, copies: int) -> None:
-    assert Counter(service.calls).keys() == set(map(str, range(NUMBERS)))
+    assert set(rows_of(service)) == set(map(str, range(NUMBERS)))
     rows = pq.read_table(folder / "sink").to_pylist()
     assert sorted((row["id"], row["answer"]) for row in rows) == [
         (n, str(n)) for n in range(NUMBERS) for _ in range(copies)
     ]
 
 
+def rows_of(service: Service) -> list[str]:
+    """The rows that the service was called for, in their order."""
+    return [row for call in service.calls for row in call.split(",")]
+
+
 THREE = ["worker", "jvm", "driver"]
 
 
+@pytest.mark.parametrize("group", [(), (5,)], ids=["single", "groups"])
 @pytest.mark.parametrize(
     "kills",
     [THREE, pytest.param(2 * ["worker", *THREE, "worker"], marks=pytest.mark.thorough)],
@@ -98,15 +105,18 @@ THREE = ["worker", "jvm", "driver"]
 )
 @pytest.mark.timeout(8 * PATIENCE, method="thread")
 def test_processes_that_are_killed_at_random_calls_repeat_only_those_in_flight(
-    service: Service, tmp_path: Path, kills: list[str]
+    service: Service, tmp_path: Path, kills: list[str], group: tuple[int, ...]
 ) -> None:
-    """The service kills a process at each of these calls, and counts the calls. A job that fails is started again."""
+    """The service kills a process at each of these rows, and counts the rows. A job that fails is started again.
+
+    With groups, only rows that are not in the memo are in the calls of the next run.
+    """
     moments = sorted(Random(15).sample(range(20, NUMBERS), len(kills)))
     remaining = list(zip(moments, kills, strict=True))
     jobs: list[Family] = []
 
     async def kills_one(question: str) -> str:
-        if remaining and len(service.calls) >= remaining[0][0]:
+        if remaining and len(rows_of(service)) >= remaining[0][0]:
             pid = victim(jobs[-1], remaining[0][1])
             if pid is not None:
                 del remaining[0]
@@ -116,7 +126,7 @@ def test_processes_that_are_killed_at_random_calls_repeat_only_those_in_flight(
 
     service.answer = kills_one
     for _ in range(len(kills) + 1):
-        jobs.append(driver(service, tmp_path, 1))
+        jobs.append(driver(service, tmp_path, 1, *group))
         try:
             code = jobs[-1].leader.wait(2 * PATIENCE)
         finally:
@@ -126,5 +136,6 @@ def test_processes_that_are_killed_at_random_calls_repeat_only_those_in_flight(
     assert code == 0, jobs[-1].tail()
     assert not remaining
     assert len(jobs) > 1
-    assert len(service.calls) <= NUMBERS + len(kills) * TASKS * HELD
+    assert len(rows_of(service)) <= NUMBERS + len(kills) * TASKS * HELD
+    assert (len(service.calls) < len(rows_of(service))) == bool(group)
     check(service, tmp_path, 1)

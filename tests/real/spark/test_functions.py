@@ -18,7 +18,7 @@ from tests.entry_points import EVERY_ENTRY_POINT, with_answer
 from tests.service import Service
 from tests.support import PATIENCE, thorough_except
 from trio_asyncio_io.adapters import ResultFuture, from_asyncio, from_callback, from_future, in_thread
-from trio_asyncio_io.policies import cached, grouped, persistent, single_flight
+from trio_asyncio_io.policies import cached, persistent, single_flight
 from udfs import AsyncFunction, DelayList, FixedDelay, RetryBudget, unordered_wait
 
 ROWS = 60
@@ -87,8 +87,6 @@ FUNCTIONS = {
     "from_asyncio": from_asyncio(of_asyncio),
     "from_future": from_future(Pool()),
     "from_callback": from_callback(call_back),
-    "grouped": grouped(many, size=7, age=0.5),
-    "cached and shared groups": cached(single_flight(grouped(many, size=7, age=0.01))),
     "cached and shared": cached(single_flight(Opened())),
 }
 
@@ -100,7 +98,7 @@ def test_every_kind_of_function_works(numbers: DataFrame, entry_point: str, name
 
 
 @EVERY_ENTRY_POINT
-def test_rows_are_sent_in_groups_and_the_last_does_not_wait_for_its_age(
+def test_rows_share_calls_and_the_last_ones_of_a_task_do_not_wait_for_more(
     numbers: DataFrame, entry_point: str, service: Service
 ) -> None:
     client = service.client
@@ -109,19 +107,17 @@ def test_rows_are_sent_in_groups_and_the_last_does_not_wait_for_its_age(
         await client.ask(",".join(map(str, ids)))
         return [f"<{each}>" for each in ids]
 
-    assert answered(numbers, entry_point, grouped(ask_many, size=20, age=3600.0)) == EXPECTED
+    assert answered(numbers, entry_point, ask_many, group=20, group_wait=3600.0) == EXPECTED
     sizes = sorted(len(call.split(",")) for call in service.calls)
     assert sizes == [10, 10, 20, 20]  # a partition has thirty
 
 
-def test_a_group_of_several_columns_is_a_list_of_tuples(numbers: DataFrame) -> None:
-    async def add_many(pairs: list[tuple[int, int]]) -> list[int | Exception]:
-        return [a + b if a != 3 else ValueError("three") for a, b in pairs]
+def test_with_several_columns_the_function_gets_a_list_for_each(numbers: DataFrame) -> None:
+    async def add_many(ids: list[int], tens: list[int]) -> list[int | Exception]:
+        return [a + b if a != 3 else ValueError("three") for a, b in zip(ids, tens, strict=True)]
 
     df = numbers.withColumn("ten", F.lit(10))
-    out = unordered_wait(
-        df, grouped(add_many, size=5), "sum long", inputs=["id", "ten"], timeout=PATIENCE, on_error="column"
-    )
+    out = unordered_wait(df, add_many, "sum long", inputs=["id", "ten"], timeout=PATIENCE, on_error="column", group=5)
     rows = {row.id: (row["sum"], row.error and row.error.message) for row in out.collect()}
     assert rows == {n: (n + 10, None) if n != 3 else (None, "three") for n in range(ROWS)}
 

@@ -429,3 +429,21 @@ def test_every_operator_uses_the_memo_in_foreach_batch(
     assert query.exception() is None
     assert sorted((row.id, row.answer) for row in found) == [(n, str(n % KEYS)) for n in range(200)]
     assert Counter(service.calls) == Counter(map(str, range(KEYS)))
+
+
+def test_a_job_that_runs_again_groups_only_missing_rows(spark: SparkSession, service: Service, tmp_path: Path) -> None:
+    client = service.client
+
+    async def ask_many(keys: list[int]) -> list[str]:
+        await client.ask(",".join(map(str, keys)))
+        return [f"<{key}>" for key in keys]
+
+    for numbers, missing in ((range(0, 12, 3), {0, 3, 6, 9}), (range(12), {1, 2, 4, 5, 7, 8, 10, 11})):
+        service.calls.clear()
+        df = spark.range(numbers.start, numbers.stop, numbers.step, 1)
+        options: dict[str, Any] = {"inputs": ["id"], "memo": tmp_path, "timeout": PATIENCE, "group": 4}
+        out = ordered_wait(df, ask_many, "answer string", **options)
+        assert [row.answer for row in out.collect()] == [f"<{key}>" for key in numbers]
+        groups = [list(map(int, call.split(","))) for call in service.calls]
+        assert {key for group in groups for key in group} == missing
+        assert [len(group) for group in groups] == [4] * (len(missing) // 4)

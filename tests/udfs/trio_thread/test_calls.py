@@ -16,7 +16,7 @@ from trio_asyncio_io.report import report
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 from udfs._sent.row import Failure, Row
 from udfs._spark_thread.reading import rows_of
-from udfs._trio_thread.calls import RowCalls
+from udfs._trio_thread.calls import GroupCalls, RowCalls
 
 
 @pytest.fixture
@@ -297,3 +297,61 @@ async def test_a_capacity_that_adapts_keeps_its_limit(settings: Any, autojump_cl
     [gate] = calls.options()["gate"]
     assert (gate.start, gate.maximum) == (3, 9)
     assert calls.options()["gate"] == [gate]
+
+
+# Groups
+
+
+async def test_with_group_the_function_gets_a_list_for_each_column(settings: Any, autojump_clock: MockClock) -> None:
+    seen: list[Any] = []
+
+    async def joined(names: list[str | None], numbers: list[int]) -> list[str]:
+        seen.append((names, numbers))
+        return [f"{name}{number}" for name, number in zip(names, numbers, strict=True)]
+
+    calls = GroupCalls(joined, None, settings(joined, group=3))
+    source = rows_of([pa.array(["a", None, "c", "d"]), pa.array([1, 2, 3, 4])], 0)
+    async with AsyncWaitOperator(calls, source=source, **calls.options()) as operator:
+        out = [row async for row in operator.output]
+    assert [row.result for row in out] == ["a1", "None2", "c3", "d4"]
+    assert seen == [(["a", None, "c"], [1, 2, 3]), (["d"], [4])]
+    assert (calls.made, [row.attempts for row in out]) == (2, [1, 1, 1, 1])
+
+
+async def test_rows_with_nulls_are_not_in_a_group_that_skips_nulls(settings: Any, autojump_clock: MockClock) -> None:
+    seen: list[list[str]] = []
+
+    async def echoed(values: list[str]) -> list[str]:
+        seen.append(values)
+        return values
+
+    calls = GroupCalls(echoed, None, settings(echoed, group=3, skip_nulls=True))
+    async with AsyncWaitOperator(calls, source=rows_of([pa.array(["a", None, "c"])], 0), **calls.options()) as operator:
+        assert [row.result async for row in operator.output] == ["a", None, "c"]
+    assert seen == [["a", "c"]]
+
+
+async def test_a_result_that_is_an_exception_fails_its_row(settings: Any, autojump_clock: MockClock) -> None:
+    async def partly(values: list[str]) -> list[Any]:
+        return [LookupError(value) if value == "b" else value for value in values]
+
+    calls = GroupCalls(partly, None, settings(partly, group=3, on_error="column"))
+    async with AsyncWaitOperator(calls, source=rows_of([pa.array(["a", "b", "c"])], 0), **calls.options()) as operator:
+        out = [row async for row in operator.output]
+    assert [outcome(row)[:3] for row in out] == [
+        ("a", 1, None),
+        (None, 1, "LookupError('b')"),
+        ("c", 1, None),
+    ]
+
+
+async def test_a_wrong_number_of_results_is_an_error(settings: Any) -> None:
+    async def wrong(values: list[str]) -> list[str]:
+        return values[1:]
+
+    calls = GroupCalls(wrong, None, settings(wrong, group=3))
+    with pytest.raises(ValueError, match="got 2 results for 3 values"):
+        async with AsyncWaitOperator(
+            calls, source=rows_of([pa.array(["a", "b", "c"])], 0), **calls.options()
+        ) as operator:
+            assert [row async for row in operator.output] == []

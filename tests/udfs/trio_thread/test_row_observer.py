@@ -50,10 +50,14 @@ HOOKS = [name for name, member in vars(Observer).items() if inspect.isfunction(m
 WATERMARK_HOOKS = [name for name in HOOKS if name.startswith("watermark")]
 
 
-RUN_HOOKS = {"run_started": (Options(5.0),), "run_ended": (Statistics(), Verdict("unknown", "", ()))}
+OTHER_HOOKS = {
+    "grouped": ((4, 5),),
+    "run_started": (Options(5.0),),
+    "run_ended": (Statistics(), Verdict("unknown", "", ())),
+}
 
 
-@pytest.mark.parametrize("hook", sorted({*HOOKS} - {*WATERMARK_HOOKS} - {*RUN_HOOKS}))
+@pytest.mark.parametrize("hook", sorted({*HOOKS} - {*WATERMARK_HOOKS} - {*OTHER_HOOKS}))
 def test_every_hook_is_forwarded_with_all_its_arguments(hook: str) -> None:
     seen: list[tuple[Any, ...]] = []
     observer = type("Seeing", (Observer,), {hook: lambda _, *arguments: seen.append(arguments)})()
@@ -70,12 +74,12 @@ def test_every_hook_of_a_watermark_is_forwarded(hook: str) -> None:
     assert seen == [(4, Watermark(5))]
 
 
-@pytest.mark.parametrize("hook", RUN_HOOKS)
-def test_every_hook_of_a_run_is_forwarded(hook: str) -> None:
+@pytest.mark.parametrize("hook", OTHER_HOOKS)
+def test_every_hook_without_an_element_is_forwarded(hook: str) -> None:
     seen: list[tuple[Any, ...]] = []
     observer = type("Seeing", (Observer,), {hook: lambda _, *arguments: seen.append(arguments)})()
-    getattr(RowObserver(observer), hook)(*RUN_HOOKS[hook])
-    assert seen == [RUN_HOOKS[hook]]
+    getattr(RowObserver(observer), hook)(*OTHER_HOOKS[hook])
+    assert seen == [OTHER_HOOKS[hook]]
 
 
 def test_an_argument_that_is_not_an_observer_is_refused_on_the_driver() -> None:

@@ -83,7 +83,7 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
 
     Example:
         path = "/var/cache/weather.sqlite"
-        lookup = persistent(grouped(fetch_many), path, name="weather 2", ttl=86_400.0)
+        lookup = persistent(fetch, path, name="weather 2", ttl=86_400.0)
     """
 
     def __init__(
@@ -145,8 +145,7 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
         return result
 
     async def _find(self, group_commit: GroupCommit[Lookup | Insert, bytes | None], key: bytes) -> tuple[R] | None:
-        with self._holding_flush():
-            payload = await group_commit.submit(Lookup(key))
+        payload = await group_commit.submit(Lookup(key))
         try:
             return None if payload is None else (decoded(payload, self._codec),)
         except UnreadableError:  # such as a pickle whose class is gone

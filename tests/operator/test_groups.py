@@ -1,0 +1,629 @@
+"""The option `group`: one call for several records, with exact instants."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from math import inf
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from tests.observing import StepRecorder
+from trio_asyncio_io import (
+    AsyncFunction,
+    AsyncWaitOperator,
+    AttemptTimeoutError,
+    DeadLetter,
+    ElementTimeoutError,
+    ExponentialBackoff,
+    FixedDelay,
+    Options,
+    Watermark,
+    keyed_wait,
+    ordered_wait,
+    unordered_wait,
+)
+from trio_asyncio_io.gates import Gate, PerKey, RateLimit, RefusedError
+from trio_asyncio_io.policies import hedged
+from trio_asyncio_io.testing import Recorder
+
+
+async def doubled(values: list[int]) -> list[int]:
+    await trio.sleep(1.0)
+    return [2 * value for value in values]
+
+
+async def slept(seconds: int) -> int:
+    await trio.sleep(seconds)
+    return seconds
+
+
+async def at(*arrivals: tuple[float, Any]) -> AsyncIterator[Any]:
+    """The values at these instants."""
+    for instant, value in arrivals:
+        await trio.sleep_until(instant)
+        yield value
+
+
+def calls_of(recorder: Recorder[Any, Any]) -> list[tuple[float, list[Any]]]:
+    return sorted((call.started, call.value) for call in recorder.calls)
+
+
+async def results_of(results: Any) -> list[Any]:
+    async with results as channel:
+        return [result async for result in channel]
+
+
+# Forming a group
+
+
+async def test_records_that_wait_already_share_calls(autojump_clock: MockClock) -> None:
+    recorder = Recorder(doubled)
+    assert await results_of(ordered_wait(range(7), recorder, group=3, capacity=1, timeout=5.0)) == list(range(0, 14, 2))
+    assert calls_of(recorder) == [(0.0, [0, 1, 2]), (1.0, [3, 4, 5]), (2.0, [6])]
+
+
+async def test_capacity_counts_calls_and_buffer_counts_records(autojump_clock: MockClock) -> None:
+    recorder = Recorder(doubled)
+    operator = AsyncWaitOperator(recorder, source=range(20), group=4, capacity=2, buffer=8, timeout=5.0)
+    async with operator:
+        assert [output async for output in operator.output] == list(range(0, 40, 2))
+    assert [len(call.value) for call in recorder.calls] == [4] * 5
+    assert (operator.statistics().peak_running, operator.statistics().peak_buffered) == (2, 8)
+
+
+async def test_the_first_record_of_a_group_waits_group_wait_seconds_for_more(autojump_clock: MockClock) -> None:
+    recorder = Recorder(doubled)
+    source = at((0.0, 0), (0.25, 1), (0.75, 2), (9.0, 3))
+    async with ordered_wait(source, recorder, group=5, group_wait=0.5, timeout=5.0) as results:
+        assert [result async for result in results] == [0, 2, 4, 6]
+    assert calls_of(recorder) == [(0.5, [0, 1]), (1.25, [2]), (9.0, [3])]
+    assert results.statistics().group_wait_seconds == 0.5 + 0.25 + 0.5
+    assert results.statistics().slot_wait_seconds == 0.0
+
+
+async def test_a_full_group_starts_before_its_wait_is_over(autojump_clock: MockClock) -> None:
+    recorder = Recorder(doubled)
+    source = at((0.0, 0), (0.25, 1), (0.5, 2), (9.0, 3))
+    async with ordered_wait(source, recorder, group=3, group_wait=60.0, timeout=5.0) as results:
+        assert [result async for result in results] == [0, 2, 4, 6]
+    assert calls_of(recorder) == [(0.5, [0, 1, 2]), (9.0, [3])]
+
+
+async def test_with_group_wait_0_a_group_has_only_records_that_wait_already(autojump_clock: MockClock) -> None:
+    recorder = Recorder(doubled)
+    source = at((0.0, 0), (0.25, 1), (0.5, 2))
+    assert await results_of(ordered_wait(source, recorder, group=5, group_wait=0.0, capacity=1, timeout=5.0)) == [
+        0,
+        2,
+        4,
+    ]
+    assert calls_of(recorder) == [(0.0, [0]), (1.0, [1, 2])]
+
+
+async def test_at_the_end_of_the_input_no_group_waits(autojump_clock: MockClock) -> None:
+    recorder = Recorder(doubled)
+    source = at((0.0, 0), (0.25, 1))
+    assert await results_of(ordered_wait(source, recorder, group=5, group_wait=inf, timeout=5.0)) == [0, 2]
+    assert calls_of(recorder) == [(0.25, [0, 1])]
+
+
+async def test_retries_in_a_full_buffer_do_not_wait_for_other_retries(autojump_clock: MockClock) -> None:
+    attempts: list[list[int]] = []
+
+    async def flaky(values: list[int]) -> list[Any]:
+        attempts.append(values)
+        return [OSError() if value == 0 and sum(0 in each for each in attempts) == 1 else value for value in values]
+
+    async with AsyncWaitOperator(
+        flaky, group=2, group_wait=inf, capacity=1, buffer=2, timeout=inf, retry=FixedDelay(1, 1.0)
+    ) as operator:
+        for value in range(2):
+            await operator.put(value)
+        assert [await operator.output.receive() for _ in range(2)] == [0, 1]
+    assert len(attempts) == 2
+
+
+async def test_watermarks_that_fill_the_buffer_end_the_wait_for_more_records(autojump_clock: MockClock) -> None:
+    """Watermarks have the same limit as records, and none of them is emitted before the record has its result."""
+    source = at((0.0, 1), *[(1.0, Watermark(instant)) for instant in range(4)], (1.0, 2))
+    recorder = Recorder(doubled)
+    out = await results_of(ordered_wait(source, recorder, group=3, group_wait=inf, buffer=3, capacity=2, timeout=5.0))
+    assert [result for result in out if not isinstance(result, Watermark)] == [2, 4]
+    assert calls_of(recorder) == [(1.0, [1]), (2.0, [2])]
+
+
+async def test_watermarks_that_fill_the_buffer_wake_no_task_in_vain(autojump_clock: MockClock) -> None:
+    """A worker that waits for an attempt and a feeder that waits for room do not wake each other without end."""
+    source = [2, 1, *[Watermark(instant) for instant in range(5)]]
+    results = ordered_wait(source, slept, capacity=2, buffer=4, timeout=5.0)
+    assert [result for result in await results_of(results) if not isinstance(result, Watermark)] == [2, 1]
+
+
+async def test_records_of_different_segments_share_a_call(autojump_clock: MockClock) -> None:
+    recorder = Recorder(doubled)
+    source = [1, Watermark(1), 2, Watermark(2), 3]
+    out = await results_of(unordered_wait(source, recorder, group=3, timeout=5.0))
+    assert out == [2, Watermark(1), 4, Watermark(2), 6]
+    assert calls_of(recorder) == [(0.0, [1, 2, 3])]
+
+
+async def test_two_records_of_one_key_never_share_a_call(autojump_clock: MockClock) -> None:
+    recorder = Recorder(doubled)
+    source = [10, 11, 20, 12, 21, 30]
+    out = await results_of(keyed_wait(source, recorder, key=lambda value: value // 10, group=4, timeout=5.0))
+    assert sorted(out) == [20, 22, 24, 40, 42, 60]
+    assert calls_of(recorder) == [(0.0, [10, 20, 30]), (1.0, [11, 21]), (2.0, [12])]
+
+
+async def test_the_wait_of_a_record_for_its_group_begins_when_its_key_is_free(autojump_clock: MockClock) -> None:
+    recorder = Recorder(doubled)
+    source = at((0.0, 10), (0.0, 11), (9.0, 12))
+    async with keyed_wait(
+        source, recorder, key=lambda value: value // 10, group=4, group_wait=0.5, timeout=5.0
+    ) as results:
+        assert [result async for result in results] == [20, 22, 24]
+    assert calls_of(recorder) == [(0.5, [10]), (2.0, [11]), (9.0, [12])]
+    numbers = results.statistics()
+    assert (numbers.group_wait_seconds, numbers.slot_wait_seconds) == (1.0, 1.5)
+
+
+# Results
+
+
+@pytest.mark.parametrize(
+    ("result", "kind", "text"),
+    [
+        ([1], ValueError, "got 1 results for 2 values"),
+        ([1, 2, 3], ValueError, "got 3 results for 2 values"),
+        ("ab", TypeError, "got 'ab' for 2 values"),
+        (None, TypeError, "got None for 2 values"),
+    ],
+)
+async def test_the_function_must_return_a_list_with_a_result_for_each_value(
+    result: Any, kind: type[Exception], text: str, autojump_clock: MockClock
+) -> None:
+    async def wrong(values: list[int]) -> Any:
+        return result
+
+    with pytest.raises(kind, match=text):
+        await results_of(ordered_wait([1, 2], wrong, group=2, timeout=5.0))
+
+
+async def test_an_exception_in_the_place_of_a_result_fails_that_record_alone(autojump_clock: MockClock) -> None:
+    async def partly(values: list[int]) -> list[Any]:
+        return [LookupError(value) if value % 2 else value for value in values]
+
+    async with ordered_wait(range(4), partly, group=4, timeout=5.0, on_error="dead_letter") as results:
+        assert [result async for result in results] == [0, 2]
+        dead = [each async for each in results.dead_letters]
+    assert [(each.element, each.error.args, each.attempts) for each in dead] == [(1, (1,), 1), (3, (3,), 1)]
+    assert results.statistics().failed == 2
+
+
+async def test_a_call_that_raises_fails_each_of_its_records(autojump_clock: MockClock) -> None:
+    async def broken(values: list[int]) -> list[int]:
+        raise LookupError("no service")
+
+    async with ordered_wait(range(3), broken, group=3, timeout=5.0, on_error="dead_letter") as results:
+        assert [result async for result in results] == []
+        dead: list[DeadLetter] = [each async for each in results.dead_letters]
+    assert [each.element for each in dead] == [0, 1, 2]
+    assert len({id(each.error) for each in dead}) == 3
+
+
+async def test_with_on_error_raise_the_exception_names_its_record(autojump_clock: MockClock) -> None:
+    async def partly(values: list[int]) -> list[Any]:
+        return [LookupError(value) if value == 2 else value for value in values]
+
+    with pytest.raises(LookupError) as caught:
+        await results_of(ordered_wait(range(4), partly, group=4, timeout=5.0))
+    assert caught.value.__notes__ == ["element 2, 2, attempt 1"]
+
+
+async def test_flatten_applies_to_each_result(autojump_clock: MockClock) -> None:
+    async def many(values: list[int]) -> list[list[int]]:
+        return [[value] * value for value in values]
+
+    assert await results_of(ordered_wait(range(4), many, group=4, timeout=5.0, flatten=True)) == [1, 2, 2, 3, 3, 3]
+
+
+async def test_on_error_gets_single_values(autojump_clock: MockClock) -> None:
+    async def broken(values: list[int]) -> list[int]:
+        raise LookupError
+
+    async def replaced(value: int, error: Exception) -> int:
+        return -value
+
+    assert await results_of(ordered_wait(range(3), broken, group=3, timeout=5.0, on_error=replaced)) == [0, -1, -2]
+
+
+# Retries
+
+
+async def test_records_of_a_call_that_raised_are_retried_in_one_call(autojump_clock: MockClock) -> None:
+    """With jitter, too: the call draws one random number."""
+    calls: list[tuple[float, list[int]]] = []
+
+    async def flaky(values: list[int]) -> list[int]:
+        calls.append((trio.current_time(), values))
+        if len(calls) < 3:
+            raise OSError
+        return values
+
+    retry = ExponentialBackoff(3, initial=1.0, maximum=60.0)
+    async with ordered_wait(range(3), flaky, group=3, timeout=60.0, retry=retry) as results:
+        assert [result async for result in results] == [0, 1, 2]
+    assert [values for _, values in calls] == [[0, 1, 2]] * 3
+    assert (results.statistics().retried, results.statistics().groups) == (6, 3)
+
+
+async def test_a_failed_result_is_retried_and_the_others_are_not(autojump_clock: MockClock) -> None:
+    calls: list[tuple[float, list[int]]] = []
+
+    async def flaky(values: list[int]) -> list[Any]:
+        calls.append((trio.current_time(), values))
+        return [OSError() if value % 2 and len(calls) == 1 else value for value in values]
+
+    assert await results_of(ordered_wait(range(5), flaky, group=5, timeout=9.0, retry=FixedDelay(1, 2.0))) == [
+        0,
+        1,
+        2,
+        3,
+        4,
+    ]
+    assert calls == [(0.0, [0, 1, 2, 3, 4]), (2.0, [1, 3])]
+
+
+async def test_a_new_record_never_shares_a_call_with_a_retry(autojump_clock: MockClock) -> None:
+    recorder = Recorder(once_failing({0}))
+    source = at((0.0, 0), (0.5, 1), (1.5, 2), (9.0, 3))
+    out = await results_of(
+        unordered_wait(source, recorder, group=2, group_wait=1.0, timeout=60.0, retry=FixedDelay(1, 0.5))
+    )
+    assert sorted(out) == [0, 1, 2, 3]
+    # 0 and 1 share a call; the retry of 0 is due at 1.0, and waits until 2.0; 2 waits from 1.5 to 2.5
+    assert calls_of(recorder) == [(0.5, [0, 1]), (2.0, [0]), (2.5, [2]), (9.0, [3])]
+
+
+def once_failing(numbers: set[int], error: type[Exception] = OSError) -> Callable[[list[int]], Awaitable[list[Any]]]:
+    """The first results for these numbers are errors."""
+    left = set(numbers)
+
+    async def call(values: list[int]) -> list[Any]:
+        out: list[Any] = [error(value) if value in left else value for value in values]
+        left.difference_update(values)
+        return out
+
+    return call
+
+
+async def test_retries_start_before_new_records(autojump_clock: MockClock) -> None:
+    recorder = Recorder(slow(once_failing({0, 1})))
+    out = await results_of(
+        unordered_wait(range(6), recorder, group=2, capacity=1, timeout=60.0, retry=FixedDelay(1, 0.5))
+    )
+    assert sorted(out) == list(range(6))
+    assert calls_of(recorder) == [(0.0, [0, 1]), (1.0, [2, 3]), (2.0, [0, 1]), (3.0, [4, 5])]
+
+
+def slow(function: Callable[[list[int]], Awaitable[list[Any]]]) -> Callable[[list[int]], Awaitable[list[Any]]]:
+    async def call(values: list[int]) -> list[Any]:
+        await trio.sleep(1.0)
+        return await function(values)
+
+    return call
+
+
+async def test_a_result_can_be_retried(autojump_clock: MockClock) -> None:
+    seen: list[list[int]] = []
+
+    async def misses(values: list[int]) -> list[int | None]:
+        seen.append(values)
+        return [None if value == 1 and len(seen) < 3 else value for value in values]
+
+    retry = FixedDelay(3, 1.0, retry_on_result=lambda result: result is None)
+    assert await results_of(ordered_wait(range(3), misses, group=3, timeout=60.0, retry=retry)) == [0, 1, 2]
+    assert seen == [[0, 1, 2], [1], [1]]
+
+
+async def test_an_attempt_timeout_fails_the_attempts_of_all_records(autojump_clock: MockClock) -> None:
+    calls: list[tuple[float, list[int]]] = []
+
+    async def hangs(values: list[int]) -> list[int]:
+        calls.append((trio.current_time(), values))
+        await trio.sleep(10.0 if len(calls) == 1 else 0.0)
+        return values
+
+    retry = FixedDelay(1, 1.0, retry_on=(ZeroDivisionError,), attempt_timeout=2.0)
+    assert await results_of(ordered_wait(range(3), hangs, group=3, timeout=60.0, retry=retry)) == [0, 1, 2]
+    assert calls == [(0.0, [0, 1, 2]), (3.0, [0, 1, 2])]
+    with pytest.raises(AttemptTimeoutError):
+        await results_of(
+            ordered_wait([0], sleeping, group=3, timeout=60.0, retry=FixedDelay(0, 1.0, attempt_timeout=2.0))
+        )
+
+
+async def sleeping(values: list[int]) -> list[int]:
+    await trio.sleep_forever()
+    return values
+
+
+# Deadlines
+
+
+async def test_when_a_call_times_out_each_of_its_records_does(autojump_clock: MockClock) -> None:
+    handled: list[tuple[float, int]] = []
+
+    async def late(value: int) -> int:
+        handled.append((trio.current_time(), value))
+        await trio.sleep(1.0)
+        return -value
+
+    async with ordered_wait(range(3), sleeping, group=3, timeout=5.0, on_timeout=late) as results:
+        assert [result async for result in results] == [0, -1, -2]
+    assert handled == [(5.0, 0), (6.0, 1), (7.0, 2)]  # one after another, in the slot of the call
+    assert results.statistics().timed_out == 3
+    with pytest.raises(ElementTimeoutError, match="for 0 within its timeout of 5 s"):
+        await results_of(ordered_wait(range(3), sleeping, group=3, timeout=5.0))
+
+
+async def test_waiting_for_a_group_is_not_part_of_the_timeout(autojump_clock: MockClock) -> None:
+    source = at((0.0, 1), (9.0, 2))
+    assert await results_of(ordered_wait(source, doubled, group=3, group_wait=60.0, timeout=1.5)) == [2, 4]
+
+
+def at_now(ends: list[float]) -> Callable[..., Awaitable[None]]:
+    async def handler(value: Any, error: Exception) -> None:
+        ends.append(trio.current_time())
+
+    return handler
+
+
+async def test_the_deadline_of_grouped_retries_is_the_earliest_of_their_records(autojump_clock: MockClock) -> None:
+    """A record's time stands still while it waits for a slot, so records that fail at other times differ by that."""
+    calls: list[tuple[float, list[int]]] = []
+
+    async def retries_hang(values: list[int]) -> list[Any]:
+        calls.append((trio.current_time(), values))
+        if len(values) == 2:
+            await trio.sleep_forever()
+        await trio.sleep({0: 0.0, 1: 0.5, 2: 3.0}[values[0]])
+        return [value if value == 2 else OSError() for value in values]
+
+    ends: list[float] = []
+    async with unordered_wait(
+        at((0.0, 0), (1.0, 1), (3.0, 2)),
+        retries_hang,
+        group=2,
+        group_wait=0.0,
+        capacity=1,
+        timeout=10.0,
+        retry=FixedDelay(1, 4.0),
+        on_error=at_now(ends),
+    ) as results:
+        async for _ in results:
+            pass
+    # 0 is due at 4.0 with 6.0 s left, and 1 at 5.5 with 5.5 s left. They wait for the slot until 6.0
+    assert calls == [(0.0, [0]), (1.0, [1]), (3.0, [2]), (6.0, [0, 1])]
+    assert ends == [11.5, 11.5]
+    assert results.statistics().timed_out == 2
+
+
+async def test_a_retry_that_would_begin_too_late_times_out_alone(autojump_clock: MockClock) -> None:
+    function = slow(once_failing({1}))
+    async with ordered_wait(
+        range(3), function, group=3, timeout=5.0, retry=FixedDelay(1, 60.0), on_error="skip"
+    ) as results:
+        assert [result async for result in results] == [0, 2]
+    assert trio.current_time() == 1.0
+    assert results.statistics().timed_out == 1
+
+
+# Gates
+
+
+class Watched(Gate):
+    """Admits a call every `interval` seconds; records starts and ends."""
+
+    def __init__(self, interval: float = 0.0, weight: Any = None) -> None:
+        self.interval, self.weight = interval, weight
+        self.free_at = 0.0
+        self.starts: list[tuple[float, float]] = []
+        self.ends: list[tuple[str, float]] = []
+
+    def delay(self, now: float, weight: float) -> float:
+        return max(0.0, self.free_at - now)
+
+    def started(self, now: float, weight: float) -> None:
+        self.starts.append((now, weight))
+        self.free_at = now + self.interval
+
+    def ended(self, now: float, seconds: float, outcome: Any, weight: float) -> None:
+        self.ends.append((outcome.kind, weight))
+
+
+async def test_a_gate_sees_one_call_with_the_sum_of_the_weights(autojump_clock: MockClock) -> None:
+    gate = Watched(weight=float)
+    assert await results_of(ordered_wait([1, 2, 3, 4], doubled, group=3, timeout=5.0, gate=gate)) == [2, 4, 6, 8]
+    assert sorted(gate.starts) == [(0.0, 4.0), (0.0, 6.0)]
+    assert sorted(gate.ends) == [("ok", 4.0), ("ok", 6.0)]
+
+
+async def test_without_a_weight_a_call_counts_once(autojump_clock: MockClock) -> None:
+    gate = Watched()
+    assert await results_of(ordered_wait(range(4), doubled, group=4, timeout=5.0, gate=gate)) == [0, 2, 4, 6]
+    assert gate.starts == [(0.0, 1.0)]
+
+
+async def test_a_call_that_raises_fails_once_for_a_gate(autojump_clock: MockClock) -> None:
+    gate = Watched()
+
+    async def broken(values: list[int]) -> list[int]:
+        raise LookupError
+
+    assert await results_of(ordered_wait(range(4), broken, group=4, timeout=5.0, gate=gate, on_error="skip")) == []
+    assert gate.ends == [("error", 1.0)]
+
+
+async def test_groups_become_larger_while_a_gate_holds_back_a_call(autojump_clock: MockClock) -> None:
+    recorder = Recorder(doubled)
+    source = at(*((number * 0.25, number) for number in range(12)))
+    async with ordered_wait(
+        source, recorder, group=5, group_wait=0.0, timeout=5.0, gate=Watched(interval=1.0)
+    ) as results:
+        assert [result async for result in results] == list(range(0, 24, 2))
+    assert [len(values) for _, values in calls_of(recorder)] == [1, 1, 3, 4, 3]
+    numbers = results.statistics()
+    assert numbers.gate_wait_seconds > 0
+
+
+async def test_with_gates_per_key_a_group_has_records_of_one_key(autojump_clock: MockClock) -> None:
+    recorder = Recorder(doubled)
+    gate = PerKey(RateLimit(0.5), key=lambda value: value // 10)
+    out = await results_of(ordered_wait([10, 20, 11, 21, 12, 22], recorder, group=2, timeout=5.0, gate=gate))
+    assert out == [20, 40, 22, 42, 24, 44]
+    assert calls_of(recorder) == [(0.0, [10, 11]), (0.0, [20, 21]), (2.0, [12]), (2.0, [22])]
+
+
+async def test_a_refused_call_fails_each_of_its_records(autojump_clock: MockClock) -> None:
+    class Refusing(Gate):
+        def delay(self, now: float, weight: float) -> float:
+            raise RefusedError("the budget is spent")
+
+    async with ordered_wait(
+        range(3), doubled, group=3, timeout=5.0, gate=Refusing(), on_error="dead_letter"
+    ) as results:
+        assert [result async for result in results] == []
+        assert [each.element async for each in results.dead_letters] == [0, 1, 2]
+
+
+# Account
+
+
+async def test_the_times_of_a_record_sum_up(autojump_clock: MockClock) -> None:
+    source = at((0.0, 0), (0.25, 1), (0.5, 2), (4.0, 3))
+    async with ordered_wait(
+        source, slow(once_failing({0})), group=2, group_wait=0.5, capacity=1, timeout=9.0, retry=FixedDelay(1, 0.25)
+    ) as results:
+        received = [(trio.current_time(), result) async for result in results]
+    numbers = results.statistics()
+    accepted = {0: 0.0, 1: 0.25, 2: 0.5, 3: 4.0}
+    total = sum(instant - accepted[number] for instant, number in received)
+    parts = numbers.group_wait_seconds + numbers.slot_wait_seconds + numbers.latency_seconds + numbers.head_wait_seconds
+    assert parts == total
+
+
+async def test_statistics_count_calls_and_their_records(autojump_clock: MockClock) -> None:
+    async with ordered_wait(range(10), doubled, group=4, capacity=2, timeout=5.0) as results:
+        assert len([result async for result in results]) == 10
+    numbers = results.statistics()
+    assert (numbers.groups, numbers.grouped, numbers.completed) == (3, 10, 10)
+    assert numbers.group_size == 10 / 3
+    assert numbers.latency_seconds == 10.0
+
+
+async def test_explain_counts_a_call_once(autojump_clock: MockClock) -> None:
+    async with ordered_wait(range(400), doubled, group=10, capacity=2, timeout=5.0) as results:
+        assert len([result async for result in results]) == 400
+    verdict = results.explain()
+    assert verdict.limit == "capacity"
+    assert verdict.sentences[:3] == (
+        "40 calls for 400 records in 20 s: 20 records a second, with a mean latency of 1 s.",
+        "The capacity of 2 allows 20 a second at this latency; on average 2.0 slots were busy (100%).",
+        "On average, a call had 10 records, and each waited 0 s for its group to be complete.",
+    )
+
+
+async def test_an_observer_sees_each_record(autojump_clock: MockClock) -> None:
+    observer = StepRecorder()
+    assert await results_of(ordered_wait("ab", echoed, group=2, timeout=5.0, observer=observer)) == ["a", "b"]
+    assert sorted(step[:3] for step in observer.steps if step[0] in {"started", "completed"}) == [
+        ("completed", 0.0, 0),
+        ("completed", 0.0, 1),
+        ("started", 0.0, 0),
+        ("started", 0.0, 1),
+    ]
+
+
+async def echoed(values: list[Any]) -> list[Any]:
+    return list(values)
+
+
+# Snapshots and the end
+
+
+async def test_a_snapshot_has_records_and_a_restored_run_groups_only_those_that_are_missing(
+    autojump_clock: MockClock,
+) -> None:
+    first = AsyncWaitOperator(slow(echoed), source=range(6), group=2, capacity=2, timeout=9.0)
+    async with first:
+        got = [await first.output.receive()]
+    recorder = Recorder(echoed)
+    async with ordered_wait([], recorder, group=2, timeout=9.0, restore=first.snapshot()) as results:
+        got += [result async for result in results]
+    assert got == list(range(6))
+    assert recorder.values == [[4, 5]]
+    assert first.statistics().running == 0
+
+
+async def test_a_cancelled_call_cancels_each_of_its_records(autojump_clock: MockClock) -> None:
+    operator = AsyncWaitOperator(sleeping, source=range(3), group=3, timeout=inf)
+    with trio.move_on_after(1.0):
+        async with operator:
+            await trio.sleep_forever()
+    numbers = operator.statistics()
+    assert (numbers.cancelled, numbers.running, numbers.buffered) == (3, 0, 3)
+    assert [each.element for each in operator.snapshot().elements] == [0, 1, 2]
+
+
+# Functions
+
+
+async def test_an_async_function_gets_lists_and_its_timeout_gets_single_values(autojump_clock: MockClock) -> None:
+    class Slow(AsyncFunction[Sequence[int], list[int]]):
+        async def invoke(self, values: list[int]) -> list[int]:
+            return await sleeping(values)
+
+        async def timeout(self, value: int) -> int:
+            return -value
+
+    assert await results_of(ordered_wait(range(3), Slow(), group=3, timeout=1.0)) == [0, -1, -2]
+
+
+async def test_hedged_makes_a_second_call_with_the_same_list(autojump_clock: MockClock) -> None:
+    calls: list[list[int]] = []
+
+    async def first_hangs(values: list[int]) -> list[int]:
+        calls.append(values)
+        await trio.sleep(60.0 if len(calls) == 1 else 1.0)
+        return values
+
+    function = hedged(first_hangs, after=2.0, budget=1.0)
+    assert await results_of(ordered_wait(range(3), function, group=3, timeout=9.0)) == [0, 1, 2]
+    assert calls == [[0, 1, 2]] * 2
+    assert trio.current_time() == 3.0
+
+
+# Options
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "text"),
+    [
+        ({"group": 0}, ValueError, "group must be at least 1, got 0"),
+        ({"group": 2.5}, TypeError, "group must be"),
+        ({"group": 2, "group_wait": -1.0}, ValueError, "group_wait must be"),
+        ({"group": 20, "capacity": 2, "buffer": 10}, ValueError, "buffer must be at least the size of a group"),
+    ],
+)
+def test_invalid_options_are_named(options: dict[str, Any], kind: type[Exception], text: str) -> None:
+    with pytest.raises(kind, match=text):
+        Options(1.0, **options)
+
+
+def test_the_default_buffer_is_a_hundred_times_the_records_that_run_at_once() -> None:
+    assert Options(1.0, capacity=5, group=10).buffer == 5_000
+    assert Options(1.0, capacity=100, group=5_000).buffer == 500_000

@@ -1,0 +1,92 @@
+"""The option `group` against the model."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.properties.model import normalized, predicted_dead_letters, predicted_outputs, value_of
+from tests.properties.runs import Run, Source, function_of_groups, on_virtual_time, run
+from tests.properties.scenarios import KEYS, Scenario, scenarios, without_attempt_timeout
+from tests.properties.test_operator import check_observer, failing_numbers
+
+SIZES, WAITS = st.integers(1, 5), st.sampled_from([0.0, 0.25, 1.0, math.inf])
+# Without deadlines, whether an element succeeds does not depend on the others in its calls
+WITHOUT_DEADLINES = scenarios(timeout=math.inf, has_on_timeout=False).map(without_attempt_timeout)
+
+
+def options_of(scenario: Scenario, size: int, wait: float) -> dict[str, Any]:
+    return {"group": size, "group_wait": wait, "buffer": max(scenario.buffer, size)}
+
+
+def check_calls(scenario: Scenario, done: Run, size: int) -> None:
+    """No call has too many records, or a record twice; and no key has more than its limit in flight."""
+    calls = done.recorder.calls
+    assert all(1 <= len(set(call.value)) == len(call.value) <= size for call in calls)
+    numbers = done.statistics
+    assert numbers.groups == len(calls)
+    assert numbers.grouped == sum(len(call.value) for call in calls)
+    if scenario.mode == "keyed":
+        for call in calls:
+            running = [each for each in calls if each.started <= call.started < (each.ended or 0.0)]
+            for key in range(KEYS):
+                in_flight = {number for each in running for number in each.value if number % KEYS == key}
+                assert len(in_flight) <= 1
+
+
+@given(WITHOUT_DEADLINES, SIZES, WAITS)
+def test_groups_and_single_calls_have_equal_outputs(scenario: Scenario, size: int, wait: float) -> None:
+    async def body() -> None:
+        done = await run(scenario, function=function_of_groups(scenario), **options_of(scenario, size, wait))
+        check_calls(scenario, done, size)
+        assert (done.error is not None) == bool(failing_numbers(scenario))
+        if not failing_numbers(scenario):
+            assert normalized(scenario.mode, done.outputs) == normalized(scenario.mode, predicted_outputs(scenario))
+            assert sorted(done.dead_letters) == predicted_dead_letters(scenario)
+            check_observer(done)
+
+    on_virtual_time(body)
+
+
+@given(scenarios(on_error="skip"), SIZES, WAITS, st.integers(0, 12))
+def test_each_record_ends_exactly_once(scenario: Scenario, size: int, wait: float, max_outputs: int) -> None:
+    """With deadlines, and whether the block is left early or not."""
+
+    async def body() -> None:
+        function, options = function_of_groups(scenario), options_of(scenario, size, wait)
+        done = await run(scenario, function=function, max_outputs=max_outputs, **options)
+        check_calls(scenario, done, size)
+        check_observer(done)
+        numbers = done.statistics
+        ended = numbers.completed + numbers.failed + numbers.timed_out + numbers.cancelled
+        assert ended == len({number for call in done.recorder.calls for number in call.value})
+        assert ended + numbers.retried == numbers.grouped
+        assert numbers.running == 0
+        assert min(numbers.slot_wait_seconds, numbers.group_wait_seconds, numbers.head_wait_seconds) >= -1e-9
+
+    on_virtual_time(body)
+
+
+@given(WITHOUT_DEADLINES, SIZES, WAITS, st.integers(0, 12))
+def test_a_left_run_resumes_from_its_snapshot(scenario: Scenario, size: int, wait: float, k: int) -> None:
+    if failing_numbers(scenario):
+        scenario = replace(scenario, on_error="skip")
+    options = options_of(scenario, size, wait)
+
+    async def body() -> None:
+        source = Source(scenario)
+        first = await run(scenario, source, function_of_groups(scenario), max_outputs=k, **options)
+        restored = pickle.loads(pickle.dumps(first.snapshot))
+        rest = await run(scenario, source, function_of_groups(scenario), restore=restored, **options)
+        done = {value_of(each.element) for each in restored.elements if each.results is not None}
+        assert not done & {number for call in rest.recorder.calls for number in call.value}
+        expected = normalized(scenario.mode, predicted_outputs(scenario))
+        assert normalized(scenario.mode, first.outputs + rest.outputs) == expected
+        assert sorted(first.dead_letters + rest.dead_letters) == predicted_dead_letters(scenario)
+
+    on_virtual_time(body)
