@@ -14,7 +14,8 @@ of simulated services: `python -m benchmarks resilience`, with the same options.
 #     _overhead  _processes                 cost per element, in this process and in others
 #     _throughput  _window  _scale          share of Little's law, and growth with length, capacity and buffer
 #     _http  _http_clients  _http_server    cost of an HTTP request
-#     _enriching  _gain  _start_up          Spark: batches and start-up
+#     _enriching  _start_up                 Spark: cost of a row and start-up
+#     _gain  _by_hand                       Spark: calls with latencies, compared with code by hand
 #     _bridge  _two_operators               Spark: the share that the bridge costs, and operators in a row
 #     _micro_batches                        Spark: streams
 #     peers/  _loops  _contenders           alternatives in this process

@@ -65,6 +65,7 @@ def _report(options: argparse.Namespace) -> Report:
         if before.is_quick == report.is_quick:
             report.sections.extend(before.sections)
             report.machine["packages"] = before.machine["packages"] | report.machine["packages"]
+            report.machine["load"] = before.machine["load"]  # most sections are older than this run
     return report
 
 
@@ -96,15 +97,21 @@ def _http(options: argparse.Namespace, on_step: Step) -> list[Section]:
 def _spark(options: argparse.Namespace, on_step: Step) -> list[Section]:
     from ._bridge import bridge  # noqa: PLC0415 - nor Spark
     from ._enriching import cost, session  # noqa: PLC0415
-    from ._gain import gain  # noqa: PLC0415
     from ._start_up import start_up  # noqa: PLC0415
     from ._two_operators import two_operators  # noqa: PLC0415
 
     more = {"quick": options.quick, "on_step": on_step}
     without_spark = bridge(**more)
     with session() as spark:
-        sections = [cost(spark, **more), without_spark, *gain(spark, **more)]
-        return [*sections, two_operators(spark, **more), start_up(spark, **more)]
+        return [cost(spark, **more), without_spark, two_operators(spark, **more), start_up(spark, **more)]
+
+
+def _gain(options: argparse.Namespace, on_step: Step) -> list[Section]:
+    from ._enriching import session  # noqa: PLC0415 - as above
+    from ._gain import gain  # noqa: PLC0415
+
+    with session() as spark:
+        return gain(spark, quick=options.quick, on_step=on_step)
 
 
 def _streaming(options: argparse.Namespace, on_step: Step) -> list[Section]:
@@ -121,6 +128,7 @@ PARTS: dict[str, Callable[[argparse.Namespace, Step], list[Section]]] = {
     "scale": _scale,
     "http": _http,
     "spark": _spark,
+    "gain": _gain,
     "streaming": _streaming,
 }
 

@@ -1,4 +1,4 @@
-"""Share of the possible calls per second that is left behind the bridge, without Spark's JVM."""
+"""Share of the calls per second that the capacity allows, behind the bridge and without Spark's JVM."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def _latency(report: Report, path: Path) -> bool:
     lines.sort(key=lambda line: _number(line, "real share"))
     if not lines:
         return False
-    title = "Throughput where one call in a hundred takes a second, as a share of the possible"
+    title = "Throughput where one call in a hundred takes a second, as a share of what Little's law allows"
     with picture(path, title, 1.1 + 0.24 * len(lines)) as axes:
         shares = [_number(line, "real share") for line in lines]
         _bars(axes, lines, [100 * share for share in shares], [f"{share:.0%}" for share in shares])

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-import asyncio
 import heapq
+import os
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from threading import Lock
+from statistics import fmean
 from typing import Any
 
-import pandas as pd
 import trio
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual alias
-from pyspark.sql.functions import pandas_udf  # type: ignore[attr-defined]  # exists at run time
 
 from udfs import async_pandas_udf, unordered_wait
 
+from ._by_hand import (
+    CAPACITY,
+    GAUGE,
+    SEEN_BITS,
+    TIMEOUT,
+    Latency,
+    blocking_call,
+    gathered,
+    pooled,
+    sliding_loop,
+    sliding_threads,
+)
 from ._enriching import BATCH, seconds_to_run
-from ._gauge import Gauge
-from ._latencies import mean_latency, seconds_of
+from ._latencies import seconds_of, steady_seconds_of
 from ._loops import worker_loop
 from ._report import Line, Section
 from ._rounds import in_words, measure
@@ -29,42 +38,32 @@ from ._timer import sleep
 
 __all__ = ["gain", "greedy_seconds"]
 
-CAPACITY = 100
-TIMEOUT = 5.0
 SIZES = (100, 1_000, 10_000)
 CONCURRENCY = "spark.sql.execution.pythonUDF.arrow.concurrency.level"
 FEW = 10 * CAPACITY  # upper limit of rows in the run that counts the calls
-SEEN_BITS = 20
 ADDED = "seen long"
+FLOOR = "bare worker loop, without Spark"
 
 Enrich = Callable[[DataFrame], DataFrame]
 
 
-class SharedGauge(Gauge):
-    """A gauge for many threads, which encodes its state in one number."""
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """The latencies of the calls, with a name for the sections and words for their notes."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._lock = Lock()
-
-    def __enter__(self) -> None:
-        with self._lock:
-            super().__enter__()
-
-    def __exit__(self, *details: object) -> None:
-        with self._lock:
-            super().__exit__(*details)
-
-    def seen(self) -> int:
-        """The number of calls so far and of those in flight, in the two halves of one number."""
-        return self.calls << SEEN_BITS | self.running
+    name: str
+    title: str
+    notes: str
+    seconds_of: Latency
 
 
-GAUGE = SharedGauge()  # of this process: the driver or a worker
-FLOOR = "bare worker loop, without Spark"
+WORKLOADS = (
+    Workload("gain", "Gain", "20 ms mean, 1 % at one second", seconds_of),
+    Workload("steady", "Gain without stragglers", "20 ms mean, all between 10 and 30 ms", steady_seconds_of),
+)
 
 
-def greedy_seconds(rows: int, capacity: int = CAPACITY) -> float:
+def greedy_seconds(rows: int, seconds_of: Latency, capacity: int = CAPACITY) -> float:
     """Seconds for all calls, if each slot that becomes free takes the next call at once.
 
     This includes the last straggler. No schedule that takes the rows in order without knowing the latencies is faster.
@@ -75,7 +74,7 @@ def greedy_seconds(rows: int, capacity: int = CAPACITY) -> float:
     return max(free)
 
 
-async def call(number: int) -> int:
+async def call(seconds_of: Latency, number: int) -> int:
     """A call with a latency. Returns the state of the gauge, so that calls can be counted."""
     with GAUGE:
         seen = GAUGE.seen()
@@ -83,61 +82,35 @@ async def call(number: int) -> int:
         return seen
 
 
-def blocking_call(number: int) -> int:
-    """The same for threads."""
-    with GAUGE:
-        seen = GAUGE.seen()
-        time.sleep(seconds_of(number))
-        return seen
-
-
-def gathered(batches: Iterator[pd.Series]) -> Iterator[pd.Series]:
-    """The usual code by hand: one `asyncio.gather` for each Arrow batch."""
-    for batch in batches:
-        yield pd.Series(asyncio.run(_gather(batch)))
-
-
-async def _gather(batch: pd.Series) -> list[int]:
-    slots = asyncio.Semaphore(CAPACITY)
-
-    async def one(number: int) -> int:
-        async with slots, asyncio.timeout(TIMEOUT):
-            with GAUGE:
-                seen = GAUGE.seen()
-                await asyncio.sleep(seconds_of(number))
-                return seen
-
-    return await asyncio.gather(*(one(int(number)) for number in batch))
-
-
-def pooled(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    """The other usual code by hand: a thread pool, one frame at a time."""
-    with ThreadPoolExecutor(CAPACITY) as pool:
-        for frame in frames:
-            yield frame.assign(seen=list(pool.map(blocking_call, frame["id"])))
-
-
 def gain(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> list[Section]:
-    """One table per size of Arrow batches: wall time, share of perfect scheduling, and calls in flight."""
-    return [_of_size(spark, size, quick=quick, on_step=on_step) for size in SIZES]
+    """A table for each workload and size of Arrow batches: wall time, share of perfect scheduling, calls in flight."""
+    return [_measured(spark, workload, size, quick=quick, on_step=on_step) for workload in WORKLOADS for size in SIZES]
 
 
-def _of_size(spark: SparkSession, size: int, *, quick: bool, on_step: Callable[[], object]) -> Section:
+def _measured(
+    spark: SparkSession, workload: Workload, size: int, *, quick: bool, on_step: Callable[[], object]
+) -> Section:
     rows, rounds = (2_000, 1) if quick else (20_000, 3)
-    # With a barrier per batch, small batches take minutes; a fifth of the rows is enough
-    of_peers = rows // 5 if size == SIZES[0] else rows
+    if size == SIZES[0] and workload is WORKLOADS[0]:
+        rounds = 1  # a round takes seven minutes: each of the barriers waits for a straggler
+    load = os.getloadavg()[0]
     spark.conf.set(BATCH, size)
     spark.conf.set(CONCURRENCY, CAPACITY)
-    enriched = {name: each(_numbers(spark, rows)) for name, each in _ours().items()}
-    enriched |= {name: each(_numbers(spark, of_peers)) for name, each in _peers().items()}
-    rows_of = {name: of_peers if name in _peers() else rows for name in (*enriched, FLOOR)}
-    jobs: dict[str, Callable[[], float]] = {name: partial(seconds_to_run, each) for name, each in enriched.items()}
-    measured = measure(jobs | {FLOOR: partial(_without_spark, rows)}, rounds, on_step, warm_up=not quick)
+    contenders = _contenders(workload.seconds_of)
+    jobs: dict[str, Callable[[], float]] = {}
+    counts = {}
+    for name, enrich in contenders.items():
+        jobs[name] = partial(seconds_to_run, enrich(_numbers(spark, rows)))
+        counts[name] = _counted(enrich(_numbers(spark, FEW)))  # also the warm-up
+    jobs[FLOOR] = partial(_without_spark, workload.seconds_of, rows)
+    counts[FLOOR] = _counted_without_spark(workload.seconds_of, FEW)
+    measured = measure(jobs, rounds, on_step, warm_up=False)
     section = Section(
-        f"Gain: calls in Spark, Arrow batches of {size:,} rows",
-        f"20 ms mean, 1 % at one second, capacity {CAPACITY}, one task; wall time, {in_words(rounds)}. "
-        "Perfect: each slot takes the next call as it becomes free, simulated with these latencies; `from` and `to` "
-        f"are the worst and the best round. Calls and their peak are counted in a separate run of at most {FEW:,} rows",
+        f"{workload.title}: calls in Spark, Arrow batches of {size:,} rows",
+        f"{workload.notes}, capacity {CAPACITY}, one task; wall time, {in_words(rounds)}; the load was {load:.1f} at "
+        "the start. Perfect: each slot takes the next call as it becomes free, simulated with these latencies; `from` "
+        "and `to` are the worst and the best round. Calls and their peak are counted in a separate run of "
+        f"{FEW:,} rows. The threads have no timeout",
         {
             "rows": "{:,.0f}",
             "seconds": "{:.2f}",
@@ -147,25 +120,21 @@ def _of_size(spark: SparkSession, size: int, *, quick: bool, on_step: Callable[[
             "of Little's law": "{:.0%}",
             "calls for each row": "{:.2f}",
         },
-        name=f"gain {size}",
+        name=f"{workload.name} {size}",
     )
-    functions = _ours() | _peers()
-    for name in measured.numbers:
-        seconds, count = measured.median(name), rows_of[name]
-        perfect = greedy_seconds(count)
-        values = {
-            "rows": count,
+    perfect, mean = greedy_seconds(rows, workload.seconds_of), fmean(map(workload.seconds_of, range(rows)))
+    for name, times in measured.numbers.items():
+        seconds, (calls, peak) = measured.median(name), counts[name]
+        values: dict[str, float | None] = {
+            "rows": rows,
             "seconds": seconds,
             "of perfect": perfect / seconds,
-            "from": perfect / max(measured.numbers[name]),
-            "to": perfect / min(measured.numbers[name]),
-            "of Little's law": count * mean_latency(count) / CAPACITY / seconds,
+            "from": perfect / max(times),
+            "to": perfect / min(times),
+            "of Little's law": rows * mean / CAPACITY / seconds,
+            "calls for each row": calls / FEW,
         }
-        few = min(FEW, count)
-        calls, peak = (
-            _counted(functions[name](_numbers(spark, few))) if name in functions else _counted_without_spark(few)
-        )
-        section.lines.append(Line(name, {**values, "calls for each row": calls / few}, peak))
+        section.lines.append(Line(name, values, peak))
     return section
 
 
@@ -173,34 +142,37 @@ def _numbers(spark: SparkSession, rows: int) -> DataFrame:
     return spark.range(0, rows, 1, 1)
 
 
-def _ours() -> dict[str, Enrich]:
-    column = async_pandas_udf(call, "long", timeout=TIMEOUT, capacity=CAPACITY)
+def _contenders(seconds_of: Latency) -> dict[str, Enrich]:
+    ours = partial(call, seconds_of)
+    column = async_pandas_udf(ours, "long", timeout=TIMEOUT, capacity=CAPACITY)
+    level: Any = F.udf(partial(blocking_call, seconds_of), "long", useArrow=True)
+    by_hand: dict[str, Any] = {
+        "asyncio.gather per batch": gathered,
+        "threads in mapInPandas": pooled,
+        "sliding window, asyncio": sliding_loop,
+        "sliding window, threads": sliding_threads,
+    }
     return {
-        "unordered_wait": lambda df: unordered_wait(df, call, ADDED, inputs=["id"], timeout=TIMEOUT, capacity=CAPACITY),
+        "unordered_wait": lambda df: unordered_wait(df, ours, ADDED, inputs=["id"], timeout=TIMEOUT, capacity=CAPACITY),
         "async_pandas_udf": lambda df: df.withColumn("seen", column("id")),
-    }
-
-
-def _peers() -> dict[str, Enrich]:
-    gather: Any = pandas_udf(gathered, "long")
-    level: Any = F.udf(blocking_call, "long", useArrow=True)
-    return {
-        "asyncio.gather per batch": lambda df: df.withColumn("seen", gather("id")),
         "Spark's concurrency.level": lambda df: df.withColumn("seen", level("id")),
-        "threads in mapInPandas": lambda df: df.mapInPandas(pooled, f"id long, {ADDED}"),
-    }
+    } | {name: partial(_in_pandas, partial(each, seconds_of)) for name, each in by_hand.items()}
 
 
-def _without_spark(rows: int) -> float:
+def _in_pandas(function: Any, df: DataFrame) -> DataFrame:
+    return df.mapInPandas(function, f"id long, {ADDED}")
+
+
+def _without_spark(seconds_of: Latency, rows: int) -> float:
     """Seconds that the bare worker loop takes on the same clock."""
     began = time.perf_counter()
-    trio.run(worker_loop, call, rows, CAPACITY, TIMEOUT)
+    trio.run(worker_loop, partial(call, seconds_of), rows, CAPACITY, TIMEOUT)
     return time.perf_counter() - began
 
 
-def _counted_without_spark(rows: int) -> tuple[int, int]:
+def _counted_without_spark(seconds_of: Latency, rows: int) -> tuple[int, int]:
     before = GAUGE.calls
-    _without_spark(rows)
+    _without_spark(seconds_of, rows)
     return GAUGE.calls - before, GAUGE.peak
 
 

@@ -14,8 +14,8 @@ __all__ = ["table", "text_of", "write_page"]
 HEAD = """\
 # Benchmarks
 
-The cost of an element, the share of the possible throughput, and how both scale, compared with alternatives. The
-benchmark itself (`benchmarks/`) writes this page. All numbers of a table come from one run.
+The cost of an element, the share of the highest possible throughput, and how both scale, compared with alternatives.
+The benchmark itself (`benchmarks/`) writes this page. All numbers of a table come from one run.
 
     .ci/just bench-setup                                 # the peers; heavy ones in environments of their own
     .ci/just bench --json docs/design/benchmarks.json --page docs/design/benchmarks.md \\

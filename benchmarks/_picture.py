@@ -16,7 +16,7 @@ __all__ = ["FLOOR", "INK", "MUTED", "OTHERS", "OURS", "SERIES", "picture"]
 # light pages. In the file each becomes a CSS variable, with another value on dark pages.
 INK, MUTED = "#1f2328", "#59636e"
 OURS, OTHERS, FLOOR = "#0072b2", "#e69f00", "#8c959f"
-SERIES = (OURS, "#56b4e9", OTHERS, "#d55e00", "#cc79a7")
+SERIES = (OURS, "#56b4e9", OTHERS, "#d55e00", "#cc79a7", "#009e73", "#f0e442")
 DARK = {
     INK: "#e6edf3",
     MUTED: "#9198a1",
@@ -26,6 +26,8 @@ DARK = {
     OTHERS: "#f0b53f",
     "#d55e00": "#f07d3c",
     "#cc79a7": "#e0a0c4",
+    "#009e73": "#2fc79b",
+    "#f0e442": "#f5ec7a",
 }
 SETTINGS = {
     "svg.fonttype": "none",  # text stays text, which can be selected, searched and read aloud

@@ -23,12 +23,17 @@ from ._core.notes import Notes
 from ._core.options import OnTimeout, Options
 from ._core.queue import Entry
 from ._core.retries import Retries
-from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError
+from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError, needs_asyncio
 from ._gates import Gates
 
 __all__ = ["Invoker"]
 
 Call: TypeAlias = Callable[[Entry], Awaitable[Any]]
+
+FROM_ASYNCIO = (
+    "the function uses asyncio, and the operator runs on Trio: "
+    "give trio_asyncio_io.adapters.from_asyncio(function), or use Trio's own functions"
+)
 
 
 class Invoker:
@@ -98,6 +103,8 @@ class Invoker:
         if error is None:
             self._ledger.time_out(entry, trio.current_time())
         else:
+            if needs_asyncio(error):
+                self.notes.add(error, FROM_ASYNCIO)
             self._ledger.fail(entry, error, trio.current_time())
 
     async def replace(self, entry: Entry, error: Exception | None, cause: Exception | None) -> Sequence[Any]:

@@ -13,7 +13,10 @@ import trio
 
 from ._core.describe import describe
 
-__all__ = ["AttemptTimeoutError", "ElementTimeoutError", "NotAsyncError"]
+__all__ = ["AttemptTimeoutError", "ElementTimeoutError", "NotAsyncError", "needs_asyncio"]
+
+# What asyncio, and Trio, say if an asyncio function runs on Trio
+ON_TRIO = ("no running event loop", "There is no current event loop", "trio.run received unrecognized yield message")
 
 
 class _TimeoutError(trio.TooSlowError):
@@ -64,3 +67,8 @@ class NotAsyncError(TypeError):
             "awaited. Declare it with `async def`, or run a blocking function in threads with "
             "`trio_asyncio_io.adapters.in_thread(function)`"
         )
+
+
+def needs_asyncio(error: Exception) -> bool:
+    """Whether a function failed because it uses asyncio, whose loop does not run."""
+    return isinstance(error, RuntimeError | TypeError) and str(error).startswith(ON_TRIO)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
-from inspect import isawaitable, iscoroutinefunction
+from inspect import isawaitable, iscoroutine, iscoroutinefunction
 from types import CoroutineType
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -103,9 +103,16 @@ def as_function(function: Any) -> Any:
     if not isinstance(function, type) and _has_invoke(function):
         return function
     if isinstance(function, type) or not callable(function):
-        hint = ": give an instance, not the class" if isinstance(function, type) else ""
-        raise TypeError(f"the function must be an async callable or an AsyncFunction, got {describe(function)}{hint}")
+        raise TypeError(
+            f"the function must be an async callable or an AsyncFunction, got {describe(function)}{_hint(function)}"
+        )
     return _Callable(function)
+
+
+def _hint(function: Any) -> str:
+    if isinstance(function, type):
+        return ": give an instance, not the class"
+    return ": give the function itself, without calling it" if iscoroutine(function) else ""
 
 
 def _has_invoke(function: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Lists the keyword arguments that a function passes on, in its signature and in its docstring.
+"""Lists the keyword arguments that a function passes on, in its signature and in its docstring, and checks their names.
 
 Such a function takes `**options: Unpack[OptionsArguments]`. That is enough for a type checker, but `help` would show
 neither their names nor their defaults. `list_keywords` adds both, from the classes that define and describe them.
@@ -8,17 +8,37 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import MISSING, fields, is_dataclass
+from difflib import get_close_matches
 from itertools import takewhile
 from typing import Any, TypeVar, is_typeddict
 
-__all__ = ["list_keywords", "share_descriptions"]
+__all__ = ["check_keywords", "list_keywords", "share_descriptions"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _ARGS = re.compile(r"^Args:\n((?:(?: .*)?\n)*)", re.MULTILINE)
 _ENTRY = re.compile(r"^    (\w+): .*\n(?:     .*\n)*", re.MULTILINE)
+
+
+def check_keywords(function: Callable[..., Any], names: Collection[str]) -> None:
+    """Check the names of keyword arguments that a public function or class passes on.
+
+    Args:
+        function: The function or class, whose signature lists them.
+        names: The given ones.
+
+    Raises:
+        TypeError: There is no such keyword argument. The message suggests the nearest one, or lists all.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    known = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
+    for name in names:
+        if name not in known:
+            nearest = get_close_matches(name, known, 1)
+            hint = f"did you mean {nearest[0]!r}?" if nearest else f"use {', '.join(known)}"
+            raise TypeError(f"{function.__name__} got an unexpected keyword argument {name!r}: {hint}")
 
 
 def list_keywords(arguments: type, *sources: Any) -> Callable[[F], F]:

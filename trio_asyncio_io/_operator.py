@@ -59,7 +59,7 @@ from ._core.totals import Totals
 from ._core.verdict import Verdict
 from ._exceptions import reraise
 from ._function import Function, GroupFunction, as_function
-from ._keywords import list_keywords
+from ._keywords import check_keywords, list_keywords
 from ._lifetime import Lifetime
 from ._parts import Parts
 from ._results import Results
@@ -150,6 +150,7 @@ class AsyncWaitOperator(Generic[T, R]):
     ) -> None:
         if source is not None and not isinstance(source, AsyncIterable | Iterable):
             raise TypeError(f"the source must be an iterable or an async iterable, got {describe(source)}")
+        check_keywords(AsyncWaitOperator, options)
         callee = as_function(function)
         checked = Options(timeout, mode=mode, key=key, group=group, **options)
         self._source = source

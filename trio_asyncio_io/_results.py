@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, Self, TypeVar
+from typing import Generic, NoReturn, Self, TypeVar
 
 import trio
 from trio.lowlevel import checkpoint_if_cancelled, enable_ki_protection
@@ -50,6 +50,9 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
 
     def __aiter__(self) -> Self:
         return self
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError("receive the results with `async for result in results:`, not with `for` or `list`")
 
     @enable_ki_protection
     async def __anext__(self) -> R:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Hashable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Any, Generic, TypeVar, Unpack, overload
+from typing import Any, Generic, NoReturn, TypeVar, Unpack, overload
 
 from trio.lowlevel import enable_ki_protection
 
 from ._core.describe import describe
 from ._core.options import Options, OptionsArguments
-from ._function import Function, GroupFunction
-from ._keywords import list_keywords
+from ._function import Function, GroupFunction, innermost
+from ._keywords import check_keywords, list_keywords
 from ._operator import AsyncWaitOperator, Source
 from ._results import Results
 
@@ -20,6 +21,11 @@ __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+# A function that takes this long on average without letting others run deserves a warning
+BLOCKING_SECONDS = 0.01
+
+_log = logging.getLogger("trio_asyncio_io")
 
 
 @overload
@@ -82,6 +88,7 @@ def ordered_wait(
             async for result in results:
                 print(result)
     """
+    check_keywords(ordered_wait, options)
     return _results_of(function, source, timeout, group=group, **options)
 
 
@@ -134,6 +141,7 @@ def unordered_wait(
             async for result in results:
                 print(result)
     """
+    check_keywords(unordered_wait, options)
     return _results_of(function, source, timeout, mode="unordered", group=group, **options)
 
 
@@ -194,20 +202,22 @@ def keyed_wait(
             async for result in results:
                 print(result)
     """
+    check_keywords(keyed_wait, options)
     return _results_of(function, source, timeout, mode="keyed", key=key, group=group, **options)
 
 
 def _results_of(function: Any, source: Source[Any], timeout: float, **options: Any) -> _ResultsOf[Any]:
     if source is None:  # for `AsyncWaitOperator`, that means that the caller puts
         raise TypeError(f"the source must be an iterable or an async iterable, got {describe(source)}")
-    return _ResultsOf(AsyncWaitOperator(function, source=source, timeout=timeout, **options))
+    return _ResultsOf(AsyncWaitOperator(function, source=source, timeout=timeout, **options), function)
 
 
 class _ResultsOf(AbstractAsyncContextManager[Results[R]], Generic[R]):
     """An operator whose block sees only the results."""
 
-    def __init__(self, operator: AsyncWaitOperator[T, R]) -> None:
+    def __init__(self, operator: AsyncWaitOperator[Any, R], function: object) -> None:
         self._operator = operator
+        self._function = function
 
     @enable_ki_protection
     async def __aenter__(self) -> Results[R]:
@@ -217,4 +227,27 @@ class _ResultsOf(AbstractAsyncContextManager[Results[R]], Generic[R]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
-        return await self._operator.__aexit__(kind, error, traceback)
+        is_handled = await self._operator.__aexit__(kind, error, traceback)
+        self._warn_of_blocking()
+        return is_handled
+
+    def _warn_of_blocking(self) -> None:
+        """Log a warning if the function blocked the loop. Its line is known only to a `BlockedLoop`."""
+        totals = self._operator.totals()
+        if totals.peak != 1 or totals.latency < BLOCKING_SECONDS * totals.calls:
+            return
+        if totals.explain().limit == "blocking":
+            _log.warning(
+                "%s blocked the Trio loop for %.0f ms in each call, so the calls ran one after another. Await an async "
+                "client instead, or run the blocking code in threads with trio_asyncio_io.adapters.in_thread. To see "
+                "the line that blocks, use trio.run(main, instruments=[trio_asyncio_io.blocking.BlockedLoop()])",
+                describe(innermost(self._function)),
+                1e3 * totals.latency / totals.calls,
+            )
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise TypeError(
+            "enter the operator first: `async with ordered_wait(...) as results:`, then `async for result in results:`"
+        )
+
+    __enter__ = __exit__ = __iter__ = __aiter__ = __await__ = _refuse

@@ -9,9 +9,19 @@ from ._addresses import publish
 from ._core.describe import describe
 from ._core.units import duration
 from ._function import is_async
-from ._keywords import list_keywords
+from ._keywords import check_keywords, list_keywords
 from ._summary import Summary, clock, display_on, gates_and_hedges
 
-__all__ = ["Summary", "clock", "describe", "display_on", "duration", "gates_and_hedges", "is_async", "list_keywords"]
+__all__ = [
+    "Summary",
+    "check_keywords",
+    "clock",
+    "describe",
+    "display_on",
+    "duration",
+    "gates_and_hedges",
+    "is_async",
+    "list_keywords",
+]
 
 publish(globals())

@@ -11,10 +11,10 @@ from pyspark.sql import Column
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from trio_asyncio_io import AsyncFunction, Options
-from trio_asyncio_io.embedding import list_keywords
+from trio_asyncio_io.embedding import check_keywords, list_keywords
 
 from ._exceptions import traceback_as_note
-from ._plan.arguments import UDFArguments, check_keywords, for_session, make_settings
+from ._plan.arguments import UDFArguments, for_session, make_settings
 from ._plan.schema import check_time_zone, parse_type
 from ._plan.session import active_session, default_time_zone, time_zone
 from ._plan.worker_python import needs_packages, use_the_drivers_python

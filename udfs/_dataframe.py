@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType
 
 from trio_asyncio_io import Options
-from trio_asyncio_io.embedding import list_keywords
+from trio_asyncio_io.embedding import check_keywords, list_keywords
 
-from ._plan.arguments import DataFrameArguments, UDFArguments, check_keywords
+from ._plan.arguments import DataFrameArguments, UDFArguments
 from ._plan.enriched import enriched
 from ._sent.carry_over import CarryOver
 from ._sent.settings import Flatten, Settings

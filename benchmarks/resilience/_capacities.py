@@ -56,7 +56,7 @@ def _knee(gate: Callable[[], Gate | None], capacity: int, quick: bool) -> Result
 def measure_knee(
     gate: Callable[[], Gate | None], tasks: int, servers: int, latency: float, seconds: float, *, seed: int = 1
 ) -> tuple[float, float]:
-    """Of the possible throughput after 20 s, and the mean calls in the service after 20 s, compared with its knee."""
+    """After 20 s: the share of the highest throughput, and the mean calls in the service, relative to its knee."""
     service = KneeService(servers, latency)
     in_flight: Points = []
     control = sampler(in_flight, lambda: float(service.running), 0.25)

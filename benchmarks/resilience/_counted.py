@@ -19,7 +19,7 @@ __all__ = ["EXPERIMENTS", "measure"]
 
 Around = Callable[[Function], Function]
 
-SHARE, REFUSED = "of the possible", "refused per record"
+SHARE, REFUSED = "of the rate", "refused per record"
 PERCENT, RATIO = "{:.1%}", "{:.3f}"
 
 
@@ -35,7 +35,7 @@ def measure(
     capacity: int = 100,
     seed: int = 1,
 ) -> tuple[float, float]:
-    """The share of the possible rate after the warm-up, and the refused calls per record, by default of ours."""
+    """The share of the rate after the warm-up, and the refused calls per record, by default of ours."""
     simulate(seconds, service, (gates or each(AdaptiveRate))(tasks), capacity=capacity, around=around, seed=seed)
     admitted = between(service.admitted, warm_up, inf)
     return admitted / (possible * (seconds - warm_up)), between(service.refused, warm_up, inf) / max(1, admitted)

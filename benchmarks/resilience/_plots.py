@@ -22,7 +22,7 @@ def draw(experiment: Experiment, section: Section, path: Path) -> None:
         ImportError: matplotlib is missing.
     """
     with picture(path, f"{experiment.title}: {experiment.y_label}", 3.2) as axes:
-        styles = [(OURS, "-", 2.0), *((colour, dash, 1.3) for colour, dash in zip(OTHERS, DASHES, strict=True))]
+        styles = [(OURS, "-", 2.0), *((colour, dash, 1.3) for colour, dash in zip(OTHERS, DASHES, strict=False))]
         for (name, points), (colour, dash, width) in zip(section.series.items(), styles, strict=False):
             times, values = zip(*points, strict=True)
             order = 3 if colour == OURS else 2

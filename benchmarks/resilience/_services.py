@@ -157,7 +157,7 @@ class RefusingService(LimitedService):
         self._lasts = lasts
 
     def admits(self, now: float) -> bool:
-        """Whether it does not refuse everything."""
+        """Whether it admits calls at this moment."""
         return now % self._every < self._every - self._lasts
 
 

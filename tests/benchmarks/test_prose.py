@@ -44,6 +44,16 @@ def test_every_number_of_a_page_is_that_of_the_report(page: str, of_the_pages: R
     assert filled(text, of_the_pages) == text
 
 
+@pytest.mark.parametrize("rows", [100, 1_000, 10_000])
+@pytest.mark.parametrize("latencies", ["gain", "steady"])
+def test_every_contender_in_spark_makes_the_same_number_of_calls(
+    latencies: str, rows: int, of_the_pages: Report
+) -> None:
+    section = of_the_pages.section(f"{latencies} {rows}")
+    assert section is not None
+    assert len({line.values["rows"] for line in section.lines}) == 1
+
+
 def test_the_benchmark_page_is_that_of_the_report(of_the_pages: Report) -> None:
     drawn = {PLACES[name]: f"![{caption}](benchmarks-{name}.svg)" for name, caption in CAPTIONS.items()}
     page = (DOCS / "design" / "benchmarks.md").read_text(encoding="utf-8")

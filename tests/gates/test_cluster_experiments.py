@@ -41,7 +41,7 @@ def test_leases_of_many_tasks_are_almost_never_refused(tasks: int, rate: float, 
 
 
 def skewed(gates: Sequence[GatesOfTask], rows: int) -> float:
-    """The part of the possible rate of 124 when one of four tasks has three quarters of the rows."""
+    """The part of the rate of 124 when one of four tasks has three quarters of the rows."""
     numbers = [rows * 3 // 4, *[rows // 12] * 3]
     return sum(numbers) / 124 / simulate(1e4, RateCappedService(124), gates, rows=numbers)
 

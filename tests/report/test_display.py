@@ -27,7 +27,7 @@ def shown(value: Any) -> str:
 def test_statistics_show_the_counts_that_are_not_0_and_the_percentiles() -> None:
     latency = Histogram.of([0.1] * 98 + [2.0, 2.0])
     text = shown(Statistics(emitted=12_345, timed_out=2, latency=latency, longest_seconds=2.0))
-    times = "p50 p95 p99 longest latency of a call, with its retries 99.6 ms 99.6 ms 2 s 2 s"
+    times = "p50 p95 p99 longest a record, with all its calls 99.6 ms 99.6 ms 2 s 2 s"
     assert text == f"count emitted 12,345 timed out 2 {times}"
 
 

@@ -35,7 +35,7 @@ def test_a_drawing_has_the_title_and_the_rows_asked_for(traces: Path, tmp_path: 
     main([str(traces / "0.json"), "-o", str(target), "--title", "Weather", "--rows", "1"])
     drawing = target.read_text(encoding="utf-8")
     assert "Weather" in drawing
-    assert "1 other record not shown" in drawing
+    assert "1 of 2 records: those that failed or took longest" in drawing
 
 
 def test_a_directory_is_merged(traces: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

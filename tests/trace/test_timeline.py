@@ -139,7 +139,7 @@ def test_a_long_title_is_broken_into_lines() -> None:
 def test_records_beyond_the_limit_are_counted() -> None:
     drawing = drawn(trace_of(unordered_wait, range(30), Scripted(default=Step(1.0)), every=3), max_rows=4)
     assert list(rows_of(drawing)) == ["0", "3", "6", "9"]
-    assert "6 other records not shown: these failed or took longest" in texts_of(drawing)
+    assert "4 of 10 records: those that failed or took longest" in texts_of(drawing)
     assert "20 more records were not recorded" in texts_of(drawing)
 
 
@@ -149,7 +149,7 @@ def test_the_records_that_failed_and_the_slow_ones_are_drawn_first() -> None:
     trace = trace_of(ordered_wait, source, Scripted(script, default=Step(1.0)), on_error="skip")
     drawing = drawn(trace, max_rows=4)
     assert list(rows_of(drawing)) == ["7", "12", "25", "28"]
-    assert "26 other records not shown: these failed or took longest" in texts_of(drawing)
+    assert "4 of 30 records: those that failed or took longest" in texts_of(drawing)
     walls = [group for group in drawing.iter(f"{SVG}g") if group.get("class") == "watermark"]
     assert len(walls) == 30
     assert all(LEFT <= float(wall.findall(f"{SVG}line")[0].get("x1", "")) <= WIDTH for wall in walls)

@@ -12,11 +12,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import trio
 from pyspark.sql.types import DoubleType, StructField, StructType
 
 from trio_asyncio_io import AsyncFunction
 from trio_asyncio_io.adapters import in_thread
 from trio_asyncio_io.policies import cached, single_flight
+from udfs import ResultTypeError
 from udfs._exceptions import traceback_as_note
 from udfs._plan.arguments import make_settings
 from udfs._plan.enriched import _row_task
@@ -154,6 +156,54 @@ def test_a_traceback_of_our_frames_alone_is_complete() -> None:
     with pytest.raises(AttributeError) as caught:
         run_task(iter([[None]]))
     assert first_frame(caught.value) == "_exceptions.py, traceback_as_note"
+
+
+async def takes_two(one: Any, two: Any) -> None: ...
+
+
+async def wrong_type(value: Any) -> str:
+    return "warm"
+
+
+@pytest.mark.parametrize(
+    ("function", "kind"),
+    [(takes_two, TypeError), (wrong_type, ResultTypeError), (trio.sleep_forever, TypeError)],
+    ids=["arguments", "result", "library"],
+)
+def test_a_failure_that_no_users_frame_raised_has_no_traceback(settings: Any, function: Any, kind: type) -> None:
+    with pytest.raises(kind) as caught:
+        run_task(iter([BATCH]), settings(function))
+    assert "File " not in error_text(caught.value)
+    assert "row (1)" in error_text(caught.value)
+
+
+def test_no_frame_of_the_project_is_left_between_those_of_the_user(settings: Any) -> None:
+    async def outer(value: Any) -> None:
+        await cached(raises)(value)
+
+    with pytest.raises(OSError, match="full") as caught:
+        run_task(iter([BATCH]), settings(outer))
+    names = re.findall(r"^  File .*, in (\w+)", error_text(caught.value), re.MULTILINE)
+    assert names == ["outer", "raises"]
+
+
+def test_a_failure_without_frames_of_the_user_shows_those_of_its_cause() -> None:
+    error = ResultTypeError("it is not a number")
+    with pytest.raises(LookupError) as cause:
+        look_up("JFK")
+    error.__cause__ = cause.value
+    with pytest.raises(ResultTypeError) as caught, traceback_as_note():
+        raise error
+    assert "in look_up" in error_text(caught.value)
+
+
+def test_exceptions_that_refer_to_each_other_have_one_traceback_each() -> None:
+    error = LookupError("unknown airport")
+    error.__context__ = group = ExceptionGroup("two", [error, OSError("full")])
+    group.__context__ = error
+    with pytest.raises(LookupError) as caught, traceback_as_note():
+        raise error
+    assert error_text(caught.value).startswith("LookupError: unknown airport")
 
 
 def test_closing_a_generator_is_not_a_failure() -> None:

@@ -129,7 +129,10 @@ class Admission:
         self.report(outcomes, now)
 
     def report(self, outcomes: Iterable[Outcome], now: float) -> None:
-        """Report the end of a call whose start was not reported, because the gates were idle. Raises as `end`."""
+        """Report the end of a call whose start was not reported, because the gates were idle.
+
+        Raises the same errors as `end`.
+        """
         problem: Exception | None = None
         for each, weight, outcome in zip(self.passage.in_use, self.weights, outcomes, strict=True):
             try:
@@ -346,7 +349,10 @@ class KeyGates:
         return len(self.line) > 0 or self.passage.running > 0
 
     def admit(self, waiting: Waiting | None, weights: Weights, now: float) -> bool:
-        """Whether the gates admit the next call of this record, and no other record is before it. Raises as `delay`."""
+        """Whether the gates admit the next call of this record, the first in line.
+
+        Raises the same errors as `delay`.
+        """
         if self.line and self.line.first is not waiting:
             return False
         return not self.delay(weights, now)

@@ -178,7 +178,7 @@ def _gates(run: Run) -> str:
 def times(statistics: Statistics) -> str:
     """A table of the durations of calls and waits. The longest call is exact, the quantiles are those of a sample."""
     found = {
-        "latency of a call, with its retries": statistics.latency,
+        "a record, with all its calls": statistics.latency,
         "wait for a slot": statistics.slot_wait,
         "wait for a gate": statistics.gate_wait,
         "wait for the output order": statistics.head_wait,

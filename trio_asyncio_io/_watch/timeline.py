@@ -92,7 +92,8 @@ class Drawing:
             self.y += 16
             self._draw_walls(panel, top)
         if panel.more:
-            self.note(f"{plural(panel.more, 'other record')} not shown: these failed or took longest")
+            shown = len(panel.rows)
+            self.note(f"{shown:,} of {plural(shown + panel.more, 'record')}: those that failed or took longest")
 
     def draw_axis(self) -> None:
         step, unit, scale = _ticks(self._end)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from operator import attrgetter
 from typing import Any, TypedDict
 
@@ -28,7 +26,6 @@ __all__ = [
     "DataFrameArguments",
     "UDFArguments",
     "check_dataframe",
-    "check_keywords",
     "column_names",
     "for_session",
     "make_settings",
@@ -96,23 +93,6 @@ class DataFrameArguments(UDFArguments, total=False):
 
     metrics: str | Observation | None
     memo: str | os.PathLike[str] | Memo | None
-
-
-def check_keywords(function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
-    """Check the names of keyword arguments that a public function passes on.
-
-    Args:
-        function: The public function, whose signature lists them.
-        arguments: The given ones, by name.
-
-    Raises:
-        TypeError: The function has no such keyword argument.
-    """
-    parameters = inspect.signature(function).parameters.values()
-    known = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
-    for name in arguments.keys() - set(known):
-        candidates = get_close_matches(name, known, 1) or known
-        raise TypeError(f"{function.__name__} got an unexpected keyword argument {name!r}: use {', '.join(candidates)}")
 
 
 def check_dataframe(df: object) -> None:

@@ -43,6 +43,8 @@ class Numbers:
 
     def tasks(self) -> list[str]:
         """The counts in words, without running or failed tasks if there are none."""
+        if not self.total:
+            return ["no tasks"]
         others = {"running": self.running, "failed": self.failed}
         return [
             f"{self.done:,} of {self.total:,} tasks",

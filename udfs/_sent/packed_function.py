@@ -92,6 +92,8 @@ def pack(function: Any, label: str = "the function") -> PackedFunction:
         TypeError: The function is not async, or captures an object that cannot be sent. The message shows what to do.
     """
     name = name_of(function)
+    if inspect.iscoroutine(function):
+        raise TypeError(f"{label} must be async, got the result of calling {name}: give {name} itself")
     if isinstance(function, type):
         raise TypeError(f"{label} must be an instance, got the class {name}: write {name}()")
     if not is_async(function):

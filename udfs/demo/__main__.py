@@ -3,7 +3,17 @@
 The command starts the service and Spark, enriches the flights of January, and compares each one with the source data.
 """
 
+# ruff: noqa: E402 - the handler of Ctrl-C comes before the imports, which take seconds
+
 from __future__ import annotations
+
+import os
+import signal
+
+INTERRUPTED = 130  # the exit status after Ctrl-C
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
 
 import argparse
 import sys
@@ -164,7 +174,7 @@ def run_batch(spark: SparkSession, url: str, scratch: Path, options: argparse.Na
     print_delays(console, enriched)
     print_calls(console, calls.get, _stats(url), seconds)
     status = _verdict(console, check(spark, flights, enriched), output)
-    console.print(f"A report of the calls is in {page}: open it in a browser.")
+    console.print(f"A report of the calls, for a browser: {page}", soft_wrap=True)
     return status
 
 
@@ -198,7 +208,7 @@ def _verdict(console: Console, problems: list[str], output: Path) -> int:
         console.print(f"[red]✗ {problem}[/]")
     if not problems:
         console.print("[green]✓ Every flight came out once, and matches the source data.[/]")
-    console.print(f"The enriched flights are in {output}.")
+    console.print(f"The enriched flights: {output}", soft_wrap=True)
     return 1 if problems else 0
 
 
@@ -233,7 +243,7 @@ def main(arguments: list[str] | None = None) -> int:
         try:
             return interruptible(work, console, farewell)
         except KeyboardInterrupt:
-            return 130
+            return INTERRUPTED
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
@@ -296,4 +306,8 @@ def _up_to(most: int) -> Callable[[str], int]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:  # before Spark's start
+        sys.exit(INTERRUPTED)

@@ -86,7 +86,7 @@ class Connection:
         return part
 
     async def read_all(self, seconds: float | None, limit: float) -> bytes:
-        """Return the whole body, or at least one byte more than the limit. Raises as `read`.
+        """Return the whole body, or at least one byte more than the limit. Raises the same errors as `read`.
 
         Args:
             seconds: The read timeout of each part; None for no limit.

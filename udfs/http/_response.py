@@ -140,7 +140,7 @@ class BoundedResponse(httpx.Response):
         return super().iter_bytes(chunk_size) if self._whole is None else _read(self._whole).iter_bytes(chunk_size)
 
     async def aread(self) -> bytes:
-        """Read and return the response content. Raises as `aiter_bytes`."""
+        """Read and return the response content. Raises the same errors as `aiter_bytes`."""
         if self._whole is not None:
             return self._whole
         body = self._source

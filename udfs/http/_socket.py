@@ -59,7 +59,10 @@ class Socket:
         return sent == len(data)
 
     def flush_now(self) -> bool:
-        """Send what the kernel takes of the unsent data. Returns whether that was everything. Raises as `send_now`."""
+        """Send what the kernel takes of the unsent data. Returns whether that was everything.
+
+        Raises the same errors as `send_now`.
+        """
         try:
             while self._unsent:
                 self._unsent = self._unsent[self._socket.send(self._unsent) :]
@@ -70,7 +73,7 @@ class Socket:
         return True
 
     async def drain(self) -> None:
-        """Wait until all data is sent. Raises as `send_now`."""
+        """Wait until all data is sent. Raises the same errors as `send_now`."""
         while not self.flush_now():
             await self.wait_writable()
 
@@ -95,7 +98,7 @@ class Socket:
                 continue  # a spurious wake-up
 
     def receive_now(self) -> bytes:
-        """Return the data that has arrived; `b""` at the end. Raises as `receive_some`.
+        """Return the data that has arrived; `b""` at the end. Raises the same errors as `receive_some`.
 
         Raises:
             BlockingIOError: Nothing has arrived.

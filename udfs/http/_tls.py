@@ -94,7 +94,7 @@ class TlsStream:
             return False
 
     async def drain(self) -> None:
-        """Wait until all data is sent. Raises as `send_now`."""
+        """Wait until all data is sent. Raises the same errors as `send_now`."""
         while True:
             try:
                 if self._flush_now():

@@ -175,6 +175,25 @@ def test_a_stopped_stream_is_resumed_without_loss(streams: tuple[Run, Run], fold
     assert len(list((folder / "stream" / "incoming").glob("*.csv"))) == 2
 
 
+@pytest.mark.processes
+def test_ctrl_c_during_the_imports_ends_the_demo_silently(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "httpx.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    monkeypatch.setitem(ENVIRONMENT, "PYTHONPATH", f"{tmp_path}{os.pathsep}{ENVIRONMENT['PYTHONPATH']}")
+    with python("-m", "udfs.demo", cwd=tmp_path) as process:
+        output, _ = process.communicate()
+    assert (output, process.returncode) == ("", 130)
+
+
+@pytest.mark.processes
+def test_without_java_the_demo_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with python("-m", "udfs.demo", cwd=tmp_path) as process:
+        output, _ = process.communicate()
+    assert output.startswith("error: no java on PATH, and JAVA_HOME is not set. Install Java 17 or newer: ")
+    assert process.returncode == 1
+
+
 def test_each_day_of_a_stream_has_its_flights(tmp_path: Path) -> None:
     path = tmp_path / "flights.csv"
     header, *lines = (f"{day},EWR\n" for day in ("year,month,day", "2013,1,1", "2013,12,31", "2013,2,1", "2013,1,1"))

@@ -39,7 +39,7 @@ class FixedWindow:
     def summary(self) -> str:
         seconds = self.admitted[-1] - self.admitted[0]
         share = len(self.admitted) / (self.limit * seconds)
-        return f"{share:.0%} of the possible rate, {self.refused / len(self.admitted):.3f} refused per record"
+        return f"{share:.0%} of the rate, {self.refused / len(self.admitted):.3f} refused per record"
 
 
 @pytest.mark.thorough

@@ -33,13 +33,13 @@ def test_something_else_than_a_dataframe_is_refused(wait: Any, df: Any, kind: st
 
 @WAITS
 def test_a_typo_in_an_option_is_refused_with_the_similar_name(wait: Any) -> None:
-    message = f"{wait.__name__} got an unexpected keyword argument 'capcity': use capacity$"
+    message = f"{wait.__name__} got an unexpected keyword argument 'capcity': did you mean 'capacity'\\?$"
     with pytest.raises(TypeError, match=message):
         wait([1], look_up, "a int", timeout=1.0, capcity=9, **({"key": "a"} if wait is keyed_wait else {}))
 
 
 def test_the_column_udf_refuses_a_typo_and_lists_its_options() -> None:
-    with pytest.raises(TypeError, match=r"async_pandas_udf got an unexpected keyword .* 'metadat': use metadata$"):
+    with pytest.raises(TypeError, match=r"async_pandas_udf got .* 'metadat': did you mean 'metadata'\?$"):
         async_pandas_udf(look_up, "int", timeout=1.0, metadat="how")  # type: ignore[call-overload]
     with pytest.raises(TypeError, match="unexpected keyword argument 'xyzzy': use timeout, deterministic, capacity, "):
         async_pandas_udf(look_up, "int", timeout=1.0, xyzzy=1)  # type: ignore[call-overload]

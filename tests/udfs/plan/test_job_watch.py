@@ -153,3 +153,8 @@ def test_a_remote_session_reports_progress_until_the_watch_is_closed() -> None:
     assert watch.look() == Numbers(done=6, total=16)
     watch.close()
     assert not handlers
+
+
+def test_before_the_first_task_there_are_none() -> None:
+    assert Numbers().tasks() == ["no tasks"]
+    assert Numbers(done=1, total=3, running=2).tasks() == ["1 of 3 tasks", "2 running"]

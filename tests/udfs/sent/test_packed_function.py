@@ -102,6 +102,13 @@ def test_a_function_that_is_not_async_is_refused_with_advice(function: Any, mess
         pack(function)
 
 
+def test_a_coroutine_is_refused_with_advice() -> None:
+    coroutine = look_up("EWR", 1)
+    with pytest.raises(TypeError, match=r"got the result of calling look_up: give look_up itself$"):
+        pack(coroutine)
+    coroutine.close()
+
+
 def test_the_error_names_the_parameter() -> None:
     with pytest.raises(TypeError, match="on_timeout must be async, got blocking"):
         pack(blocking, "on_timeout")
