@@ -114,12 +114,3 @@ def _state(pid: int) -> list[str] | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     return None if fields[0] in "ZX" else fields
-
-
-def victim(family: Family, kind: str) -> int | None:
-    """The id of a Spark job's process of this kind; None if there is none at the moment."""
-    if kind == "driver":
-        return family.leader.pid
-    names = {"worker": "pyspark.daemon", "jvm": "org.apache.spark.deploy.SparkSubmit"}
-    found = [each.pid for each in family.alive() if names[kind] in each.command]
-    return found[-1] if found else None

@@ -199,7 +199,8 @@ def async_pandas_udf(
             is null for a row that did not fail.
         metadata: The name of another field, struct<attempts, seconds, cached, error, estimated_weight,
             settled_weight>, that reports how each result was obtained. The weights are those of the row's calls in the
-            `cluster_budget`, or else in the first gate with a weight. None (the default): no such field.
+            `cluster_budget`, or else in the first gate with a weight; rows of one group have equal parts. None (the
+            default): no such field.
         skip_nulls: True: a row with null in one of the columns makes no call, and its result is null, as in an SQL
             function that returns null on null input. False by default: the function is called with None.
         And the other keyword arguments of `UDFArguments`.

@@ -67,7 +67,8 @@ def ordered_wait(
             null for a row that did not fail.
         metadata: The name of another column, struct<attempts, seconds, cached, error, estimated_weight,
             settled_weight>, that reports how each result was obtained. The weights are those of the row's calls in the
-            `cluster_budget`, or else in the first gate with a weight. None (the default): no such column.
+            `cluster_budget`, or else in the first gate with a weight; rows of one group have equal parts. None (the
+            default): no such column.
         metrics: A name, or an `Observation`, under which Spark sums up calls, errors and times. None (the default): no
             sums.
         memo: A directory of answers, or a `Memo` with options: no call is paid for twice. Known keys are answered

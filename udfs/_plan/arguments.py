@@ -136,6 +136,7 @@ def make_settings(
     Raises:
         TypeError, ValueError: As in `Options`, `Settings` and `pack`.
     """
+    _check_budget(arguments.get("cluster_budget"))
     rest: dict[str, Any] = {name: value for name, value in arguments.items() if name not in CLUSTER_ARGUMENTS}
     if arguments.get("cluster_capacity") is not None:
         rest["capacity"] = 1  # `for_session` replaces it
@@ -156,6 +157,14 @@ def make_settings(
     for name in ("retry", "observer", "gate"):
         dumped(getattr(settings.options, name), name)
     return settings
+
+
+def _check_budget(cluster_budget: object) -> None:
+    if cluster_budget is None:
+        return
+    if not isinstance(cluster_budget, ClusterBudget):
+        raise TypeError(f"cluster_budget must be a ClusterBudget, got {cluster_budget!r}")
+    dumped(cluster_budget, "cluster_budget")
 
 
 def for_session(

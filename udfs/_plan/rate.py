@@ -90,16 +90,13 @@ def _for_tasks(given: ClusterRate, session: Any) -> TaskShare | LeasedRate:
     return LeasedRate(given)
 
 
-def budget_for_tasks(cluster_budget: Any, session: Any) -> LeasedBudget:
+def budget_for_tasks(cluster_budget: ClusterBudget, session: Any) -> LeasedBudget:
     """The budget as its tasks need it. It can be pickled.
 
     Raises:
-        TypeError: It is not a `ClusterBudget`.
         ValueError: The session is remote and the driver should lease it; or the URL cannot be read.
         OSError: The driver cannot listen on its port, or use the file.
     """
-    if not isinstance(cluster_budget, ClusterBudget):
-        raise TypeError(f"cluster_budget must be a ClusterBudget, got {cluster_budget!r}")
     if cluster_budget.by == "lease":
         return LeasedBudget(cluster_budget, _address_of_source(cluster_budget, session, "use"))
     RedisTokens(cluster_budget.by)  # checks the URL, and that redis-py is installed

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import inf
 from typing import Any, ClassVar
 
 from .cluster_rate import SCHEMES, Leased, TokenAddress, check_give_up, check_name, check_port, without_password
@@ -81,6 +81,8 @@ class ClusterBudget:
         return f"ClusterBudget({self.amount:g}, by={without_password(self.by)!r}, name={self.name!r})"
 
     def _check_path(self) -> None:
+        if self.path is not None and not isinstance(self.path, str | os.PathLike):
+            raise TypeError(f"path must be the path of a file, got {self.path!r}")
         if self.path is not None and self.by != "lease":
             raise ValueError(f'path={self.path!r} needs by="lease": leave it out, because a Redis outlives the driver')
         if self.name is None and (self.path is not None or self.by != "lease"):
@@ -113,5 +115,5 @@ class LeasedBudget(Leased):
 def _check_amount(amount: Any) -> None:
     if isinstance(amount, bool) or not isinstance(amount, int | float):
         raise TypeError(f"amount must be a number, got {amount!r}")
-    if not 0 <= amount < inf:
+    if not 0 <= amount <= sys.float_info.max:
         raise ValueError(f"amount must be finite and not negative, got {amount!r}")

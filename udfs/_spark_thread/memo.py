@@ -170,8 +170,7 @@ class MemoRows:
     def _is_remembered(self, row: Row) -> bool:
         if row.failure is None:
             return not row.replaced
-        is_refused = isinstance(row.failure.exception, RefusedError)  # such as by a budget, so there was no call
-        return self._task.remember_failures_for > 0 and not is_refused
+        return self._task.remember_failures_for > 0 and not _is_refused(row)
 
     def _table(self, rows: Sequence[Row]) -> pa.Table:
         """The answers of these rows, as a file has them."""
@@ -203,16 +202,17 @@ class MemoRows:
             answer = call.answer
             assert answer is not None
             self._give(row, answer)
+            is_refused = _is_refused(row)
             for other in call.waiting:
-                self._share(other, answer)
+                self._share(other, answer, is_cached=not is_refused)
             self._waiting -= len(call.waiting)
             del self._calls[call.key]
-            if call.bucket in self._known:
+            if call.bucket in self._known and not is_refused:
                 self._known[call.bucket][call.key] = answer
 
-    def _share(self, row: Row, answer: _Answer) -> None:
-        """Give a row the answer of a call that was made for another."""
-        row.cached = True
+    def _share(self, row: Row, answer: _Answer, *, is_cached: bool = True) -> None:
+        """Give a row the answer of another row's call."""
+        row.cached = is_cached
         if answer.error is not None:
             row.failure = Failure(_remembered(answer.error), 0, 0.0)
         self._give(row, answer)
@@ -287,6 +287,11 @@ def _by_key(table: pa.Table, kind: pa.DataType) -> dict[bytes, _Answer]:
         key: _Answer(values, row, errors[row].as_py() if errors[row].is_valid else None)
         for row, key in enumerate(table.column("key").to_pylist())
     }
+
+
+def _is_refused(row: Row) -> bool:
+    """Whether a gate, such as a budget, has refused the row's call. No call was made, so this is not an answer."""
+    return row.failure is not None and isinstance(row.failure.exception, RefusedError)
 
 
 def _remembered(error: dict[str, Any]) -> Exception:

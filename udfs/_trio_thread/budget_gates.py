@@ -86,7 +86,8 @@ class ClusterBudgetLease(Gate):
         delay = self._lease.delay(weight)
         if delay is None:
             budget = self._leased.budget
-            used = f"{self._lease.lease.spent_by_all():,.2f} of {budget.amount:,.2f}"
+            digits = ",.2f" if budget.amount >= 1 else ".3g"
+            used = f"{self._lease.lease.spent_by_all():{digits}} of {budget.amount:{digits}}"
             raise BudgetError(f"budget {budget.name!r} used up by all tasks: {used}")
         if delay and self._lease.is_away():
             self._lease.check(self._began)

@@ -89,13 +89,15 @@ class ClusterShare(RateLimit):
 class Exchange:
     """The requests of a process's lease, and its connection to the source.
 
-    The connection is opened by the first request, and closed after `IDLE_SECONDS` without one.
+    The connection is opened by the first request, and closed after `idle_seconds` without one.
 
     Args:
         lease: The lease.
         leased: The rate or the budget.
         source: Its source, not yet connected.
     """
+
+    idle_seconds = IDLE_SECONDS
 
     def __init__(self, lease: Any, leased: Leased, source: Source) -> None:
         self.lease = lease
@@ -141,8 +143,6 @@ class Exchange:
             f"{outage.latest - outage.since:,.0f} s, and give_up={give_up:g}. The last attempt failed with "
             f"{outage.reason}. {leased.advice}"
         )
-
-    idle_seconds = IDLE_SECONDS
 
     def request_when_idle(self) -> Request | BudgetRequest | None:
         """The request to send after `idle_seconds` without one. None: the connection is closed."""

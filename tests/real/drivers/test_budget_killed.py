@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 from pathlib import Path
-from random import Random
 
 import pytest
-import trio
 
-from tests.processes import Family, victim
+from tests.processes import Family
+from tests.real.drivers.kills import run_and_kill
 from tests.real.drivers.memo_driver import CAPACITY
 from tests.service import Service
 from tests.support import PATIENCE
@@ -44,29 +41,6 @@ def test_all_runs_of_a_job_that_is_killed_pay_at_most_the_budget(
     service: Service, tmp_path: Path, kills: list[str]
 ) -> None:
     """The service kills a process at each of these calls, and counts them. The job is started until it succeeds."""
-    moments = sorted(Random(7).sample(range(20, AMOUNT - len(kills) * IN_FLIGHT), len(kills)))
-    remaining = list(zip(moments, kills, strict=True))
-    jobs: list[Family] = []
-
-    async def kills_one(question: str) -> str:
-        if remaining and len(service.calls) >= remaining[0][0]:
-            pid = victim(jobs[-1], remaining[0][1])
-            if pid is not None:
-                del remaining[0]
-                os.kill(pid, signal.SIGKILL)
-        await trio.lowlevel.checkpoint()
-        return question
-
-    service.answer = kills_one
-    for _ in range(len(kills) + 1):
-        jobs.append(driver(service, tmp_path))
-        try:
-            code = jobs[-1].leader.wait(2 * PATIENCE)
-        finally:
-            jobs[-1].kill()
-        if code == 0:
-            break
-    assert code == 0, jobs[-1].tail()
-    assert not remaining
-    assert len(jobs) > 1
+    rows = range(20, AMOUNT - len(kills) * IN_FLIGHT)
+    run_and_kill(service, lambda: driver(service, tmp_path), kills, rows, seed=7)
     assert AMOUNT - len(kills) * IN_FLIGHT <= len(service.calls) <= AMOUNT

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 from collections import Counter
 from pathlib import Path
-from random import Random
 
 import pyarrow.parquet as pq
 import pytest
 import trio
 
-from tests.processes import Family, victim
+from tests.processes import Family
+from tests.real.drivers.kills import rows_of, run_and_kill
 from tests.real.drivers.memo_driver import CAPACITY, HELD
 from tests.service import Service
 from tests.support import PATIENCE, wait_until
@@ -89,11 +87,6 @@ def check(service: Service, folder: Path, copies: int) -> None:
     ]
 
 
-def rows_of(service: Service) -> list[str]:
-    """The rows that the service was called for, in their order."""
-    return [row for call in service.calls for row in call.split(",")]
-
-
 THREE = ["worker", "jvm", "driver"]
 
 
@@ -111,31 +104,7 @@ def test_processes_that_are_killed_at_random_calls_repeat_only_those_in_flight(
 
     With groups, only rows that are not in the memo are in the calls of the next run.
     """
-    moments = sorted(Random(15).sample(range(20, NUMBERS), len(kills)))
-    remaining = list(zip(moments, kills, strict=True))
-    jobs: list[Family] = []
-
-    async def kills_one(question: str) -> str:
-        if remaining and len(rows_of(service)) >= remaining[0][0]:
-            pid = victim(jobs[-1], remaining[0][1])
-            if pid is not None:
-                del remaining[0]
-                os.kill(pid, signal.SIGKILL)
-        await trio.lowlevel.checkpoint()
-        return question
-
-    service.answer = kills_one
-    for _ in range(len(kills) + 1):
-        jobs.append(driver(service, tmp_path, 1, *group))
-        try:
-            code = jobs[-1].leader.wait(2 * PATIENCE)
-        finally:
-            jobs[-1].kill()
-        if code == 0:
-            break
-    assert code == 0, jobs[-1].tail()
-    assert not remaining
-    assert len(jobs) > 1
+    run_and_kill(service, lambda: driver(service, tmp_path, 1, *group), kills, range(20, NUMBERS), seed=15)
     assert len(rows_of(service)) <= NUMBERS + len(kills) * TASKS * HELD
     assert (len(service.calls) < len(rows_of(service))) == bool(group)
     check(service, tmp_path, 1)

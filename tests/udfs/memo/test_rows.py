@@ -120,9 +120,28 @@ def test_a_remembered_failure_fails_with_the_same_error(run: Any, batch: Any, tm
 def test_a_call_that_a_gate_refused_is_not_remembered(run: Any, batch: Any, tmp_path: Path, halve: Any) -> None:
     memo = Memo(tmp_path, remember_failures_for=3600.0)  # type: ignore[arg-type]
     [row] = run(halve, batch(4), on_error="column", memo=memo, gate=Budget(0))
-    assert row["error"]["type"] == "BudgetError"
+    assert (row["error"]["type"], row["error"]["attempts"]) == ("BudgetError", 0)
     [row] = run(halve, batch(4), on_error="column", memo=memo)
     assert row["temp"] == 2.0
+
+
+def test_a_call_that_a_gate_refused_is_made_for_a_later_row_of_the_task(run: Any, batch: Any, halve: Any) -> None:
+    weights = [1.0, 0.0]
+    budget = Budget(0, weight=lambda _: weights.pop(0))
+    options = {"on_error": "column", "metadata": "how", "capacity": 1, "buffer": 1}
+    rows = run(halve, batch(4), batch(4), gate=budget, **options)
+    assert [(row["temp"], row["how"]["attempts"], row["how"]["cached"]) for row in rows] == [
+        (None, 0, False),
+        (2.0, 1, False),
+    ]
+
+
+def test_rows_that_wait_for_a_call_that_a_gate_refuses_are_not_cached(run: Any, batch: Any, halve: Any) -> None:
+    rows = run(halve, batch(4, 4), on_error="column", metadata="how", gate=Budget(0))
+    assert [(row["error"]["type"], row["how"]["attempts"], row["how"]["cached"]) for row in rows] == [
+        ("BudgetError", 0, False),
+        ("BudgetError", 0, False),
+    ]
 
 
 def test_answers_before_a_failure_are_written(run: Any, batch: Any, halve: Any) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pandas as pd
 import pytest
 
 from tests.support import stable_id
-from udfs import async_pandas_udf, keyed_wait, ordered_wait, unordered_wait
+from udfs import ClusterBudget, async_pandas_udf, keyed_wait, ordered_wait, unordered_wait
 from udfs._plan.arguments import column_names
 
 
@@ -50,6 +51,18 @@ def test_internal_settings_are_not_keyword_arguments(name: str) -> None:
     """An unordered column UDF would silently corrupt data."""
     with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
         async_pandas_udf("int", timeout=1.0, **{name: "unordered"})(look_up)  # type: ignore[arg-type]
+
+
+def test_a_budget_of_another_type_is_refused() -> None:
+    with pytest.raises(TypeError, match="cluster_budget must be a ClusterBudget, got 50"):
+        async_pandas_udf(look_up, "int", timeout=1.0, cluster_budget=50)  # type: ignore[call-overload]
+
+
+def test_a_budget_whose_weight_cannot_be_pickled_is_refused() -> None:
+    lock = threading.Lock()
+    budget = ClusterBudget(5.0, weight=lambda _: float(lock.locked()))
+    with pytest.raises(TypeError, match=r"^cluster_budget captures something .*cannot be sent to the workers"):
+        async_pandas_udf(look_up, "int", timeout=1.0, cluster_budget=budget)
 
 
 @pytest.mark.parametrize("inputs", ["origin", [], [1], ["origin", None], 5], ids=str)

@@ -160,8 +160,3 @@ def test_a_budget_of_a_remote_session_needs_a_redis() -> None:
     with pytest.raises(ValueError, match=r"cluster_budget=.* cannot start: use the URL of a Redis as by="):
         budget(Session("local[4]"))
     assert budget(Session("local[4]"), by="redis://192.0.2.1/0").driver is None
-
-
-def test_a_budget_is_no_number() -> None:
-    with pytest.raises(TypeError, match="cluster_budget must be a ClusterBudget, got 50"):
-        budget_for_tasks(50.0, Session("local[4]", "a"))

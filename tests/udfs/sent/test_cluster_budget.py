@@ -17,7 +17,7 @@ from udfs._sent.cluster_budget import LeasedBudget
 from udfs._sent.cluster_rate import TokenAddress
 
 
-@pytest.mark.parametrize("amount", [nan, inf, -0.1])
+@pytest.mark.parametrize("amount", [nan, inf, -0.1, 10**400], ids=["nan", "inf", "-0.1", "10**400"])
 def test_an_amount_is_finite_and_not_negative(amount: float) -> None:
     with pytest.raises(ValueError, match="amount must be finite and not negative, got"):
         ClusterBudget(amount)
@@ -30,6 +30,7 @@ def test_an_amount_is_finite_and_not_negative(amount: float) -> None:
         ({"amount": True}, "amount must be a number, got True"),
         ({"weight": 0.1}, "weight must be callable, got 0.1"),
         ({"name": ""}, "name must be a text that is not empty"),
+        ({"name": "a", "path": 5}, "path must be the path of a file, got 5"),
         ({"port": "7077"}, "port must be a whole number"),
         ({"give_up": None}, "give_up must be a number of seconds"),
     ],

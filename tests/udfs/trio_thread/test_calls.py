@@ -11,7 +11,7 @@ import trio
 from trio.testing import MockClock
 
 from trio_asyncio_io import AsyncFunction, AsyncWaitOperator, ElementTimeoutError, ExponentialBackoff, FixedDelay
-from trio_asyncio_io.gates import AdaptiveCapacity, RateLimit
+from trio_asyncio_io.gates import AdaptiveCapacity, Budget, BudgetError, RateLimit, settle
 from trio_asyncio_io.report import report
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 from udfs._sent.row import Failure, Row
@@ -299,6 +299,18 @@ async def test_a_capacity_that_adapts_keeps_its_limit(settings: Any, autojump_cl
     assert calls.options()["gate"] == [gate]
 
 
+async def test_weights_are_summed_over_the_calls_of_a_row(run: Any, autojump_clock: MockClock) -> None:
+    async def ask(_: int) -> None:
+        settle(0.25)
+        raise ConnectionError
+
+    gate = Budget(2.5, weight=float)
+    options = {"gate": gate, "retry": FixedDelay(1, 1.0), "on_error": "column", "capacity": 1}
+    asked, refused = await run(ask, [1, 3], metadata="how", **options)
+    assert (asked.attempts, asked.weights) == (2, (2.0, 0.5))
+    assert (refused.attempts, refused.weights, type(refused.failure.exception)) == (0, None, BudgetError)
+
+
 # Groups
 
 
@@ -343,6 +355,21 @@ async def test_a_result_that_is_an_exception_fails_its_row(settings: Any, autoju
         (None, 1, "LookupError('b')"),
         ("c", 1, None),
     ]
+
+
+async def test_the_rows_of_a_group_have_equal_parts_of_its_weights(settings: Any, autojump_clock: MockClock) -> None:
+    async def ask(values: list[int]) -> list[int]:
+        settle(0.5)
+        return values
+
+    made = settings(ask, group=2, gate=Budget(6.0, weight=float), metadata="how", on_error="null")
+    calls = GroupCalls(ask, None, made)
+    source = rows_of([pa.array([1, 3, 4, 4])], 0)
+    async with AsyncWaitOperator(calls, source=source, **calls.options()) as operator:
+        out = [row async for row in operator.output]
+    assert [row.weights for row in out] == [(2.0, 0.25), (2.0, 0.25), None, None]
+    assert [row.attempts for row in out] == [1, 1, 0, 0]
+    assert calls.made == 1
 
 
 async def test_a_wrong_number_of_results_is_an_error(settings: Any) -> None:

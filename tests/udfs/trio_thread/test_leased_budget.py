@@ -105,6 +105,12 @@ async def test_calls_beyond_the_budget_are_refused_without_a_request(autojump_cl
     assert str(run.errors[-1]) == "budget 'books' used up by all tasks: 10.00 of 10.00"
 
 
+async def test_sums_of_a_small_budget_are_shown_with_their_digits(autojump_clock: MockClock) -> None:
+    run = Run()
+    await run.of(process(SimulatedSource(), 0.005, weight=0.0025)[0], 3, price=0.0025)
+    assert str(run.errors[-1]) == "budget 'books' used up by all tasks: 0.005 of 0.005"
+
+
 async def test_a_call_waits_for_what_another_process_returns(autojump_clock: MockClock) -> None:
     source, run = SimulatedSource(), Run()
     async with trio.open_nursery() as nursery:
