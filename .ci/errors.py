@@ -16,6 +16,7 @@ AREAS = {
     "Policies": r"trio_asyncio_io/policies/",
     "Files: checkpoints and the persistent cache": r"trio_asyncio_io/(checkpoints/|_sqlite)",
     "Observers, traces and progress": r"trio_asyncio_io/(blocking|opentelemetry|progress|report|trace)|udfs/progress",
+    "Forecasts": r"trio_asyncio_io/rehearsal/",
     "The operator": r"trio_asyncio_io/",
     "HTTP columns": r"udfs/http_columns/",
     "The HTTP client": r"udfs/http/",

@@ -44,12 +44,13 @@ NAMES = {
         "trio_asyncio_io.report": "",
         "trio_asyncio_io.trace": "",
     },
+    "rehearsal.md": {"trio_asyncio_io.rehearsal": ""},
     "testing.md": {"trio_asyncio_io.testing": "", "trio_asyncio_io.embedding": ""},
     "udfs.md": {
         "udfs": (
             "async_pandas_udf AsyncPandasUDF ordered_wait unordered_wait keyed_wait CarryOver ClusterBudget "
-            "ClusterRate Memo summary explain ResultTypeError CarriedTooLongError ClusterRateError HangUpError "
-            "MemoError"
+            "ClusterRate Memo summary explain rehearse JobForecast ResultTypeError CarriedTooLongError "
+            "ClusterRateError HangUpError MemoError"
         ),
         "udfs.progress": "",
     },

@@ -3,8 +3,8 @@
 # The layout. Imports point down only.
 #
 #     _notebook            what a notebook shows of statistics, histograms, verdicts and snapshots
-#     adapters  blocking  checkpoints  opentelemetry  policies  progress (_summary  _display)  report
-#     testing  trace
+#     adapters  blocking  checkpoints  opentelemetry  policies  progress (_summary  _display)  rehearsal
+#     report  testing  trace
 #                          built on the operator, which imports none of them
 #     queues  embedding    public modules of what is below: the queues, and helpers for packages like udfs
 #     _stream              ordered_wait, unordered_wait, keyed_wait

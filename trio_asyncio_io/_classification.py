@@ -10,11 +10,11 @@ from typing import Any
 
 import trio
 
-from ._core.gate import Outcome
+from ._core.gate import Gate, Outcome, as_outcome
 from ._core.probe import attribute_of, leaves_of
 from ._core.retry_after import retry_after
 
-__all__ = ["outcome_of", "status_of", "transient"]
+__all__ = ["outcome_for", "outcome_of", "status_of", "transient"]
 
 _ERROR_STATUSES = range(400, 600)
 _TRANSIENT_STATUSES = frozenset({408, 429, *range(500, 600)})
@@ -194,6 +194,15 @@ def outcome_of(error: Exception) -> Outcome:
     if "throttled" in kinds:
         return Outcome("throttled", retry_after(error), error)
     return Outcome("overload" if "overload" in kinds else "error", error=error)
+
+
+def outcome_for(error: Exception, gate: Gate) -> Outcome:
+    """The outcome of a call that raised this exception, for one gate.
+
+    Raises:
+        Exception: The `classify` of the gate raised, or returned something other than an outcome.
+    """
+    return outcome_of(error) if gate.classify is None else as_outcome(gate.classify(error), error)
 
 
 def _kind_of(error: Exception) -> str:

@@ -18,9 +18,9 @@ from weakref import ref
 import trio
 from trio.lowlevel import RunVar, enable_ki_protection
 
-from ._classification import outcome_of
+from ._classification import outcome_for
 from ._core.admission import Admission, KeyGates, Line, Passage, Weights
-from ._core.gate import CANCELLED, CURRENT_CALL, OK, Copies, Gate, Outcome, PerKey, as_outcome
+from ._core.gate import CANCELLED, CURRENT_CALL, OK, Copies, Gate, Outcome, PerKey
 from ._core.queue import Entry
 
 __all__ = ["GateFamily", "GateInUse", "Gates", "User", "in_present_run", "use", "use_family"]
@@ -523,7 +523,7 @@ class Gates:
         outcomes, problem = [], None
         for gate in passage.given:
             try:
-                outcomes.append(_outcome_of(error, gate))
+                outcomes.append(outcome_for(error, gate))
             except Exception as raised:  # noqa: BLE001 - the user's classifier may raise anything
                 raised.__context__ = raised.__context__ or error
                 outcomes.append(Outcome("error", error=error))
@@ -554,10 +554,6 @@ class Gates:
             for key in [key for key, each in self._of_key.items() if not each.is_in_use]:
                 self._of_key.pop(key).close()
             self._enough = max(FEW, 2 * len(self._of_key))
-
-
-def _outcome_of(error: Exception, gate: Gate) -> Outcome:
-    return outcome_of(error) if gate.classify is None else as_outcome(gate.classify(error), error)
 
 
 def _do_nothing() -> None:

@@ -5,6 +5,7 @@
 #     check                whether this machine can run this package: Python, Java, Spark
 #     demo                 a job on real flights and weather
 #     http_columns         HTTP as columns and SQL functions
+#     _rehearsal           the forecast of a job
 #     _column  _dataframe  progress                the public functions, on the driver
 #     _plan                on the driver only: the query behind an operator, schema, session, metrics
 #     _spark_thread        in a worker, the thread that reads and writes Arrow; its `bridge` is the only way into Trio
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from ._plan.memo import Memo
     from ._plan.metrics import explain, summary
     from ._pyspark_worker import HangUpError
+    from ._rehearsal.forecast import JobForecast
+    from ._rehearsal.job import rehearse
     from ._sent.carry_over import CarriedTooLongError, CarryOver
     from ._sent.cluster_budget import ClusterBudget
     from ._sent.cluster_rate import ClusterRate
@@ -57,6 +60,7 @@ __all__ = [
     "ExponentialBackoff",
     "FixedDelay",
     "HangUpError",
+    "JobForecast",
     "Memo",
     "MemoError",
     "Observer",
@@ -66,6 +70,7 @@ __all__ = [
     "explain",
     "keyed_wait",
     "ordered_wait",
+    "rehearse",
     "shared",
     "summary",
     "transient",
@@ -84,6 +89,7 @@ _MODULES = {
     "ClusterRate": "._sent.cluster_rate",
     "ClusterRateError": "._trio_thread.rate_gates",
     "HangUpError": "._pyspark_worker",
+    "JobForecast": "._rehearsal.forecast",
     "Memo": "._plan.memo",
     "MemoError": "._memo.directory",
     "ResultTypeError": "._spark_thread.converters",
@@ -91,6 +97,7 @@ _MODULES = {
     "explain": "._plan.metrics",
     "keyed_wait": "._dataframe",
     "ordered_wait": "._dataframe",
+    "rehearse": "._rehearsal.job",
     "summary": "._plan.metrics",
     "unordered_wait": "._dataframe",
 }

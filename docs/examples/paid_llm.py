@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import time
 
 from pyspark.sql import Observation, SparkSession
 from pyspark.sql import functions as F
@@ -15,6 +16,7 @@ from udfs import (
     ClusterRate,
     ExponentialBackoff,
     explain,
+    rehearse,
     unordered_wait,
 )
 from udfs.http import client
@@ -154,58 +156,76 @@ def dollars(text):
     return INPUT * input_tokens(text) + OUTPUT * LONGEST
 
 
-def job(reviews, rater, amount):
-    """Rate the reviews that the memo lacks. All runs together cost at most `amount`."""
-    seen = Observation()
-    rated = unordered_wait(
-        reviews,
-        rater,
-        "label string, score double",
-        inputs=["text"],
-        group=GROUP,
-        capacity=20,  # requests at once, in each task
-        timeout=120.0,  # seconds for a request with its retries and their backoffs
-        retry=ExponentialBackoff(8, initial=1.0, maximum=30.0, retry_on=transient),
-        cluster_rate=[
-            ClusterRate(REQUESTS / 60, by="lease"),
+RATER = OpenAI()  # or Anthropic(), Bedrock()
+RATING = "label string, score double"
+
+
+def options(amount):
+    return {
+        "inputs": ["text"],
+        "group": GROUP,
+        "timeout": 120.0,  # seconds for a request, its retries and their backoffs
+        "retry": ExponentialBackoff(8, initial=1.0, maximum=30.0, retry_on=transient),
+        "cluster_rate": [
+            REQUESTS / 60,
             ClusterRate(TOKENS / 60, weight=tokens, name="tokens"),
         ],
-        cluster_budget=ClusterBudget(
+        "cluster_budget": ClusterBudget(  # for all runs together
             amount, weight=dollars, name="dollars", path="reviews.budget"
         ),
-        memo=f"ratings-{type(rater).__name__}",
+        "memo": f"ratings-{type(RATER).__name__}",
+    }
+
+
+def job(reviews, amount):
+    seen = Observation()
+    unordered_wait(
+        reviews,
+        RATER,
+        RATING,
+        capacity=10,  # requests at once, in each task
         on_error="column",
         metadata="how",
         metrics=seen,
-    )
-    rated.write.mode("overwrite").parquet("rated")
+        **options(amount),
+    ).write.mode("overwrite").parquet("rated")
     return seen
 
 
-def report(spark, seen):
-    rows = spark.read.parquet("rated")
+def report(rows):
     results = rows.groupBy(F.coalesce("error.type", "label").alias("result"))
     spent = F.round(F.sum("how.settled_weight"), 3)
     results.agg(F.count("*").alias("rows"), spent.alias("dollars")).sort(
         "result"
     ).show()
-    print(explain(seen))
 
 
-def run(rater, amount):
-    spark = SparkSession.builder.master("local[2]").getOrCreate()
-    reviews = spark.range(1000, numPartitions=2).selectExpr(
-        "concat('Film ', id, ': a ', array('moving', 'dull', 'long')[id % 3],"
-        " ' story with a ', array('great', 'terrible')[id % 2], ' end') AS text"
-    )
-    report(spark, job(reviews, rater, amount))
-    spark.stop()
-
-
-def main(service="OpenAI", *amounts):
-    rater = {"OpenAI": OpenAI, "Anthropic": Anthropic, "Bedrock": Bedrock}[service]()
-    for amount in amounts or (0.10, 1.00):
-        run(rater, float(amount))
+def main(*steps):
+    for step in steps or ("forecast", "0.10", "1.00"):
+        spark = SparkSession.builder.master("local[2]").getOrCreate()
+        reviews = spark.range(1000, numPartitions=2).selectExpr(
+            "concat('Film ', id, ': a ', array('moving', 'dull', 'long')[id % 3],"
+            " ' story with a ', array('great', 'terrible')[id % 2], ' end') AS text"
+        )
+        if step == "forecast":
+            forecast = rehearse(
+                reviews,
+                RATER,
+                RATING,
+                sample=200,
+                capacity=[1, 2, 5, 10],
+                mode="unordered",
+                **options(1.00),
+            )
+            print(forecast)
+        else:
+            began = time.monotonic()
+            seen = job(reviews, float(step))
+            took = time.monotonic() - began
+            report(spark.read.parquet("rated"))
+            print(explain(seen))
+            print(forecast.compare(seen, took))
+        spark.stop()
 
 
 if __name__ == "__main__":

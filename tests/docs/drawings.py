@@ -19,6 +19,7 @@ EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 SCRIPTS = {
     "guide/trace-run.svg": ("trace_run.py", "trace-run.svg"),
     "guide/report-run.html": ("report_run.py", "run.html"),
+    "guide/forecast.svg": ("rehearse.py", "forecast.svg"),
 }
 PICTURES = learn.PICTURES | tutorial.PICTURES
 DRAWINGS = [*SCRIPTS, *PICTURES]

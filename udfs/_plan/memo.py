@@ -30,7 +30,7 @@ from .row_plan import RowPlan
 from .session import task_slots
 from .worker_python import needs_packages, use_the_drivers_python
 
-__all__ = ["Memo", "as_memo", "check_memo", "enriched_with_memo", "memo_schema"]
+__all__ = ["Memo", "as_memo", "calling_partitions", "check_memo", "enriched_with_memo", "memo_schema"]
 
 BUCKET: Final = "__udfs_bucket"
 PLACE: Final = "__udfs_place"
@@ -156,7 +156,7 @@ class Memo:
         schema = directory.schema
         types = T.StructType.fromJson(json.loads(schema.metadata[_SPARK_TYPES]))
         reading = MemoReading, self.path, schema, self._freshness()
-        buckets = spark.range(0, BUCKETS, 1, _partitions(spark))
+        buckets = spark.range(0, BUCKETS, 1, calling_partitions(spark))
         found: DataFrame = buckets.mapInArrow(_named("read_memo", *reading), types)
         return found
 
@@ -208,7 +208,7 @@ def enriched_with_memo(plan: RowPlan, memo: Memo) -> DataFrame:
     """
     enrichment, df = plan.enrichment, plan.source
     mode = enrichment.settings.options.mode
-    partitions = _partitions(df.sparkSession)
+    partitions = calling_partitions(df.sparkSession)
     task = _task(plan, memo, partitions)
     _claim(Directory(memo.path, task.schema))
     spread = [F.col(df.columns[n]) for n in enrichment.key or enrichment.inputs]
@@ -333,7 +333,7 @@ def _unordered(settings: Settings) -> Settings:
     return settings if options.mode == "keyed" else replace(settings, options=replace(options, mode="unordered"))
 
 
-def _partitions(session: Any) -> int:
+def calling_partitions(session: Any) -> int:
     """The number of partitions of the calling stage: two for each task that can run at once, so that all of them call.
 
     Spark's own number is the upper limit, and the number if the tasks are not limited. Small partitions are not

@@ -19,7 +19,7 @@ from .._sent.cluster_rate import SOURCE_AWAY
 from .._sent.column_types import METRICS_COLUMN
 from .._sent.settings import Settings
 
-__all__ = ["SUMS", "check_metrics", "explain", "gate_classes", "observed", "observed_sums", "summary"]
+__all__ = ["SUMS", "called_rows", "check_metrics", "explain", "gate_classes", "observed", "observed_sums", "summary"]
 
 # Rank error of Spark's quantile sketch: one row in this many
 SKETCH_ACCURACY = 10_000
@@ -142,6 +142,23 @@ def explain(metrics: Any, name: str | None = None) -> Verdict:
     is_away = verdict.limit == "gate" and 2 * away >= sum(totals.seconds_by_gate.values())
     advice = CHECK_SOURCE if is_away else ADVICE.get(verdict.limit, verdict.advice)
     return replace(verdict, sentences=sentences, advice=advice)
+
+
+def called_rows(metrics: Any) -> Statistics:
+    """The rows of a query that were not answered from a cache, as the statistics of one operator.
+
+    Args:
+        metrics: As for `summary`.
+    """
+    sums = observed_sums(metrics.get if _is_observation(metrics) else metrics)
+    failed, timed_out = sums["failed"], sums["timed_out"]
+    return Statistics(
+        completed=sums["rows"] - sums["cached"] - failed,
+        retried=sums["retried"],
+        failed=failed - timed_out,
+        timed_out=timed_out,
+        latency_seconds=sums["seconds"],
+    )
 
 
 def _micro_batches(query: Any, name: str | None) -> list[Mapping[str, Any]]:

@@ -14,7 +14,7 @@ URL when it is ready. Stop it with Ctrl-C. Its routes:
     POST /reset                    forget all requests
 
 The last message of a request is a JSON array of texts, each of which is a row. The schema is an object with one array,
-whose items have texts (the label) and numbers (the score). A token is four characters, a call takes 0.2 s plus 2 ms
+whose items have texts (the label) and numbers (the score). A token is four characters, a call takes 1 s plus 2 ms
 for each output token, and is paid when it starts, even if the client hangs up. All three routes share the limits.
 """
 
@@ -43,7 +43,7 @@ DOLLARS_PER_INPUT_TOKEN: Final = 3e-6
 DOLLARS_PER_OUTPUT_TOKEN: Final = 15e-6
 
 _CHARACTERS_PER_TOKEN: Final = 4
-_LATENCY_SECONDS: Final = 0.2
+_LATENCY_SECONDS: Final = 1.0
 _SECONDS_PER_TOKEN: Final = 0.002
 _BURST_SECONDS: Final = 6.0  # of a limit, which may start at once
 _DIGITS: Final = 9  # of dollars

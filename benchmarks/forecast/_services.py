@@ -1,0 +1,175 @@
+"""Services that a forecast is compared with. Each has an `open` like the model that `rehearse` fits to a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from heapq import heapreplace
+from random import Random
+from typing import Any, TypeAlias
+
+import trio
+
+from trio_asyncio_io import ExponentialBackoff, FixedDelay, RetryStrategy
+
+__all__ = ["SERVICES", "BusyError", "Planted", "function_of"]
+
+Draw: TypeAlias = Callable[[Random], tuple[float, Exception | None]]
+Begin: TypeAlias = Callable[[float], tuple[float, Exception | None, Any]]
+
+
+class BusyError(Exception):
+    """A response with a status."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A service with known properties.
+
+    Args:
+        name: What it is.
+        draw: Draws the time of a call, and its error.
+        servers: How many calls it works on at once, in the order in which they arrive.
+        rate: How many calls it admits per second. It refuses the others with a status 429.
+        window: With `rate`: seconds of a fixed window; 0: a token bucket that holds a tenth of a second.
+        slows_at: The number of the call from which on calls take 50 % longer.
+        retry: The retry strategy of its callers.
+        is_expected: Whether the forecast is expected to be right.
+    """
+
+    name: str
+    draw: Draw
+    servers: int | None = None
+    rate: float | None = None
+    window: float = 0.0
+    slows_at: int | None = None
+    retry: RetryStrategy | None = None
+    is_expected: bool = True
+
+    def open(self, random: Random) -> Begin:
+        """Begin a run."""
+        begin: Begin = lambda now: (*self.draw(random), None)  # noqa: E731
+        if self.servers is not None:
+            begin = _limited(begin, self.servers)
+        if self.rate is not None:
+            begin = _windowed(begin, self.rate, self.window) if self.window else _capped(begin, self.rate)
+        return begin if self.slows_at is None else _slowing(begin, self.slows_at)
+
+
+def _limited(inner: Begin, servers: int) -> Begin:
+    free = [0.0] * servers
+
+    def begin(now: float) -> tuple[float, Exception | None, Any]:
+        seconds, error, _ = inner(now)
+        end = max(now, free[0]) + seconds
+        heapreplace(free, end)
+        return end - now, error, None
+
+    return begin
+
+
+def _capped(inner: Begin, rate: float) -> Begin:
+    tokens, at, most = rate / 10, 0.0, rate / 10
+
+    def begin(now: float) -> tuple[float, Exception | None, Any]:
+        nonlocal tokens, at
+        tokens, at = min(most, tokens + (now - at) * rate), now
+        if tokens < 1:
+            return 0.004, BUSY, None
+        tokens -= 1
+        return inner(now)
+
+    return begin
+
+
+def _windowed(inner: Begin, rate: float, seconds: float) -> Begin:
+    window, admitted = 0, 0
+
+    def begin(now: float) -> tuple[float, Exception | None, Any]:
+        nonlocal window, admitted
+        if now // seconds != window:
+            window, admitted = int(now // seconds), 0
+        if admitted >= rate * seconds:
+            return 0.004, BUSY, None
+        admitted += 1
+        return inner(now)
+
+    return begin
+
+
+def _slowing(inner: Begin, slows_at: int) -> Begin:
+    calls = 0
+
+    def begin(now: float) -> tuple[float, Exception | None, Any]:
+        nonlocal calls
+        calls += 1
+        seconds, error, result = inner(now)
+        return (1.5 * seconds if calls > slows_at else seconds), error, result
+
+    return begin
+
+
+def function_of(service: Planted, random: Random) -> Callable[[Any], Awaitable[Any]]:
+    """A function that calls the service."""
+    begin: Begin | None = None
+
+    async def call(value: Any) -> Any:
+        nonlocal begin
+        if begin is None:
+            begin = service.open(random)
+        seconds, error, _ = begin(trio.current_time())
+        await trio.sleep(seconds)
+        if error is not None:
+            raise BusyError(error.status) if isinstance(error, BusyError) else error
+        return value
+
+    return call
+
+
+BUSY, BROKEN = BusyError(429), BusyError(500)
+PATIENT = ExponentialBackoff(30, initial=0.1, maximum=5.0)
+ONCE_MORE = FixedDelay(3, 0.2)
+
+
+def _gamma(random: Random) -> tuple[float, None]:
+    return random.gammavariate(3.0, 0.08 / 3), None
+
+
+def _weibull(random: Random) -> tuple[float, None]:
+    return random.weibullvariate(0.12, 1.3), None
+
+
+def _failing(random: Random) -> tuple[float, Exception | None]:
+    return (0.02, BROKEN) if random.random() < 0.08 else _gamma(random)
+
+
+def _cached(random: Random) -> tuple[float, None]:
+    return (random.gammavariate(4.0, 0.002) if random.random() < 0.6 else random.gammavariate(4.0, 0.03)), None
+
+
+def _straggling(random: Random) -> tuple[float, None]:
+    return (random.uniform(0.8, 1.0), None) if random.random() < 0.02 else (random.gammavariate(5.0, 0.005), None)
+
+
+def _heavy(random: Random) -> tuple[float, None]:
+    return 0.03 * random.paretovariate(1.3), None
+
+
+SERVICES = (
+    Planted("gamma", _gamma),
+    Planted("Weibull", _weibull),
+    Planted("a cache before a service", _cached),
+    Planted("8 % failures, retried", _failing, retry=ONCE_MORE),
+    Planted("35 servers", _gamma, servers=35),
+    Planted("80 servers", _weibull, servers=80),
+    Planted("120 calls per second", _gamma, rate=120.0, retry=PATIENT),
+    Planted("500 calls per second", _gamma, rate=500.0, retry=PATIENT),
+    Planted("100 calls in each second (window)", _gamma, rate=100.0, window=1.0, retry=PATIENT, is_expected=False),
+    Planted("2 % stragglers", _straggling, is_expected=False),
+    Planted("heavy tail (Pareto, 1.3)", _heavy, is_expected=False),
+    Planted("50 % slower after 2,000 calls", _gamma, slows_at=2_000, is_expected=False),
+)

@@ -1,0 +1,367 @@
+from __future__ import annotations
+
+import pickle
+from random import Random
+from statistics import median
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from benchmarks.forecast._services import SERVICES, BusyError, Planted, function_of
+from tests.rehearsal.planted import in_virtual_time, operated, sampled
+from trio_asyncio_io import FixedDelay, ordered_wait
+from trio_asyncio_io.gates import AdaptiveCapacity, Budget, Gate, PerKey, RateLimit
+from trio_asyncio_io.rehearsal import Forecast, RecordedCall, Sample, rehearse
+
+BY_NAME = {service.name: service for service in SERVICES}
+GAMMA = BY_NAME["gamma"]
+EVENLY = Planted("evenly", lambda _: (0.1, None))
+
+
+@pytest.fixture(scope="module")
+def sample() -> Sample:
+    return sampled(GAMMA, 1)
+
+
+# The forecast beside the run: the full table is written by `python -m benchmarks.forecast`
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [
+        ("gamma", 0.1),
+        ("Weibull", 0.1),
+        ("a cache before a service", 0.15),
+        ("8 % failures, retried", 0.1),
+        ("35 servers", 0.1),
+        ("80 servers", 0.1),
+    ],
+)
+def test_the_time_is_forecast_from_200_calls(name: str, limit: float) -> None:
+    service = BY_NAME[name]
+    seconds, _ = operated(service, 3_000, 1, capacity=60, timeout=60.0, retry=service.retry)
+    rows = [rehearse(sampled(service, seed), 3_000, capacity=60).rows[0] for seed in range(10, 13)]
+    assert median(abs(row.seconds / seconds - 1) for row in rows) < limit
+    assert sum(row.low <= seconds <= row.high for row in rows) >= 2
+
+
+def test_a_rate_is_found_and_a_gate_for_it_needs_fewer_calls() -> None:
+    taken = sampled(BY_NAME["120 calls per second"], 1)
+    without = rehearse(taken, 1_000, capacity=20)
+    gated = rehearse(taken, 1_000, capacity=20, gate=RateLimit(118.0)).rows[0]
+    assert gated.seconds == pytest.approx(1_000 / 118, rel=0.03)
+    assert gated.calls < without.rows[0].calls / 2
+    assert any("The service admits 1" in each and "compare gate=RateLimit(1" in each for each in without.assumptions)
+
+
+def test_a_rate_that_the_sample_hardly_shows_is_called_rough() -> None:
+    def call(start: float, outcome: Any = "answered", error: Exception | None = None) -> RecordedCall:
+        return RecordedCall(start, 0.1, outcome, 0.0, 30, 0, error)
+
+    calls = [call(0.0)] * 20 + [call(0.0, "refused", BusyError(429))] * 10 + [call(1.0)] * 10
+    forecast = rehearse(Sample(tuple(calls), 30, (), 5.0), 10_000, capacity=20, retry=FixedDelay(9, 0.1))
+    assert any("admits 30 calls per second, and 20 at once" in each for each in forecast.assumptions)
+    assert any("too short to know this rate" in each for each in forecast.assumptions)
+
+
+def test_servers_are_found_and_more_slots_are_not_recommended() -> None:
+    forecast = rehearse(sampled(BY_NAME["35 servers"], 1), 50_000, capacity=[10, 40, 80, 150])
+    assert forecast.best_row.capacity == 40
+    assert any("calls at once" in each and "wait inside the service" in each for each in forecast.assumptions)
+
+
+@pytest.mark.parametrize("name", ["gamma", "Weibull", "8 % failures, retried"])
+def test_no_limit_is_invented(name: str) -> None:
+    for seed in range(5):
+        assert any("No limit" in each for each in rehearse(sampled(BY_NAME[name], seed), 100).assumptions)
+
+
+def test_rare_and_heavy_calls_are_named() -> None:
+    stragglers = rehearse(sampled(BY_NAME["2 % stragglers"], 3), 1_000).assumptions
+    heavy = rehearse(sampled(BY_NAME["heavy tail (Pareto, 1.3)"], 3), 1_000).assumptions
+    assert any("of a slow kind" in each for each in stragglers)
+    assert any("The longest calls decide" in each for each in heavy)
+
+
+# Rows
+
+
+def test_equal_calls_give_an_exact_forecast() -> None:
+    row = rehearse(sampled(EVENLY, 1), 10_000, capacity=10).rows[0]
+    assert row.seconds == pytest.approx(100.0)
+    assert (row.low, row.high) == (pytest.approx(100.0), pytest.approx(100.0))
+    assert (row.p50, row.p99) == (pytest.approx(0.1), pytest.approx(0.1))
+    assert row.calls == 10_000
+    assert row.latency == pytest.approx(0.1)
+
+
+def test_each_number_has_an_interval_around_it(sample: Sample) -> None:
+    for row in rehearse(sample, 20_000, capacity=[20, 100]).rows:
+        for name, (low, high) in row.intervals.items():
+            assert low <= getattr(row, name) <= high
+        assert row.intervals["seconds"] == (row.low, row.high)
+        assert row.low < row.seconds < row.high
+
+
+def test_a_longer_run_takes_longer_in_proportion(sample: Sample) -> None:
+    short, long = (rehearse(sample, elements, capacity=50).rows[0] for elements in (100_000, 1_000_000))
+    assert long.seconds == pytest.approx(10 * short.seconds, rel=0.01)
+    assert long.calls == 1_000_000
+
+
+@pytest.mark.parametrize("options", [{}, {"gate": RateLimit(500.0)}, {"retry": FixedDelay(2, 0.1)}])
+def test_few_elements_are_simulated_for_a_million(
+    sample: Sample, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    from trio_asyncio_io.rehearsal import _forecast  # noqa: PLC0415
+
+    simulated: list[int] = []
+    simulate = _forecast.simulate
+
+    def counted(service: Any, elements: int, *arguments: Any, **more: Any) -> Any:
+        simulated.append(elements)
+        return simulate(service, 40, *arguments, **more)
+
+    monkeypatch.setattr(_forecast, "simulate", counted)
+    rehearse(sample, 1_000_000, capacity=[20, 50, 100, 150], **options)
+    assert sum(simulated) < (150_000 if options else 1_000_000)
+
+
+def test_the_same_sample_gives_the_same_forecast(sample: Sample) -> None:
+    options: dict[str, Any] = {"capacity": [10, 60], "gate": AdaptiveCapacity(2, 10), "retry": FixedDelay(2, 0.1)}
+    assert rehearse(sample, 300, **options).rows == rehearse(sample, 300, **options).rows
+
+
+def test_weights_are_summed_over_answered_calls() -> None:
+    taken = sampled(BY_NAME["8 % failures, retried"], 1, weight=lambda _: 0.25)
+    (row,) = rehearse(taken, 100_000, capacity=50).rows
+    assert row.weight == pytest.approx(25_000, rel=0.001)
+    assert row.retried > 0
+
+
+def test_a_gate_with_weights_limits_the_weights_of_the_sample() -> None:
+    taken = sampled(EVENLY, 1, weight=lambda number: 1.0 + number % 2)
+    row = rehearse(taken, 10_000, capacity=100, gate=RateLimit(150.0, weight=lambda _: 1.0)).rows[0]
+    assert row.seconds == pytest.approx(100.0, rel=0.05)
+
+
+def test_a_forecast_says_how_far_a_budget_goes() -> None:
+    taken = sampled(EVENLY, 1, weight=lambda _: 0.25)
+    small = rehearse(taken, 10_000, capacity=50, gate=Budget(100.0, weight=lambda _: 1.0))
+    assert small.rows[0].failed == 0
+    assert any(
+        "The budget has 100 left, and the run needs 2,500: about 400 of the elements (4%)." in each
+        for each in small.assumptions
+    )
+    calls = rehearse(taken, 10_000, capacity=50, gate=Budget(20_000))
+    assert "The run needs 10,000 of the 20,000 left in the budget." in calls.assumptions
+
+
+def test_failures_and_timeouts_are_forecast() -> None:
+    service = Planted("failing", lambda random: (0.1, ValueError() if random.random() < 0.25 else None))
+    failing = rehearse(sampled(service, 1), 8_000, capacity=10).rows[0]
+    assert failing.failed == pytest.approx(2_000, rel=0.25)
+    slow = rehearse(sampled(GAMMA, 1), 8_000, capacity=10, timeout=0.05).rows[0]
+    assert slow.timed_out > 4_000
+
+
+def test_what_if_calls_are_slower_or_unseen() -> None:
+    taken = sampled(EVENLY, 1)
+    assert rehearse(taken, 1_000, capacity=10, slower=2.0).rows[0].seconds == pytest.approx(20.0)
+    unseen = rehearse(taken, 50_000, capacity=10, unseen=(0.01, 5.0))
+    assert unseen.rows[0].seconds == pytest.approx(50_000 / 10 * (0.1 * 0.99 + 5.0 * 0.01), rel=0.1)
+    assert "What if: 0.01 of the calls take 5 s." in unseen.assumptions
+
+
+def test_keys_hold_back_a_keyed_run() -> None:
+    taken = sampled(EVENLY, 1)
+    few, many = (rehearse(taken, 2_000, capacity=50, mode="keyed", keys=keys).rows[0] for keys in (5, 100_000))
+    assert few.seconds > 5 * many.seconds
+
+
+# The best row
+
+
+def test_only_tested_capacities_are_recommended(sample: Sample) -> None:
+    forecast = rehearse(sample, 50_000, capacity=[20, 150, 400])
+    assert [row.is_tested for row in forecast.rows] == [True, True, False]
+    assert forecast.best == {"capacity": 150, "timeout": 60.0}
+    with pytest.raises(ValueError, match="none of the capacities: record it with a load of at least 300"):
+        _ = rehearse(sample, 1_000, capacity=[300, 400]).best
+
+
+def test_the_best_setting_runs(sample: Sample) -> None:
+    best = rehearse(sample, 1_000, retry=FixedDelay(2, 0.1), gate=RateLimit(500.0)).best
+
+    async def main() -> int:
+        async with ordered_wait(range(100), function_of(GAMMA, Random(1)), **best) as results:
+            return len([each async for each in results])
+
+    assert in_virtual_time(main) == 100
+
+
+def test_a_capacity_with_more_failures_is_not_the_best() -> None:
+    service = Planted("window", lambda _: (0.05, None), rate=100.0, retry=FixedDelay(2, 0.05))
+    forecast = rehearse(sampled(service, 1), 10_000, capacity=[4, 100])
+    assert forecast.rows[1].seconds < forecast.rows[0].seconds
+    assert forecast.best_row.capacity == 4
+
+
+def test_without_a_capacity_shares_of_the_load_are_compared(sample: Sample) -> None:
+    assert [row.capacity for row in rehearse(sample, 1_000).rows] == [15, 37, 75, 150]
+
+
+def test_an_adaptive_capacity_takes_longer_to_reach_its_level() -> None:
+    taken = sampled(EVENLY, 1)
+    adaptive, fixed = (
+        rehearse(taken, 1_000, capacity=20, gate=gate).rows[0] for gate in (AdaptiveCapacity(2, 20), None)
+    )
+    assert adaptive.seconds > fixed.seconds
+
+
+# Displays
+
+
+@pytest.fixture(scope="module")
+def busy() -> Forecast:
+    taken = sampled(BY_NAME["120 calls per second"], 1, weight=lambda _: 0.01)
+    return rehearse(taken, 300, capacity=[20, 50, 150, 400], timeout=3.0)
+
+
+def test_a_forecast_is_a_table_of_80_columns(busy: Forecast) -> None:
+    lines = str(busy).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0].split()[:2] == ["capacity", "time"]
+    assert sum(line.lstrip().startswith("> ") for line in lines[1:5]) == 1
+    assert lines[4].lstrip().startswith("* 400")
+    assert "* The sample has not reached this load: a guess." in lines
+
+
+def test_columns_without_numbers_are_left_out(sample: Sample) -> None:
+    head = str(rehearse(sample, 1_000)).splitlines()[0].split()
+    assert head == ["capacity", "time", "90", "%", "p50", "p99", "calls"]
+
+
+def test_a_plot_is_a_document(busy: Forecast) -> None:
+    drawing = ET.fromstring(busy.plot())
+    assert len([each for each in drawing.iter() if each.get("class") in {"bar", "guess"}]) == 8
+
+
+def test_a_notebook_shows_the_plot_and_the_table(busy: Forecast) -> None:
+    html = ET.fromstring(busy._repr_html_())
+    assert len(html.findall(".//tbody/tr")) == 4
+    assert html.find("{http://www.w3.org/2000/svg}svg") is not None
+
+
+# Comparison with the run
+
+
+def test_a_run_like_its_forecast_differs_in_nothing(sample: Sample) -> None:
+    forecast = rehearse(sample, 100_000, capacity=20)
+    (row,) = forecast.rows
+    seconds, statistics = operated(GAMMA, 5_000, 1, capacity=20, timeout=60.0)
+    said = forecast.compare(statistics, seconds, capacity=20)
+    assert "inside the interval" in said
+    assert said.startswith("Forecast for 5,000 records: ")
+    assert "What differs" not in said or abs(statistics.latency_seconds / 5_000 / row.latency - 1) > 0.05
+
+
+def test_a_slower_service_is_named(sample: Sample) -> None:
+    forecast = rehearse(sample, 5_000, capacity=20)
+    slower = Planted("slower", lambda random: (2 * GAMMA.draw(random)[0], None))
+    seconds, statistics = operated(slower, 5_000, 1, capacity=20, timeout=60.0)
+    said = forecast.compare(statistics, seconds)
+    assert "outside the interval" in said
+    assert "calls took 16" in said
+    assert "the source, the consumer" not in said
+
+
+def test_a_slow_source_is_named(sample: Sample) -> None:
+    forecast = rehearse(sample, 5_000, capacity=20)
+    seconds, statistics = operated(GAMMA, 5_000, 1, capacity=5, timeout=60.0)
+    assert "the source, the consumer or the CPU was slower" in forecast.compare(statistics, seconds)
+
+
+def test_more_failures_are_named(sample: Sample) -> None:
+    service = Planted("failing", lambda random: (0.08, ValueError() if random.random() < 0.25 else None))
+    seconds, statistics = operated(service, 2_000, 1, capacity=20, timeout=60.0)
+    forecast = rehearse(sample, 2_000, capacity=20)
+    assert f"failed: {statistics.failed:,}, in the forecast 0" in forecast.compare(statistics, seconds)
+
+
+def test_a_comparison_needs_a_run(sample: Sample) -> None:
+    forecast = rehearse(sample, 100, capacity=20)
+    _, statistics = operated(GAMMA, 0, 1, capacity=20, timeout=60.0)
+    with pytest.raises(ValueError, match="without an ended record"):
+        forecast.compare(statistics, 1.0)
+    with pytest.raises(ValueError, match=r"capacity must be one of the forecast \(20\), got 30"):
+        forecast.compare(statistics, 1.0, capacity=30)
+
+
+# Invalid input
+
+
+class Weighted(Gate):
+    weight = staticmethod(lambda _: 1.0)
+
+    def delay(self, now: float, weight: float) -> float:
+        return 0.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"sample": [1]}, TypeError, r"sample must be a Sample, made by record\(\), got \[1\]"),
+        ({"elements": 0}, ValueError, "elements must be at least 1, got 0"),
+        ({"capacity": [20, 0]}, ValueError, "capacity must be at least 1, got 0"),
+        ({"capacity": {20}}, TypeError, "capacity must be a whole number or a list of them"),
+        ({"buffer": 5, "capacity": 20}, ValueError, "buffer must be at least the capacity, 20, got 5"),
+        ({"mode": "sorted"}, ValueError, "mode must be one of ordered, unordered, keyed, got 'sorted'"),
+        ({"mode": "keyed"}, TypeError, 'mode "keyed" takes keys=, the number of keys, got None'),
+        ({"keys": 5}, ValueError, 'keys is for mode "keyed", got 5'),
+        ({"gate": PerKey(RateLimit(1.0), key=str)}, ValueError, "gate must have no PerKey"),
+        ({"gate": Weighted()}, ValueError, r"gate must have no weight, because the sample has none"),
+        ({"slower": 0}, ValueError, "slower must be a finite factor above 0, got 0"),
+        ({"unseen": 0.5}, TypeError, r"unseen must be a pair \(share of calls, seconds\), got 0.5"),
+        ({"unseen": (2, 1.0)}, ValueError, r"unseen\[0\] must be a share from 0 to 1, got 2"),
+        ({"retry": 3}, TypeError, "retry must be a RetryStrategy such as FixedDelay, got 3"),
+        ({"timeout": -1.0}, ValueError, "timeout must be seconds, not negative"),
+    ],
+)
+def test_an_invalid_argument_is_refused(
+    sample: Sample, arguments: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        rehearse(**{"sample": sample, "elements": 100, **arguments})
+
+
+def test_a_sample_without_an_answer_is_refused_with_its_outcomes() -> None:
+    service = Planted("down", lambda _: (0.1, ConnectionError("down")))
+    with pytest.raises(ValueError, match=r"must have a call that was answered, got 200 calls .* 200 failed\. Repair"):
+        rehearse(sampled(service, 1), 100)
+
+
+def test_calls_that_were_cut_time_out_and_need_a_finite_timeout() -> None:
+    taken = sampled(BY_NAME["2 % stragglers"], 3, timeout=0.5)
+    forecast = rehearse(taken, 10_000, capacity=50)
+    assert forecast.rows[0].timed_out == pytest.approx(200, abs=150)
+    assert any("exceeded a timeout" in each for each in forecast.assumptions)
+    with pytest.raises(ValueError, match="timeout must be finite, got inf"):
+        rehearse(taken, 10_000, timeout=float("inf"))
+
+
+def test_one_call_is_a_sample() -> None:
+    taken = Sample((RecordedCall(0.0, 0.1, "answered", 0.0, 1, 0),), 1, (), 5.0)
+    assert rehearse(taken, 10).rows[0].seconds == pytest.approx(1.0)
+
+
+def test_calls_that_take_no_time_are_a_sample() -> None:
+    taken = Sample(tuple(RecordedCall(0.0, 0.0, "answered", 0.0, load, 0) for load in range(1, 21)), 20, (), 5.0)
+    assert rehearse(taken, 10_000).rows[0].seconds == 0.0
+    assert str(rehearse(taken, 10_000))
+    assert rehearse(taken, 10_000).plot()
+
+
+def test_a_sample_can_be_pickled(sample: Sample) -> None:
+    assert pickle.loads(pickle.dumps(sample)) == sample

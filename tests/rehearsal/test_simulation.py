@@ -1,0 +1,146 @@
+"""The simulation takes exactly the time of the operator on a virtual clock, if both draw the same calls."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.forecast._services import Planted
+from tests.rehearsal.planted import operated, simulated
+from trio_asyncio_io import FixedDelay, RetryBudget
+from trio_asyncio_io.gates import AdaptiveCapacity, CircuitBreaker, Gate, RateLimit, RefusedError
+from trio_asyncio_io.rehearsal._service import Begin
+
+pytestmark = pytest.mark.hypothesis
+
+
+def draw_gamma(random: Random) -> tuple[float, None]:
+    return random.gammavariate(2.0, 0.05), None
+
+
+def draw_failing(random: Random) -> tuple[float, Exception | None]:
+    return random.gammavariate(2.0, 0.05), ValueError("planted") if random.random() < 0.2 else None
+
+
+@st.composite
+def services(draw: st.DrawFn) -> Planted:
+    limit = draw(st.sampled_from(["none", "servers", "rate"]))
+    return Planted(
+        "planted",
+        draw(st.sampled_from([draw_gamma, draw_failing])),
+        servers=draw(st.integers(1, 20)) if limit == "servers" else None,
+        rate=draw(st.sampled_from([50.0, 333.0])) if limit == "rate" else None,
+    )
+
+
+@st.composite
+def settings(draw: st.DrawFn) -> dict[str, Any]:
+    capacity = draw(st.integers(1, 30))
+    mode = draw(st.sampled_from(["ordered", "unordered", "keyed"]))
+    gates = [None, RateLimit(70.0), RateLimit(300.0, burst=10.0), AdaptiveCapacity(1, capacity)]
+    gate = draw(st.sampled_from(gates))
+    timeout = draw(st.sampled_from([0.15, 1.0, 1000.0]))
+    if mode == "keyed" or gate is not None:
+        timeout = 1000.0  # deadlines coincide, and Trio runs the tasks of one instant in any order
+    budget = draw(st.sampled_from([None, RetryBudget(0.1, 2.0)]))
+    return {
+        "capacity": capacity,
+        "buffer": draw(st.sampled_from([capacity, capacity + 3, 10 * capacity])),
+        "mode": mode,
+        "key": (lambda number: number % 7) if mode == "keyed" else None,
+        "timeout": timeout,
+        "gate": gate,
+        "retry": draw(st.sampled_from([None, FixedDelay(3, 0.0371, budget=budget)])),
+    }
+
+
+@given(service=services(), options=settings(), seed=st.integers(0, 10))
+def test_a_simulated_run_takes_the_time_and_the_calls_of_the_operator(
+    service: Planted, options: dict[str, Any], seed: int
+) -> None:
+    run = simulated(service, 150, seed, **options)
+    seconds, statistics = operated(service, 150, seed, **options)
+    assert run.seconds == pytest.approx(seconds, abs=1e-6)
+    assert run.timed_out == statistics.timed_out
+    assert run.failed == statistics.failed
+    assert run.retried == statistics.retried
+    assert run.latency == pytest.approx(statistics.latency_seconds)
+
+
+def test_a_run_with_gates_and_deadlines_takes_about_the_time_of_the_operator() -> None:
+    options: dict[str, Any] = {
+        "capacity": 20, "timeout": 0.15, "gate": RateLimit(100.0, burst=10.0), "retry": FixedDelay(3, 0.0371)
+    }  # fmt: skip
+    service = Planted("planted", draw_failing)
+    run = simulated(service, 1000, 1, **options)
+    seconds, statistics = operated(service, 1000, 1, **options)
+    assert run.seconds == pytest.approx(seconds, rel=0.02)
+    assert run.timed_out == pytest.approx(statistics.timed_out, rel=0.1)
+    assert statistics.timed_out > 50
+
+
+@pytest.mark.parametrize("mode", ["ordered", "unordered"])
+@pytest.mark.parametrize("buffer", [10, 13, 1000])
+@pytest.mark.parametrize("timeout", [0.15, 1000.0])
+def test_both_engines_give_the_same_run(mode: str, buffer: int, timeout: float) -> None:
+    service = Planted("planted", draw_failing, servers=7)
+    options = {"capacity": 10, "mode": mode, "buffer": buffer, "timeout": timeout}
+    fast = simulated(service, 500, 1, **options)
+    slow = simulated(service, 500, 1, may_skip_events=False, **options)
+    assert fast.seconds == pytest.approx(slow.seconds)
+    assert fast.delay(0.5) == pytest.approx(slow.delay(0.5))
+    assert fast.latency == pytest.approx(slow.latency)
+    assert (fast.calls, fast.failed, fast.timed_out) == (slow.calls, slow.failed, slow.timed_out)
+
+
+def test_a_refused_record_fails_without_a_call() -> None:
+    class Closing(Gate):
+        def delay(self, now: float, weight: float) -> float:
+            if now > 0.1:
+                raise RefusedError("no more")
+            return 0.0
+
+    run = simulated(Planted("planted", draw_gamma), 50, 1, capacity=2, timeout=9.0, gate=Closing())
+    assert 0 < run.calls < 50
+    assert run.calls + run.failed == 50
+
+
+class Recovering(Planted):
+    """Fails at first."""
+
+    def open(self, random: Random) -> Begin:
+        errors = iter([ConnectionError()] * 40)
+        return lambda _: (random.uniform(0.01, 0.02), next(errors, None), None)
+
+
+def test_an_open_circuit_breaker_holds_back_a_simulated_run() -> None:
+    options: dict[str, Any] = {"capacity": 5, "timeout": 100.0}
+    service = Recovering("planted", draw_gamma)
+    without = simulated(service, 200, 1, **options)
+    assert simulated(service, 200, 1, gate=CircuitBreaker(open_for=3.0), **options).seconds > without.seconds + 2
+
+
+def test_a_gate_that_would_stop_the_run_is_reported() -> None:
+    service = Planted("planted", lambda _: (0.01, ConnectionError("down")))
+    with pytest.raises(RuntimeError, match="a gate would stop the run: ConnectionError") as caught:
+        simulated(service, 200, 1, capacity=5, timeout=1000.0, gate=CircuitBreaker(give_up=60.0))
+    assert isinstance(caught.value.__cause__, ConnectionError)
+
+
+def test_a_gate_that_is_given_keeps_its_state() -> None:
+    gate = AdaptiveCapacity(2, 10)
+    before = repr(vars(gate))
+    simulated(Planted("planted", draw_gamma), 100, 1, capacity=10, timeout=9.0, gate=gate)
+    assert repr(vars(gate)) == before
+
+
+def test_more_elements_follow_at_the_steady_pace() -> None:
+    service = Planted("planted", draw_gamma)
+    short = simulated(service, 5_000, 1, capacity=20, timeout=9.0)
+    long = simulated(service, 50_000, 1, capacity=20, timeout=9.0)
+    assert short.seconds_for(50_000) == pytest.approx(long.seconds, rel=0.03)
+    assert short.seconds_for(5_000) == short.seconds

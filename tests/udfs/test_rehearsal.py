@@ -1,0 +1,132 @@
+"""The forecast of a job's tasks, beside operators that share a service on a virtual clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from random import Random
+from typing import Any
+
+import pytest
+import trio
+
+from benchmarks.forecast.__main__ import SERVICES, in_virtual_time, sample_of
+from benchmarks.forecast._services import Planted, function_of
+from trio_asyncio_io import AsyncWaitOperator
+from trio_asyncio_io.gates import AdaptiveCapacity, Budget, RateLimit
+from udfs import ClusterRate
+from udfs._rehearsal.forecast import Job, JobForecast
+
+BY_NAME = {service.name: service for service in SERVICES}
+EVEN, SKEWED = [600] * 8, [2400] + [400] * 7
+
+
+def forecast_of(
+    service: Planted, sizes: list[int], tasks: int, capacity: int, mode: Any = "ordered", **options: Any
+) -> JobForecast:
+    return Job(options, mode, 60.0, tasks).forecast(sample_of(service, 3), sizes, sum(sizes), [capacity])
+
+
+def measured(
+    service: Planted, sizes: list[int], tasks: int, gate_of: Callable[[int], Any] = lambda _: None, **options: Any
+) -> float:
+    """The seconds of so many tasks with an operator for each partition, in front of one service."""
+    partitions, function = iter(sizes), function_of(service, Random(1))
+
+    async def run_task(gate: Any) -> None:
+        for size in partitions:
+            async with AsyncWaitOperator(function, source=range(size), timeout=60.0, gate=gate, **options) as operator:
+                async for _ in operator.output:
+                    pass
+
+    async def main() -> float:
+        began = trio.current_time()
+        async with trio.open_nursery() as nursery:
+            for task in range(tasks):
+                nursery.start_soon(run_task, gate_of(task))
+        return trio.current_time() - began
+
+    return float(in_virtual_time(main))
+
+
+@pytest.mark.parametrize("sizes", [EVEN, SKEWED], ids=["even", "skewed"])
+@pytest.mark.parametrize("name", ["gamma", "35 servers"])
+def test_a_job_takes_the_time_of_its_tasks_in_front_of_one_service(name: str, sizes: list[int]) -> None:
+    (row,) = forecast_of(BY_NAME[name], sizes, 4, 30).rows
+    seconds = measured(BY_NAME[name], sizes, 4, capacity=30)
+    assert row.seconds == pytest.approx(seconds, rel=0.1)
+    assert row.low <= seconds <= row.high
+    assert row.calls == sum(sizes)
+
+
+@pytest.mark.parametrize(
+    ("options", "gate"),
+    [
+        ({"gate": RateLimit(50.0)}, RateLimit(50.0)),
+        ({"cluster_rate": 200}, RateLimit(50.0)),
+        ({"cluster_rate": ClusterRate(203, by="share")}, RateLimit(50.0)),
+    ],
+)
+def test_a_gate_of_each_task_limits_the_partitions_of_each(options: dict[str, Any], gate: RateLimit) -> None:
+    sizes = [1200, 400, 400, 400]
+    (row,) = forecast_of(BY_NAME["gamma"], sizes, 4, 30, **options).rows
+    seconds = measured(BY_NAME["gamma"], sizes, 4, lambda _: deepcopy(gate), capacity=30)
+    assert seconds > 23
+    assert row.seconds == pytest.approx(seconds, rel=0.05)
+
+
+def test_a_leased_rate_goes_to_the_tasks_that_have_rows() -> None:
+    sizes, leased = [1200, 400, 400, 400], RateLimit(200.0)
+    (row,) = forecast_of(BY_NAME["gamma"], sizes, 4, 30, cluster_rate=ClusterRate(200, by="lease")).rows
+    seconds = measured(BY_NAME["gamma"], sizes, 4, lambda _: leased, capacity=30)
+    assert seconds < 13
+    assert row.seconds == pytest.approx(seconds, rel=0.1)
+
+
+def test_fewer_partitions_than_slots_use_their_shares_of_the_rate_only() -> None:
+    taken = sample_of(BY_NAME["gamma"], 3)
+    (row,) = Job({"cluster_rate": 80}, "unordered", 60.0, 8).forecast(taken, [500, 500], 1000, [30]).rows
+    assert row.seconds == pytest.approx(50.0, rel=0.05)
+
+
+def test_the_default_capacities_divide_the_load_of_the_sample() -> None:
+    forecast = Job({}, "ordered", 60.0, 4).forecast(sample_of(BY_NAME["gamma"], 3), EVEN, 9600, [])
+    assert [row.capacity for row in forecast.rows] == [3, 9, 18, 37]
+    assert all(row.is_tested for row in forecast.rows)
+    assert forecast.best["capacity"] == 37
+    assert "Up to 4 tasks run at once, 8 in all" in forecast.assumptions[0]
+    assert "4,800 of 9,600 rows need a call" in forecast.assumptions[0]
+
+
+def test_a_capacity_is_tested_if_the_sample_has_reached_that_of_all_tasks() -> None:
+    (row,) = forecast_of(BY_NAME["gamma"], EVEN, 4, 40).rows
+    assert not row.is_tested
+
+
+def test_a_gate_whose_copies_have_no_sum_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"gate must be a RateLimit or a Budget, got .*AdaptiveCapacity"):
+        Job({"gate": AdaptiveCapacity(2, 10)}, "ordered", 60.0, 4).gates(4)
+
+
+def test_each_task_has_a_budget() -> None:
+    (budget,) = Job({"gate": Budget(100.0)}, "ordered", 60.0, 4).gates(4)
+    assert isinstance(budget, Budget)
+    assert budget.amount == 400.0
+
+
+def test_the_weight_of_a_gate_gets_the_values_of_the_row() -> None:
+    gate = RateLimit(100.0, burst=5.0, weight=lambda prompt, answer: len(prompt) + answer)
+    (pooled,) = Job({"gate": [gate]}, "ordered", 60.0, 2).gates(2)
+    assert isinstance(pooled, RateLimit)
+    assert (pooled.rate, pooled.burst) == (200.0, 10.0)
+    assert pooled.weight is not None
+    assert pooled.weight(("abc", 4)) == 7
+
+
+def test_a_job_is_compared_with_its_metrics() -> None:
+    forecast = forecast_of(BY_NAME["gamma"], EVEN, 4, 30)
+    sums = {"rows": 5000, "calls": 4810, "retried": 10, "failed": 0, "timed_out": 0, "cached": 200, "seconds": 768.0}
+    text = forecast.compare(sums, 8.0)
+    assert "Forecast for 4,800 records: 3." in text
+    assert "The run took 8 s" in text
+    assert "calls took 160 ms on average, in the forecast 8" in text

@@ -1,0 +1,162 @@
+"""A forecast as a table of text, as a drawing, and as HTML for a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from html import escape
+from textwrap import wrap
+
+from .._core.units import amount, duration, plural
+from .._watch.charts import nice
+from .._watch.svg import escaped
+from ._row import ForecastRow
+
+__all__ = ["drawing_of", "html_of", "table_of"]
+
+WIDTH = 80
+
+# Heading -> cell. Columns from `OPTIONAL` on are left out if all of their numbers are 0
+COLUMNS: Sequence[tuple[str, Callable[[ForecastRow], str]]] = (
+    ("time", lambda row: duration(row.seconds)),
+    ("90 %", lambda row: f"{duration(row.low)} to {duration(row.high)}"),
+    ("p50", lambda row: duration(row.p50)),
+    ("p99", lambda row: duration(row.p99)),
+    ("calls", lambda row: _short(row.calls)),
+)
+OPTIONAL: Sequence[tuple[str, str]] = (
+    ("weight", "weight"),
+    ("refused", "refused"),
+    ("retried", "retried"),
+    ("timed out", "timed_out"),
+    ("failed", "failed"),
+)
+MILLION, THOUSAND, LONG = 1e6, 1e3, 1e5
+
+
+def table_of(rows: Sequence[ForecastRow], elements: int, best: ForecastRow | None, assumptions: Sequence[str]) -> str:
+    """The rows, the best one and the assumptions, at most 80 columns wide."""
+    lines = _lines(rows, best)
+    said = [f"{plural(elements, 'element')}. Intervals of 90 %. p50 and p99: from a record's first call to its output."]
+    if best is not None:
+        said.append(f"> Take capacity={best.capacity}: the smallest tested one that is about as fast as any.")
+    if not all(row.is_tested for row in rows):
+        said.append("* The sample has not reached this load: a guess.")
+    paragraphs = [*said, *(f"- {each}" for each in assumptions)]
+    return "\n".join([*lines, "", *(line for each in paragraphs for line in wrap(each, WIDTH, subsequent_indent="  "))])
+
+
+def html_of(rows: Sequence[ForecastRow], elements: int, best: ForecastRow | None, assumptions: Sequence[str]) -> str:
+    """The display in a notebook."""
+    head, *cells = _cells(rows, best)
+    header = "".join(f"<th>{escape(each)}</th>" for each in head)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(each)}</td>' for each in row)}</tr>" for row in cells)
+    notes = "".join(f"<li>{escape(each)}</li>" for each in assumptions)
+    return (
+        f"<div>{drawing_of(rows, elements)}<table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>"
+        f"<ul>{notes}</ul></div>"
+    )
+
+
+def _lines(rows: Sequence[ForecastRow], best: ForecastRow | None) -> list[str]:
+    cells, lines = _cells(rows, best), [""]
+    for droppable in (None, "p50", "p99", "90 %"):
+        if droppable is not None and droppable in cells[0]:
+            position = cells[0].index(droppable)
+            cells = [[*row[:position], *row[position + 1 :]] for row in cells]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
+        if len(lines[0]) <= WIDTH:
+            break
+    return lines
+
+
+def _cells(rows: Sequence[ForecastRow], best: ForecastRow | None) -> list[list[str]]:
+    shown = [(head, name) for head, name in OPTIONAL if any(getattr(row, name) for row in rows)]
+    table = [["capacity", *(head for head, _ in COLUMNS), *(head for head, _ in shown)]]
+    for row in rows:
+        mark = "> " if row is best else "" if row.is_tested else "* "
+        cells = [cell(row) for _, cell in COLUMNS]
+        table.append([f"{mark}{row.capacity}", *cells, *(_short(getattr(row, name)) for _, name in shown)])
+    return table
+
+
+def _short(number: float) -> str:
+    """A number with at most six characters or so."""
+    if number >= LONG:
+        scale, unit = (MILLION, "M") if number >= MILLION else (THOUSAND, "k")
+        return f"{amount(float(f'{number / scale:.3g}'))}{unit}"
+    return amount(float(f"{number:.5g}"))
+
+
+# Drawing, in pixels
+
+LEFT, RIGHT, TOP, PANEL, GAP = 70, 20, 34, 150, 64
+BAR = 0.45
+STYLE = """
+.forecast{--fg:#1f2328;--soft:#59636e;--grid:#d0d7de;--bar:#0072b2}
+@media (prefers-color-scheme:dark){.forecast{--fg:#e6edf3;--soft:#9198a1;--grid:#30363d;--bar:#56b4e9}}
+.forecast text{font:13px system-ui,sans-serif;fill:var(--fg)}
+.forecast .soft{fill:var(--soft);font-size:12px}
+.forecast .grid{stroke:var(--grid)}
+.forecast .bar{fill:var(--bar)}
+.forecast .guess{fill:none;stroke:var(--bar);stroke-dasharray:4 3}
+.forecast .interval{stroke:var(--fg);stroke-width:1.5}
+"""
+
+
+def drawing_of(rows: Sequence[ForecastRow], elements: int) -> str:
+    """Two panels over the capacity: the time, and the weight or the calls. Bars of untested capacities are hollow."""
+    width = max(480, LEFT + RIGHT + 90 * len(rows))
+    cost = "weight" if any(row.weight for row in rows) else "calls"
+    title = f"Forecast for {plural(elements, 'element')}"
+    first = _panel(rows, "seconds", f"{title}: time, with intervals of 90 %", width, TOP)
+    second = _panel(rows, cost, cost.capitalize(), width, TOP + PANEL + GAP)
+    height = TOP + 2 * PANEL + GAP + 50
+    description = "; ".join(f"capacity {row.capacity}: {_described(row, 'seconds')}" for row in rows)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="forecast" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}" role="img" aria-labelledby="forecast-title forecast-description">'
+        f'<title id="forecast-title">{escaped(title)}</title><desc id="forecast-description">{escaped(description)}'
+        f"</desc><style>{STYLE}</style>{first}{second}</svg>"
+    )
+
+
+def _unit_of(name: str) -> Callable[[float], str]:
+    return duration if name == "seconds" else _short
+
+
+def _described(row: ForecastRow, name: str) -> str:
+    unit, (low, high) = _unit_of(name), row.intervals[name]
+    return f"{unit(getattr(row, name))}, from {unit(low)} to {unit(high)}"
+
+
+def _panel(rows: Sequence[ForecastRow], name: str, title: str, width: int, top: int) -> str:
+    unit = _unit_of(name)
+    highest = max(row.intervals[name][1] for row in rows) or 1.0
+    step = nice(highest / 4)
+    levels = -(-highest // step)
+    bottom = top + PANEL
+    parts = [f'<text x="{LEFT}" y="{top - 14}">{escaped(title)}</text>']
+
+    def height(value: float) -> float:
+        return bottom - PANEL * value / (levels * step)
+
+    for level in range(int(levels) + 1):
+        y = height(level * step)
+        parts.append(f'<line class="grid" x1="{LEFT}" y1="{y:.1f}" x2="{width - RIGHT}" y2="{y:.1f}"/>')
+        label = escaped(unit(level * step))
+        parts.append(f'<text class="soft" x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{label}</text>')
+    place = (width - LEFT - RIGHT) / len(rows)
+    for position, row in enumerate(rows):
+        middle, value = LEFT + place * (position + 0.5), getattr(row, name)
+        low, high = row.intervals[name]
+        look, half = "bar" if row.is_tested else "guess", BAR * place / 2
+        label = escaped(f"capacity {row.capacity}: {_described(row, name)}")
+        parts.append(
+            f'<g><title>{label}</title><rect class="{look}" x="{middle - half:.1f}" y="{height(value):.1f}" '
+            f'width="{2 * half:.1f}" height="{bottom - height(value):.1f}"/><line class="interval" x1="{middle:.1f}" '
+            f'y1="{height(low):.1f}" x2="{middle:.1f}" y2="{height(high):.1f}"/></g>'
+        )
+        parts.append(f'<text x="{middle:.1f}" y="{bottom + 18}" text-anchor="middle">{row.capacity}</text>')
+    parts.append(f'<text class="soft" x="{width - RIGHT}" y="{bottom + 34}" text-anchor="end">capacity</text>')
+    return "".join(parts)

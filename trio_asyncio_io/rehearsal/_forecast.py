@@ -1,0 +1,296 @@
+"""The forecast: each setting simulated with the fitted service, and with others that the sample might have shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+from random import Random
+from statistics import fmean, median
+from typing import Any, Literal
+
+from .._core.checks import check_int, check_number, check_seconds
+from .._core.describe import describe
+from .._core.gate import Gate, PerKey
+from .._core.options import Mode, Options
+from .._core.retry import RetryStrategy
+from .._core.statistics import Statistics
+from .._core.units import duration
+from ..gates import AdaptiveCapacity
+from ._drawing import drawing_of, html_of, table_of
+from ._row import ForecastRow
+from ._sample import Sample
+from ._sentences import assumptions, comparison
+from ._service import Service, fit, resampled
+from ._simulation import Run, gates_of, simulate
+
+__all__ = ["Forecast", "rehearse"]
+
+# An interval of 90 % is from the second smallest to the second largest of 39 resamples, or of all 19
+RESAMPLES, MARGIN = 39, 1
+EVENT_RESAMPLES, EVENT_MARGIN = 19, 0
+# Elements that are simulated, and per slot; then the run goes on at its pace
+ELEMENTS, PER_SLOT = 5_000, 25
+EVENT_ELEMENTS, EVENT_PER_SLOT = 1_000, 8
+ADAPTIVE_ELEMENTS = 4_000  # an adaptive capacity takes a while to find its level
+FEW_CALLS, MOST_CALLS = 1_000, 30_000  # of a shorter run and of the first one, if calls are retried again and again
+# The fitted service runs longer than the others, so that the forecast itself is not a matter of luck
+LONGER = 3
+ABOUT_AS_FAST = 1.03
+SEED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What runs will take. Made by `rehearse`; print it, or show it in a notebook.
+
+    Attributes:
+        rows: One for each capacity, in the order given.
+        elements: How many elements the run has.
+        assumptions: What was seen, what was assumed and what the sample cannot show, in sentences.
+        options: The arguments of the run, without the capacity.
+    """
+
+    rows: Sequence[ForecastRow]
+    elements: int
+    assumptions: Sequence[str]
+    options: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def best_row(self) -> ForecastRow:
+        """The row of the smallest tested capacity that is about as fast as the fastest one, within 3 %.
+
+        Capacities with which clearly more records have no result are left out.
+
+        Raises:
+            ValueError: The sample has reached none of the capacities.
+        """
+        tested = [row for row in self.rows if row.is_tested]
+        if not tested:
+            raise ValueError(
+                "the sample has reached none of the capacities: record more calls, or give a smaller capacity"
+            )
+        fewest = min(row.failed + row.timed_out for row in tested)
+        good = [row for row in tested if row.failed + row.timed_out <= 1.1 * fewest + 0.001 * self.elements]
+        fastest = min(row.seconds for row in good)
+        return min((row for row in good if row.seconds <= ABOUT_AS_FAST * fastest), key=lambda row: row.capacity)
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """The best setting as keyword arguments for `ordered_wait`; see `best_row`. Raises as `best_row`."""
+        return {"capacity": self.best_row.capacity, **self.options}
+
+    def plot(self) -> str:
+        """Time and calls (or weight) over the capacity, as an SVG document."""
+        return drawing_of(self.rows, self.elements)
+
+    def compare(self, statistics: Statistics, seconds: float, *, capacity: int | None = None) -> str:
+        """What was forecast, what it became, and why they differ, in sentences.
+
+        Args:
+            statistics: Those of the run at its end.
+            seconds: The length of the run.
+            capacity: The run's. None: that of `best`.
+
+        Raises:
+            ValueError: The forecast has no such capacity, or the run has ended no record.
+        """
+        check_seconds("seconds", seconds, positive=True, finite=True)
+        found = [row for row in self.rows if row.capacity == capacity] if capacity is not None else [self.best_row]
+        if not found:
+            known = ", ".join(str(row.capacity) for row in self.rows)
+            raise ValueError(f"capacity must be one of the forecast ({known}), got {describe(capacity)}")
+        return "\n".join(comparison(found[0], self.elements, statistics, seconds))
+
+    def __str__(self) -> str:
+        best = self.best_row if any(row.is_tested for row in self.rows) else None
+        return table_of(self.rows, self.elements, best, self.assumptions)
+
+    def _repr_html_(self) -> str:
+        best = self.best_row if any(row.is_tested for row in self.rows) else None
+        return html_of(self.rows, self.elements, best, self.assumptions)
+
+
+def rehearse(
+    sample: Sample,
+    elements: int,
+    *,
+    capacity: int | Sequence[int] = (),
+    buffer: int | None = None,
+    mode: Mode = "ordered",
+    keys: int | None = None,
+    gate: Gate | Sequence[Gate] | None = None,
+    retry: RetryStrategy | Literal["recorded"] | None = "recorded",
+    timeout: float | Literal["recorded"] = "recorded",
+    slower: float = 1.0,
+    unseen: tuple[float, float] | None = None,
+) -> Forecast:
+    """Forecast a run from a sample of calls: how long it takes, how many calls it makes, and what they weigh.
+
+    A model of the service is fitted to the sample, and the operator's own queues, scheduler, gates and retry strategies
+    run the elements against it, without tasks and without waiting. Runs of more than a few thousand elements are
+    extended at their pace. For intervals of 90 %, the runs are repeated with services that other samples of this size
+    might have shown.
+
+    The forecast assumes that the source has all elements, that the consumer is always ready, that failures do not end
+    the run, and that the service stays as it was during the sample.
+
+    Args:
+        sample: Made by `record`.
+        elements: How many elements the run has, at least 1.
+        capacity: What to compare: a list of capacities, as in `ordered_wait`, or one of them. Empty: a tenth, a
+            quarter, half and all of the load that the sample has reached.
+        buffer: As in `ordered_wait`. None: the default of each capacity.
+        mode: The output order: "ordered", "unordered" or "keyed".
+        keys: The number of keys, equally frequent, for mode "keyed"; at least 1.
+        gate: Gates of the run, without `PerKey`. Each run uses copies of them, without their state. A `Budget` does not
+            end the forecast run: the assumptions say how far it goes.
+        retry: The retry strategy. "recorded": that of the sample.
+        timeout: Seconds for each element. "recorded": that of the sample.
+        slower: A factor of all latencies, above 0: what if the service is slower than in the sample?
+        unseen: (share, seconds): what if this share of calls, from 0 to 1, takes so long, and the sample has missed
+            them?
+
+    Returns:
+        A `Forecast`.
+
+    Raises:
+        TypeError, ValueError: An argument is invalid, or no call of the sample was answered.
+        RuntimeError: A gate would stop the run, such as a circuit breaker that gives up.
+
+    Example:
+        forecast = rehearse(sample, 1_000_000, capacity=[20, 50, 100], gate=RateLimit(180))
+        print(forecast)
+        print(forecast.best)
+    """
+    if not isinstance(sample, Sample):
+        raise TypeError(f"sample must be a Sample, made by record(), got {describe(sample)}")
+    elements = check_int("elements", elements, at_least=1)
+    service = _changed(fit(sample), slower, unseen)
+    common: dict[str, Any] = {
+        "timeout": sample.timeout if timeout == "recorded" else timeout,
+        "retry": sample.retry if retry == "recorded" else retry,
+        "buffer": buffer,
+        "gate": gate,
+    }
+    settings = [
+        Options(capacity=each, mode=mode, key=_key_of(mode, keys), **common) for each in _capacities(capacity, sample)
+    ]
+    for options in settings:
+        _check_setting(options, sample, service)
+    random = Random(SEED)
+    others = [resampled(service, sample, random) for _ in range(RESAMPLES)]
+    rows = [_row(sample, service, others, elements, options) for options in settings]
+    best = {name: value for name, value in common.items() if value is not None}
+    return Forecast(rows, elements, assumptions(sample, service, rows, settings[0], elements), best)
+
+
+# Arguments
+
+
+def _capacities(capacity: Any, sample: Sample) -> list[int]:
+    if isinstance(capacity, int):
+        return [capacity]
+    if isinstance(capacity, str) or not isinstance(capacity, Sequence):
+        raise TypeError(f"capacity must be a whole number or a list of them, got {describe(capacity)}")
+    most = sample.tested
+    return list(capacity) or sorted({max(1, most // 10), max(1, most // 4), max(1, most // 2), most})
+
+
+def _key_of(mode: str, keys: int | None) -> Callable[[int], int] | None:
+    if mode != "keyed":
+        if keys is not None:
+            raise ValueError(f'keys is for mode "keyed", got {describe(keys)} with mode {mode!r}: omit it')
+        return None
+    if keys is None:
+        raise TypeError('mode "keyed" takes keys=, the number of keys, got None')
+    number = check_int("keys", keys, at_least=1)
+    return lambda element: (element * 2_654_435_761 & 0xFFFFFFFF) * number >> 32  # Knuth's multiplicative hash
+
+
+def _changed(service: Service, slower: float, unseen: tuple[float, float] | None) -> Service:
+    factor = check_number("slower", slower, "a finite factor above 0", lambda number: 0 < number < inf)
+    if unseen is None:
+        return replace(service, slower=factor)
+    pair: Any = unseen
+    if not (isinstance(pair, tuple | list) and len(pair) == 2):  # noqa: PLR2004 - a pair
+        raise TypeError(f"unseen must be a pair (share of calls, seconds), got {describe(unseen)}")
+    share = check_number("unseen[0]", unseen[0], "a share from 0 to 1", lambda number: 0 <= number <= 1)
+    return replace(service, slower=factor, unseen=(share, check_seconds("unseen[1]", unseen[1], finite=True)))
+
+
+def _check_setting(options: Options, sample: Sample, service: Service) -> None:
+    gates = gates_of(options)
+    if any(isinstance(gate, PerKey) for gate in gates):
+        raise ValueError(
+            f"gate must have no PerKey, got {describe(options.gate)}: the keys of the run are not known. Rehearse the "
+            "elements of one key with its gates"
+        )
+    if any(gate.weight is not None for gate in options.gates if isinstance(gate, Gate)) and not sample.is_weighted:
+        raise ValueError(
+            f"gate must have no weight, because the sample has none, got {describe(options.gate)}: give record() the "
+            "same weight="
+        )
+    if options.timeout == inf and any(seconds == inf for seconds, _, _ in service.admitted):
+        raise ValueError(
+            f"timeout must be finite, got inf: calls of the sample were cut after {duration(sample.timeout)}, so "
+            "nobody can say how long they would take"
+        )
+
+
+# Rows
+
+
+def _row(sample: Sample, service: Service, others: Sequence[Service], elements: int, options: Options) -> ForecastRow:
+    """The forecast for one setting: a run with the fitted service, and shorter ones that show how far off it may be."""
+    has_events = bool(gates_of(options)) or options.retry is not None or options.mode == "keyed"
+    few, per_slot = (EVENT_ELEMENTS, EVENT_PER_SLOT) if has_events else (ELEMENTS, PER_SLOT)
+    few = min(elements, ADAPTIVE_ELEMENTS if _is_adaptive(options) else max(few, per_slot * options.capacity))
+    longer = min(elements, LONGER * few)
+    number, margin = (EVENT_RESAMPLES, EVENT_MARGIN) if has_events else (RESAMPLES, MARGIN)
+    if options.retry is not None:
+        trial = simulate(service, few, options, Random(SEED), weights=service.weights)
+        longer = min(elements, max(longer, 2 * options.bound))  # records in backoffs fill the buffer
+        few, longer = (_at_most(limit, each, trial) for limit, each in ((FEW_CALLS, few), (MOST_CALLS, longer)))
+    numbers = _numbers(simulate(service, longer, options, Random(SEED), weights=service.weights), service, elements)
+    shorter = [
+        _numbers(simulate(each, few, options, Random(SEED + position), weights=each.weights), each, elements)
+        for position, each in enumerate(others[:number], 1)
+    ]
+    intervals = {}
+    for name, value in numbers.items():
+        values = sorted(each[name] for each in shorter)
+        middle = median(values)
+        scale = value / middle if middle else 1.0
+        intervals[name] = min(value, scale * values[margin]), max(value, scale * values[-1 - margin])
+    low, high = intervals["seconds"]
+    return ForecastRow(
+        capacity=options.capacity,
+        low=low,
+        high=high,
+        is_tested=options.capacity <= sample.tested,
+        intervals=intervals,
+        **numbers,
+    )
+
+
+def _is_adaptive(options: Options) -> bool:
+    return any(isinstance(gate, AdaptiveCapacity) for gate in options.gates)
+
+
+def _at_most(calls: int, elements: int, trial: Run) -> int:
+    """So few elements that a run makes at most about so many calls."""
+    return max(1, min(elements, int(calls * trial.elements / max(1, trial.calls))))
+
+
+def _numbers(run: Run, service: Service, elements: int) -> dict[str, float]:
+    factor = elements / run.elements
+    counts = {name: factor * getattr(run, name) for name in ("calls", "refused", "retried", "timed_out", "failed")}
+    return {
+        "seconds": run.seconds_for(elements),
+        "p50": run.delay(0.5),
+        "p99": run.delay(0.99),
+        "weight": factor * run.answered * fmean(service.weights),
+        "latency": run.latency / run.elements,
+        **{name: float(round(value)) for name, value in counts.items()},
+    }

@@ -1,0 +1,89 @@
+"""The sample: the real calls from which a run is forecast."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from .._core.retry import RetryStrategy
+from .._core.units import duration, plural
+
+__all__ = ["CallOutcome", "RecordedCall", "Sample"]
+
+CallOutcome: TypeAlias = Literal["answered", "retried result", "refused", "failed", "cut"]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """A real call, as `record` has seen it.
+
+    Attributes:
+        start: When it started, in seconds since the first call of the sample.
+        seconds: How long it took.
+        outcome: "answered": it returned. "retried result": it returned, but the retry strategy calls again after this
+            result. "refused": it raised, and the service asks for fewer calls, such as with a status 429. "failed": it
+            raised something else. "cut": a timeout cancelled it.
+        weight: What it weighs, such as tokens or money. A call that was not answered weighs 0, unless it called
+            `settle`.
+        load: The calls in flight when it started, itself included.
+        phase: The position of its load in `loads`.
+        error: The exception, or None.
+        result: The result that the retry strategy calls again after, else None.
+    """
+
+    start: float
+    seconds: float
+    outcome: CallOutcome
+    weight: float
+    load: int
+    phase: int
+    error: Exception | None = None
+    result: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Real calls, in the order in which they started, and how they were made. Made by `record`.
+
+    Attributes:
+        calls: Every call, retries included.
+        elements: The number of elements.
+        answers: (element, result) of each answered call, so that no answer is paid twice.
+        timeout: The timeout of an element, in seconds.
+        retry: The retry strategy, or None.
+        is_weighted: Whether the calls have weights.
+        is_limited: Whether `max_calls` ended the sample.
+    """
+
+    calls: Sequence[RecordedCall]
+    elements: int
+    answers: Sequence[tuple[Any, Any]]
+    timeout: float
+    retry: RetryStrategy | None = None
+    is_weighted: bool = False
+    is_limited: bool = False
+
+    @property
+    def tested(self) -> int:
+        """The most calls that were in flight. Nothing is known about higher loads."""
+        return max((call.load for call in self.calls), default=0)
+
+    @property
+    def seconds(self) -> float:
+        """The time from the start of the first call to the end of the last one."""
+        return max((call.start + call.seconds for call in self.calls), default=0.0)
+
+    @property
+    def weight(self) -> float:
+        """The sum of the weights of all calls."""
+        return sum(call.weight for call in self.calls)
+
+    def __str__(self) -> str:
+        counts = Counter(call.outcome for call in self.calls)
+        outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in counts.most_common())
+        return (
+            f"{plural(len(self.calls), 'call')} for {plural(self.elements, 'element')} in {duration(self.seconds)}, "
+            f"up to {self.tested:,} at once: {outcomes or 'none'}"
+        )

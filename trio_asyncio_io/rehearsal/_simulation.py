@@ -1,0 +1,382 @@
+"""The simulation of a run: the operator's own parts, with a heap of instants in the place of Trio and of the calls.
+
+There are two engines, which give the same instants:
+
+* **Events**: a heap of the ends of calls, over the operator's ledger, queue, scheduler, gates and retries.
+* **In order**, for runs without gates, retries and keys. Calls then start in input order, so a record starts when the
+  first slot is free and the buffer has room: a heap of `capacity` numbers is enough.
+
+The source has all elements, the consumer is always ready, and the operator itself takes no time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from heapq import heappop, heappush, heapreplace
+from itertools import count
+from math import inf
+from random import Random
+from typing import Any, Final, Protocol
+
+from .._classification import outcome_for, outcome_of
+from .._core.admission import Admission, KeyGates, Line, Passage
+from .._core.describe import describe
+from .._core.gate import OK, Gate, Outcome, PerKey
+from .._core.observation import ledger_for
+from .._core.options import Options
+from .._core.queue import Entry
+from .._core.retries import Retries
+from .._core.scheduler import Scheduler
+from .._errors import AttemptTimeoutError
+from ..gates import Budget
+from ._service import Begin
+
+__all__ = ["Opens", "Run", "simulate"]
+
+EXPIRED: Final = Outcome("overload", error=TimeoutError("the deadline of an element expired"))
+
+
+class Opens(Protocol):
+    """A service that calls can be made to."""
+
+    def open(self, random: Random) -> Begin:
+        """Begin a run."""
+
+
+@dataclass(slots=True)
+class Run:
+    """What a simulated run took.
+
+    Attributes:
+        elements: How many were simulated.
+        seconds: From the first start to the last output.
+        calls, answered, refused, retried, timed_out, failed: Counts. `answered` and `refused` are calls.
+        latency: The sum of the durations of invocations, as in `Statistics.latency_seconds`.
+        delays: Seconds from a record's first call to its output, sorted.
+        pace: Elements per second in the steady part of the run.
+    """
+
+    elements: int
+    seconds: float = 0.0
+    calls: int = 0
+    answered: int = 0
+    refused: int = 0
+    retried: int = 0
+    timed_out: int = 0
+    failed: int = 0
+    latency: float = 0.0
+    delays: list[float] = field(default_factory=list)
+    pace: float = inf
+
+    def seconds_for(self, elements: int) -> float:
+        """The time for more elements: the others follow at the steady pace."""
+        return self.seconds + (elements - self.elements) / self.pace if elements > self.elements else self.seconds
+
+    def delay(self, share: float) -> float:
+        """A quantile of the delays."""
+        return self.delays[min(len(self.delays) - 1, int(share * len(self.delays)))] if self.delays else 0.0
+
+
+def simulate(
+    service: Opens,
+    elements: int,
+    options: Options,
+    random: Random,
+    *,
+    weights: Sequence[float] = (1.0,),
+    may_skip_events: bool = True,
+) -> Run:
+    """Run elements against a service.
+
+    Args:
+        service: Is opened for this run.
+        elements: How many, at least 1. They are the numbers from 0.
+        options: The operator's. The observer, the handlers and `restore` have no effect, and failures do not end the
+            run.
+        random: Draws the calls and the jitter of backoffs.
+        weights: What calls weigh, for gates with weights.
+        may_skip_events: Whether runs without gates, retries and keys may use the faster engine.
+    """
+    begin = service.open(random)
+    is_plain = not gates_of(options) and options.retry is None and options.mode != "keyed"
+    if is_plain and may_skip_events:
+        return _run_in_order(begin, elements, options)
+    return _Events(begin, elements, options, random, weights).run()
+
+
+def gates_of(options: Options) -> tuple[Gate | PerKey, ...]:
+    """The gates of an operator, without budgets, because a simulated run is shorter than the real one."""
+    return tuple(gate for gate in options.gates if not isinstance(gate, Budget))
+
+
+def _run_in_order(begin: Begin, elements: int, options: Options) -> Run:
+    run, refusals, timeout = Run(elements), _Refusals(), options.timeout
+    bound = options.bound if options.mode == "ordered" else inf
+    is_ordered = options.mode == "ordered"
+    slots, emitted, output = [0.0] * options.capacity, deque[float](), 0.0
+    middle, begun_middle, start = elements // 2, 0.0, 0.0
+    for number in range(elements):
+        start = slots[0]
+        if len(emitted) >= bound:
+            start = max(start, emitted.popleft())
+        seconds, error, _ = begin(start)
+        if seconds >= timeout:
+            run.timed_out += 1
+            seconds = timeout
+        elif error is None:
+            run.answered += 1
+        else:
+            run.failed += 1
+            run.refused += refusals.has(error)
+        run.latency += seconds
+        end = start + seconds
+        heapreplace(slots, end)
+        output = max(output, end)
+        if is_ordered:
+            emitted.append(output)
+            run.delays.append(output - start)
+        else:
+            run.delays.append(seconds)
+        if number == middle:
+            begun_middle = start
+    run.calls, run.seconds = elements, output
+    run.delays.sort()
+    if start > begun_middle:
+        run.pace = (elements - 1 - middle) / (start - begun_middle)
+    return run
+
+
+class _Refusals(dict[int, bool]):
+    """By id of an exception of the sample, whether the service asks for fewer calls."""
+
+    def has(self, error: Exception) -> bool:
+        """Whether this exception is a refusal."""
+        if id(error) not in self:
+            self[id(error)] = outcome_of(error).kind == "throttled"
+        return self[id(error)]
+
+
+class _Events:
+    """A run of the operator's parts."""
+
+    def __init__(self, begin: Begin, elements: int, options: Options, random: Random, weights: Sequence[float]) -> None:
+        self._begin, self._elements, self._options, self._random = begin, elements, options, random
+        self._run = Run(elements)
+        self._ledger = ledger_for(options, options.key)
+        self._gates = _Gates(gates_of(options), self._is_running, lambda _: random.choice(weights))
+        self._scheduler = Scheduler(
+            self._ledger,
+            options.capacity,
+            options.timeout,
+            gates=self._gates if self._gates.passage.given else None,
+            on_failure=_fail,
+        )
+        self._gates.open(self._scheduler.change, self._scheduler.refresh)
+        self._retries: Retries | None = None
+        if options.retry is not None:
+            self._retries = Retries(
+                options.retry,
+                options.capacity,
+                guard=lambda function: function,
+                on_denied=lambda _: None,
+                is_final=lambda _: False,
+                random=random.random,
+            )
+        self._attempt_timeout = inf if options.retry is None else options.retry.attempt_timeout
+        self._refusals = _Refusals()
+        self._ends: list[tuple[float, int, Entry, Exception | Outcome | None, Any]] = []  # a heap, by instant
+        self._numbers = count()
+        self._begun: dict[int, float] = {}  # by sequence, the start of a record's first call
+        self._ended: list[float] = []  # the ends of records
+        self._accepted = 0
+
+    def run(self) -> Run:
+        """Run until all records have ended."""
+        ends, scheduler, run, now = self._ends, self._scheduler, self._run, 0.0
+        while now < inf:
+            self._accept(now)
+            self._start(now)
+            now = min(ends[0][0] if ends else inf, scheduler.wake_at())
+            while ends and ends[0][0] <= now:  # all of them before the next start, which gates decide on
+                _, _, entry, outcome, result = heappop(ends)
+                self._end(entry, outcome, result, now)
+            self._emit(now)
+        run.seconds = self._ended[-1]
+        run.delays.sort()
+        run.retried = self._ledger.counters.retried
+        run.latency = self._ledger.counters.latency_seconds
+        first, last = len(self._ended) // 2, 9 * len(self._ended) // 10
+        if self._ended[last] > self._ended[first]:
+            run.pace = (last - first) / (self._ended[last] - self._ended[first])
+        return run
+
+    def _is_running(self) -> bool:
+        return self._ledger.counters.running > 0
+
+    def _accept(self, now: float) -> None:
+        ledger = self._ledger
+        while self._accepted < self._elements and ledger.has_room():
+            ledger.accept(self._accepted, now)
+            self._accepted += 1
+
+    def _start(self, now: float) -> None:
+        ledger, scheduler = self._ledger, self._scheduler
+        counters, slots = ledger.counters, self._options.capacity
+        while True:
+            while scheduler.is_plain and ledger.jobs and counters.running < slots:
+                self._call(ledger.start(now), now)
+            entry = None if scheduler.is_plain else scheduler.next(now)
+            if entry is None:
+                return
+            if scheduler.refusal is None:
+                self._call(entry, now)
+            else:
+                self._fail(entry, scheduler.refusal, now)
+                self._emit(now)
+                self._accept(now)
+
+    def _call(self, entry: Entry, now: float) -> None:
+        """A call starts. Its end is known."""
+        run = self._run
+        if entry.attempts:
+            self._ledger.retry(entry)
+        else:
+            self._begun[entry.sequence] = now
+        entry.attempts += 1
+        run.calls += 1
+        seconds, error, result = self._begin(now)
+        outcome: Exception | Outcome | None = error
+        if seconds > self._attempt_timeout:
+            assert self._retries is not None
+            seconds = self._attempt_timeout
+            outcome = late = AttemptTimeoutError("the attempt was cut", seconds)
+            self._retries.timeouts[id(late)] = late
+        end, deadline = now + seconds, entry.since + self._options.timeout
+        if end >= deadline:
+            end, outcome = deadline, EXPIRED
+        heappush(self._ends, (end, next(self._numbers), entry, outcome, result))
+
+    def _end(self, entry: Entry, outcome: Exception | Outcome | None, result: Any, now: float) -> None:
+        """A call ends."""
+        run, retries = self._run, self._retries
+        self._gates.end(entry, outcome, now)
+        if isinstance(outcome, Outcome):
+            self._time_out(entry, now)
+            return
+        wait = None
+        if outcome is None:
+            run.answered += 1
+            if retries is not None and retries.checks_results:
+                wait = retries.after_result(entry, result)
+        else:
+            run.refused += not isinstance(outcome, AttemptTimeoutError) and self._refusals.has(outcome)
+            if retries is not None:
+                wait = retries.after_error(entry, outcome)
+        if wait is not None and retries is not None:
+            if self._scheduler.retry(entry, None, wait, now):
+                retries.withdraw()
+            else:
+                self._time_out(entry, now)
+        elif outcome is None:
+            self._ledger.complete(entry, (None,), now)
+            self._ended.append(now)
+        else:
+            self._fail(entry, outcome, now)
+
+    def _time_out(self, entry: Entry, now: float) -> None:
+        self._run.timed_out += 1
+        self._ledger.time_out(entry, now)
+        self._finish(entry, now)
+
+    def _fail(self, entry: Entry, error: Exception, now: float) -> None:
+        self._run.failed += 1
+        self._ledger.fail(entry, error, now)
+        self._finish(entry, now)
+
+    def _finish(self, entry: Entry, now: float) -> None:
+        self._ledger.finish(entry, (), now)
+        self._ended.append(now)
+
+    def _emit(self, now: float) -> None:
+        ledger, run = self._ledger, self._run
+        queue = ledger.queue
+        while queue.has_completed():
+            entry = ledger.poll(now)
+            if entry.results:
+                ledger.receive(entry)
+            run.delays.append(now - self._begun.pop(entry.sequence, now))
+
+
+class _Gates:
+    """The gates of a simulated operator: copies without the state of those that were given.
+
+    Attributes:
+        is_idle, has_keys, line, passage, admissions: As in the operator's own `Gates`.
+    """
+
+    has_keys = False
+
+    def __init__(
+        self, gates: Sequence[Gate | PerKey], is_running: Callable[[], bool], weight: Callable[[Any], float]
+    ) -> None:
+        copies: list[Gate] = []
+        for gate in gates:
+            assert isinstance(gate, Gate)
+            copies.append(deepcopy(gate))
+            if gate.weight is not None:
+                copies[-1].weight = weight
+        self.line = Line(_GateInUse(copy, is_running) for copy in copies)
+        self.passage = Passage(copies, self.line.in_use)
+        self.is_idle = all(copy.is_idle for copy in copies)
+        self.admissions: dict[int, Admission] = {}
+
+    def open(self, change: Callable[[], bool], refresh: Callable[[], None]) -> None:
+        """The operator starts. The arguments are methods of its scheduler."""
+        self._change, self._refresh = change, refresh
+        refresh()
+
+    def of_key(self, value: object) -> KeyGates | None:  # noqa: ARG002 - there are no keys
+        """None."""
+        return None
+
+    def end(self, entry: Entry, outcome: Exception | Outcome | None, now: float) -> None:
+        """A call ends: with an error, at its deadline (an `Outcome`), or with a result (None)."""
+        gates = self.passage.given
+        if not gates:
+            return
+        admission = self.admissions.pop(entry.sequence, None)
+        if outcome is None and admission is None:
+            return  # it started while all gates were idle
+        if isinstance(outcome, Exception):
+            outcomes = [outcome_for(outcome, gate) for gate in gates]
+        else:
+            outcomes = [OK if outcome is None else outcome] * len(gates)
+        if admission is None:
+            Admission(self.passage, entry.since, self.passage.unweighted).report(outcomes, now)
+        else:
+            admission.end(outcomes, now)
+        self._change()
+        is_idle = all(gate.is_idle for gate in gates)
+        if is_idle != self.is_idle:
+            self.is_idle = is_idle
+            self._refresh()
+
+
+class _GateInUse:
+    """A gate on the clock of the simulation."""
+
+    def __init__(self, gate: Gate, is_running: Callable[[], bool]) -> None:
+        self.gate = gate
+        self.has_calls = is_running
+        self.delay = gate.delay
+        self.started = gate.started
+        self.ended = gate.ended
+        self.correct = gate.correct
+
+
+def _fail(error: Exception, _: Entry | None) -> None:
+    """A gate has raised, which stops an operator."""
+    raise RuntimeError(f"a gate would stop the run: {describe(error)}. Rehearse without it, or repair it") from error

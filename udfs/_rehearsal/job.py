@@ -1,0 +1,138 @@
+"""The forecast of a job: a few real calls on the driver, and a simulation of the tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import DataType
+
+from trio_asyncio_io.gates import Budget
+
+from .._dataframe import ordered_wait, unordered_wait
+from .._plan.arguments import check_dataframe
+from .._plan.session import task_slots
+from .forecast import Job, JobForecast, given_gates, of_call
+from .sample import Source
+
+__all__ = ["rehearse"]
+
+OPERATORS = {"ordered": ordered_wait, "unordered": unordered_wait}
+
+
+def rehearse(
+    df: DataFrame,
+    function: Any,
+    schema: DataType | str,
+    sample: int = 200,
+    rows: int | None = None,
+    *,
+    timeout: float,
+    capacity: int | Sequence[int] = (),
+    mode: Literal["ordered", "unordered"] = "ordered",
+    tasks: int | None = None,
+    weight: Callable[..., float] | None = None,
+    weight_name: str | None = None,
+    max_calls: int | None = None,
+    **options: Any,
+) -> JobForecast:
+    """Forecast a job of `ordered_wait` or `unordered_wait`: its time, its calls, and what they cost.
+
+    Spark counts the rows of each partition and draws some of them. The driver calls the function for these, at two
+    loads, and the job is simulated: the tasks that run at once, with their capacity and their partitions, in front of
+    one service. With `memo=`, rows whose key is in the memo are not called, and the answers of the sample are added to
+    it, so that the job does not pay for them again. A `cluster_budget` does not limit the sample.
+
+    Spark's own time, the start of its Python workers and the CPU time of the function are not in the forecast. With a
+    small `buffer`, in front of a service that limits all tasks, an ordered job takes longer than forecast.
+
+    Args:
+        df: A batch DataFrame. It is computed twice: to count its rows, and to draw the sample.
+        function: As for `ordered_wait`. It is called on the driver, which must reach the service.
+        schema: As for `ordered_wait`.
+        sample: How many rows to call the function for, at least 1; see `record`.
+        rows: The number of rows of the job, at least 1. None: that of `df`. Otherwise, its partitions have the same
+            proportions.
+        timeout: As for `ordered_wait`.
+        capacity: The capacity of each task, or a list of capacities to compare. Empty: a tenth, a quarter, half and all
+            of the load that the sample has reached, divided by the tasks.
+        mode: The operator of the job.
+        tasks: How many tasks can run at once, at least 1. None: according to the configuration of the session.
+        weight: The values of the input columns -> what the call weighs; see `record`. None: that of the
+            `cluster_budget`, or else of a gate.
+        weight_name, max_calls: As for `record`. By default, the name is that of the `cluster_budget`.
+        options: Other arguments of the operator, such as `inputs`, `retry`, `cluster_rate`, `gate` and `memo`. A gate
+            must be a `RateLimit` or a `Budget`; each task has a copy.
+
+    Returns:
+        A `JobForecast`. Its `best` has arguments for the operator.
+
+    Raises:
+        TypeError, ValueError: An argument is invalid, as for `ordered_wait`, or no row needs a call.
+
+    Example:
+        forecast = udfs.rehearse(df, weather, "temp double", timeout=5.0, capacity=[20, 50, 100], memo="/data/weather")
+        print(forecast)
+        ordered_wait(df, weather, "temp double", **forecast.best)
+    """
+    capacities = [capacity] if isinstance(capacity, int) else list(capacity)
+    _check(df, function, schema, mode, capacities, timeout=timeout, **options)
+    for name, number in (("sample", sample), ("rows", rows), ("tasks", tasks)):
+        if number is not None:
+            _check_number(name, number)
+    order = mode if options.get("memo") is None else "unordered"  # the rows are sorted after the calls
+    job = Job(options, order, timeout, tasks or task_slots(df.sparkSession, "rehearse", "tasks="))
+    source = Source(df, function, schema, timeout, options)
+    counts = source.partitions()
+    at_once = min(len(counts), job.slots)
+    if weight is None:
+        weight, name = _cost(options)
+        weight_name = weight_name or name
+    rates = job.measured_rates()
+    taken, share = source.record(
+        sample,
+        sum(counts),
+        at_once * max(capacities, default=sample),
+        retry=options.get("retry"),
+        gate=[*(gate for gate in job.gates(at_once) if not isinstance(gate, Budget)), *rates] or None,
+        weight=of_call(weight, job.group),
+        weight_name=weight_name,
+        max_calls=max_calls,
+    )
+    answered = sum(call.outcome == "answered" for call in taken.calls)
+    job = replace(job, paces=[rate.pace(answered) for rate in rates])
+    total = sum(counts) if rows is None else rows
+    return job.forecast(taken, source.called(counts, share * total / sum(counts)), total, capacities)
+
+
+def _check(df: Any, function: Any, schema: Any, mode: str, capacities: Sequence[int], **options: Any) -> None:
+    """Check the arguments of the operator, before any call is paid.
+
+    Raises:
+        TypeError, ValueError: One is invalid.
+    """
+    check_dataframe(df)
+    if df.isStreaming:
+        raise ValueError("df must be a batch DataFrame, got a streaming one: rehearse with rows of one micro-batch")
+    if mode not in OPERATORS:
+        raise ValueError(f'mode must be "ordered" or "unordered", got {mode!r}')
+    if options.get("cluster_capacity") is not None:
+        raise ValueError("rehearse compares capacity=, that of one task, got cluster_capacity=: omit it")
+    checked = {name: value for name, value in options.items() if name != "metrics"}  # an Observation is for one query
+    for capacity in capacities or [1]:
+        OPERATORS[mode](df, function, schema, capacity=capacity, **checked)
+
+
+def _cost(options: Mapping[str, Any]) -> tuple[Callable[..., float] | None, str | None]:
+    """What a call weighs according to the budget of the job, and its name; or else according to a gate."""
+    budget = options.get("cluster_budget")
+    if budget is not None and budget.weight is not None:
+        return budget.weight, budget.name
+    return next((gate.weight for gate in given_gates(options) if gate.weight is not None), None), None
+
+
+def _check_number(name: str, number: Any) -> None:
+    if not isinstance(number, int) or number < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, got {number!r}")
