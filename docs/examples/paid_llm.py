@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-import time
 
 from pyspark.sql import Observation, SparkSession
 from pyspark.sql import functions as F
@@ -58,16 +57,18 @@ class Rater(AsyncFunction):
         self.http = client(base_url=SERVICE, headers=headers, timeout=60.0)
 
     async def invoke(self, texts):  # once per attempt of a group
-        response = await self.http.post(self.path, json=self.request(texts))
-        if response.is_error:
-            settle(0.0)  # a refused request costs nothing
-        response.raise_for_status()
-        ratings, read, written = self.answer(response.json())
+        ratings, read, written = self.answer(await self.send(self.request(texts)))
         settle(read + written, "tokens")
         settle(INPUT * read + OUTPUT * written, "dollars")
         if len(ratings) != len(texts):
             raise ValueError(f"{len(ratings)} ratings for {len(texts)} texts")
         return [(rating["label"], rating["score"]) for rating in ratings]
+
+    async def send(self, request):
+        response = await self.http.post(self.path, json=request)
+        if response.is_error:
+            settle(0.0)  # a refused request costs nothing
+        return response.raise_for_status().json()
 
     async def close(self):
         await self.http.aclose()
@@ -177,23 +178,29 @@ def options(amount):
     }
 
 
-def job(reviews, amount):
+def forecast(reviews):
+    calls = {"sample": 200, "capacity": [1, 2, 5], "mode": "unordered"}
+    print(rehearse(reviews, RATER, RATING, **calls, **options(1.00)))
+
+
+def rate(reviews, amount):
     seen = Observation()
-    unordered_wait(
+    rated = unordered_wait(
         reviews,
         RATER,
         RATING,
-        capacity=10,  # requests at once, in each task
+        capacity=5,  # requests at once, in each task
         on_error="column",
         metadata="how",
         metrics=seen,
         **options(amount),
-    ).write.mode("overwrite").parquet("rated")
-    return seen
+    )
+    rated.write.mode("overwrite").parquet("rated")
+    print(explain(seen))
 
 
-def report(rows):
-    results = rows.groupBy(F.coalesce("error.type", "label").alias("result"))
+def report(rated):
+    results = rated.groupBy(F.coalesce("error.type", "label").alias("result"))
     spent = F.round(F.sum("how.settled_weight"), 3)
     results.agg(F.count("*").alias("rows"), spent.alias("dollars")).sort(
         "result"
@@ -208,23 +215,10 @@ def main(*steps):
             " ' story with a ', array('great', 'terrible')[id % 2], ' end') AS text"
         )
         if step == "forecast":
-            forecast = rehearse(
-                reviews,
-                RATER,
-                RATING,
-                sample=200,
-                capacity=[1, 2, 5, 10],
-                mode="unordered",
-                **options(1.00),
-            )
-            print(forecast)
+            forecast(reviews)
         else:
-            began = time.monotonic()
-            seen = job(reviews, float(step))
-            took = time.monotonic() - began
+            rate(reviews, float(step))
             report(spark.read.parquet("rated"))
-            print(explain(seen))
-            print(forecast.compare(seen, took))
         spark.stop()
 
 

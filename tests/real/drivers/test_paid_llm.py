@@ -62,14 +62,14 @@ def job(url: str, folder: Path) -> Family:
     for old, new in [
         ("http://127.0.0.1:8001", url),
         ("REQUESTS, TOKENS = 300, 60_000", "REQUESTS, TOKENS = 60_000, 60_000_000"),
-        ("capacity=20", f"capacity={CAPACITY}"),
+        ("capacity=5,", f"capacity={CAPACITY},"),
         ("initial=1.0", "initial=0.01"),
     ]:
         assert source.count(old) == 1, old
         source = source.replace(old, new)
     (folder / "job.py").write_text(source, encoding="utf-8")
     environment = environment_of_a_user(PYSPARK_PYTHON=sys.executable, PYTHONPATH=str(ROOT))
-    return Family([sys.executable, "job.py", "OpenAI", "1.00"], folder, environment, "driver")
+    return Family([sys.executable, "job.py", "1.00"], folder, environment, "driver")
 
 
 def remembered(folder: Path) -> int:
