@@ -18,7 +18,7 @@ async def ask(question):
 
 def main():
     spark = SparkSession.builder.master("local[2]").getOrCreate()
-    budget = ClusterBudget(5.0, weight=estimate, name="questions", path="budgets")
+    budget = ClusterBudget(5.0, weight=estimate)
     answers = unordered_wait(
         spark.range(0, 1000, 1, 4).withColumnRenamed("id", "question"),
         ask,

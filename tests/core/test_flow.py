@@ -86,3 +86,11 @@ def test_the_clocks_are_not_read_after_the_end() -> None:
     ledger.flow.end((8.0, 2.0))
     evidence = evidence_at(ledger, 100.0)
     assert (evidence.seconds, evidence.cpu) == (8.0, 0.25)
+
+
+def test_slots_wait_for_a_gate_of_a_key_if_the_last_records_leave_some_free() -> None:
+    ledger = ledger_of("a", "b", capacity=3)
+    ledger.wait_for_gate_of_key(ledger.take(), 0.0)
+    ledger.end_input(0.0)
+    start(ledger, 0.0)
+    assert evidence_at(ledger, 2.0).gated == 1.0

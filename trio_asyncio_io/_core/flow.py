@@ -204,10 +204,10 @@ class Flow:
         """Whether slots are free for lack of records, of which so many can start.
 
         Records that can start but do not, because the function blocks the event loop, are no lack. In front of records
-        that wait for their key, those that can start leave the other slots free.
+        that wait for their key, or for its gates, those that can start leave the other slots free.
         """
         free = self.capacity - self._counters.running
-        return jobs < free if self.lanes.is_on else not jobs and free > 0
+        return jobs < free if self.lanes.is_on or self._at_keys else not jobs and free > 0
 
     def idle(self, now: float) -> None:
         """A slot becomes free, and there is no record to start."""
