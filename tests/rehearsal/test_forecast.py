@@ -187,7 +187,7 @@ def test_only_tested_capacities_are_recommended(sample: Sample) -> None:
     forecast = rehearse(sample, 50_000, capacity=[20, 150, 400])
     assert [row.is_tested for row in forecast.rows] == [True, True, False]
     assert forecast.best == {"capacity": 150, "timeout": 60.0}
-    with pytest.raises(ValueError, match="none of the capacities: record it with a load of at least 300"):
+    with pytest.raises(ValueError, match="capacity must be one that the sample has reached, got at least 300"):
         _ = rehearse(sample, 1_000, capacity=[300, 400]).best
 
 
@@ -252,6 +252,7 @@ def test_a_notebook_shows_the_plot_and_the_table(busy: Forecast) -> None:
     html = ET.fromstring(busy._repr_html_())
     assert len(html.findall(".//tbody/tr")) == 4
     assert html.find("{http://www.w3.org/2000/svg}svg") is not None
+    assert "* The sample has not reached this load: a guess." in [each.text for each in html.findall("p")]
 
 
 # Comparison with the run

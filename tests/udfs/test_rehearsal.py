@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -13,9 +14,10 @@ import trio
 from benchmarks.forecast.__main__ import SERVICES, in_virtual_time, sample_of
 from benchmarks.forecast._services import Planted, function_of
 from trio_asyncio_io import AsyncWaitOperator
+from trio_asyncio_io._core.gate import OK
 from trio_asyncio_io.gates import AdaptiveCapacity, Budget, RateLimit
-from udfs import ClusterRate
-from udfs._rehearsal.forecast import Job, JobForecast
+from udfs import ClusterBudget, ClusterRate
+from udfs._rehearsal.forecast import Job, JobForecast, of_call
 
 BY_NAME = {service.name: service for service in SERVICES}
 EVEN, SKEWED = [600] * 8, [2400] + [400] * 7
@@ -121,6 +123,31 @@ def test_the_weight_of_a_gate_gets_the_values_of_the_row() -> None:
     assert (pooled.rate, pooled.burst) == (200.0, 10.0)
     assert pooled.weight is not None
     assert pooled.weight(("abc", 4)) == 7
+
+
+def test_a_group_of_rows_is_one_call() -> None:
+    options = {"group": 10, "cluster_budget": ClusterBudget(180.0)}
+    job = Job(options, "unordered", 60.0, 4)
+    forecast = job.forecast(sample_of(BY_NAME["gamma"], 3), [605] * 4, 2420, [5])
+    (row,) = forecast.rows
+    assert (row.calls, forecast.elements) == (4 * 61, 2420)
+    assert "They need 244.00 of the budget of 180.00, which is enough for 74% of these rows." in forecast.assumptions
+    sums = {"rows": 2420, "calls": 244, "retried": 0, "failed": 0, "timed_out": 0, "cached": 0, "seconds": 242.0}
+    assert "Forecast for 2,420 records: " in forecast.compare(sums, row.seconds)
+    assert "inside the interval" in forecast.compare(sums, row.seconds)
+    assert of_call(len, 10)([("ab",), ("c",)]) == 3
+
+
+def test_a_rate_with_a_weight_has_the_mean_weight_of_the_sample() -> None:
+    options = {"cluster_rate": [800, ClusterRate(1_000, weight=len, name="tokens")]}
+    job = Job(options, "unordered", 60.0, 4)
+    (rate,) = job.measured_rates()
+    for weight in (10.0, 30.0):
+        rate.started(0.0, 50.0)
+        rate.ended(0.0, 1.0, OK, weight)
+    assert rate.pace(2) == 50.0
+    (row,) = replace(job, paces=[rate.pace(2)]).forecast(sample_of(BY_NAME["gamma"], 3), EVEN, 4800, [30]).rows
+    assert row.seconds == pytest.approx(4800 / 50.0, rel=0.02)
 
 
 def test_a_job_is_compared_with_its_metrics() -> None:

@@ -35,14 +35,9 @@ MILLION, THOUSAND, LONG = 1e6, 1e3, 1e5
 
 def table_of(rows: Sequence[ForecastRow], elements: int, best: ForecastRow | None, assumptions: Sequence[str]) -> str:
     """The rows, the best one and the assumptions, at most 80 columns wide."""
-    lines = _lines(rows, best)
-    said = [f"{plural(elements, 'element')}. Intervals of 90 %. p50 and p99: from a record's first call to its output."]
-    if best is not None:
-        said.append(f"> Take capacity={best.capacity}: the smallest tested one that is about as fast as any.")
-    if not all(row.is_tested for row in rows):
-        said.append("* The sample has not reached this load: a guess.")
-    paragraphs = [*said, *(f"- {each}" for each in assumptions)]
-    return "\n".join([*lines, "", *(line for each in paragraphs for line in wrap(each, WIDTH, subsequent_indent="  "))])
+    paragraphs = [*_legend(rows, elements, best), *(f"- {each}" for each in assumptions)]
+    notes = (line for each in paragraphs for line in wrap(each, WIDTH, subsequent_indent="  "))
+    return "\n".join([*_lines(rows, best), "", *notes])
 
 
 def html_of(rows: Sequence[ForecastRow], elements: int, best: ForecastRow | None, assumptions: Sequence[str]) -> str:
@@ -50,11 +45,21 @@ def html_of(rows: Sequence[ForecastRow], elements: int, best: ForecastRow | None
     head, *cells = _cells(rows, best)
     header = "".join(f"<th>{escape(each)}</th>" for each in head)
     body = "".join(f"<tr>{''.join(f'<td>{escape(each)}</td>' for each in row)}</tr>" for row in cells)
+    legend = "".join(f"<p>{escape(each)}</p>" for each in _legend(rows, elements, best))
     notes = "".join(f"<li>{escape(each)}</li>" for each in assumptions)
     return (
         f"<div>{drawing_of(rows, elements)}<table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>"
-        f"<ul>{notes}</ul></div>"
+        f"{legend}<ul>{notes}</ul></div>"
     )
+
+
+def _legend(rows: Sequence[ForecastRow], elements: int, best: ForecastRow | None) -> list[str]:
+    said = [f"{plural(elements, 'element')}. Intervals of 90 %. p50 and p99: from a record's first call to its output."]
+    if best is not None:
+        said.append(f"> Take capacity={best.capacity}: the smallest tested one that is about as fast as any.")
+    if not all(row.is_tested for row in rows):
+        said.append("* The sample has not reached this load: a guess.")
+    return said
 
 
 def _lines(rows: Sequence[ForecastRow], best: ForecastRow | None) -> list[str]:

@@ -67,8 +67,10 @@ class Forecast:
         """
         tested = [row for row in self.rows if row.is_tested]
         if not tested:
+            lowest = min(row.capacity for row in self.rows)
             raise ValueError(
-                "the sample has reached none of the capacities: record more calls, or give a smaller capacity"
+                f"capacity must be one that the sample has reached, got at least {lowest}: record more calls at a "
+                "higher load, or rehearse a smaller capacity"
             )
         fewest = min(row.failed + row.timed_out for row in tested)
         good = [row for row in tested if row.failed + row.timed_out <= 1.1 * fewest + 0.001 * self.elements]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapreplace
 from math import ceil, inf
@@ -77,16 +77,18 @@ class Job:
         """The gates of tasks that run at once, as those of one operator.
 
         Raises:
-            ValueError: The sum of several gates of this class is no gate.
+            ValueError: Gates of this class have no sum.
         """
         gates = [_sum_of(gate, tasks, self.group) for gate in given_gates(self.options)]
+        paces = [pace * tasks / self.slots for pace in self.paces if pace < inf]
+        return [*gates, *map(RateLimit, [*self._calls_per_second(tasks), *paces])]
+
+    def _calls_per_second(self, tasks: int) -> Iterator[float]:
+        """What the rates without weights allow so many tasks."""
         for given in self._rates:
             if given.weight is None:
-                is_share = given.by == "share"
-                gates.append(
-                    RateLimit(min(given.rate, tasks * max(1, given.rate // self.slots)) if is_share else given.rate)
-                )
-        return [*gates, *(RateLimit(pace * tasks / self.slots) for pace in self.paces)]
+                share = tasks * max(1, given.rate // self.slots)
+                yield given.rate if given.by != "share" else min(given.rate, share)
 
     def forecast(self, taken: Sample, sizes: Sequence[int], rows: int, capacities: Sequence[int]) -> JobForecast:
         """The forecast of partitions with these sizes.

@@ -73,9 +73,10 @@ def rehearse(
         TypeError, ValueError: An argument is invalid, as for `ordered_wait`, or no row needs a call.
 
     Example:
-        forecast = udfs.rehearse(df, weather, "temp double", timeout=5.0, capacity=[20, 50, 100], memo="/data/weather")
+        job = df, weather, "temp double"
+        forecast = udfs.rehearse(*job, timeout=5.0, capacity=[20, 50, 100], memo="weather")
         print(forecast)
-        ordered_wait(df, weather, "temp double", **forecast.best)
+        ordered_wait(*job, **forecast.best)
     """
     capacities = [capacity] if isinstance(capacity, int) else list(capacity)
     _check(df, function, schema, mode, capacities, timeout=timeout, **options)
@@ -88,8 +89,8 @@ def rehearse(
     counts = source.partitions()
     at_once = min(len(counts), job.slots)
     if weight is None:
-        weight, name = _cost(options)
-        weight_name = weight_name or name
+        weight, name_of_cost = _cost(options)
+        weight_name = weight_name or name_of_cost
     rates = job.measured_rates()
     taken, share = source.record(
         sample,

@@ -12,7 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from tests.service import Service
 from tests.support import PATIENCE
-from udfs import ordered_wait, rehearse
+from trio_asyncio_io.gates import settle
+from udfs import ClusterBudget, ClusterRate, ordered_wait, rehearse, unordered_wait
 
 ROWS, SAMPLE = 400, 40
 
@@ -48,6 +49,35 @@ def test_the_job_does_not_pay_again_for_the_sample(spark: SparkSession, service:
     assert Counter(service.calls) == Counter(map(str, range(100)))
     with pytest.raises(ValueError, match="no row of the sample needs a call: the memo has their answers"):
         rehearse(*arguments, SAMPLE, timeout=PATIENCE, capacity=5, memo=tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore:the sample has reached a load")
+def test_a_sample_of_groups_is_not_paid_again(spark: SparkSession, service: Service, tmp_path: Path) -> None:
+    async def ask_many(questions: list[int]) -> list[str]:
+        answer = await service_client.ask(",".join(map(str, questions)))
+        settle(2.0 * len(questions), "cents")
+        settle(float(len(questions)), "tokens")
+        return answer.split(",")
+
+    service_client = service.client
+    df = spark.range(0, ROWS, 1, 4).withColumnRenamed("id", "questions")
+    options: Any = {
+        "timeout": PATIENCE,
+        "group": 10,
+        "memo": tmp_path,
+        "cluster_rate": [1_000, ClusterRate(100_000, weight=lambda question: 3, name="tokens")],
+        "cluster_budget": ClusterBudget(600.0, weight=lambda question: 5, name="cents"),
+    }
+    forecast = rehearse(df, ask_many, "answer string", SAMPLE, capacity=5, **options)
+    assert len(service.calls) == SAMPLE / 10
+    assert forecast.rows[0].weight == pytest.approx(2 * ROWS)
+    assert any("They need 800.00 of the budget of 600.00" in each for each in forecast.assumptions)
+    rated = unordered_wait(df, ask_many, "answer string", capacity=5, on_error="null", **options)
+    answered = rated.where("answer is not null").collect()
+    assert all(row["answer"] == str(row["questions"]) for row in answered)
+    paid = Counter(row for call in service.calls for row in call.split(","))
+    assert max(paid.values()) == 1
+    assert len(paid) == len(answered) > 300
 
 
 def test_rows_that_are_skipped_are_no_calls(questions: DataFrame, service: Service) -> None:
