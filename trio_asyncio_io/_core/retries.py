@@ -22,7 +22,6 @@ class Retries:
         guard: Makes the user's functions open to interrupts.
         on_denied: Called with the exception of an attempt, if there is one, whose retry the budget does not allow.
         is_final: Whether an exception is never retried.
-        random: Draws the jitter of backoffs, from [0, 1). None: a new generator.
 
     Attributes:
         draw: Returns a random number from 0.0 to 1.0.
@@ -38,14 +37,13 @@ class Retries:
         guard: Callable[[Callable[..., Any]], Callable[..., Any]],
         on_denied: Callable[[Exception | None], None],
         is_final: Callable[[Exception], bool],
-        random: Callable[[], float] | None = None,
     ) -> None:
         self._max_retries = strategy.max_retries
         self._retries_result = guard(strategy.retries_result)
         self._retries_exception = guard(strategy.retries_exception)
         self._wait = guard(strategy.wait)
         self._account = BudgetAccount(strategy.budget, slots)
-        self.draw = random or Random().random
+        self.draw = Random().random
         self._on_denied = on_denied
         self._is_final = is_final
         is_default = type(strategy).retries_result is RetryStrategy.retries_result and strategy.retry_on_result is None

@@ -183,8 +183,8 @@ class _Events:
                 guard=lambda function: function,
                 on_denied=lambda _: None,
                 is_final=lambda _: False,
-                random=random.random,
             )
+            self._retries.draw = random.random
         self._attempt_timeout = inf if options.retry is None else options.retry.attempt_timeout
         self._refusals = _Refusals()
         self._ends: list[tuple[float, int, Entry, Exception | Outcome | None, Any]] = []  # a heap, by instant
