@@ -83,7 +83,7 @@ class OpenAI(Rater):
     def request(self, texts):
         schema = {"name": "ratings", "strict": True, "schema": SCHEMA}
         return {
-            "model": "gpt-5-mini",
+            "model": "gpt-4.1-mini",
             "max_completion_tokens": LONGEST * len(texts),
             "messages": [
                 {"role": "system", "content": INSTRUCTIONS},
@@ -145,7 +145,7 @@ class Bedrock(Rater):
         return tool["input"]["ratings"], usage["inputTokens"], usage["outputTokens"]
 
 
-def input_tokens(text):  # more than a text and its share of the instructions have
+def input_tokens(text):  # at most: the text, and a tenth of instructions and schema
     return (len(INSTRUCTIONS) + len(json.dumps(SCHEMA))) / 3 / GROUP + len(text) / 3
 
 
