@@ -179,7 +179,7 @@ def options(amount):
 
 
 def forecast(reviews):
-    calls = {"sample": 200, "capacity": [1, 2, 5], "mode": "unordered"}
+    calls = {"sample": 20, "capacity": [1, 2, 5], "mode": "unordered"}
     print(rehearse(reviews, RATER, RATING, **calls, **options(1.00)))
 
 

@@ -13,11 +13,11 @@ import trio
 
 from benchmarks.forecast.__main__ import SERVICES, in_virtual_time, sample_of
 from benchmarks.forecast._services import Planted, function_of
+from tests.rehearsal.planted import sampled
 from trio_asyncio_io import AsyncWaitOperator
-from trio_asyncio_io._core.gate import OK
-from trio_asyncio_io.gates import AdaptiveCapacity, Budget, RateLimit
+from trio_asyncio_io.gates import AdaptiveCapacity, Budget, Outcome, RateLimit
 from udfs import ClusterBudget, ClusterRate
-from udfs._rehearsal.forecast import Job, JobForecast, of_call
+from udfs._rehearsal.forecast import Job, JobForecast
 
 BY_NAME = {service.name: service for service in SERVICES}
 EVEN, SKEWED = [600] * 8, [2400] + [400] * 7
@@ -116,6 +116,27 @@ def test_each_task_has_a_budget() -> None:
     assert budget.amount == 400.0
 
 
+def test_the_tasks_share_the_budget_of_the_cluster() -> None:
+    (budget,) = Job({"cluster_budget": ClusterBudget(100.0, name="answers")}, "ordered", 60.0, 4).gates(4)
+    assert isinstance(budget, Budget)
+    assert (budget.amount, budget.name) == (100.0, "answers")
+
+
+def test_a_group_is_one_call_that_weighs_what_its_rows_weigh() -> None:
+    gate = RateLimit(300.0, burst=10.0, weight=len)
+    job = Job({"gate": gate, "group": 10}, "ordered", 60.0, 2)
+    assert gate.weight is not None
+    (copy,) = job.gates(1)
+    assert copy.weight is not None
+    assert copy.weight((["a", "bcd"],)) == 4
+    taken = sampled(Planted("evenly", lambda _: (0.1, None)), 1, weight=lambda _: 20.0)
+    forecast = job.forecast(taken, [1005, 1005], 2010, [5, 50])
+    assert forecast.elements == 202
+    assert [row.seconds for row in forecast.rows] == pytest.approx([101 * 20 / 300] * 2, rel=0.05)
+    sums = {"rows": 2010, "retried": 0, "failed": 0, "timed_out": 0, "cached": 0, "seconds": 201.0}
+    assert "Forecast for 201 records: 6." in forecast.compare(sums, 7.0, capacity=5)
+
+
 def test_the_weight_of_a_gate_gets_the_values_of_the_row() -> None:
     gate = RateLimit(100.0, burst=5.0, weight=lambda prompt, answer: len(prompt) + answer)
     (pooled,) = Job({"gate": [gate]}, "ordered", 60.0, 2).gates(2)
@@ -125,26 +146,12 @@ def test_the_weight_of_a_gate_gets_the_values_of_the_row() -> None:
     assert pooled.weight(("abc", 4)) == 7
 
 
-def test_a_group_of_rows_is_one_call() -> None:
-    options = {"group": 10, "cluster_budget": ClusterBudget(180.0)}
-    job = Job(options, "unordered", 60.0, 4)
-    forecast = job.forecast(sample_of(BY_NAME["gamma"], 3), [605] * 4, 2420, [5])
-    (row,) = forecast.rows
-    assert (row.calls, forecast.elements) == (4 * 61, 2420)
-    assert "They need 244.00 of the budget of 180.00, which is enough for 74% of these rows." in forecast.assumptions
-    sums = {"rows": 2420, "calls": 244, "retried": 0, "failed": 0, "timed_out": 0, "cached": 0, "seconds": 242.0}
-    assert "Forecast for 2,420 records: " in forecast.compare(sums, row.seconds)
-    assert "inside the interval" in forecast.compare(sums, row.seconds)
-    assert of_call(len, 10)([("ab",), ("c",)]) == 3
-
-
 def test_a_rate_with_a_weight_has_the_mean_weight_of_the_sample() -> None:
-    options = {"cluster_rate": [800, ClusterRate(1_000, weight=len, name="tokens")]}
-    job = Job(options, "unordered", 60.0, 4)
+    job = Job({"cluster_rate": [800, ClusterRate(1_000, weight=len, name="tokens")]}, "unordered", 60.0, 4)
     (rate,) = job.measured_rates()
     for weight in (10.0, 30.0):
         rate.started(0.0, 50.0)
-        rate.ended(0.0, 1.0, OK, weight)
+        rate.ended(0.0, 1.0, Outcome("ok"), weight)
     assert rate.pace(2) == 50.0
     (row,) = replace(job, paces=[rate.pace(2)]).forecast(sample_of(BY_NAME["gamma"], 3), EVEN, 4800, [30]).rows
     assert row.seconds == pytest.approx(4800 / 50.0, rel=0.02)

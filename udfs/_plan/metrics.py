@@ -144,20 +144,21 @@ def explain(metrics: Any, name: str | None = None) -> Verdict:
     return replace(verdict, sentences=sentences, advice=advice)
 
 
-def called_rows(metrics: Any) -> Statistics:
+def called_rows(metrics: Any, group: int) -> Statistics:
     """The rows of a query that were not answered from a cache, as the statistics of one operator.
 
     Args:
         metrics: As for `summary`.
+        group: How many rows count as one.
     """
     sums = observed_sums(metrics.get if _is_observation(metrics) else metrics)
     failed, timed_out = sums["failed"], sums["timed_out"]
     return Statistics(
-        completed=sums["rows"] - sums["cached"] - failed,
-        retried=sums["retried"],
-        failed=failed - timed_out,
-        timed_out=timed_out,
-        latency_seconds=sums["seconds"],
+        completed=-(-(sums["rows"] - sums["cached"] - failed) // group),
+        retried=sums["retried"] // group,
+        failed=(failed - timed_out) // group,
+        timed_out=timed_out // group,
+        latency_seconds=sums["seconds"] / group,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapreplace
-from math import ceil, inf
+from math import inf
 from typing import Any, Literal
 
 from trio_asyncio_io import Options
@@ -16,13 +16,13 @@ from trio_asyncio_io.rehearsal import rehearse as rehearse_run
 from .._plan.metrics import called_rows
 from .._sent.cluster_rate import ClusterRate, as_cluster_rates
 
-__all__ = ["Job", "JobForecast", "MeasuredRate", "given_gates", "of_call"]
+__all__ = ["Job", "JobForecast", "MeasuredRate"]
 
 CAPACITIES = (0.1, 0.25, 0.5, 1.0)  # parts of the load of the sample, to compare by default
 
 
 class JobForecast(Forecast):
-    """The forecast of a job. Its capacities are those of one task, and its elements the rows that need a call."""
+    """The forecast of a job. Its capacities are those of one task, and its elements the rows, or groups, to call."""
 
     __slots__ = ()
 
@@ -37,7 +37,8 @@ class JobForecast(Forecast):
         Raises:
             ValueError: The forecast has no such capacity, or the job made no call.
         """
-        return super().compare(called_rows(statistics), seconds, capacity=capacity)
+        rows = called_rows(statistics, self.options.get("group") or 1)
+        return super().compare(rows, seconds, capacity=capacity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +58,13 @@ class Job:
     paces: Sequence[float] = ()
 
     @property
-    def group(self) -> int | None:
-        """The rows of a call."""
-        return self.options.get("group")
-
-    @property
     def _rates(self) -> Sequence[ClusterRate]:
         return as_cluster_rates(self.options.get("cluster_rate"))
 
     def measured_rates(self) -> list[MeasuredRate]:
         """Gates for the rates of the job that have weights."""
         return [
-            MeasuredRate(rate.rate, weight=of_call(rate.weight, self.group), name=rate.name)
+            MeasuredRate(rate.rate, weight=self.weight_of(rate.weight), name=rate.name)
             for rate in self._rates
             if rate.weight is not None
         ]
@@ -79,66 +75,78 @@ class Job:
         Raises:
             ValueError: Gates of this class have no sum.
         """
-        gates = [_sum_of(gate, tasks, self.group) for gate in given_gates(self.options)]
+        given = self.options.get("gate")
+        gates = given if isinstance(given, Sequence) else [] if given is None else [given]
+        copies = [self._sum_of(gate, tasks) for gate in gates]
+        budget = self.options.get("cluster_budget")
+        if budget is not None:
+            copies.append(Budget(budget.amount, weight=self.weight_of(budget.weight), name=budget.name))
         paces = [pace * tasks / self.slots for pace in self.paces if pace < inf]
-        return [*gates, *map(RateLimit, [*self._calls_per_second(tasks), *paces])]
+        return [*copies, *map(RateLimit, [*self._calls_per_second(tasks), *paces])]
 
     def _calls_per_second(self, tasks: int) -> Iterator[float]:
         """What the rates without weights allow so many tasks."""
-        for given in self._rates:
-            if given.weight is None:
-                share = tasks * max(1, given.rate // self.slots)
-                yield given.rate if given.by != "share" else min(given.rate, share)
+        for cluster in self._rates:
+            if cluster.weight is None:
+                share = tasks * max(1, cluster.rate // self.slots)
+                yield min(cluster.rate, share) if cluster.by == "share" else cluster.rate
 
-    def forecast(self, taken: Sample, sizes: Sequence[int], rows: int, capacities: Sequence[int]) -> JobForecast:
-        """The forecast of partitions with these sizes.
+    def weight_of(self, weight: Callable[..., float] | None) -> Callable[[tuple[Any, ...]], float] | None:
+        """The weight of a call, from the tuple of its arguments. None: there is none."""
+        if weight is None:
+            return None
+        if self.options.get("group") is None:
+            return lambda arguments: weight(*arguments)
+        return lambda arguments: sum(weight(*row) for row in zip(*arguments, strict=True))
+
+    def _sum_of(self, gate: Any, tasks: int) -> Gate:
+        """A gate that admits as much as copies of it in so many tasks."""
+        if isinstance(gate, RateLimit):
+            weight = self.weight_of(gate.weight)
+            return RateLimit(tasks * gate.rate, burst=tasks * gate.burst, weight=weight, name=gate.name)
+        if isinstance(gate, Budget):
+            return Budget(tasks * gate.amount, weight=self.weight_of(gate.weight), name=gate.name)
+        raise ValueError(
+            f"gate must be a RateLimit or a Budget, got {gate!r}: rehearse one task with trio_asyncio_io.rehearsal"
+        )
+
+    def forecast(self, taken: Sample, called: Sequence[int], rows: int, capacities: Sequence[int]) -> JobForecast:
+        """The forecast of partitions with so many rows to call.
 
         All tasks as one operator give the time that the service and the gates need. A job is not shorter than the
         partitions of the slot that ends last, one after the other, in front of a service of their own.
         """
+        group = self.options.get("group") or 1
+        sizes = [-(-each // group) for each in called]
         tasks = min(self.slots, len(sizes))
         most, partitions = _longest(sizes, tasks)
         one = max(1, round(most / partitions))
-        group = self.group or 1
         capacities = capacities or sorted({max(1, int(part * taken.tested / tasks)) for part in CAPACITIES})
-        calls = sum(ceil(size / group) for size in sizes)
-        together = [self._simulated(taken, calls, each, tasks, "unordered") for each in capacities]
-        alone = [self._simulated(taken, ceil(one / group), each, 1, self.mode) for each in capacities]
-        merged = [_merged(*pair, partitions, group) for pair in zip(together, alone, strict=True)]
+        together = [self._simulated(taken, sum(sizes), each, tasks, "unordered") for each in capacities]
+        alone = [self._simulated(taken, one, each, 1, self.mode) for each in capacities]
+        merged = [_merged(*pair, partitions) for pair in zip(together, alone, strict=True)]
         said = (
-            f"Up to {tasks:,} tasks run at once, {len(sizes):,} in all, each with its capacity. {sum(sizes):,} of "
+            f"Up to {tasks:,} tasks run at once, {len(sizes):,} in all, each with its capacity. {sum(called):,} of "
             f"{rows:,} rows need a call. Spark's own time is not included."
         )
-        assumptions = (said, *self._on_budget(merged[0]), *together[0].assumptions)
-        return JobForecast(merged, sum(sizes), assumptions, {"timeout": self.timeout, **self.options})
-
-    def _on_budget(self, row: ForecastRow) -> list[str]:
-        budget = self.options.get("cluster_budget")
-        if budget is None:
-            return []
-        needed = row.calls if budget.weight is None else row.weight
-        enough = f"{budget.amount / needed:.0%} of these rows" if needed > budget.amount else "all of them"
-        return [f"They need {needed:,.2f} of the budget of {budget.amount:,.2f}, which is enough for {enough}."]
+        return JobForecast(
+            merged, sum(sizes), (said, *together[0].assumptions), {"timeout": self.timeout, **self.options}
+        )
 
     def _simulated(self, taken: Sample, rows: int, capacity: int, tasks: int, mode: Any) -> Forecast:
         """The forecast of so many tasks as one operator."""
-        buffer = Options(self.timeout, capacity=capacity, buffer=self.options.get("buffer")).buffer
-        assert buffer is not None
+        group, buffer = self.options.get("group"), self.options.get("buffer")
+        options = Options(self.timeout, capacity=capacity, buffer=buffer, group=group)
+        buffer = max(capacity, options.bound // (group or 1))
         return rehearse_run(
             taken, rows, capacity=tasks * capacity, buffer=tasks * buffer, mode=mode, gate=self.gates(tasks) or None
         )
 
 
-def given_gates(options: Mapping[str, Any]) -> list[Any]:
-    """The argument `gate` as a list."""
-    gate = options.get("gate")
-    return [] if gate is None else list(gate) if isinstance(gate, Sequence) else [gate]
-
-
 class MeasuredRate(RateLimit):
-    """A rate of weights that the sample has, too.
+    """A rate with a weight, for a sample.
 
-    A forecast has one weight for each call, which is its cost. So its calls have the mean of this one.
+    A forecast has one weight for each call, which is its cost. So in it, all calls weigh the mean of the sample here.
 
     Attributes:
         used: The weights of all calls together.
@@ -156,18 +164,6 @@ class MeasuredRate(RateLimit):
         return self.rate * calls / self.used if self.used else inf
 
 
-def _sum_of(gate: Any, tasks: int, group: int | None) -> Gate:
-    """A gate that admits as much as copies of it in so many tasks. Weights are those of `of_call`."""
-    weight = of_call(getattr(gate, "weight", None), group)
-    if isinstance(gate, RateLimit):
-        return RateLimit(tasks * gate.rate, burst=tasks * gate.burst, weight=weight, name=gate.name)
-    if isinstance(gate, Budget):
-        return Budget(tasks * gate.amount, weight=weight, name=gate.name)
-    raise ValueError(
-        f"gate must be a RateLimit or a Budget, got {gate!r}: rehearse one task with trio_asyncio_io.rehearsal"
-    )
-
-
 def _longest(sizes: Sequence[int], tasks: int) -> tuple[int, int]:
     """The rows and partitions of the slot that ends last. A slot takes the next partition when it is free."""
     slots = [(0, 0)] * tasks
@@ -177,8 +173,8 @@ def _longest(sizes: Sequence[int], tasks: int) -> tuple[int, int]:
     return max(slots)
 
 
-def _merged(together: Forecast, alone: Forecast, partitions: int, group: int) -> ForecastRow:
-    """The row of the job: the longer times of both, and the counts of rows for those of calls."""
+def _merged(together: Forecast, alone: Forecast, partitions: int) -> ForecastRow:
+    """The row of the job: the longer times of both."""
     (row,), (task,) = together.rows, alone.rows
     low, high = max(row.low, partitions * task.low), max(row.high, partitions * task.high)
     return replace(
@@ -190,12 +186,4 @@ def _merged(together: Forecast, alone: Forecast, partitions: int, group: int) ->
         p50=max(row.p50, task.p50),
         p99=max(row.p99, task.p99),
         intervals={**row.intervals, "seconds": (low, high)},
-        **{name: group * getattr(row, name) for name in ("retried", "timed_out", "failed")},
     )
-
-
-def of_call(weight: Callable[..., float] | None, group: int | None) -> Callable[[Any], float] | None:
-    """A function of the values of a row's inputs, as one of their tuple, or of a list of tuples for each group."""
-    if weight is None or group is None:
-        return None if weight is None else lambda inputs: weight(*inputs)
-    return lambda rows: sum(weight(*inputs) for inputs in rows)

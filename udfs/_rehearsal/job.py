@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ from trio_asyncio_io.gates import Budget
 from .._dataframe import ordered_wait, unordered_wait
 from .._plan.arguments import check_dataframe
 from .._plan.session import task_slots
-from .forecast import Job, JobForecast, given_gates, of_call
+from .forecast import Job, JobForecast
 from .sample import Source
 
 __all__ = ["rehearse"]
@@ -52,7 +52,7 @@ def rehearse(
         df: A batch DataFrame. It is computed twice: to count its rows, and to draw the sample.
         function: As for `ordered_wait`. It is called on the driver, which must reach the service.
         schema: As for `ordered_wait`.
-        sample: How many rows to call the function for, at least 1; see `record`.
+        sample: How many calls to make, at least 1; see `record`. With `group=`, each is for a group of rows.
         rows: The number of rows of the job, at least 1. None: that of `df`. Otherwise, its partitions have the same
             proportions.
         timeout: As for `ordered_wait`.
@@ -60,11 +60,12 @@ def rehearse(
             of the load that the sample has reached, divided by the tasks.
         mode: The operator of the job.
         tasks: How many tasks can run at once, at least 1. None: according to the configuration of the session.
-        weight: The values of the input columns -> what the call weighs; see `record`. None: that of the
-            `cluster_budget`, or else of a gate.
-        weight_name, max_calls: As for `record`. By default, the name is that of the `cluster_budget`.
-        options: Other arguments of the operator, such as `inputs`, `retry`, `cluster_rate`, `gate` and `memo`. A gate
-            must be a `RateLimit` or a `Budget`; each task has a copy.
+        weight: The values of the input columns -> what the call weighs; see `record`. None: that of the first gate that
+            has a weight, or else of the `cluster_budget`. The forecast has this weight only: a `cluster_rate` with
+            another one is used as the sample has used it, on average.
+        weight_name, max_calls: As for `record`. By default, the name is that of the gate.
+        options: Other arguments of the operator, such as `inputs`, `retry`, `cluster_rate`, `cluster_budget`, `gate`,
+            `group` and `memo`. A gate must be a `RateLimit` or a `Budget`; each task has a copy. Groups are full.
 
     Returns:
         A `JobForecast`. Its `best` has arguments for the operator.
@@ -88,17 +89,16 @@ def rehearse(
     source = Source(df, function, schema, timeout, options)
     counts = source.partitions()
     at_once = min(len(counts), job.slots)
-    if weight is None:
-        weight, name_of_cost = _cost(options)
-        weight_name = weight_name or name_of_cost
-    rates = job.measured_rates()
+    gates, rates = job.gates(at_once), job.measured_rates()
+    if weight is None and (weighing := [gate for gate in gates if gate.weight is not None]):
+        weight_name = weight_name or weighing[0].name
     taken, share = source.record(
         sample,
         sum(counts),
         at_once * max(capacities, default=sample),
         retry=options.get("retry"),
-        gate=[*(gate for gate in job.gates(at_once) if not isinstance(gate, Budget)), *rates] or None,
-        weight=of_call(weight, job.group),
+        gate=[*(gate for gate in gates if not isinstance(gate, Budget)), *rates] or None,
+        weight=job.weight_of(weight) or next((gate.weight for gate in gates if gate.weight), None),
         weight_name=weight_name,
         max_calls=max_calls,
     )
@@ -124,14 +124,6 @@ def _check(df: Any, function: Any, schema: Any, mode: str, capacities: Sequence[
     checked = {name: value for name, value in options.items() if name != "metrics"}  # an Observation is for one query
     for capacity in capacities or [1]:
         OPERATORS[mode](df, function, schema, capacity=capacity, **checked)
-
-
-def _cost(options: Mapping[str, Any]) -> tuple[Callable[..., float] | None, str | None]:
-    """What a call weighs according to the budget of the job, and its name; or else according to a gate."""
-    budget = options.get("cluster_budget")
-    if budget is not None and budget.weight is not None:
-        return budget.weight, budget.name
-    return next((gate.weight for gate in given_gates(options) if gate.weight is not None), None), None
 
 
 def _check_number(name: str, number: Any) -> None:

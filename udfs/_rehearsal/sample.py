@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from random import Random
 from typing import Any
 
@@ -28,7 +29,7 @@ __all__ = ["Source"]
 
 ROW, INPUTS, FOUND = "__udfs_row", "__udfs_inputs", "__udfs_found"
 LOW_LOAD = 5
-SHARE_AT_LARGEST = 0.75  # of the rows of the sample, as in `record`
+SHARE_AT_LARGEST = 0.75  # of the calls of the sample, as in `record`
 MORE, AT_LEAST = 1.5, 50  # rows to draw, because a sample of Spark's has a random size
 DISTINCT_ERROR = 0.02
 
@@ -77,8 +78,9 @@ class Source:
         return [max(1, round(share * min(found[0], sum(counts)) / partitions))] * partitions
 
     def record(self, number: int, rows: int, load: int, **arguments: Any) -> tuple[Sample, float]:
-        """Make the calls for this number of rows. Returns the sample, and the share of rows that need a call."""
-        drawn, count = self._drawn(number, rows)
+        """Make this number of calls. Returns the sample, and the share of rows that need a call."""
+        group = self.options.get("group")
+        drawn, count = self._drawn(number * (group or 1), rows)
         known = self._known(drawn)
         found = [inputs for row, inputs in self._captured(drawn) if row not in known]
         if not found:
@@ -86,14 +88,13 @@ class Source:
         share = len(found) / count
         if self.options.get("memo") is not None:  # a key is called once
             found = list({identity_of(inputs): inputs for inputs in found}.values())
-        group = self.options.get("group")
-        elements: Sequence[Any] = found
-        if group is not None:
-            elements = [found[first : first + group] for first in range(0, len(found), group)]
-        most = max(1, min(load, int(SHARE_AT_LARGEST * len(elements))))
+        if group is not None:  # the arguments are columns
+            groups = [found[start : start + group] for start in range(0, len(found), group)]
+            found = [tuple(map(list, zip(*each, strict=True))) for each in groups]
+        most = max(1, min(load, int(SHARE_AT_LARGEST * len(found))))
         loads = (min(LOW_LOAD, most), most)
-        function = (_OfTuple if group is None else _OfGroup)(pack(self.function).unpack())
-        call = partial(record, elements, function, len(elements), timeout=self.timeout, loads=loads, **arguments)
+        function = _OfTuple(pack(self.function).unpack())
+        call = partial(record, found, function, len(found), timeout=self.timeout, loads=loads, **arguments)
         taken: Sample = _run_in_thread(call)
         self._remember(drawn, taken)
         return taken, share
@@ -112,7 +113,7 @@ class Source:
         """The number of each row that is not skipped, and its inputs as the function gets them."""
         skips = self.options.get("skip_nulls", False)
         captured = ordered_wait(
-            drawn, Capture(), f"{INPUTS} binary", inputs=self._inputs, timeout=self.timeout, skip_nulls=skips
+            drawn, Capture(), f"{INPUTS} binary", inputs=self._inputs, timeout=inf, skip_nulls=skips
         )
         found = captured.select(ROW, INPUTS).collect()
         return [(row[ROW], cloudpickle.loads(bytes(row[INPUTS]))) for row in found if row[INPUTS] is not None]
@@ -127,17 +128,12 @@ class Source:
     def _remember(self, drawn: DataFrame, taken: Sample) -> None:
         """Add the answers to the memo."""
         if self.options.get("memo") is not None:
-            answers = {identity_of(inputs): answer for inputs, answer in self._answers(taken)}
+            pairs = taken.answers
+            if self.options.get("group") is not None:
+                rows = ((zip(*arguments, strict=True), results) for arguments, results in pairs)
+                pairs = [pair for each in rows for pair in zip(*each, strict=False)]
+            answers = {identity_of(row): answer for row, answer in pairs if not isinstance(answer, Exception)}
             self._replayed(drawn, answers).select(ROW).collect()
-
-    def _answers(self, taken: Sample) -> Iterator[tuple[tuple[Any, ...], Any]]:
-        """The inputs of each row that has an answer, and the answer."""
-        if self.options.get("group") is None:
-            yield from taken.answers
-            return
-        for rows, answers in taken.answers:
-            pairs = zip(rows, answers, strict=False)  # a list of another length is for the job to refuse
-            yield from (pair for pair in pairs if not isinstance(pair[1], Exception))
 
     def _replayed(self, drawn: DataFrame, answers: dict[str, Any]) -> DataFrame:
         """The rows with answers of the memo, or else with these."""
@@ -146,7 +142,7 @@ class Source:
             Replay(self.function, answers),
             self.schema,
             inputs=self._inputs,
-            timeout=self.timeout,
+            timeout=inf,
             flatten=self.options.get("flatten", False),
             on_error="null",
             metadata=FOUND,
@@ -155,7 +151,7 @@ class Source:
 
 
 class _OfTuple(AsyncFunction[Any, Any]):
-    """The user's function, called with the tuple of a row's inputs."""
+    """The user's function, called with the tuple of its arguments."""
 
     def __init__(self, function: Any) -> None:
         self._call = getattr(function, "invoke", function)
@@ -163,17 +159,9 @@ class _OfTuple(AsyncFunction[Any, Any]):
             if callable(method := getattr(function, name, None)):
                 setattr(self, name, method)
 
-    async def invoke(self, inputs: tuple[Any, ...]) -> Any:
+    async def invoke(self, arguments: tuple[Any, ...]) -> Any:
         """Call the function."""
-        return await self._call(*inputs)
-
-
-class _OfGroup(_OfTuple):
-    """The user's function, called with the columns of a list of such tuples."""
-
-    async def invoke(self, rows: list[tuple[Any, ...]]) -> Any:  # type: ignore[override]
-        """Call the function."""
-        return await self._call(*map(list, zip(*rows, strict=True)))
+        return await self._call(*arguments)
 
 
 def _run_in_thread(main: Callable[[], Any]) -> Any:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from tests.service import Service
 from tests.support import PATIENCE
 from trio_asyncio_io.gates import settle
-from udfs import ClusterBudget, ClusterRate, ordered_wait, rehearse, unordered_wait
+from udfs import ClusterBudget, ClusterRate, ordered_wait, rehearse
 
 ROWS, SAMPLE = 400, 40
 
@@ -51,33 +51,39 @@ def test_the_job_does_not_pay_again_for_the_sample(spark: SparkSession, service:
         rehearse(*arguments, SAMPLE, timeout=PATIENCE, capacity=5, memo=tmp_path)
 
 
-@pytest.mark.filterwarnings("ignore:the sample has reached a load")
-def test_a_sample_of_groups_is_not_paid_again(spark: SparkSession, service: Service, tmp_path: Path) -> None:
-    async def ask_many(questions: list[int]) -> list[str]:
-        answer = await service_client.ask(",".join(map(str, questions)))
-        settle(2.0 * len(questions), "cents")
-        settle(float(len(questions)), "tokens")
-        return answer.split(",")
+def test_groups_of_rows_are_called_and_kept_in_the_memo(questions: DataFrame, service: Service, tmp_path: Path) -> None:
+    client = service.client
 
-    service_client = service.client
-    df = spark.range(0, ROWS, 1, 4).withColumnRenamed("id", "questions")
-    options: Any = {
-        "timeout": PATIENCE,
-        "group": 10,
-        "memo": tmp_path,
-        "cluster_rate": [1_000, ClusterRate(100_000, weight=lambda question: 3, name="tokens")],
-        "cluster_budget": ClusterBudget(600.0, weight=lambda question: 5, name="cents"),
-    }
-    forecast = rehearse(df, ask_many, "answer string", SAMPLE, capacity=5, **options)
-    assert len(service.calls) == SAMPLE / 10
-    assert forecast.rows[0].weight == pytest.approx(2 * ROWS)
-    assert any("They need 800.00 of the budget of 600.00" in each for each in forecast.assumptions)
-    rated = unordered_wait(df, ask_many, "answer string", capacity=5, on_error="null", **options)
-    answered = rated.where("answer is not null").collect()
-    assert all(row["answer"] == str(row["questions"]) for row in answered)
-    paid = Counter(row for call in service.calls for row in call.split(","))
-    assert max(paid.values()) == 1
-    assert len(paid) == len(answered) > 300
+    async def ask(question: list[int]) -> list[str]:
+        await client.ask(question)
+        return [str(each) for each in question]
+
+    arguments: Any = (questions, ask, "answer string")
+    forecast = rehearse(*arguments, 8, timeout=PATIENCE, capacity=2, memo=tmp_path, group=10)
+    assert len(service.calls) == 8
+    answers = ordered_wait(*arguments, **forecast.best).collect()
+    assert all(row.answer == str(row.question) for row in answers)
+    assert sum(question.count(",") + 1 for question in service.calls) == ROWS
+
+
+@pytest.mark.filterwarnings("ignore:the sample has reached a load")
+def test_a_sample_of_groups_has_the_cost_of_the_budget(questions: DataFrame, service: Service) -> None:
+    client = service.client
+
+    async def ask(question: list[int]) -> list[str]:
+        await client.ask(question)
+        settle(2.0 * len(question), "cents")
+        settle(float(len(question)), "tokens")
+        return [str(each) for each in question]
+
+    tokens = ClusterRate(50, weight=lambda question: 3, name="tokens")
+    budget = ClusterBudget(600.0, weight=lambda question: 5, name="cents")
+    options: Any = {"group": 10, "cluster_rate": [1_000, tokens], "cluster_budget": budget}
+    forecast = rehearse(questions, ask, "answer string", 8, timeout=PATIENCE, capacity=2, **options)
+    (row,) = forecast.rows
+    assert row.weight == pytest.approx(2 * ROWS)
+    assert row.seconds == pytest.approx(ROWS / 50, rel=0.1)
+    assert any("The budget has 600 left, and the run needs 800" in each for each in forecast.assumptions)
 
 
 def test_rows_that_are_skipped_are_no_calls(questions: DataFrame, service: Service) -> None:
