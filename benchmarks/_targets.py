@@ -44,7 +44,7 @@ class Target:
     def cells(self, report: Report) -> list[str]:
         """The target's line in a table."""
         found = self.figure(report)
-        bound = f"at {'most' if self.is_maximum else 'least'} {self.form.format(self.bound)}"
+        bound = f"{'≤' if self.is_maximum else '≥'} {self.form.format(self.bound)}"
         return [self.label, bound, "" if found is None else self.form.format(found), self.verdict(report)]
 
 

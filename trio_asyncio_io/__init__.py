@@ -2,53 +2,45 @@
 
 # The layout. Imports point down only.
 #
-#     _notebook            what a notebook shows of statistics, histograms, verdicts and snapshots
-#     adapters  blocking  checkpoints  opentelemetry  policies  progress (_summary  _display)  rehearsal
-#     report  testing  trace
+#     adapters  blocking  checkpoints  opentelemetry  policies  progress  rehearsal  report  testing
+#     trace
 #                          built on the operator, which imports none of them
 #     queues  embedding    public modules of what is below: the queues, and helpers for packages like udfs
+#     gates                rates, capacities, budgets, circuit breakers: plain data without await
+#     _watch               the recorder of a run, and the views that draw what it has recorded
 #     _stream              ordered_wait, unordered_wait, keyed_wait
-#     _operator            owns the nursery; read it first
-#     _parts               the parts of an operator, connected
-#     _feeder  _worker  _emitter  _results
-#                          the tasks, and the channel that the consumer reads
-#     _attempts  _dead_letters  _lifetime
-#                          one call, and what replaces its result; opening and closing
+#     _operator            owns the nursery, and connects the parts; read it first
+#     _feeder  _worker  _group_worker
+#                          the tasks that accept records and call the function
+#     _attempts            one call, and what replaces its result
+#     _results             the task that emits, and what the consumer reads: the results and the dead letters
 #     _gates               gates in use: their clocks, their users, and the calls that they have admitted
-#     _calls               how a policy finds the deadline, the gates and the ledger of its call
-#     _boundary  _tasks  _timer
-#                          Ctrl-C and context variables; wake-ups, checkpoints, clocks; one task for all instants
 #     _sharing             resources that several operators share by name
-#     _function  _classification  _errors  _exceptions
-#     gates                rates, capacities, circuit breakers: plain data without await
-#     _core                plain data without await: queues, ledger, scheduler, retries, options, snapshot
+#     _calls               the present call: its deadline, its gates, its operator, and what that uses by name
+#     _tasks               wake-ups, checkpoints, clocks; one task for all instants; Ctrl-C and context variables
+#     _function            the user's function
+#     _errors              the operator's own errors, the user's exceptions, and which of them are transient
 #     _sqlite  _codec      an SQLite file of ours, and the values in it: persistent cache, durable checkpoints
-#     _keywords            lists keyword arguments in signatures and docstrings
-#     _addresses           sets `__module__` of public names to their public module
+#     _core                plain data without await: queues, ledger, scheduler, retries, options, snapshot
+#     _public              how public names appear: their addresses, and their keyword arguments
 
-from ._addresses import publish
-from ._classification import transient
 from ._core.dead_letter import DeadLetter, LostError
-from ._core.elements import StreamRecord, Watermark
+from ._core.elements import StreamRecord, Watermark, assign_watermarks
 from ._core.histogram import Histogram
 from ._core.observer import Observer
 from ._core.options import Options
-from ._core.retry import DelayList, ExponentialBackoff, FixedDelay, RetryStrategy
-from ._core.retry_after import retry_after
-from ._core.retry_budget import RetryBudget
+from ._core.retry import DelayList, ExponentialBackoff, FixedDelay, RetryBudget, RetryStrategy, retry_after
 from ._core.snapshot import Snapshot, SnapshotElement, SnapshotError
-from ._core.statistics import Statistics
-from ._core.totals import Totals
+from ._core.statistics import Statistics, Totals
 from ._core.verdict import Verdict
-from ._core.watermarks import assign_watermarks
-from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError
+from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError, transient
 from ._function import AsyncFunction
-from ._notebook import add_displays
 from ._operator import AsyncWaitOperator
+from ._public import publish
 from ._results import Results
-from ._sharing.resource import lingering
-from ._sharing.shared import shared
+from ._sharing import lingering, shared
 from ._stream import keyed_wait, ordered_wait, unordered_wait
+from ._watch import add_displays
 
 # Their module is `queues`; they can be imported from here as well
 from .queues import KeyedStreamElementQueue as KeyedStreamElementQueue

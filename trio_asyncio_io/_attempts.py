@@ -15,16 +15,16 @@ from typing import Any, TypeAlias, cast
 import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
-from ._boundary import awaited, interruptible
 from ._core.describe import describe
 from ._core.gate import CURRENT_CALL, RefusedError
 from ._core.ledger import Ledger
 from ._core.notes import Notes
 from ._core.options import OnTimeout, Options
 from ._core.queue import Entry
-from ._core.retries import Retries
+from ._core.retry import Retries
 from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError, needs_asyncio
 from ._gates import Gates
+from ._tasks import awaited, interruptible
 
 __all__ = ["Invoker"]
 

@@ -1,29 +1,128 @@
-"""How a policy finds the call in which it runs: its deadline, its gates, and the ledger of its operator."""
+"""The call that the present task makes: its deadline, its gates, its operator, and the scope of what it uses by name.
+
+A worker's calls are found by its task. Calls that a function makes in tasks of its own, or that several elements share,
+are found by the nurseries above them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import Context, ContextVar
 from dataclasses import dataclass
 from math import inf
 from typing import Protocol
 from weakref import WeakKeyDictionary, WeakMethod
 
 import trio
+from trio.lowlevel import Task, current_task
 
 from ._core.ledger import Ledger
-from ._sharing.scope import nurseries_of_call
+from ._errors import combine, reraise
 
 __all__ = [
     "GatesOfCall",
+    "Scope",
     "answer_from_cache",
     "cover",
     "deadline_of_call",
+    "follow_creator",
     "gates_of_call",
     "ledger_of_call",
     "own_calls",
+    "present_scope",
     "stop_of_call",
 ]
+
+
+class Used(Protocol):
+    """Something that has a name and counts its users."""
+
+    def join(self) -> None:
+        """Add a user."""
+
+    async def leave(self) -> None:
+        """Remove a user. Cancellation: it is removed."""
+
+
+class Scope:
+    """Uses things on behalf of an operator, from the first time that one of its calls uses them until `end`."""
+
+    def __init__(self) -> None:
+        self._used: dict[Used, None] = {}
+        self._has_ended = False
+
+    def hold(self, thing: Used) -> None:
+        """Use it until the end."""
+        if thing not in self._used and not self._has_ended:
+            thing.join()
+            self._used[thing] = None
+
+    def cover(self, nursery: trio.Nursery) -> None:
+        """The tasks of this nursery, and theirs, are in this scope."""
+        _SCOPES[nursery] = self
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """The present task is in this scope, during the block."""
+        token = _ENTERED.set(self)
+        try:
+            yield
+        finally:
+            _ENTERED.reset(token)
+
+    async def end(self) -> None:
+        """Leave everything, the latest first.
+
+        Raises:
+            Exception: Closing a resource raised.
+        """
+        self._has_ended = True
+        errors: list[BaseException] = []
+        while self._used:
+            thing, _ = self._used.popitem()
+            try:
+                await thing.leave()
+            except Exception as error:  # noqa: BLE001 - a resource may raise anything
+                errors.append(error)
+        if errors:
+            reraise(combine(errors) or errors[0])
+
+
+_SCOPES: WeakKeyDictionary[trio.Nursery, Scope] = WeakKeyDictionary()
+
+# Not set in the tasks that make calls: a context variable of the operator's would cost each of its elements time
+_ENTERED: ContextVar[Scope | None] = ContextVar("trio_asyncio_io_scope", default=None)
+_CREATOR: ContextVar[Task | None] = ContextVar("trio_asyncio_io_creator", default=None)
+
+
+def present_scope() -> Scope | None:
+    """The scope of the outermost operator that the present task works for. An inner one may end much earlier."""
+    scope = _ENTERED.get()
+    for nursery in nurseries_of_call():
+        scope = _SCOPES.get(nursery, scope)
+    return scope
+
+
+def nurseries_of_call() -> Iterator[trio.Nursery]:
+    """The nurseries that the present task works for, the innermost first.
+
+    Those of a system task that follows its creator are followed by those of the creator.
+    """
+    task: Task | None = current_task()
+    creator = _CREATOR.get()
+    while task is not None:
+        nursery = task.parent_nursery
+        if nursery is not None:
+            yield nursery
+            task = nursery.parent_task
+        else:
+            task, creator = creator, None
+
+
+def follow_creator(context: Context) -> None:
+    """A system task with this context works for the same operators as the present task."""
+    context.run(_CREATOR.set, current_task())
 
 
 class GatesOfCall(Protocol):

@@ -1,22 +1,100 @@
-"""The errors that the operator itself raises. An exception of user code comes out as itself.
+"""Errors: those that the operator itself raises, exceptions as users see them, and what one says about the service.
 
 ElementTimeoutError (trio.TooSlowError)   an invocation exceeded its timeout
 AttemptTimeoutError (trio.TooSlowError)   an attempt exceeded the retry strategy's attempt_timeout
 NotAsyncError (TypeError)                 the function is not async; the message explains how to adapt it
+
+An exception of user code comes out as itself: copied if several elements share it, and without a group around a single
+one. `transient` decides whether a retry may avoid it, and `outcome_of` returns the outcome of its call, for gates.
 """
 
 from __future__ import annotations
 
+import errno
+import socket
+import ssl
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
 from inspect import isasyncgen
+from typing import Any, TypeVar
 
 import trio
 
 from ._core.describe import describe
+from ._core.gate import Gate, Outcome, as_outcome
+from ._core.notes import attribute_of, leaves_of
+from ._core.retry import retry_after
 
-__all__ = ["AttemptTimeoutError", "ElementTimeoutError", "NotAsyncError", "needs_asyncio"]
+__all__ = [
+    "AttemptTimeoutError",
+    "ElementTimeoutError",
+    "NotAsyncError",
+    "combine",
+    "copied",
+    "flatten",
+    "is_cancelled",
+    "is_caused_by",
+    "needs_asyncio",
+    "outcome_for",
+    "outcome_of",
+    "reraise",
+    "split",
+    "transient",
+]
 
 # What asyncio, and Trio, say if an asyncio function runs on Trio
 ON_TRIO = ("no running event loop", "There is no current event loop", "trio.run received unrecognized yield message")
+
+_ERROR_STATUSES = range(400, 600)
+_TRANSIENT_STATUSES = frozenset({408, 429, *range(500, 600)})
+
+_TOO_MANY_REQUESTS, _UNAVAILABLE = 429, 503
+
+_ERRNOS = frozenset(
+    {
+        errno.EADDRNOTAVAIL,  # no free local port
+        errno.ECONNABORTED,
+        errno.ECONNREFUSED,
+        errno.ECONNRESET,
+        errno.EHOSTDOWN,
+        errno.EHOSTUNREACH,
+        errno.ENETDOWN,
+        errno.ENETRESET,
+        errno.ENETUNREACH,
+        errno.ENOBUFS,
+        errno.EPIPE,
+        errno.ESHUTDOWN,
+        errno.ETIMEDOUT,
+    }
+)
+
+# By name, because these packages need not be installed. The first class in the MRO that is listed decides.
+_HTTPX = {"TimeoutException": True, "NetworkError": True, "RemoteProtocolError": True}
+_OPENAI = {"APIConnectionError": True}
+_CLASSES: Mapping[str, Mapping[str, bool]] = {
+    "httpx": _HTTPX,
+    "httpx2": _HTTPX,
+    "httpcore": _HTTPX,
+    "aiohttp": {"ServerDisconnectedError": True, "ClientPayloadError": True},
+    "requests": {
+        "ConnectionError": True,
+        "Timeout": True,
+        "ChunkedEncodingError": True,
+        "ProxyError": False,
+        "SSLError": False,
+    },
+    "botocore": {
+        "ConnectionError": True,
+        "ConnectionClosedError": True,
+        "ReadTimeoutError": True,
+        "ProxyConnectionError": False,
+        "SSLError": False,
+    },
+    "openai": _OPENAI,
+    "anthropic": _OPENAI,
+    "redis": {"ConnectionError": True, "TimeoutError": True, "AuthenticationError": False, "AuthorizationError": False},
+    "asyncpg": {"PostgresConnectionError": True},
+}
 
 
 class _TimeoutError(trio.TooSlowError):
@@ -72,3 +150,253 @@ class NotAsyncError(TypeError):
 def needs_asyncio(error: Exception) -> bool:
     """Whether a function failed because it uses asyncio, whose loop does not run."""
     return isinstance(error, RuntimeError | TypeError) and str(error).startswith(ON_TRIO)
+
+
+E = TypeVar("E", bound=BaseException)
+
+
+def copied(error: E) -> E:
+    """A copy of the exception: type, arguments, attributes, cause, context, notes and traceback.
+
+    If no faithful copy can be made, returns the exception itself.
+    """
+    twin = _copy(error) or _copy_without_init(error)
+    if twin is None:
+        return error
+    if hasattr(twin, "__notes__"):
+        twin.__notes__ = list(twin.__notes__)
+    twin.__cause__, twin.__context__ = error.__cause__, error.__context__
+    twin.__suppress_context__ = error.__suppress_context__
+    return twin.with_traceback(error.__traceback__)
+
+
+def _copy(error: E) -> E | None:
+    try:
+        twin = copy(error)
+    except Exception:  # noqa: BLE001 - an `__init__` that takes other arguments than `args`
+        return None
+    return twin if _is_faithful(error, twin) else None
+
+
+def _copy_without_init(error: E) -> E | None:
+    """A copy of an exception whose `__init__` takes other arguments than `args`, as in many libraries."""
+    try:
+        twin = type(error).__new__(type(error), *error.args)
+        twin.__dict__.update(error.__dict__)
+    except Exception:  # noqa: BLE001 - a `__new__` of its own, which may raise anything
+        return None
+    return twin if _is_faithful(error, twin) else None
+
+
+def _is_faithful(error: BaseException, twin: BaseException) -> bool:
+    if twin is error or type(twin) is not type(error) or _has_slots(type(error)):
+        return False
+    if len(twin.args) != len(error.args) or any(a is not b for a, b in zip(twin.args, error.args, strict=True)):
+        return False
+    try:
+        return twin.__dict__.keys() == error.__dict__.keys() and str(twin) == str(error)
+    except Exception:  # noqa: BLE001 - a `__str__` that raises
+        return False
+
+
+def _has_slots(kind: type) -> bool:
+    """Whether instances have attributes outside of their `__dict__`, which neither way of copying copies."""
+    return any(base.__dict__.get("__slots__") for base in kind.__mro__)
+
+
+def split(
+    error: BaseException | None, condition: Callable[[BaseException], bool]
+) -> tuple[BaseException | None, BaseException | None]:
+    """The part of an exception that meets the condition, and the rest. An exception that is not split stays itself."""
+    if not isinstance(error, BaseExceptionGroup):
+        return (error, None) if error is not None and condition(error) else (None, error)
+    matched, rest = error.split(condition)
+    if matched is None:
+        return None, error
+    return (error, None) if rest is None else (matched, rest)
+
+
+def flatten(error: BaseException | None) -> tuple[BaseException | None, ...]:
+    """The exceptions of a group, or the exception itself."""
+    return error.exceptions if isinstance(error, BaseExceptionGroup) else (error,)
+
+
+def combine(errors: Iterable[BaseException | None]) -> BaseException | None:
+    """The exception, or a group of them if they are several. An exit that several tasks raised counts once."""
+    different: dict[Any, BaseException] = {}
+    for error in errors:
+        if error is not None:
+            is_exit = isinstance(error, SystemExit | KeyboardInterrupt)
+            different.setdefault((type(error), repr(error.args)) if is_exit else id(error), error)
+    if len(different) > 1:
+        return BaseExceptionGroup("the operator and its block both failed", list(different.values()))
+    return next(iter(different.values()), None)
+
+
+def reraise(error: BaseException) -> None:
+    """Raise an exception without changing its context."""
+    context = error.__context__
+    try:
+        raise error
+    finally:
+        BaseException.__setattr__(error, "__context__", context)  # it may be a frozen dataclass
+
+
+def is_cancelled(error: BaseException) -> bool:
+    """Whether this is Trio's cancellation."""
+    return isinstance(error, trio.Cancelled)
+
+
+def is_caused_by(failure: Exception | None) -> Callable[[BaseException], bool]:
+    """Matches the exception that `put` raised because the operator had failed."""
+
+    def matches(error: BaseException) -> bool:
+        return failure is not None and isinstance(error, trio.BrokenResourceError) and error.__cause__ is failure
+
+    return matches
+
+
+def transient(error: BaseException) -> bool:
+    """Whether a retry may avoid this error. Pass it as `retry_on`.
+
+    These errors are transient:
+
+    * timeouts: `TimeoutError`, `trio.TooSlowError` (so `AttemptTimeoutError`, too) and those of httpx;
+    * connection errors: `ConnectionError`, `trio.BrokenResourceError`, `OSError`s for an unreachable network or host
+      and for a temporary failure of name resolution, and those of httpx, aiohttp, requests, botocore, openai, redis and
+      asyncpg;
+    * HTTP statuses 408, 429 and 5xx, read from `error.response` (`status_code`, `status`, or botocore's dict) or from
+      the `status_code`, `status` or `code` of the error itself;
+    * errors with a `retry_after` attribute that is not None;
+    * exception groups whose exceptions are all transient.
+
+    All other errors are not: a `ValueError`, a status 401 or 404, an invalid certificate, your own exceptions. Any
+    other status from 400 to 499 is not transient even if the error is a `ConnectionError`.
+
+    Never raises, can be pickled, and imports none of these libraries.
+
+    Args:
+        error: The exception of an attempt.
+
+    Returns:
+        True if the error is transient.
+
+    Example:
+        >>> retry = FixedDelay(3, 0.5, retry_on=transient)
+        >>> errors = (TimeoutError(), ConnectionResetError(), ValueError())
+        >>> [retry.retries_exception(error) for error in errors]
+        [True, True, False]
+    """
+    try:
+        return all(_is_transient(leaf) for leaf in leaves_of(error))
+    except Exception:  # noqa: BLE001 - an attribute that raises must not replace the error
+        return False
+
+
+def _is_transient(error: BaseException) -> bool:
+    if not isinstance(error, Exception):
+        return False
+    if attribute_of(error, "retry_after") is not None:
+        return True
+    status = status_of(error)
+    if status is not None:
+        return status in _TRANSIENT_STATUSES
+    return (_is_timeout_or_connection_error(error) or _is_listed(error)) and not _is_bad_certificate(error)
+
+
+def status_of(error: Exception) -> int | None:
+    """The HTTP status of the error if it is from 400 to 599, else None. Never raises."""
+    for status in _statuses_of(error):
+        if isinstance(status, int) and status in _ERROR_STATUSES:
+            return int(status)
+    return None
+
+
+def _statuses_of(error: Exception) -> Iterator[Any]:
+    response = attribute_of(error, "response")
+    if isinstance(response, dict):
+        metadata = response.get("ResponseMetadata")
+        yield metadata.get("HTTPStatusCode") if isinstance(metadata, dict) else None
+    yield attribute_of(response, "status_code")
+    yield attribute_of(response, "status")
+    yield attribute_of(error, "status_code")
+    yield attribute_of(error, "status")
+    yield attribute_of(error, "code")
+
+
+def _is_timeout_or_connection_error(error: Exception) -> bool:
+    if isinstance(error, TimeoutError | ConnectionError | trio.TooSlowError | trio.BrokenResourceError):
+        return True
+    if isinstance(error, ssl.SSLError):  # its errno comes from OpenSSL
+        return isinstance(error, ssl.SSLEOFError)
+    if isinstance(error, socket.gaierror):  # its errno comes from the resolver
+        return error.errno == socket.EAI_AGAIN
+    return isinstance(error, OSError) and (error.errno in _ERRNOS or _wraps_transient(error))
+
+
+def _wraps_transient(error: OSError) -> bool:
+    """Whether this `OSError` has no errno and reports another error, which is transient."""
+    if error.errno is not None:
+        return False
+    reason = attribute_of(error, "reason")  # urllib.error.URLError
+    if isinstance(reason, Exception):
+        return transient(reason)
+    if type(error) is OSError and error.__cause__ is not None:  # trio.open_tcp_stream
+        return transient(error.__cause__)
+    # asyncio's loop.create_connection, if it cannot connect to any of several addresses
+    return type(error) is OSError and str(error).startswith("Multiple exceptions: [Errno ")
+
+
+def _is_listed(error: Exception) -> bool:
+    for kind in type(error).__mro__:
+        names = _CLASSES.get(kind.__module__.partition(".")[0], {})
+        if kind.__name__ in names:
+            return names[kind.__name__]
+    return False
+
+
+def _is_bad_certificate(error: BaseException) -> bool:
+    """Whether an invalid certificate is the error or one of its causes."""
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return True
+        seen.add(id(cause))
+        cause = cause.__cause__
+    return False
+
+
+def outcome_of(error: Exception) -> Outcome:
+    """The outcome of a call that raised this exception, for gates.
+
+    * "throttled": an exception with a `retry_after` attribute that is not None, a status 429, or a status 503 with a
+      `Retry-After` header. Its `retry_after` is what the function `retry_after` reads.
+    * "overload": a status 408 or 5xx, a timeout, a connection error; see `transient`.
+    * "error": everything else.
+
+    The status is that of `error.response` or of the error itself. Of a group, the worst exception counts, in this
+    order. Never raises.
+    """
+    kinds = {_kind_of(leaf) for leaf in leaves_of(error) if isinstance(leaf, Exception)}
+    if "throttled" in kinds:
+        return Outcome("throttled", retry_after(error), error)
+    return Outcome("overload" if "overload" in kinds else "error", error=error)
+
+
+def outcome_for(error: Exception, gate: Gate) -> Outcome:
+    """The outcome of a call that raised this exception, for one gate.
+
+    Raises:
+        Exception: The `classify` of the gate raised, or returned something other than an outcome.
+    """
+    return outcome_of(error) if gate.classify is None else as_outcome(gate.classify(error), error)
+
+
+def _kind_of(error: Exception) -> str:
+    status = status_of(error)
+    if status == _TOO_MANY_REQUESTS or attribute_of(error, "retry_after") is not None:
+        return "throttled"
+    if status == _UNAVAILABLE and retry_after(error) is not None:
+        return "throttled"
+    return "overload" if transient(error) else "error"

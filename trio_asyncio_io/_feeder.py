@@ -8,11 +8,10 @@ from typing import Any
 import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
-from ._boundary import InterruptibleAsyncIterator
 from ._core.elements import Watermark, value_of
 from ._core.ledger import Ledger
 from ._core.queue import Entry
-from ._tasks import Pace, Wakeup
+from ._tasks import InterruptibleAsyncIterator, Pace, Wakeup
 
 __all__ = ["ELEMENTS_PER_PASS", "Feeder"]
 

@@ -18,10 +18,10 @@ from weakref import ref
 import trio
 from trio.lowlevel import RunVar, enable_ki_protection
 
-from ._classification import outcome_for
 from ._core.admission import Admission, KeyGates, Line, Passage, Weights
 from ._core.gate import CANCELLED, CURRENT_CALL, OK, Copies, Gate, Outcome, PerKey
 from ._core.queue import Entry
+from ._errors import outcome_for
 
 __all__ = ["GateFamily", "GateInUse", "Gates", "User", "in_present_run", "use", "use_family"]
 

@@ -11,7 +11,7 @@ from trio.lowlevel import enable_ki_protection
 
 from ._core.groups import Group, GroupLedger
 from ._core.queue import Entry
-from ._exceptions import copied
+from ._errors import copied
 from ._worker import Worker
 
 __all__ = ["GroupWorker"]

@@ -1,4 +1,4 @@
-"""The operator: one nursery owns the feeder, the workers, the emitter and the timer.
+"""The operator: one nursery owns the feeder, the workers, the emitter and the timer. Read it first.
 
     feeder:     for element in source:                      # or: the caller puts elements
                     while the buffer is full: wait          # backpressure: nothing is read meanwhile
@@ -37,33 +37,42 @@
     failure:    remember the first exception, stop the feeder, start no more attempts, cancel the nursery
     end:        cancel the nursery, wait until every task has unwound, close the function, raise the failure
 
-`_parts` connects these tasks. `_core.scheduler` decides what starts. The state of all this is in `_core.ledger`, which
-has a method for each step.
+`Parts` connects these tasks, and `Lifetime` decides which exception leaves the block. `_core.scheduler` decides what
+starts. The state of all this is in `_core.ledger`, which has a method for each step.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Hashable, Iterable
+from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Generic, Self, TypeAlias, TypeVar, Unpack, overload
+from typing import Any, Generic, Self, TypeAlias, TypeVar, Unpack, overload
 
 import trio
 from trio.lowlevel import enable_ki_protection
 
+from ._attempts import Invoker
+from ._calls import Scope, cover
 from ._core.describe import describe
 from ._core.elements import Element, StreamRecord, Watermark
+from ._core.groups import GroupScheduler
+from ._core.notes import Notes
+from ._core.observation import ledger_for
 from ._core.options import Mode, Options, OptionsArguments
+from ._core.queue import Entry
+from ._core.scheduler import Scheduler
 from ._core.snapshot import Snapshot
-from ._core.statistics import Statistics
-from ._core.totals import Totals
+from ._core.statistics import Statistics, Totals
 from ._core.verdict import Verdict
-from ._exceptions import reraise
-from ._function import Function, GroupFunction, as_function
-from ._keywords import check_keywords, list_keywords
-from ._lifetime import Lifetime
-from ._parts import Parts
-from ._results import Results
-from ._tasks import read_clocks
+from ._errors import combine, flatten, is_cancelled, is_caused_by, reraise, split
+from ._feeder import ELEMENTS_PER_PASS, Feeder
+from ._function import Function, GroupFunction, as_function, known_of
+from ._gates import Gates
+from ._group_worker import GroupWorker
+from ._public import check_keywords, list_keywords
+from ._results import DeadLetters, Emitter, Results
+from ._tasks import Wakeup, awaited, interruptible, read_clocks
+from ._worker import Worker, WorkerPool
 
 __all__ = ["AsyncWaitOperator", "Source"]
 
@@ -265,3 +274,204 @@ class AsyncWaitOperator(Generic[T, R]):
     def _check_entered(self) -> None:
         if not self._is_entered:
             raise RuntimeError("enter the operator first: `async with AsyncWaitOperator(...) as operator:`")
+
+
+class Parts(Generic[R]):
+    """The parts of one operator.
+
+    Args:
+        function: Its function, as an object with `invoke`.
+        options: Its options.
+        on_failure: Called with the exception that stops the operator.
+        on_output_closed: Called when the consumer closes the output.
+
+    Attributes:
+        ledger: The state of all elements.
+        output: What the consumer reads.
+        emitter: Sends completed entries to the output.
+        invoker: Carries out the invocations.
+        feeder: Accepts elements.
+    """
+
+    def __init__(
+        self,
+        function: Any,
+        options: Options,
+        *,
+        on_failure: Callable[[Exception], None],
+        on_output_closed: Callable[[], None],
+    ) -> None:
+        self.ledger = ledger_for(options, None if options.key is None else interruptible(options.key))
+        # Entries in this channel still count towards `buffer`. It holds a few rounds of results, so the emitter rarely
+        # waits for the consumer
+        self._send, receive = trio.open_memory_channel[Entry](4 * options.capacity)
+        has_room = Wakeup()
+        dead_letters = DeadLetters(self.ledger, has_room)
+        self.output: Results[R] = Results(receive, dead_letters, self.ledger, has_room, on_output_closed)
+        self.emitter = Emitter(self.ledger, self._send, dead_letters, has_room)
+        self._on_failure = on_failure
+        self._gates = self._gates_of(options)
+        self.invoker = Invoker(function, options, self.ledger, self._gates)
+        self._scheduler = self._scheduler_of(options)
+        self._workers = WorkerPool(
+            self.ledger,
+            self._scheduler,
+            self.invoker,
+            worker=Worker if options.group is None else GroupWorker,
+            capacity=options.capacity,
+            emitter=self.emitter,
+            has_room=has_room,
+            on_failure=on_failure,
+            gates=self._gates,
+        )
+        known = known_of(function)
+        self.feeder = Feeder(
+            self.ledger,
+            self._workers.dispatch,
+            self.emitter.emit,
+            has_room,
+            elements_per_pass=max(ELEMENTS_PER_PASS, 2 * options.capacity),
+            known=None if known is None else interruptible(known),
+            on_full=None if options.group is None else self._workers.dispatch,  # groups no longer wait for more records
+        )
+
+    async def start(self, nursery: trio.Nursery) -> None:
+        """Start the tasks, and accept the elements of a restored snapshot."""
+        cover(nursery, self.ledger, self._on_failure)
+        self._workers.open(nursery)
+        nursery.start_soon(self.emitter.run, name="trio_asyncio_io emitter")
+        if self.ledger.backlog:
+            await nursery.start(self.feeder.restore, name="trio_asyncio_io restore")
+
+    def end_input(self) -> None:
+        """Accept no more elements."""
+        self.ledger.end_input(trio.current_time())
+        self.emitter.emit()
+        self._workers.dispatch()  # groups no longer wait for more records
+
+    def close(self) -> None:
+        """All tasks have unwound."""
+        self._scheduler.close(trio.current_time())
+        self.ledger.end_run(read_clocks())
+        if self._gates is not None:
+            self._gates.close()
+        self.output.dead_letters.abandon()
+        self.output.close()  # before the sending end: a task that still receives must not see the end of the stream
+        self._send.close()
+
+    def _scheduler_of(self, options: Options) -> Scheduler:
+        arguments = self.ledger, options.capacity, options.timeout
+        if options.group is None:
+            return Scheduler(*arguments, gates=self._gates, on_failure=self._fail_gate)
+        return GroupScheduler(
+            *arguments, gates=self._gates, on_failure=self._fail_gate, size=options.group, wait=options.group_wait
+        )
+
+    def _gates_of(self, options: Options) -> Gates | None:
+        if not options.gates:
+            return None
+        counters = self.ledger.counters
+        return Gates(options.gates, lambda: counters.running, self.ledger.throttle, self._fail_gate)
+
+    def _fail_gate(self, error: Exception, entry: Entry | None) -> None:
+        """A gate is broken, or the `weight` of a gate or the `key` of a `PerKey` has raised."""
+        self._on_failure(error if entry is None else self.invoker.named(error, entry))
+
+
+# Seconds that the function's `close` may take. Its invocations may be short and its connections slow to close
+CLOSE_SECONDS = 30.0
+
+
+class Lifetime:
+    """Opens and closes the function, owns the nursery, and decides which exception leaves the block.
+
+    What the function uses by name stays in use until it is closed.
+
+    Args:
+        function: An object that may have an async `open` and an async `close`.
+        notes: Adds notes to exceptions.
+    """
+
+    def __init__(self, function: object, notes: Notes) -> None:
+        self._function = function
+        self._notes = notes
+        self._failure: Exception | None = None
+        self._manager: AbstractAsyncContextManager[trio.Nursery] | None = None
+        self._scope = Scope()
+
+    async def begin(self) -> trio.Nursery:
+        """Open the function, and then the nursery."""
+        if self._manager is not None:
+            raise RuntimeError("an operator runs once: create a new one for each run")
+        if not trio.lowlevel.in_trio_task():
+            raise RuntimeError(
+                "the operator needs Trio, and this code does not run in a Trio task: start your program with "
+                "`trio.run(main)`; in a notebook, run `%autoawait trio` first"
+            )
+        self._manager = trio.open_nursery()
+        try:
+            await self._call("open")
+        except BaseException:
+            await self._scope.end()
+            raise
+        self._nursery = await self._manager.__aenter__()
+        self._scope.cover(self._nursery)
+        return self._nursery
+
+    def fail(self, error: Exception) -> None:
+        """Cancel everything because of this exception. The first one will leave the block; others become its notes."""
+        if self._failure is None:
+            self._failure = error
+            self._nursery.cancel_scope.cancel()
+        elif error is not self._failure:
+            self._notes.add(self._failure, f"while the operator stopped, this was also raised: {describe(error, 200)}")
+
+    async def end(self, error: BaseException | None, on_unwound: Callable[[], None]) -> BaseException | None:
+        """Cancel the nursery, wait until its tasks have unwound, and close the function.
+
+        Args:
+            error: The exception that the body of the block raised.
+            on_unwound: Called when all tasks have unwound.
+
+        Returns:
+            The exception that leaves the block.
+        """
+        self._nursery.cancel_scope.cancel()
+        outcome = await self._unwind(error)
+        on_unwound()
+        for close, name in ((self._close_function, "the function's close()"), (self._scope.end, "a shared resource")):
+            try:
+                await close()
+            except Exception as close_error:  # noqa: BLE001 - the function may raise anything
+                _, raised = split(outcome, is_cancelled)
+                if raised is None:
+                    outcome = close_error
+                else:
+                    self._notes.add(raised, f"{name} raised too: {describe(close_error, 200)}")
+        return outcome
+
+    async def _unwind(self, error: BaseException | None) -> BaseException | None:
+        assert self._manager is not None
+        cancelled, from_body = split(error, is_cancelled)
+        from_nursery = None
+        try:
+            await self._manager.__aexit__(type(cancelled) if cancelled else None, cancelled, None)
+        except BaseException as group:  # noqa: BLE001 - the caller raises what remains of it
+            still_cancelled, from_nursery = split(group, is_cancelled)
+            cancelled = still_cancelled and (cancelled or still_cancelled)
+        else:
+            cancelled = None
+        _, from_body = split(from_body, is_caused_by(self._failure))
+        return combine((self._failure, from_body, *flatten(from_nursery))) or cancelled
+
+    async def _close_function(self) -> None:
+        with trio.move_on_after(CLOSE_SECONDS, shield=True) as scope:
+            await self._call("close")
+        if scope.cancelled_caught:
+            raise trio.TooSlowError(f"close() of the function did not end within {CLOSE_SECONDS:g} s")
+
+    async def _call(self, name: str) -> None:
+        method = getattr(self._function, name, None)
+        if method is not None:
+            with self._scope.entered():
+                await awaited(method)

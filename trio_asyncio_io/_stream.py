@@ -13,8 +13,8 @@ from trio.lowlevel import enable_ki_protection
 from ._core.describe import describe
 from ._core.options import Options, OptionsArguments
 from ._function import Function, GroupFunction, innermost
-from ._keywords import check_keywords, list_keywords
 from ._operator import AsyncWaitOperator, Source
+from ._public import check_keywords, list_keywords
 from ._results import Results
 
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]

@@ -19,16 +19,14 @@ import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from ._attempts import Invoker
-from ._boundary import BlockContext
 from ._calls import own_calls
 from ._core.admission import KeyGates
 from ._core.ledger import Ledger
 from ._core.queue import Entry
 from ._core.scheduler import Scheduler
-from ._emitter import Emitter
 from ._gates import Gates
-from ._tasks import SECONDS_PER_PASS, Wakeup
-from ._timer import Timer
+from ._results import Emitter
+from ._tasks import SECONDS_PER_PASS, BlockContext, Timer, Wakeup
 
 __all__ = ["JOBS_PER_PASS", "Worker", "WorkerPool"]
 

@@ -5,12 +5,10 @@ Experimental: these names may change in any release. An application does not nee
 
 from __future__ import annotations
 
-from ._addresses import publish
-from ._core.describe import describe
-from ._core.units import duration
+from ._core.describe import describe, duration
 from ._function import is_async
-from ._keywords import check_keywords, list_keywords
-from ._summary import Summary, clock, display_on, gates_and_hedges
+from ._public import check_keywords, list_keywords, publish
+from .progress._progress import Summary, clock, display_on, gates_and_hedges
 
 __all__ = [
     "Summary",

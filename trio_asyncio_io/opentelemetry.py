@@ -24,8 +24,8 @@ from contextvars import ContextVar, Token
 from functools import partial
 from typing import Any
 
+from ._core.notes import text_of
 from ._core.observer import Observer
-from ._core.probe import text_of
 from ._errors import AttemptTimeoutError
 
 try:

@@ -6,11 +6,8 @@ The operator has one of them. They are public for reading, and for embedding in 
 
 from __future__ import annotations
 
-from ._addresses import publish
-from ._core.keyed import KeyedStreamElementQueue
-from ._core.ordered import OrderedStreamElementQueue
-from ._core.queue import Entry
-from ._core.unordered import UnorderedStreamElementQueue
+from ._core.queue import Entry, KeyedStreamElementQueue, OrderedStreamElementQueue, UnorderedStreamElementQueue
+from ._public import publish
 
 __all__ = ["Entry", "KeyedStreamElementQueue", "OrderedStreamElementQueue", "UnorderedStreamElementQueue"]
 

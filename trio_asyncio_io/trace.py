@@ -11,7 +11,7 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
-from ._addresses import publish
+from ._public import publish
 from ._watch.events import merge
 from ._watch.files import TraceError, read, write
 from ._watch.timeline import timeline

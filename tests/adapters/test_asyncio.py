@@ -27,7 +27,7 @@ from tests.interrupting import default_sigint
 from tests.support import PATIENCE, outputs
 from trio_asyncio_io import AsyncFunction, ElementTimeoutError, FixedDelay, ordered_wait, unordered_wait
 from trio_asyncio_io.adapters import from_asyncio
-from trio_asyncio_io.adapters._asyncio_loop import Mailbox
+from trio_asyncio_io.adapters._asyncio import Mailbox
 from trio_asyncio_io.policies import cached
 
 CALLER = ContextVar("CALLER", default="nobody")

@@ -32,7 +32,14 @@ from trio_asyncio_io import (
     assign_watermarks,
     ordered_wait,
 )
-from trio_asyncio_io.checkpoints import Checkpoint, CheckpointError, CheckpointStore, SQLiteStore, _table
+from trio_asyncio_io.checkpoints import (
+    _FORMAT,
+    Checkpoint,
+    CheckpointError,
+    CheckpointStore,
+    SQLiteStore,
+    _CheckpointTable,
+)
 
 SNAPSHOT = Snapshot(
     (
@@ -314,7 +321,7 @@ def test_an_unknown_codec_is_refused(path: Path) -> None:
 
 def test_a_plain_file_contains_no_pickle_and_runs_no_code(path: Path) -> None:
     """Not even if its content is replaced by a pickle with a right checksum."""
-    table = _table.CheckpointTable(path, "plain")
+    table = _CheckpointTable(path, "plain")
     table.commit("job", pickle.dumps(SNAPSHOT), pickle.dumps(Unloadable()))
     table.close()
     with pytest.raises(CheckpointError, match=f"'job' in the file {path} cannot be read: UnicodeDecodeError"):
@@ -322,7 +329,7 @@ def test_a_plain_file_contains_no_pickle_and_runs_no_code(path: Path) -> None:
 
 
 def test_content_that_is_no_snapshot_is_refused(path: Path) -> None:
-    table = _table.CheckpointTable(path, "plain")
+    table = _CheckpointTable(path, "plain")
     table.commit("job", b"[1,2]", b"0")
     table.close()
     with pytest.raises(CheckpointError, match=r"cannot be read: a durable checkpoint takes a Snapshot, got \[1, 2\]"):
@@ -333,7 +340,7 @@ def test_content_that_is_no_snapshot_is_refused(path: Path) -> None:
 
 
 def outcome_of_load(path: Path) -> str:
-    table = _table.CheckpointTable(path, "plain")
+    table = _CheckpointTable(path, "plain")
     try:
         found = {name: table.load(name) for name in ("job", "another", "third")}
     except CheckpointError as error:
@@ -347,7 +354,7 @@ INTACT = {"job": (b"snapshot of the job", b"7"), "another": (b"another snapshot"
 
 
 def intact_file(path: Path) -> bytes:
-    table = _table.CheckpointTable(path, "plain")
+    table = _CheckpointTable(path, "plain")
     for name, row in INTACT.items():
         if row is not None:
             table.commit(name, *row)
@@ -457,7 +464,7 @@ def test_a_database_of_another_program_is_refused_and_left_unchanged(path: Path)
 def test_a_newer_file_is_refused_and_left_unchanged(path: Path) -> None:
     commit(path)
     with sqlite3.connect(path) as connection:
-        connection.execute(f"PRAGMA user_version = {_table.FORMAT.version + 1}")
+        connection.execute(f"PRAGMA user_version = {_FORMAT.version + 1}")
     connection.close()
     before = path.read_bytes()
     with pytest.raises(CheckpointError, match=r"is of version 2, and this release reads version 1: .*or upgrade"):
@@ -492,7 +499,7 @@ def test_the_file_does_not_grow_with_the_number_of_commits(path: Path) -> None:
 
 
 def test_the_settings_are_those_that_survive_a_power_cut(path: Path) -> None:
-    table = _table.CheckpointTable(path, "plain")
+    table = _CheckpointTable(path, "plain")
     table.commit("job", b"", b"")
     connection = table._database.connection
     settings = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")]

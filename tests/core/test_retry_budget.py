@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trio_asyncio_io import RetryBudget
-from trio_asyncio_io._core.retry_budget import BudgetAccount
+from trio_asyncio_io._core.retry import BudgetAccount
 
 
 @given(st.lists(st.booleans()), st.floats(0, 2), st.integers(0, 5))

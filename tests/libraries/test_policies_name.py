@@ -19,7 +19,7 @@ from trio_asyncio_io import AsyncFunction, ordered_wait
 from trio_asyncio_io.adapters import from_asyncio, from_callback, from_future, in_thread
 from trio_asyncio_io.gates import RateLimit
 from trio_asyncio_io.policies import cached, gated, persistent, single_flight
-from trio_asyncio_io.policies._persistent.name import default_name
+from trio_asyncio_io.policies._persistent.policy import default_name
 from trio_asyncio_io.testing import Recorder, Scripted
 
 

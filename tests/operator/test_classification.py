@@ -9,8 +9,8 @@ import pytest
 import trio
 
 from trio_asyncio_io import AttemptTimeoutError
-from trio_asyncio_io._classification import outcome_of
 from trio_asyncio_io._core.gate import Outcome, as_outcome
+from trio_asyncio_io._errors import outcome_of
 
 
 class ServiceError(Exception):

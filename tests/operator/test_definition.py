@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from trio_asyncio_io._sharing.definition import parts_of
+from trio_asyncio_io._sharing import parts_of
 
 HOST = "one"
 

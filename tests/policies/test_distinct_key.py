@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from trio_asyncio_io.policies import cached, persistent, single_flight
-from trio_asyncio_io.policies._distinct_key import distinct_key
-from trio_asyncio_io.policies._persistent.name import stable_key
+from trio_asyncio_io.policies._persistent.policy import stable_key
+from trio_asyncio_io.policies._policy import distinct_key
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 

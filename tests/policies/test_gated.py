@@ -18,13 +18,16 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from trio_asyncio_io import FixedDelay, ordered_wait
 from trio_asyncio_io.gates import (
     AdaptiveCapacity,
+    Budget,
     CircuitBreaker,
     Gate,
     Outcome,
     PerKey,
     RateLimit,
     RefusedError,
+    Usage,
     settle,
+    usage,
 )
 from trio_asyncio_io.policies import cached, gated, hedged, single_flight
 from trio_asyncio_io.testing import Recorder, Scripted, Step
@@ -344,6 +347,27 @@ async def test_settle_corrects_the_weight_in_the_gates_of_the_policy_and_of_the_
     assert inner.corrections == [(30.0, 3.5)]
     assert outer.corrections == [(6.0, 3.5)]
     assert [weight for _, _, weight in inner.ends + outer.ends] == [3.5, 3.5]
+
+
+async def test_usage_finds_the_gates_of_the_policy_and_then_those_of_the_operator() -> None:
+    async def call(value: str) -> tuple[Usage | None, ...]:
+        settle(2.0, "inner")
+        return usage("inner"), usage("outer"), usage(), usage("none")
+
+    inner, outer = RateLimit(1e3, weight=lambda value: 7.0, name="inner"), RateLimit(1e3, weight=len, name="outer")
+    async with ordered_wait(["abc"], gated(call, inner), timeout=9.0, gate=outer) as results:
+        found = [result async for result in results]
+    assert found == [(Usage(7.0, 2.0), Usage(3.0, 3.0), Usage(7.0, 2.0), None)]
+
+
+async def test_a_budget_holds_for_the_calls_that_a_cache_makes() -> None:
+    recorder = Recorder(Scripted())
+    function = cached(gated(recorder, Budget(2.0)))
+    retry = FixedDelay(3, 0.0)
+    async with ordered_wait("aabbcca", function, capacity=1, timeout=9.0, retry=retry, on_error="skip") as results:
+        assert [result async for result in results] == ["a", "a", "b", "b", "a"]
+    assert recorder.values == ["a", "b"]
+    assert results.statistics().retried == 0
 
 
 async def test_settle_corrects_the_weight_of_a_second_call_and_not_of_the_first(autojump_clock: MockClock) -> None:

@@ -14,7 +14,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from trio_asyncio_io.policies._shared_call import SharedCall
+from trio_asyncio_io.policies._single_flight import SharedCall
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 NothingLeft = Callable[[], AbstractContextManager[None]]

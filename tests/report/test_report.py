@@ -22,6 +22,7 @@ from trio_asyncio_io import (
     ordered_wait,
 )
 from trio_asyncio_io.gates import AdaptiveCapacity, Gate, RateLimit, RefusedError
+from trio_asyncio_io.rehearsal import RecordedCall, Sample, rehearse
 from trio_asyncio_io.report import report
 from trio_asyncio_io.testing import Scripted, Step
 
@@ -31,9 +32,11 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "run.html"
 
 
-async def run(path: Path, script: Any, elements: Any, *, values: bool = False, **options: Any) -> Page:
+async def run(
+    path: Path, script: Any, elements: Any, *, values: bool = False, forecast: Any = None, **options: Any
+) -> Page:
     options = {"timeout": 5.0, "capacity": 3, "on_error": "skip", **options}
-    with report(path, values=values) as observer:
+    with report(path, values=values, forecast=forecast) as observer:
         async with ordered_wait(elements, Scripted(script, default=Step(1.0)), observer=observer, **options) as results:
             async for _ in results:
                 pass
@@ -47,6 +50,35 @@ async def test_it_has_the_verdict_and_the_options(path: Path, autojump_clock: Mo
     assert options[options.index("capacity") + 1] == "3"
     assert options[options.index("timeout") + 1] == "5 s"
     assert "retry" not in options
+
+
+@pytest.mark.parametrize("group", [None, 2])
+async def test_it_compares_the_run_with_its_forecast(path: Path, autojump_clock: MockClock, group: int | None) -> None:
+    async def look_up(value: Any) -> Any:
+        await trio.sleep(2.0)
+        return value
+
+    taken = Sample((RecordedCall(0.0, 1.0, "answered", 0.0, 3, 0),), 1, (), 5.0)
+    with report(path, forecast=rehearse(taken, 30, capacity=3)) as observer:
+        elements = range(30 * (group or 1))
+        async with ordered_wait(elements, look_up, timeout=5.0, capacity=3, group=group, observer=observer) as results:
+            async for _ in results:
+                pass
+    said = Page(path).sections["Forecast"]
+    assert said[0].startswith(f"Forecast for 30 {'groups' if group else 'records'}: 10 s")
+    assert said[1] == "The run took 20 s (+100%), outside the interval."
+    assert said[2] == "What differs: calls took 2 s on average, in the forecast 1 s (+100%)."
+
+
+async def test_a_forecast_without_the_capacity_of_the_run_is_no_failure(path: Path, autojump_clock: MockClock) -> None:
+    taken = Sample((RecordedCall(0.0, 1.0, "answered", 0.0, 3, 0),), 1, (), 5.0)
+    page = await run(path, {}, range(3), forecast=rehearse(taken, 30, capacity=2))
+    (said,) = page.sections["Forecast"]
+    assert said == "The run cannot be compared: capacity must be one of the forecast (2), got 3."
+
+
+async def test_without_a_forecast_there_is_no_section(path: Path, autojump_clock: MockClock) -> None:
+    assert "Forecast" not in (await run(path, {}, range(3))).sections
 
 
 async def test_failures_are_counted_by_type_with_examples(path: Path, autojump_clock: MockClock) -> None:

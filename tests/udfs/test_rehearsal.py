@@ -134,7 +134,7 @@ def test_a_group_is_one_call_that_weighs_what_its_rows_weigh() -> None:
     assert forecast.elements == 202
     assert [row.seconds for row in forecast.rows] == pytest.approx([101 * 20 / 300] * 2, rel=0.05)
     sums = {"rows": 2010, "retried": 0, "failed": 0, "timed_out": 0, "cached": 0, "seconds": 201.0}
-    assert "Forecast for 201 records: 6." in forecast.compare(sums, 7.0, capacity=5)
+    assert "Forecast for 201 groups: 6." in forecast.compare(sums, 7.0, capacity=5)
 
 
 def test_the_weight_of_a_gate_gets_the_values_of_the_row() -> None:

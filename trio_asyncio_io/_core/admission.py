@@ -18,7 +18,7 @@ from .checks import check_number
 from .describe import describe
 from .gate import CANCELLED, Gate, Outcome
 from .queue import Entry
-from .sums import combined
+from .statistics import combined
 
 __all__ = [
     "SAME_INSTANT",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from .probe import attribute_of, text_of
+from .notes import attribute_of, text_of
 
 __all__ = ["DeadLetter", "LostError", "lost_error", "texts_of"]
 

@@ -8,8 +8,7 @@ from dataclasses import replace
 from .histogram import Durations, Histogram
 from .queue import Entry, StreamElementQueue
 from .samples import FOLD, Sampling, histograms_of, loads_of
-from .statistics import Counters
-from .totals import Totals
+from .statistics import Counters, Totals
 from .verdict import Evidence
 
 __all__ = ["Flow"]

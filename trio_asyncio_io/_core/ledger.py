@@ -24,12 +24,9 @@ from typing import Any
 from .dead_letter import DeadLetter
 from .elements import Watermark, is_inserted
 from .flow import Flow
-from .inventory import Inventory, by_sequence
 from .queue import Entry, StreamElementQueue
-from .snapshot import Snapshot
-from .statistics import Counters, Statistics
-from .sums import combined
-from .totals import Totals
+from .snapshot import Inventory, Snapshot, by_sequence
+from .statistics import Counters, Statistics, Totals, combined
 from .verdict import Verdict, judge
 
 __all__ = ["Ledger"]

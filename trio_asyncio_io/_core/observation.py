@@ -14,13 +14,16 @@ from typing import Any, Final, TypeAlias
 
 from .describe import describe
 from .groups import GroupLedger
-from .keyed import KeyedStreamElementQueue
 from .ledger import Ledger
 from .observer import Observer
 from .options import Options
-from .ordered import OrderedStreamElementQueue
-from .queue import Entry, StreamElementQueue
-from .unordered import UnorderedStreamElementQueue
+from .queue import (
+    Entry,
+    KeyedStreamElementQueue,
+    OrderedStreamElementQueue,
+    StreamElementQueue,
+    UnorderedStreamElementQueue,
+)
 
 __all__ = ["HOOKS", "ledger_for"]
 

@@ -1,25 +1,143 @@
-"""Retry strategies: when to call again, and after which delay.
+"""Retries: strategies, which decide when to call again and after which delay, and the retries of one operator.
 
 A strategy is frozen, stateless and picklable, so all elements of all operators can share one object. Attempts count
 from 1. `max_retries` counts the calls after the first: with `max_retries=3` there are at most four calls. (In FLIP-232,
 `maxAttempts` does not count the first call either.)
+
+A `RetryBudget` limits the retries of all elements of an operator together, and `retry_after` reads from an exception
+the delay that a service requests.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from email.utils import parsedate_to_datetime
+from numbers import Real
+from random import Random
 from typing import Any, TypeAlias
 
-from .._keywords import share_descriptions
+from .._public import share_descriptions
 from .checks import check_int, check_number, check_seconds
-from .probe import leaves_of
-from .retry_after import retry_after
-from .retry_budget import RetryBudget
+from .notes import attribute_of, leaves_of
+from .queue import Entry
 
-__all__ = ["DelayList", "ExponentialBackoff", "FixedDelay", "RetryStrategy"]
+__all__ = [
+    "BudgetAccount",
+    "DelayList",
+    "ExponentialBackoff",
+    "FixedDelay",
+    "Retries",
+    "RetryBudget",
+    "RetryStrategy",
+    "retry_after",
+]
+
+_DELAY = re.compile(r"[0-9]+(\.[0-9]+)?")
+_ASCTIME = re.compile(r"\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}")
+_TWO_DIGIT_YEAR = re.compile(r"\w+, *\d\d-\w+-(\d\d) ")
+_PIVOT_YEARS = 50
+
+
+def retry_after(exception: BaseException) -> float | None:
+    """The seconds that a service requests to wait before the next call; None if the exception has no such request.
+
+    Sources, in this order:
+
+    1. an attribute `retry_after` of the exception, in seconds;
+    2. the `Retry-After` header (RFC 9110, section 10.2.3) of its `response` (httpx, requests, botocore);
+    3. the `Retry-After` header of the exception itself (aiohttp, urllib).
+
+    The header contains whole seconds or a date in one of HTTP's three formats. A fraction of a second, which some
+    services send against the RFC, is read as well. The delay until a date is relative to the `Date` of the same
+    response, so the two clocks may differ; a date in the past gives 0. A group gives the longest delay of its
+    exceptions. The delay has no upper limit: the element's deadline limits it.
+
+    Never raises. A value that cannot be parsed is ignored.
+
+    Returns:
+        Finite seconds, not negative, or None.
+
+    Example:
+        >>> class Busy(Exception):
+        ...     retry_after = 2.5
+        >>> retry_after(Busy()), retry_after(ValueError("busy"))
+        (2.5, None)
+    """
+    waits = [_seconds_of(leaf) for leaf in leaves_of(exception)]
+    return max((seconds for seconds in waits if seconds is not None), default=None)
+
+
+def _seconds_of(exception: BaseException) -> float | None:
+    for read in (_of_attribute, _of_headers):
+        try:
+            seconds = read(exception)
+        except Exception:  # noqa: BLE001, S112 - a bad value must not hide the service's own error
+            continue
+        if seconds is not None and 0 <= seconds < math.inf:
+            return seconds
+    return None
+
+
+def _of_attribute(exception: BaseException) -> float | None:
+    value = attribute_of(exception, "retry_after")
+    is_number = isinstance(value, Real | Decimal) and not isinstance(value, bool)
+    return float(value) if is_number or (isinstance(value, str) and _is_plain(value)) else None
+
+
+def _of_headers(exception: BaseException) -> float | None:
+    for headers in _headers_of(exception):
+        if callable(attribute_of(headers, "items")):
+            by_name = {str(name).lower(): value for name, value in headers.items()}
+            if (value := by_name.get("retry-after")) is not None:
+                return _of_header(str(value).strip(), by_name.get("date"))
+    return None
+
+
+def _headers_of(exception: BaseException) -> Iterator[Any]:
+    response = attribute_of(exception, "response")
+    if isinstance(response, dict):  # botocore
+        yield attribute_of(response.get("ResponseMetadata"), "get")("HTTPHeaders")
+    yield attribute_of(response, "headers")
+    yield attribute_of(exception, "headers")
+
+
+def _of_header(value: str, date: Any) -> float:
+    if _DELAY.fullmatch(value):
+        return float(value)
+    since = datetime.now(UTC) if date is None else _date_of(str(date))
+    return max(0.0, (_date_of(value) - since).total_seconds())
+
+
+def _date_of(text: str) -> datetime:
+    """Parse a date in one of HTTP's formats: RFC 5322, RFC 850 with its two-digit year, or asctime.
+
+    Raises:
+        TypeError, ValueError, OverflowError: The text is not a date, or its time zone is unknown.
+    """
+    date = parsedate_to_datetime(text if _is_plain(text) else "")
+    if _ASCTIME.fullmatch(text):
+        return date.replace(tzinfo=UTC)
+    if two_digits := _TWO_DIGIT_YEAR.match(text):
+        return date.replace(year=_full_year(int(two_digits[1]), datetime.now(UTC).year))
+    return date
+
+
+def _full_year(two_digits: int, now: int) -> int:
+    """The year in this century, or in the last one if it would be more than 50 years in the future."""
+    year = now - now % 100 + two_digits
+    return year - 100 if year > now + _PIVOT_YEARS else year
+
+
+def _is_plain(text: str) -> bool:
+    # `int` and `float` accept digits of all scripts, and underscores between them
+    return text.isascii() and "_" not in text
+
 
 RetryOn: TypeAlias = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], bool]
 
@@ -219,3 +337,156 @@ class DelayList(RetryStrategy):
     def backoff(self, attempt: int, random: float) -> float:  # noqa: ARG002 - the delays are fixed
         """The delay after attempt number `attempt`, in seconds."""
         return self.delays[attempt - 1]
+
+
+@dataclass(frozen=True, slots=True)
+class RetryBudget:
+    """Limits an operator's retries, so that an overloaded service does not receive several times the load.
+
+    At every moment, whatever the service does:
+
+        retries <= reserve + ratio * first calls
+
+    The budget is an account. It starts with `reserve`. The first call for an element adds `ratio`; a retry takes 1. The
+    balance is at most `reserve`, or what the first calls of a full capacity add, if that is more: they all start before
+    the first of them can fail. While it is below 1, no element is retried: the last exception or result of each one
+    counts.
+
+    Each operator has its own account (in Spark: each task). It counts calls, not time, so every run is the same. This
+    is Finagle's `RetryBudget` and gRPC's retry throttling, without a clock.
+
+    Args:
+        ratio: Retries per first call, finite and not negative. 0.2: in the long run, at most one call in five is
+            retried.
+        reserve: Retries available at the start, finite and not negative. 0: only what first calls have added. The
+            default, 10, is that of gRPC: it is per operator, and 64 tasks with 100 free retries each would be a storm.
+
+    Raises:
+        ValueError: An argument is out of its range.
+
+    Example:
+        ExponentialBackoff(5, initial=0.1, maximum=10.0, budget=RetryBudget(ratio=0.2))
+    """
+
+    ratio: float = 0.2
+    reserve: float = 10.0
+
+    def __post_init__(self) -> None:
+        check_number("ratio", self.ratio, "retries for each call, finite and not negative", _is_finite_and_not_negative)
+        check_number(
+            "reserve", self.reserve, "a number of retries, finite and not negative", _is_finite_and_not_negative
+        )
+
+
+def _is_finite_and_not_negative(number: float) -> bool:
+    return 0 <= number < math.inf
+
+
+@dataclass(slots=True)
+class BudgetAccount:
+    """The balance of one operator's budget; unlimited without a budget.
+
+    Args:
+        budget: Its budget, or None.
+        capacity: The first calls that may run at once.
+    """
+
+    budget: RetryBudget | None
+    capacity: int = 1
+    balance: float = field(init=False)
+    limit: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.balance = math.inf if self.budget is None else self.budget.reserve
+        # After a retry, the balance may be just below 1. The next calls' `ratio` must still fit.
+        self.limit = (
+            math.inf
+            if self.budget is None
+            else max(self.balance, math.nextafter(1 + self.budget.ratio * self.capacity, 0))
+        )
+
+    def deposit(self) -> None:
+        """Add the share of one first call."""
+        if self.budget is not None:
+            self.balance = min(self.limit, self.balance + self.budget.ratio)
+
+    def withdraw(self) -> bool:
+        """Take one retry; False if the balance is below 1."""
+        if self.balance < 1:
+            return False
+        self.balance -= 1
+        return True
+
+
+class Retries:
+    """Decides after each attempt.
+
+    Args:
+        strategy: The operator's.
+        slots: The first calls that may run at once.
+        guard: Makes the user's functions open to interrupts.
+        on_denied: Called with the exception of an attempt, if there is one, whose retry the budget does not allow.
+        is_final: Whether an exception is never retried.
+
+    Attributes:
+        draw: Returns a random number from 0.0 to 1.0.
+        checks_results: Whether `after_result` must be called. Otherwise each result counts.
+        timeouts: By id, the timeouts of this operator's attempts. The function may raise those of an operator inside.
+    """
+
+    def __init__(
+        self,
+        strategy: RetryStrategy,
+        slots: int,
+        *,
+        guard: Callable[[Callable[..., Any]], Callable[..., Any]],
+        on_denied: Callable[[Exception | None], None],
+        is_final: Callable[[Exception], bool],
+    ) -> None:
+        self._max_retries = strategy.max_retries
+        self._retries_result = guard(strategy.retries_result)
+        self._retries_exception = guard(strategy.retries_exception)
+        self._wait = guard(strategy.wait)
+        self._account = BudgetAccount(strategy.budget, slots)
+        self.draw = Random().random
+        self._on_denied = on_denied
+        self._is_final = is_final
+        is_default = type(strategy).retries_result is RetryStrategy.retries_result and strategy.retry_on_result is None
+        self.checks_results = not is_default or strategy.budget is not None
+        self.timeouts: dict[int, Exception] = {}
+
+    def after_error(self, entry: Entry, error: Exception, draw: float | None = None) -> float | None:
+        """The seconds until the next attempt. None: the exception counts.
+
+        Args:
+            draw: The random number for the jitter, from 0.0 to 1.0. None: a new one.
+        """
+        is_own_timeout = self.timeouts.pop(id(error), None) is not None
+        self._deposit(entry)
+        if entry.attempts > self._max_retries or self._is_final(error):
+            return None
+        if not (is_own_timeout or self._retries_exception(error)):
+            return None
+        draw = self.draw() if draw is None else draw
+        return self._wait(entry.attempts, draw, error) if self._may_retry(error) else None
+
+    def after_result(self, entry: Entry, result: Any) -> float | None:
+        """The seconds until the next attempt. None: the result counts."""
+        self._deposit(entry)
+        if entry.attempts > self._max_retries or not self._retries_result(result):
+            return None
+        return self._wait(entry.attempts, self.draw()) if self._may_retry(None) else None
+
+    def withdraw(self) -> None:
+        """Count a retry that will be made."""
+        self._account.withdraw()
+
+    def _deposit(self, entry: Entry) -> None:
+        if entry.attempts == 1:
+            self._account.deposit()
+
+    def _may_retry(self, error: Exception | None) -> bool:
+        if self._account.balance >= 1:
+            return True
+        self._on_denied(error)
+        return False

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Literal, TypeAlias
 
-from .units import amount, duration, plural
+from .describe import amount, duration, plural
 
 __all__ = ["EXPLANATIONS", "Evidence", "Limit", "LoadClass", "Verdict", "judge"]
 

@@ -2,10 +2,30 @@
 
 # The layout. Imports point down only.
 #
-#     display              what a notebook shows
+#     display              what a notebook shows of statistics, histograms, verdicts and snapshots
 #     report  tracing      the two recorders that users create: `report`, and `TraceRecorder`
 #     page  timeline       a report as a page; a trace as a drawing
 #     charts  events       the charts of a page; the records of a run as trace events, and many traces as one
 #     recorder  files      an observer that follows records through their slots; reports and traces on disk
-#     run  steps           the numbers of a run; the steps of one record, and which records are recorded
-#     svg  texts           elements of a drawing; options, records and exceptions, without values that may be secret
+#     run  steps  svg      the numbers of a run; the steps of one record; elements of a drawing
+
+from __future__ import annotations
+
+from .._core.histogram import Histogram
+from .._core.snapshot import Snapshot
+from .._core.statistics import Statistics
+from .._core.verdict import Verdict
+
+__all__ = ["add_displays"]
+
+
+def add_displays() -> None:
+    """Give the classes the method that IPython calls, `_repr_html_`. Their repr stays plain text."""
+    for kind in (Histogram, Snapshot, Statistics, Verdict):
+        kind._repr_html_ = _html_of  # type: ignore[union-attr]
+
+
+def _html_of(value: Histogram | Snapshot | Statistics | Verdict) -> str:
+    from .display import html_of  # noqa: PLC0415 - only a notebook needs it
+
+    return html_of(value)

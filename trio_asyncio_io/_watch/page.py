@@ -13,9 +13,9 @@ from operator import itemgetter
 
 import trio
 
+from .._core.describe import amount, duration, plural
 from .._core.histogram import Histogram
 from .._core.statistics import Statistics
-from .._core.units import amount, duration, plural
 from .._core.verdict import Verdict
 from .charts import failures_chart, latency_chart, running_chart, throughput_chart
 from .run import Failures, Run
@@ -70,15 +70,16 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 NO_RUN = "No operator has run with this observer."
 
 
-def page(run: Run, *, tasks: int = 0, note: str = "") -> str:
+def page(run: Run, *, tasks: int = 0, note: str = "", forecast: str = "") -> str:
     """The page.
 
     Args:
         run: What it is about.
         tasks: The number of Spark tasks of the run; 0 outside Spark.
         note: A sentence in place of the default one, if there was no run.
+        forecast: Lines on how the run differs from its forecast. Empty: there was none.
     """
-    body = "\n".join(_sections(run, tasks, note or NO_RUN))
+    body = "\n".join(_sections(run, tasks, note or NO_RUN, forecast))
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
@@ -88,11 +89,12 @@ def page(run: Run, *, tasks: int = 0, note: str = "") -> str:
     )
 
 
-def _sections(run: Run, tasks: int, note: str) -> Iterator[str]:
+def _sections(run: Run, tasks: int, note: str, forecast: str) -> Iterator[str]:
     yield f"<h1>{escape(run.name)}</h1>"
     yield _when(run, tasks) if run.began else f"<p>{escape(note)}</p>"
     yield _cards(run)
     yield from _section("What limited it", _verdicts(run.verdicts, "tasks" if tasks else "runs"))
+    yield from _section("Forecast", "".join(f"<p>{escape(line)}</p>" for line in forecast.splitlines()))
     yield from _section("Over time", _charts_over_time(run))
     yield from _section("Latency", _latency(run))
     yield from _section("Gates", _gates(run))

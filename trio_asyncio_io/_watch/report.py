@@ -1,37 +1,54 @@
-"""The report: a recorder that writes a page at the end of its block."""
+"""The report: a recorder that writes a page at the end of its block, without values that may be secret."""
 
 from __future__ import annotations
 
 import json
 import logging
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import MISSING, fields, is_dataclass
+from datetime import date
+from decimal import Decimal
 from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
+from uuid import UUID
 
 import trio
 
+from .._core.describe import describe, duration, printable
 from .._core.elements import value_of
+from .._core.notes import leaves_of, text_of
 from .._core.options import Options
-from .._core.probe import leaves_of
+from .._core.snapshot import Snapshot
 from .._core.statistics import Statistics
 from .._core.verdict import Verdict
+from .._errors import AttemptTimeoutError
 from .display import frame_of
 from .files import Parts, replace
 from .page import page
 from .recorder import Recorder
 from .run import Run, merge
-from .texts import message_of, options_of, type_of
 
-__all__ = ["Report", "report"]
+__all__ = ["Compared", "Report", "report"]
 
 _log = logging.getLogger("trio_asyncio_io")
 
 
-def report(path: str | PathLike[str], *, title: str = "operator", values: bool = False) -> Report:
+class Compared(Protocol):
+    """A forecast."""
+
+    def compare(self, statistics: Statistics, seconds: float, *, capacity: int | None = None) -> str:
+        """Sentences on how a run differs from the forecast; see `rehearsal.Forecast`."""
+
+
+def report(
+    path: str | PathLike[str], *, title: str = "operator", values: bool = False, forecast: Compared | None = None
+) -> Report:
     """Write a page about a run: what limited it, what went wrong, and how it went over time.
 
     The page is one file, which needs no network and no program but a browser. It shows the options, the verdict of
@@ -53,6 +70,8 @@ def report(path: str | PathLike[str], *, title: str = "operator", values: bool =
         values: Whether the page shows values of elements, shortened. They may be secret, so the default is False:
             records are named by their position in the input, and messages of exceptions are shown without the texts
             and numbers of the record, and without the paths and queries of URLs.
+        forecast: A `rehearsal.Forecast` of the run. The page says what was forecast, what it became, and why they
+            differ. None (the default): no forecast.
 
     Returns:
         A context manager that is also the observer. Entering it raises an `OSError` if the page cannot be written.
@@ -62,7 +81,7 @@ def report(path: str | PathLike[str], *, title: str = "operator", values: bool =
             async with ordered_wait(words, look_up, timeout=5.0, observer=observer) as results:
                 ...
     """
-    return Report(path, title=title, values=values)
+    return Report(path, title=title, values=values, forecast=forecast)
 
 
 class Report(Recorder):
@@ -74,10 +93,19 @@ class Report(Recorder):
 
     path: Path
 
-    def __init__(self, path: str | PathLike[str], *, title: str, values: bool, task: str = "") -> None:
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        *,
+        title: str,
+        values: bool,
+        task: str = "",
+        forecast: Compared | None = None,
+    ) -> None:
         super().__init__(path, title, values=values, create_copy=partial(type(self), title=title, values=values))
         self._parts = Parts(self.path.absolute())
         self._task = task
+        self._forecast = forecast
         self._ended = Run(self._name)  # all operators that have ended, as one
         self._run = Run(self._name)
         self._is_running = self._was_pickled = False
@@ -99,7 +127,8 @@ class Report(Recorder):
             parts = self._parts.read()
             run = merge(self._name, parts or [self._whole()])
             run.end = _end_of(error)
-            replace(self._parts.page, page(run, tasks=len(parts), note=self._why_no_tasks()))
+            compared = self._compared(run)
+            replace(self._parts.page, page(run, tasks=len(parts), note=self._why_no_tasks(), forecast=compared))
         except OSError as problem:
             if error is None:
                 raise
@@ -177,6 +206,15 @@ class Report(Recorder):
         if outcome != "cancelled":
             self._run.keep_slow(seconds, lambda: self._label(sequence, element), attempts, outcome)
 
+    def _compared(self, run: Run) -> str:
+        """What the forecast says about the run, or why it says nothing. Empty: there is no forecast, or no run."""
+        if self._forecast is None or not run.seconds:
+            return ""
+        try:
+            return self._forecast.compare(run.statistics, run.seconds, capacity=run.capacity)
+        except ValueError as problem:
+            return f"The run cannot be compared: {problem}."
+
     def _whole(self) -> Run:
         """All operators so far, as one run."""
         return merge(self._name, [run for run in (self._ended, self._run) if run.began])
@@ -208,3 +246,101 @@ def _end_of(error: BaseException | None) -> str:
         return "completed"
     names = sorted({type_of(each) for each in leaves_of(error)})
     return "cancelled" if names == ["Cancelled"] else f"failed: {', '.join(names[:3])}"
+
+
+MAX_MESSAGE = 200
+
+# Before a message is searched for values. It may be as long as a response
+MAX_SEARCHED = 2_000
+
+# Shorter texts occur in messages by chance
+MIN_HIDDEN = 3
+MAX_HIDDEN = 100
+MAX_DEPTH = 3
+
+# The path and the query of a URL, and the user before its host, may be secret. The pattern starts only at the start of
+# a word, so it takes linear time
+URL = re.compile(r"(?<![\w+.-])([a-zA-Z][\w+.-]*://)(?:[^\s/?#'\"<>]*@)?([^\s/?#'\"<>]*)([^\s'\"<>]*)")
+
+# Options that are not worth a line when they have this value
+DEFAULTS = {"retry": None, "on_timeout": None, "flatten": False, "restore": None, "key": None}
+
+
+def options_of(options: Options) -> dict[str, str]:
+    """Names and values of the options of an operator."""
+    found = {each.name: getattr(options, each.name) for each in fields(options) if each.name != "observer"}
+    found = {name: value for name, value in found.items() if name not in DEFAULTS or value != DEFAULTS[name]}
+    return {name: duration(value) if name == "timeout" else _shown(value) for name, value in found.items()}
+
+
+def message_of(error: Exception, value: object, *, values: bool) -> str:
+    """The message of an exception, on one line.
+
+    Args:
+        error: The exception.
+        value: The value of the record.
+        values: Whether to show what may be secret: paths and queries of URLs, and texts and numbers of the value.
+    """
+    if isinstance(error, AttemptTimeoutError):  # its message quotes the element
+        return f"no result within its attempt_timeout of {error.timeout:g} s"
+    text = text_of(error)[:MAX_SEARCHED]
+    if not values:
+        text = _without_texts(URL.sub(_origin_of, text), value)
+    text = printable(" ".join(text.split()))
+    return text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE - 1]}…"
+
+
+def type_of(error: BaseException) -> str:
+    """The name of the exception's class."""
+    return printable(type(error).__name__)
+
+
+def _shown(value: Any) -> str:
+    """An option. A snapshot's elements are not shown, because they may be secret."""
+    if isinstance(value, Snapshot):
+        return f"a snapshot of {len(value):,} elements"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    if is_dataclass(value) and not isinstance(value, type):
+        given = [
+            f"{each.name}={_shown(getattr(value, each.name))}"
+            for each in fields(value)
+            if each.repr and (each.default is MISSING or getattr(value, each.name) != each.default)
+        ]
+        return f"{type(value).__name__}({', '.join(given)})"
+    return printable(getattr(value, "__qualname__", "") or describe(value).strip("'"))
+
+
+def _origin_of(url: re.Match[str]) -> str:
+    scheme, host, rest = url.groups()
+    return f"{scheme}{host}{'/…' if rest.strip('/') else rest}"
+
+
+def _without_texts(text: str, value: object) -> str:
+    """The text, in which everything that the value contains is replaced by an ellipsis."""
+    found = {each for _, each in zip(range(MAX_HIDDEN), _texts(value), strict=False) if len(each) >= MIN_HIDDEN}
+    for each in sorted(found, key=len, reverse=True):
+        text = text.replace(each, "…")
+    return text
+
+
+def _texts(value: Any, depth: int = 0) -> Iterator[str]:
+    """The texts and numbers in a value, as a message may quote them."""
+    if isinstance(value, str | bytes):
+        yield value if isinstance(value, str) else value.decode("latin-1")
+        yield repr(value)[1:-1].removeprefix("'")
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield describe(value)
+    elif isinstance(value, date | Decimal | UUID):
+        yield str(value)
+    elif depth < MAX_DEPTH:
+        for item in _items(value):
+            yield from _texts(item, depth + 1)
+
+
+def _items(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return value.values()
+    if is_dataclass(value) and not isinstance(value, type):
+        return [getattr(value, each.name, None) for each in fields(value)]
+    return value if isinstance(value, list | tuple | AbstractSet) else ()

@@ -10,8 +10,7 @@ from operator import add
 from typing import Any
 
 from .._core.histogram import Histogram
-from .._core.statistics import Statistics
-from .._core.sums import combined
+from .._core.statistics import Statistics, combined
 from .._core.verdict import Verdict
 
 __all__ = ["MAX_BINS", "Failures", "Run", "Series", "SlowRecord", "merge", "merged"]

@@ -8,10 +8,9 @@
 An adapter has the function as its only argument, and pickles if the function does.
 """
 
-from .._addresses import publish
+from .._public import publish
 from ._asyncio import from_asyncio
-from ._callback import ResultFuture, from_callback
-from ._future import from_future
+from ._callback import ResultFuture, from_callback, from_future
 from ._in_thread import in_thread
 
 __all__ = ["ResultFuture", "from_asyncio", "from_callback", "from_future", "in_thread"]

@@ -1,4 +1,4 @@
-"""The adapter `in_thread`: blocking callables."""
+"""The adapter `in_thread`: blocking callables. Also the checks and errors that several adapters share."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from typing import Any, Generic, TypeVar
 import trio
 
 from .._core.describe import describe
-from .._function import Wrapper
-from ._cancellation import cancelled_by_asyncio
-from ._synchronous import check_synchronous
+from .._function import Wrapper, is_async
 
-__all__ = ["in_thread"]
+__all__ = ["cancelled_by_asyncio", "check_synchronous", "in_thread"]
 
 R = TypeVar("R")
 
@@ -58,3 +56,23 @@ class in_thread(Wrapper, Generic[R]):  # noqa: N801 - used like a function
 
     def __repr__(self) -> str:
         return f"in_thread({describe(self.function)})"
+
+
+def check_synchronous(function: Any, adapter: str, takes: str) -> None:
+    """Check that the function is a synchronous callable.
+
+    Raises:
+        TypeError: It is not. The message names the adapter to use instead.
+    """
+    if is_async(function):
+        raise TypeError(
+            f"{describe(function)} is async already: {adapter} takes {takes}. Use a function for Trio without an "
+            "adapter, and one for asyncio with trio_asyncio_io.adapters.from_asyncio(function)"
+        )
+    if not callable(function):
+        raise TypeError(f"{adapter} takes {takes}, got {describe(function)}")
+
+
+def cancelled_by_asyncio(function: object) -> RuntimeError:
+    """The error to raise from an `asyncio.CancelledError`, which is not an `Exception` and would end the operator."""
+    return RuntimeError(f"{describe(function)} was cancelled inside asyncio, not by the operator")

@@ -9,8 +9,8 @@ deadline of a call starts, so no call times out because it had to wait. Retries 
 #     _rate_limit  _adaptive_rate  _adaptive_capacity  _circuit_breaker  _budget    the gates
 #     _settle           corrects the weight of the present call, and reports it
 
-from .._addresses import publish
 from .._core.gate import Gate, Outcome, PerKey, RefusedError
+from .._public import publish
 from ._adaptive_capacity import AdaptiveCapacity
 from ._adaptive_rate import AdaptiveRate
 from ._budget import Budget, BudgetError

@@ -9,8 +9,8 @@ from math import inf
 from typing import Any
 
 from .._core.checks import check_callable, check_number, check_optional_name
+from .._core.describe import plural
 from .._core.gate import Gate, Outcome, RefusedError
-from .._core.units import plural
 
 __all__ = ["Budget", "BudgetError"]
 

@@ -1,23 +1,73 @@
-"""The policy `cached`: results of earlier calls, in memory."""
+"""The policy `cached`: results of earlier calls, in memory, and for how long a result is valid."""
 
 from __future__ import annotations
 
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import trio
 
-from .._core.checks import check_exception_types, check_int
-from .._exceptions import copied
-from ._from_cache import hit
-from ._lifetime import Lifetime, is_none
-from ._policy import Policy, Wrapped
-from ._run_change import RunChange
+from .._calls import answer_from_cache
+from .._core.checks import check_callable, check_exception_types, check_int, check_seconds
+from .._errors import copied
+from ._policy import Policy, RunChange, Wrapped
 
-__all__ = ["cached"]
+__all__ = ["Lifetime", "cached", "from_cache", "hit", "is_none"]
+
+from_cache: ContextVar[bool] = ContextVar("trio_asyncio_io.policies.from_cache", default=False)
+"""Whether `cached` or `persistent` answered the call in this context. Set it to False before the call, and read it
+after. A call that several elements share runs in a context of its own, so a hit inside it is not visible here."""
+
+
+def hit() -> None:
+    """The call in this context is answered from a cache."""
+    from_cache.set(True)
+    answer_from_cache()
+
+
+def is_none(result: Any) -> bool:
+    """Whether the result is None, by which most lookups report a missing value."""
+    return result is None
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """For how many seconds a result is valid.
+
+    Args:
+        ttl: Seconds, above 0; `math.inf` forever.
+        negative_ttl: Seconds for negative results, at least 0; 0: they are not cached. None: the same as `ttl`.
+        is_negative: result -> whether it is negative.
+
+    Raises:
+        TypeError, ValueError: An argument is out of its range.
+    """
+
+    ttl: float
+    negative_ttl: float | None
+    is_negative: Callable[[Any], bool]
+
+    def __post_init__(self) -> None:
+        check_seconds("ttl", self.ttl, positive=True)
+        if self.negative_ttl is not None:
+            check_seconds("negative_ttl", self.negative_ttl)
+        check_callable("is_negative", self.is_negative)
+
+    @property
+    def negative_seconds(self) -> float:
+        """Seconds for which a negative result is valid."""
+        return self.ttl if self.negative_ttl is None else self.negative_ttl
+
+    def seconds_for(self, result: Any) -> float:
+        """Seconds for which this result is valid."""
+        if self.negative_ttl is None or not self.is_negative(result):
+            return self.ttl
+        return self.negative_ttl
+
 
 R = TypeVar("R")
 

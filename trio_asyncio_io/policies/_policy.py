@@ -1,16 +1,18 @@
-"""The base class of policies."""
+"""The base class of policies: opening for several users, in several Trio runs, pickling and keys."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from datetime import datetime
+from decimal import Decimal
 from typing import Any, TypeAlias, TypeVar
+
+import trio
 
 from .._core.describe import describe
 from .._function import AsyncFunction, Wrapper, as_function, awaitable_from
-from ._distinct_key import distinct_key
-from ._users import Users
 
-__all__ = ["Policy", "Wrapped"]
+__all__ = ["Policy", "RunChange", "Wrapped", "distinct_key"]
 
 R = TypeVar("R")
 
@@ -87,3 +89,98 @@ class Policy(Wrapper, AsyncFunction[Any, R]):
 
 def _recreate(policy: Any, function: Any, options: dict[str, Any]) -> Any:
     return policy(function, **options)
+
+
+class Users:
+    """Counts users. The first one opens the shared resource, and the last one closes it.
+
+    While one user opens or closes it, others wait. If opening fails or is cancelled, the next user tries again. Users
+    of an earlier Trio run do not count, because whatever they left open ended with it.
+    """
+
+    __slots__ = ("_count", "_lock", "_run_change")
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._lock = trio.Lock()
+        self._run_change = RunChange()
+
+    async def add(self, open_: Callable[[], Awaitable[None]]) -> None:
+        """Add a user. Awaits `open_` for the first one."""
+        async with self._lock_of_this_run():
+            if not self._count:
+                await open_()
+            self._count += 1
+
+    async def remove(self, close: Callable[[], Awaitable[None]]) -> None:
+        """Remove a user. Awaits `close` after the last one.
+
+        Cancellation: the user is removed, and `close` is awaited.
+        """
+        lock = self._lock_of_this_run()
+        with trio.CancelScope(shield=True):  # short, because nobody opens or closes it while this user is counted
+            await lock.acquire()
+        try:
+            self._count = max(self._count - 1, 0)
+            if not self._count:
+                await close()
+        finally:
+            lock.release()
+
+    def _lock_of_this_run(self) -> trio.Lock:
+        if self._run_change.has_happened():
+            self._count = 0
+            self._lock = trio.Lock()
+        return self._lock
+
+
+class RunChange:
+    """Detects that another Trio run has begun.
+
+    Each run has its own clock with an arbitrary start, so instants of two runs cannot be compared. Tasks, locks and
+    events of a run do not survive it.
+    """
+
+    __slots__ = ("_token",)
+
+    def __init__(self) -> None:
+        self._token: trio.lowlevel.TrioToken | None = None
+
+    def has_happened(self) -> bool:
+        """Whether this is another run than at the last call. True at the first call."""
+        token = trio.lowlevel.current_trio_token()
+        if token is self._token:
+            return False
+        self._token = token
+        return True
+
+
+def distinct_key(value: Any) -> Hashable:
+    """A key that equals only the keys of equal values of the same type, also inside tuples and mappings.
+
+    In Python 1, 1.0 and True are equal. So are 0.0 and -0.0, Decimal("1") and Decimal("1.0"), and datetimes of two time
+    zones for the same instant. NaN does not even equal itself. Their distinct keys differ, and those of NaN are equal.
+
+    Args:
+        value: A hashable. Objects of your own classes are equal if their class defines them so.
+    """
+    kind = type(value)
+    if kind is str:
+        return value  # type: ignore[no-any-return] # no value of another type equals it
+    if isinstance(value, tuple):
+        return (kind, *map(distinct_key, value))
+    return kind, value if kind is int else _content(value)
+
+
+def _content(value: Any) -> Hashable:
+    if isinstance(value, float):
+        return value.hex()
+    if type(value) is Decimal:
+        return str(value)
+    if type(value) is datetime:
+        return repr(value)  # has the fold and the zone
+    if isinstance(value, frozenset):
+        return frozenset(map(distinct_key, value))
+    if isinstance(value, Mapping):
+        return frozenset((distinct_key(key), distinct_key(item)) for key, item in value.items())
+    return value  # type: ignore[no-any-return]

@@ -1,19 +1,119 @@
-"""The policy `single_flight`: concurrent calls with one key share one request."""
+"""The policy `single_flight`: concurrent calls with one key share one call, and a call that several tasks wait for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
+from contextvars import copy_context
 from functools import partial
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any, Generic, TypeVar
 
 import trio
 
+from .._calls import follow_creator
+from .._errors import copied
 from ._policy import Policy, Wrapped
-from ._shared_call import SharedCall
 
-__all__ = ["single_flight"]
+__all__ = ["SharedCall", "single_flight"]
 
 R = TypeVar("R")
+
+
+class SharedCall(Generic[R]):
+    """A call that is cancelled when nobody waits for it any longer, and that never outlives its waiters.
+
+    It runs in a task of its own, with the context variables of the task that created it. It is a system task, because a
+    policy has no nursery: its `open` and `close` may be called from different tasks.
+
+    The task that starts it must also wait for it. Create it, `start` it and `wait` for it without a checkpoint between.
+
+    Args:
+        call: Returns the awaitable. Called once, in the call's own task.
+    """
+
+    __slots__ = ("_call", "_context", "_ended", "_error", "_is_shared", "_result", "_scope", "_traceback", "_waiting")
+
+    def __init__(self, call: Callable[[], Awaitable[R]]) -> None:
+        self._call = call
+        self._context = copy_context()
+        self._scope = trio.CancelScope()
+        self._ended = trio.Event()
+        self._waiting = 0
+        self._result: tuple[R] | None = None
+        self._error: BaseException | None = None
+        self._traceback: TracebackType | None = None
+        self._is_shared = False
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether all waiters have left. The call is being cancelled, and nobody else may wait for it."""
+        return self._scope.cancel_called
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the call has returned, raised or unwound. A task that waits for it now gets its outcome."""
+        return self._ended.is_set()
+
+    def start(self, name: str) -> None:
+        """Start the call's task."""
+        follow_creator(self._context)
+        trio.lowlevel.spawn_system_task(self._run, name=name, context=self._context)
+
+    async def wait(self) -> R:
+        """The call's result.
+
+        Raises:
+            BaseException: The exception of the call. If several tasks wait, each gets a copy of an `Exception`, unless
+                it cannot be copied.
+
+        Cancellation: the caller leaves at once if others wait. The last one cancels the call and leaves once it has
+        unwound. If the call returns or raises nevertheless, that counts.
+        """
+        self._waiting += 1
+        self._is_shared = self._is_shared or self._waiting > 1
+        try:
+            await self._ended.wait()
+        except BaseException:
+            if self._waiting > 1 or not await self._abandon():
+                raise
+        finally:
+            self._waiting -= 1
+        return self._outcome()
+
+    async def _abandon(self) -> bool:
+        """Cancel the call and wait until it has unwound. Returns whether it has an outcome nevertheless."""
+        self._scope.cancel()
+        with trio.CancelScope(shield=True):
+            await self._ended.wait()
+        return self._result is not None or self._error is not None
+
+    def _outcome(self) -> R:
+        if self._result is not None:
+            return self._result[0]
+        if self._error is None:
+            raise RuntimeError("the shared call was cancelled, because its Trio run ends")
+        # Waiters share one SystemExit or KeyboardInterrupt: the operator would raise several copies as a group
+        error = copied(self._error) if self._is_shared and isinstance(self._error, Exception) else self._error
+        error.__traceback__ = self._traceback
+        context, is_suppressed = error.__context__, error.__suppress_context__
+        try:
+            raise error
+        finally:
+            error.__context__, error.__suppress_context__ = context, is_suppressed
+            del error
+
+    async def _run(self) -> None:
+        try:
+            with self._scope:
+                result = await self._call()
+                self._result = (result,)
+        except trio.Cancelled:  # the Trio run ends
+            raise
+        except BaseException as error:  # noqa: BLE001 - in a system task it would end the Trio run
+            self._error = error
+            self._traceback = error.__traceback__ and error.__traceback__.tb_next  # without this frame
+        finally:
+            self._ended.set()
 
 
 class single_flight(Policy[R]):  # noqa: N801 - used like a function

@@ -17,7 +17,7 @@ the sample, takes the place of the calls, and a heap of instants takes the place
 #     _service  _row         the model of the service, fitted to a sample; the forecast for one capacity
 #     _sample                the calls of a sample
 
-from .._addresses import publish
+from .._public import publish
 from ._forecast import Forecast, rehearse
 from ._record import record
 from ._row import ForecastRow

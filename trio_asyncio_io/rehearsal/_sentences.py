@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import exp, inf
 
+from .._core.describe import amount, duration, plural
 from .._core.options import Options
 from .._core.statistics import Statistics
-from .._core.units import amount, duration, plural
 from ..gates import Budget, RateLimit
 from ._row import ForecastRow
 from ._sample import Sample
@@ -113,7 +113,8 @@ def comparison(row: ForecastRow, elements: int, statistics: Statistics, seconds:
     Raises:
         ValueError: The run has ended no record.
     """
-    ended = statistics.completed + statistics.failed + statistics.timed_out
+    size = statistics.group_size or 1.0  # an element of the forecast is a group
+    ended = round((statistics.completed + statistics.failed + statistics.timed_out) / size)
     if not ended:
         raise ValueError("statistics must be those of a run, got some without an ended record")
     scale = ended / elements
@@ -121,24 +122,24 @@ def comparison(row: ForecastRow, elements: int, statistics: Statistics, seconds:
     inside = "inside" if low <= seconds <= high else "outside"
     interval = f"with 90 % from {duration(low)} to {duration(high)}"
     said = [
-        f"Forecast for {plural(ended, 'record')}: {duration(forecast)}, {interval}.",
+        f"Forecast for {plural(ended, 'record' if size == 1 else 'group')}: {duration(forecast)}, {interval}.",
         f"The run took {duration(seconds)} ({_change(seconds, forecast)}), {inside} the interval.",
     ]
-    latency = statistics.latency_seconds / ended
+    latency = statistics.latency_seconds / size / ended
     reasons = []
     if _differs(latency, row.latency):
         reasons.append(
             f"calls took {duration(latency)} on average, in the forecast {duration(row.latency)} "
             f"({_change(latency, row.latency)})"
         )
-    in_flight, planned = statistics.latency_seconds / seconds, row.latency * elements / row.seconds
+    in_flight, planned = latency * ended / seconds, row.latency * elements / row.seconds
     if _differs(in_flight, planned):
         reasons.append(
             f"{amount(in_flight)} records ran or backed off on average, in the forecast {amount(planned)}"
             + (": the source, the consumer or the CPU was slower; see explain()" if in_flight < planned else "")
         )
     for name in ("retried", "failed", "timed_out"):
-        count, expected = getattr(statistics, name), scale * getattr(row, name)
+        count, expected = round(getattr(statistics, name) / size), scale * getattr(row, name)
         if abs(count - expected) > max(RECORDS * ended, COUNTS * expected):
             reasons.append(f"{name.replace('_', ' ')}: {count:,}, in the forecast {expected:,.0f}")
     if reasons:

@@ -21,16 +21,15 @@ from math import inf
 from random import Random
 from typing import Any, Final, Protocol
 
-from .._classification import outcome_for, outcome_of
 from .._core.admission import Admission, KeyGates, Line, Passage
 from .._core.describe import describe
 from .._core.gate import OK, Gate, Outcome, PerKey
 from .._core.observation import ledger_for
 from .._core.options import Options
 from .._core.queue import Entry
-from .._core.retries import Retries
+from .._core.retry import Retries
 from .._core.scheduler import Scheduler
-from .._errors import AttemptTimeoutError
+from .._errors import AttemptTimeoutError, outcome_for, outcome_of
 from ..gates import Budget
 from ._service import Begin
 

@@ -149,16 +149,18 @@ def called_rows(metrics: Any, group: int) -> Statistics:
 
     Args:
         metrics: As for `summary`.
-        group: How many rows count as one.
+        group: How many rows are one call.
     """
     sums = observed_sums(metrics.get if _is_observation(metrics) else metrics)
     failed, timed_out = sums["failed"], sums["timed_out"]
     return Statistics(
-        completed=-(-(sums["rows"] - sums["cached"] - failed) // group),
-        retried=sums["retried"] // group,
-        failed=(failed - timed_out) // group,
-        timed_out=timed_out // group,
-        latency_seconds=sums["seconds"] / group,
+        completed=sums["rows"] - sums["cached"] - failed,
+        retried=sums["retried"],
+        failed=failed - timed_out,
+        timed_out=timed_out,
+        latency_seconds=sums["seconds"],
+        groups=1,
+        grouped=group,
     )
 
 

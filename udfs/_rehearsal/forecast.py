@@ -8,7 +8,7 @@ from heapq import heapreplace
 from math import inf
 from typing import Any, Literal
 
-from trio_asyncio_io import Options
+from trio_asyncio_io import Options, Statistics
 from trio_asyncio_io.gates import Budget, Gate, Outcome, RateLimit
 from trio_asyncio_io.rehearsal import Forecast, ForecastRow, Sample
 from trio_asyncio_io.rehearsal import rehearse as rehearse_run
@@ -30,15 +30,17 @@ class JobForecast(Forecast):
         """What was forecast, what it became, and why they differ, in sentences.
 
         Args:
-            statistics: The `Observation` that was passed as `metrics=`, after an action; or the observed `Row`.
+            statistics: The `Observation` that was passed as `metrics=`, after an action; or the observed `Row`; or the
+                `Statistics` of all tasks.
             seconds: How long the action took.
             capacity: The job's. None: that of `best`.
 
         Raises:
             ValueError: The forecast has no such capacity, or the job made no call.
         """
-        rows = called_rows(statistics, self.options.get("group") or 1)
-        return super().compare(rows, seconds, capacity=capacity)
+        if not isinstance(statistics, Statistics):
+            statistics = called_rows(statistics, self.options.get("group") or 1)
+        return super().compare(statistics, seconds, capacity=capacity)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,8 @@
 
 # The layout:
 #
-#     policy            the policy `persistent`
-#     group_commit      one thread call at a time, for all requests that have arrived
-#     store             results in an SQLite file
-#     name              identifies a function and its arguments in every process
+#     policy    the policy `persistent`, and what identifies a function and its arguments in every process
+#     store     results in an SQLite file, and one thread call at a time for all requests that have arrived
 
 from .policy import persistent
 from .store import CacheError

@@ -1,20 +1,38 @@
-"""Lists the keyword arguments that a function passes on, in its signature and in its docstring, and checks their names.
+"""How public names appear to users: under the address of their public module, with all of their keyword arguments.
 
-Such a function takes `**options: Unpack[OptionsArguments]`. That is enough for a type checker, but `help` would show
-neither their names nor their defaults. `list_keywords` adds both, from the classes that define and describe them.
+Pickles look up a class by the name of its module, and tracebacks show that name. With the public module, neither
+depends on the file that defines the class.
+
+A function that passes keyword arguments on takes `**options: Unpack[OptionsArguments]`. That is enough for a type
+checker, but `help` would show neither their names nor their defaults. `list_keywords` adds both, from the classes that
+define and describe them, and `check_keywords` checks the names that a caller has given.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from difflib import get_close_matches
 from itertools import takewhile
 from typing import Any, TypeVar, is_typeddict
 
-__all__ = ["check_keywords", "list_keywords", "share_descriptions"]
+__all__ = ["check_keywords", "list_keywords", "publish", "share_descriptions"]
+
+
+def publish(namespace: Mapping[str, Any]) -> None:
+    """Set the `__module__` of all names that a public module exports from its private modules.
+
+    Args:
+        namespace: The module's `globals()`, with `__all__`.
+    """
+    public = namespace["__name__"]
+    for name in namespace["__all__"]:
+        value = namespace[name]
+        if "._" in getattr(value, "__module__", ""):
+            value.__module__ = public
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 

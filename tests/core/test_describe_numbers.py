@@ -6,7 +6,7 @@ from math import inf
 
 import pytest
 
-from trio_asyncio_io._core.units import amount, duration, plural
+from trio_asyncio_io._core.describe import amount, duration, plural
 
 
 @pytest.mark.parametrize(

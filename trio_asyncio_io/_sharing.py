@@ -1,0 +1,492 @@
+"""Sharing by name: a resource that all users of its name in a Trio run share, from its opening to its closing.
+
+    shared        what a user writes: the name, and how to make the resource
+    Resource      the name in the present Trio run, with the count of its users
+    Instance      one opening, and the task that owns it
+
+Two definitions of one name must be equal, even after a pickle: `parts_of` compares what they consist of.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from functools import partial
+from inspect import isawaitable
+from math import inf
+from pathlib import Path
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, Generic, Protocol, TypeVar, overload
+
+import trio
+from trio.lowlevel import RunVar, enable_ki_protection
+
+from ._calls import present_scope
+from ._core.checks import check_callable, check_name, check_seconds
+from ._core.describe import describe
+from ._errors import copied
+
+__all__ = ["lingering", "parts_of", "shared"]
+
+R = TypeVar("R")
+
+
+class shared(Generic[R]):  # noqa: N801 - used like a function
+    """A resource, such as a client or a cache, that all users of its name share (Flink's async resource sharing).
+
+    Use it with `async with`, in functions, handlers and `open` methods, and anywhere else in Trio code. The first user
+    opens the resource, and the last one closes it. An operator is a user from the first time that one of its calls uses
+    the resource until it ends. So a call costs no more than two counts.
+
+    One name is one resource in a Trio run, and so in a Python worker of Spark, where it stays open for 45 s after its
+    last task; see `lingering`. `shared` objects with one name must have the same `make`, such as copies by a pickle.
+    Another one is refused while the name is in use.
+
+    Users that come while the resource is being opened wait for that one opening. If it fails, each of them gets the
+    exception, and the next user tries again. Waiting counts towards the timeout of an element. To open it before the
+    first element, enter it in `open` of an `AsyncFunction`.
+
+    It is opened and closed in a task of its own, so it may contain nurseries. It does not see the context variables of
+    its users. If a task of its own raises, the exception is logged, and the next user opens it again.
+
+    Args:
+        name: Its name. Choose one for each server and kind of client.
+        make: Returns one of the following. A context manager, async or not, which is entered; an awaitable of a
+            resource; an `AsyncFunction` or a policy, which is opened; an object with an `aclose` or `close`, which is
+            called at the end; or any other object.
+        open_timeout: Seconds that opening may take, above 0; `math.inf` for no limit.
+
+    Raises:
+        TypeError, ValueError: An argument is out of its range. From `async with`: another resource with this name is in
+            use, or its context manager returns None.
+        TimeoutError: From `async with`: it did not open within `open_timeout`.
+        trio.TooSlowError: From the end of the last user: it was not closed within 30 s.
+
+    Cancellation: a user that waits leaves at once, and others go on waiting. If there are none, it leaves once the
+    opening was cancelled and has unwound. Closing is shielded, for at most 30 s.
+
+    Example:
+        weather = shared("weather", lambda: httpx.AsyncClient(base_url="http://127.0.0.1:8000"))
+
+        async def temperature(code):
+            async with weather as client:
+                return (await client.get(f"/{code}")).json()["temperature"]
+    """
+
+    @overload
+    def __init__(
+        self, name: str, make: Callable[[], AbstractAsyncContextManager[R]], *, open_timeout: float = 30.0
+    ) -> None: ...
+    @overload
+    def __init__(
+        self, name: str, make: Callable[[], AbstractContextManager[R]], *, open_timeout: float = 30.0
+    ) -> None: ...
+    @overload
+    def __init__(self, name: str, make: Callable[[], Awaitable[R]], *, open_timeout: float = 30.0) -> None: ...
+    @overload
+    def __init__(self, name: str, make: Callable[[], R], *, open_timeout: float = 30.0) -> None: ...
+    def __init__(self, name: str, make: Callable[[], Any], *, open_timeout: float = 30.0) -> None:
+        self.name = check_name("name", name)
+        self.make = check_callable("make", make)
+        self.open_timeout = check_seconds("open_timeout", open_timeout, positive=True)
+
+    @enable_ki_protection
+    async def __aenter__(self) -> R:
+        resource = resource_of_run(self.name)
+        resource.check(self)
+        scope = present_scope()
+        if scope is not None:
+            scope.hold(resource)
+        value: R = await resource.enter()
+        return value
+
+    @enable_ki_protection
+    async def __aexit__(self, *_: object) -> None:
+        await resource_of_run(self.name).leave()
+
+    def __reduce__(self) -> Any:
+        return partial(shared, self.name, self.make, open_timeout=self.open_timeout), ()
+
+    def __repr__(self) -> str:
+        return f"shared({self.name!r}, {_with_place(self.make)}, open_timeout={self.open_timeout:g})"
+
+
+def _with_place(make: Callable[[], Any]) -> str:
+    """The name of a function and the line where it is defined; a lambda has no other name."""
+    code = getattr(make, "__code__", None)
+    return describe(make) if code is None else f"{code.co_name} of {Path(code.co_filename).name}:{code.co_firstlineno}"
+
+
+_LINGER: ContextVar[float] = ContextVar("trio_asyncio_io_linger", default=0.0)
+
+
+class Definition(Protocol):
+    """What a user states about a resource."""
+
+    name: str
+    open_timeout: float
+
+    def make(self) -> Any:
+        """Returns the resource."""
+
+
+class Resource:
+    """A resource of the present Trio run. The first user opens it, and the last one closes it.
+
+    Args:
+        name: Its name.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._users = 0
+        self._instance: Instance | None = None
+        self._definition: Definition | None = None
+
+    def check(self, definition: Definition) -> None:
+        """Refuse another definition than that in use. A resource that only lingers is closed, and replaced.
+
+        Raises:
+            ValueError: It differs.
+        """
+        known = self._definition
+        is_same = known is None or known is definition or _parts(known) == _parts(definition)
+        if self._users and not is_same:
+            raise ValueError(
+                f"two different shared resources have the name {self._name!r}: {known} is in use, and {definition} was "
+                "given. Define it once and import it, or give them different names"
+            )
+        if self._instance is not None and not is_same:
+            self._instance.end_after(0.0)
+        if not self._users:
+            self._definition = definition
+
+    def join(self) -> None:
+        """Add a user that waits for nothing."""
+        self._users += 1
+        if self._users == 1 and self._instance is not None:
+            self._instance.keep()
+
+    async def enter(self) -> Any:
+        """Add a user, whose definition was checked, and return the resource. Opens it if necessary.
+
+        Raises:
+            Exception: Opening it failed. Each user that waited for it gets a copy. The next one opens it again.
+
+        Cancellation: the user is not added. Others go on waiting; if there are none, the opening is cancelled, and has
+        unwound.
+        """
+        self.join()
+        try:
+            instance = self._instance
+            if instance is not None and instance.is_open and not instance.is_ending:
+                return instance.value
+            return await self._opened()
+        except BaseException:
+            await self.leave()
+            raise
+
+    async def leave(self) -> None:
+        """Remove a user. After the last one, close the resource, at once or at the end of its linger time.
+
+        Raises:
+            Exception: Closing it raised.
+        """
+        self._users -= 1
+        instance = self._instance
+        if self._users:
+            return
+        if instance is None:
+            self._forget()
+            return
+        seconds = _LINGER.get()
+        instance.is_awaited = not seconds
+        instance.end_after(seconds)
+        if not seconds or instance.is_ending:
+            with trio.CancelScope(shield=True):
+                await instance.ended.wait()
+            if instance.error is not None:
+                raise instance.error
+
+    async def _opened(self) -> Any:
+        while (instance := self._instance) is not None and instance.is_ending:
+            await instance.ended.wait()
+        if instance is None:
+            definition = self._definition
+            assert definition is not None
+            instance = Instance(self._name, definition.make, definition.open_timeout, self._on_end)
+            self._instance = instance
+        await instance.ready.wait()
+        if instance.error is not None:
+            raise copied(instance.error)
+        return instance.value
+
+    def _on_end(self, instance: Instance) -> None:
+        if self._instance is instance:
+            self._instance = None
+            self._forget()
+
+    def _forget(self) -> None:
+        if not self._users:
+            self._definition = None
+            _of_run().pop(self._name, None)
+
+
+def _parts(definition: Definition) -> Any:
+    return parts_of(definition.make), definition.open_timeout
+
+
+_RESOURCES: RunVar[dict[str, Resource]] = RunVar("trio_asyncio_io resources")
+
+
+def resource_of_run(name: str) -> Resource:
+    """The resource with this name in the present Trio run."""
+    resources = _of_run()
+    resource = resources.get(name)
+    if resource is None:
+        resource = resources[name] = Resource(name)
+    return resource
+
+
+def _of_run() -> dict[str, Resource]:
+    try:
+        return _RESOURCES.get()
+    except LookupError:
+        _RESOURCES.set({})
+        return _RESOURCES.get()
+
+
+@contextmanager
+def lingering(seconds: float) -> Iterator[None]:
+    """Within this block, shared resources stay open for a while after their last user has left.
+
+    So operators that run one after another use the same connections. A resource that is still open at the end of the
+    Trio run is closed there. An exception of such a late closing is logged. Experimental: it may change in any release.
+
+    Args:
+        seconds: At least 0 and finite. A later user within this time uses the open resource.
+
+    Raises:
+        TypeError, ValueError: `seconds` is out of its range.
+
+    Example:
+        with lingering(60.0):
+            async for request in requests:
+                await enrich(request)
+    """
+    token = _LINGER.set(check_seconds("seconds", seconds, finite=True))
+    try:
+        yield
+    finally:
+        _LINGER.reset(token)
+
+
+# Seconds that closing may take
+CLOSE_SECONDS = 30.0
+
+_log = logging.getLogger("trio_asyncio_io")
+
+
+class Instance:
+    """A resource from its opening to its closing, both in one task, because it may contain a nursery or a cancel scope.
+
+    It is a system task: its first user may end long before its last one, so no nursery of a user could own it. At the
+    end of the Trio run, it closes the resource.
+
+    Args:
+        name: Of the resource.
+        make: Returns the resource; see `opened`.
+        open_timeout: Seconds that opening may take.
+        on_end: Called when the resource is closed or has failed.
+
+    Attributes:
+        value: The resource.
+        is_open: Whether it can be used.
+        is_awaited: Whether somebody waits for its opening or closing, and gets its exception. Otherwise it is logged.
+        error: The exception of its opening, its closing, or a background task of its own.
+        ready: Set when it is open, or has failed.
+        ended: Set when it is closed, or has failed.
+    """
+
+    def __init__(
+        self, name: str, make: Callable[[], Any], open_timeout: float, on_end: Callable[[Instance], None]
+    ) -> None:
+        self._name = name
+        self._make = make
+        self._open_timeout = open_timeout
+        self._on_end = on_end
+        self._opening = trio.CancelScope()
+        self._in_use = trio.CancelScope()
+        self._is_abandoned = False
+        self.is_awaited = True
+        self.value: Any = None
+        self.is_open = False
+        self.error: BaseException | None = None
+        self.ready = trio.Event()
+        self.ended = trio.Event()
+        trio.lowlevel.spawn_system_task(self._run, name=f"trio_asyncio_io shared {name}")
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether it is being closed, or is closed."""
+        return self._is_abandoned or self._in_use.cancel_called or self.ended.is_set()
+
+    def keep(self) -> None:
+        """Do not close it, because it has a user again."""
+        self._in_use.deadline = inf
+
+    def end_after(self, seconds: float) -> None:
+        """Close it after so many seconds, unless `keep` is called before; cancel its opening at once."""
+        if not self.ready.is_set():
+            self._is_abandoned = True
+            self._opening.cancel()
+        elif seconds:
+            self._in_use.deadline = trio.current_time() + seconds
+        else:
+            self._in_use.cancel()
+
+    async def _run(self) -> None:
+        try:
+            with self._opening, trio.CancelScope() as closing:
+                await self._own(closing)
+            self._check(closing)
+        except trio.Cancelled:  # the Trio run ends
+            raise
+        except BaseException as error:  # noqa: BLE001 - in a system task it would end the Trio run
+            self.error = error
+            if not self.is_awaited:
+                _log.exception("the shared resource %r failed, or could not be closed", self._name)
+        finally:
+            self.is_open = False
+            self.ready.set()
+            self.ended.set()
+            self._on_end(self)
+
+    async def _own(self, closing: trio.CancelScope) -> None:
+        self._opening.deadline = trio.current_time() + self._open_timeout
+        async with opened(self._name, self._make()) as self.value:
+            self._opening.deadline = inf
+            self.is_awaited = False
+            self.is_open = True
+            self.ready.set()
+            try:
+                with self._in_use:
+                    await trio.sleep_forever()
+            finally:
+                closing.shield = True
+                closing.deadline = trio.current_time() + CLOSE_SECONDS
+
+    def _check(self, closing: trio.CancelScope) -> None:
+        if closing.cancelled_caught:
+            raise trio.TooSlowError(f"the shared resource {self._name!r} was not closed within {CLOSE_SECONDS:g} s")
+        if self._opening.cancelled_caught and not self._is_abandoned:
+            raise TimeoutError(
+                f"the shared resource {self._name!r} did not open within open_timeout={self._open_timeout:g} s. Check "
+                "that the server to which it connects can be reached, or raise open_timeout"
+            )
+
+
+# Their context managers acquire them
+_LOCKS = (trio.Lock, trio.StrictFIFOLock, trio.Semaphore, trio.CapacityLimiter, trio.Condition)
+
+
+@asynccontextmanager
+async def opened(name: str, made: Any) -> AsyncIterator[Any]:
+    """A resource, open during the block.
+
+    Args:
+        name: In errors.
+        made: A context manager, async or not; an awaitable of a resource; an object with `open`, `invoke` and `close`,
+            such as a policy; an object with `aclose` or `close`; or any other object.
+
+    Raises:
+        TypeError: The value of the context manager is None.
+    """
+    kind = type(made)
+    if hasattr(kind, "__aenter__") and not issubclass(kind, _LOCKS):
+        async with made as value:
+            yield _checked(name, value)
+    elif hasattr(kind, "__enter__"):
+        with made as value:
+            yield _checked(name, value)
+    elif isawaitable(made):
+        async with opened(name, await made) as value:
+            yield value
+    else:
+        await _call(getattr(made, "open", None) if hasattr(made, "invoke") else None)
+        try:
+            yield made
+        finally:
+            await _call(getattr(made, "aclose", None) or getattr(made, "close", None))
+
+
+def _checked(name: str, value: Any) -> Any:
+    if value is None:
+        raise TypeError(
+            f"the context manager of the shared resource {name!r} returns None when it is entered: let it return the "
+            "resource"
+        )
+    return value
+
+
+async def _call(method: Callable[[], Any] | None) -> None:
+    result = method() if callable(method) else None
+    if isawaitable(result):
+        await result
+
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), CodeType)
+
+
+def parts_of(value: Any, _seen: frozenset[int] = frozenset()) -> Any:
+    """Something that is equal for equal definitions.
+
+    A function consists of its code and the values that it refers to: defaults, closure, globals. What can be imported
+    is its address. Objects of other types count as equal if their types are: most of them cannot be compared after a
+    pickle.
+    """
+    if isinstance(value, _PLAIN):
+        return type(value).__name__, value
+    if id(value) in _seen:
+        return None
+    seen = _seen | {id(value)}
+    return [_address(value), *(parts_of(each, seen) for each in _constituents(value))]
+
+
+def _address(value: Any) -> Any:
+    if isinstance(value, ModuleType):
+        return value.__name__
+    named = value if isinstance(value, type) or _can_be_imported(value) else type(value)
+    return named.__module__, named.__qualname__
+
+
+def _constituents(value: Any) -> Iterable[Any]:
+    match value:
+        case tuple() | list():
+            return value
+        case Mapping():
+            return value.items()
+        case partial():
+            return value.func, value.args, value.keywords
+        case MethodType():
+            return value.__func__, value.__self__
+        case FunctionType() if not _can_be_imported(value):
+            return _referred(value)
+    return ()
+
+
+def _can_be_imported(value: Any) -> bool:
+    if not isinstance(value, FunctionType) or value.__module__ == "__main__":
+        return False
+    return getattr(sys.modules.get(value.__module__), value.__qualname__, None) is value
+
+
+def _referred(function: FunctionType) -> Iterable[Any]:
+    """The code of a function, and the values that it refers to. A variable of its closure may have none yet."""
+    code = function.__code__
+    cells = [cell.cell_contents for cell in function.__closure__ or () if cell != type(cell)()]
+    used = {name: function.__globals__[name] for name in code.co_names if name in function.__globals__}
+    return code, function.__defaults__, function.__kwdefaults__, cells, used

@@ -1,1 +1,0 @@
-"""Sharing by name: one resource for all operators of a Trio run that use its name."""

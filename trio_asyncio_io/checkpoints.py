@@ -1,0 +1,293 @@
+"""Durable checkpoints: a snapshot and the consumer's position, stored in one transaction.
+
+Checkpoint         a snapshot and a position
+CheckpointStore    the protocol of a store: one durable checkpoint per name
+SQLiteStore        a store in a file
+CheckpointError    a durable checkpoint cannot be stored, or cannot be loaded
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeVar
+
+import trio
+
+from ._codec import Codec, NotStorableError, UnreadableError, check_codec, decoded, encoded
+from ._core.checks import check_name, check_path
+from ._core.describe import describe
+from ._core.snapshot import Snapshot
+from ._sqlite import Database, FileFormat, FileThread, checksum
+
+__all__ = ["Checkpoint", "CheckpointError", "CheckpointStore", "SQLiteStore"]
+
+R = TypeVar("R")
+
+
+class CheckpointError(RuntimeError):
+    """A durable checkpoint cannot be stored, or cannot be loaded. The message gives the reason and the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The state of a consumer: all that a later run needs to continue.
+
+    Take the snapshot and the position in one synchronous step, between the same two receives. Then the outputs up to
+    `position`, followed by those of a run that restores `snapshot`, are the outputs of an undisturbed run.
+
+    Attributes:
+        snapshot: The result of `results.snapshot()`.
+        position: The end of the consumer's own output, in a form from which the consumer can find it again: a number of
+            bytes, a number of outputs, the identifier of its last transaction. Any value that the store can hold.
+
+    Raises:
+        TypeError: `snapshot` is not a snapshot.
+    """
+
+    snapshot: Snapshot
+    position: Any
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.snapshot, Snapshot):
+            raise TypeError(
+                f"a durable checkpoint takes a Snapshot, got {describe(self.snapshot)}: give it the result of "
+                "`results.snapshot()`"
+            )
+
+
+class CheckpointStore(Protocol):
+    """Stores the last durable checkpoint of each name. `SQLiteStore` is one; write your own for another database.
+
+    A commit replaces the previous durable checkpoint as a whole: `load` returns the old one or the new one, whatever
+    was killed in between. Once `commit` has returned, `load` returns the new one.
+    """
+
+    async def load(self, name: str) -> Checkpoint | None:
+        """Return the last durable checkpoint that was committed under this name, or None.
+
+        Raises:
+            CheckpointError: It cannot be loaded.
+        """
+
+    async def commit(self, name: str, checkpoint: Checkpoint) -> None:
+        """Replace the durable checkpoint of this name.
+
+        Raises:
+            CheckpointError: It cannot be stored.
+        """
+
+
+_FORMAT: Final = FileFormat(
+    application_ids={"plain": 0x74616963, "pickle": 0x74616970},  # "taic" and "taip"
+    version=1,
+    schema=(
+        "CREATE TABLE checkpoints (name TEXT PRIMARY KEY, snapshot BLOB, position BLOB, checksum BLOB) WITHOUT ROWID",
+    ),
+    settings=(
+        # Not WAL: a second file would grow with each commit. With EXTRA, a power cut cannot bring back the journal of a
+        # commit that has returned, and so undo it. On macOS, only fullfsync writes through the disk's own cache
+        "PRAGMA journal_mode = DELETE",
+        "PRAGMA synchronous = EXTRA",
+        "PRAGMA fullfsync = ON",
+    ),
+    error=CheckpointError,
+    noun="file",
+    kind="a file of durable checkpoints",
+    if_damaged="restore it from a copy, together with the output that belongs to it, or delete both and begin anew",
+    if_other_version="finish the job with the release that began it, or upgrade",
+)
+
+# No durable checkpoint has this name. In its row, the position is the number of the other rows: a missing row is not
+# taken for a job that has never committed
+_COUNT: Final = ""
+
+
+class _CheckpointTable:
+    """The last snapshot and position that were committed under each name. Opens its file at the first use.
+
+    Damaged bytes are an error, never another snapshot and never a missing one: each row has a checksum of its name and
+    content, and all rows are checked and counted.
+
+    Args:
+        path: The file, on a local disk. Its directory must exist.
+        codec: The codec of snapshots and positions.
+    """
+
+    def __init__(self, path: Path, codec: Codec) -> None:
+        self._database = Database(path, _FORMAT, codec)
+
+    def load(self, name: str) -> tuple[bytes, bytes] | None:
+        """The last snapshot and position that were committed under this name, or None.
+
+        Raises:
+            CheckpointError: The file cannot be used.
+        """
+        self._open()
+        with self._database.translated_errors():
+            return self._checked_rows().get(name)
+
+    def commit(self, name: str, snapshot: bytes, position: bytes) -> None:
+        """Replace snapshot and position of this name, in one transaction. They are on disk when this returns.
+
+        Raises:
+            CheckpointError: The file cannot be used.
+        """
+        self._open()
+        with self._database.translated_errors(), self._database.transaction() as connection:
+            if not connection.execute("SELECT 1 FROM checkpoints WHERE name = ?", (name,)).fetchall():
+                self._replace(_COUNT, b"", b"%d" % (len(self._checked_rows()) + 1))
+            self._replace(name, snapshot, position)
+
+    def close(self) -> None:
+        """Close the file, if it is open."""
+        self._database.close()
+
+    def _open(self) -> None:
+        if self._database.is_open:
+            return
+        self._database.open()
+        try:
+            self._check_integrity()
+        except BaseException:
+            self._database.close()
+            raise
+
+    def _check_integrity(self) -> None:
+        with self._database.translated_errors():
+            (verdict,) = self._database.connection.execute("PRAGMA integrity_check(1)").fetchone()
+        if verdict != "ok":
+            raise self._database.damaged(" ".join(verdict.split()))
+
+    def _checked_rows(self) -> dict[str, tuple[bytes, bytes]]:
+        """Snapshot and position of each name. All rows are intact, and none is missing."""
+        rows = {}
+        for row in self._database.connection.execute("SELECT name, snapshot, position, checksum FROM checkpoints"):
+            self._check_row(*row)
+            rows[row[0]] = row[1:3]
+        _, number = rows.pop(_COUNT, (b"", b"0"))
+        if int(number) != len(rows):
+            raise self._database.damaged(f"it has {len(rows)} durable checkpoints, and had {int(number)}")
+        return rows
+
+    def _check_row(self, name: object, snapshot: object, position: object, found: object) -> None:
+        is_intact = (
+            isinstance(name, str)
+            and isinstance(snapshot, bytes)
+            and isinstance(position, bytes)
+            and found == checksum(name.encode(), snapshot, position)
+        )
+        if not is_intact:
+            raise self._database.damaged(f"the checksum of {name!r} is wrong")
+
+    def _replace(self, name: str, snapshot: bytes, position: bytes) -> None:
+        row = (name, snapshot, position, checksum(name.encode(), snapshot, position))
+        self._database.connection.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)", row)
+
+
+class SQLiteStore(trio.abc.AsyncResource):
+    """Durable checkpoints in a file: a `CheckpointStore` that needs no server.
+
+    A commit is one transaction. A process that is killed at any moment leaves either the old durable checkpoint or the
+    new one. A commit that has returned is on disk, and survives a power cut. It overwrites the old one, so the file
+    does not grow with the number of commits.
+
+    The file is an SQLite database. It is opened at the first use, and read and written in a thread. Several names, and
+    several processes of one host, may use it at once; each name belongs to one consumer at a time. Damaged bytes raise
+    a `CheckpointError` and are never loaded as a wrong state.
+
+    Elements, results and positions are stored as plain text, so loading runs no code. These types are stored and come
+    back as they were: None, bool, int, float, str, bytes, tuple, list, dict, set, frozenset, Decimal, UUID, date, time,
+    datetime, timedelta and their zones (`ZoneInfo` and `timezone`), `StreamRecord` and `Watermark`. A `DeadLetter`
+    comes back with a `LostError`. For other types, pass `codec="pickle"`.
+
+    Leave the block, or `await aclose()`. Both wait for a commit that has begun.
+
+    Args:
+        path: The file, on a local disk. It is created if it is missing; its directory must exist. During a commit, and
+            after a kill until the next use, a file with the suffix -journal lies beside it and belongs to it.
+        codec: "plain", or "pickle" for values of any type that can be pickled. Then **trust the file as you trust your
+            code**: whoever can write to it can run any code in your process. A file belongs to the codec that created
+            it.
+
+    Raises:
+        TypeError, ValueError: `path` is not the path of a file, or `codec` is not a codec.
+
+    Example:
+        async with SQLiteStore("job.sqlite") as store:
+            start = await store.load("flights") or Checkpoint(Snapshot(), position=0)
+            ...
+            checkpoint = Checkpoint(results.snapshot(), position=output.tell())
+            await store.commit("flights", checkpoint)
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, codec: Codec = "plain") -> None:
+        self._path = Path(check_path("path", path)).absolute()
+        self._codec: Codec = check_codec(codec)
+        self._table = _CheckpointTable(self._path, self._codec)
+        self._thread = FileThread()
+        self._is_closed = False
+
+    async def load(self, name: str) -> Checkpoint | None:
+        """Return the last durable checkpoint that was committed under this name, or None.
+
+        Raises:
+            CheckpointError: The file cannot be used: it is damaged, not a file of durable checkpoints, of a newer
+                release, of another codec, or locked by another process for ten seconds. Or its content cannot be read
+                in this process, because a class or a time zone is missing.
+            trio.ClosedResourceError: You closed the store.
+
+        Cancellation: nothing was loaded, and nothing has changed.
+        """
+        found = await self._run(self._table.load, check_name("name", name))
+        if found is None:
+            return None
+        try:
+            return Checkpoint(*(decoded(payload, self._codec) for payload in found))
+        except (UnreadableError, TypeError) as error:
+            raise CheckpointError(
+                f"{name!r} in the file {self._path} cannot be read: {error}. It remains in the file: install or import "
+                "what is missing, as in the process that committed it, and load it again"
+            ) from error
+
+    async def commit(self, name: str, checkpoint: Checkpoint) -> None:
+        """Replace the durable checkpoint of this name. It is on disk when this returns.
+
+        The durable checkpoint is encoded before the first checkpoint of Trio, so later changes to its elements do not
+        matter. That blocks the event loop for a few milliseconds per thousand elements.
+
+        Raises:
+            TypeError: `checkpoint` is not a `Checkpoint`.
+            CheckpointError: Part of it cannot be stored, and nothing was committed. The message has the place of that
+                part and its type. Or the file cannot be used, as in `load`, or cannot be written: then either the old
+                durable checkpoint remains, or the new one.
+            trio.ClosedResourceError: You closed the store.
+
+        Cancellation: `Cancelled` means that nothing was committed. A commit that has begun is not interrupted: it
+        finishes and returns, within milliseconds unless another process holds the file.
+        """
+        check_name("name", name)
+        if not isinstance(checkpoint, Checkpoint):
+            raise TypeError(f"commit takes a Checkpoint, got {describe(checkpoint)}")
+        try:
+            snapshot = encoded(checkpoint.snapshot, self._codec, "snapshot")
+            position = encoded(checkpoint.position, self._codec, "position")
+        except NotStorableError as error:
+            raise CheckpointError(f"{error}. Nothing was committed") from error.__cause__
+        await self._run(self._table.commit, name, snapshot, position)
+
+    async def aclose(self) -> None:
+        """Close the file, after the calls that were made before. Does so even when cancelled."""
+        self._is_closed = True
+        with trio.CancelScope(shield=True):
+            await self._thread.run(self._table.close)
+
+    async def _run(self, call: Callable[..., R], *arguments: Any) -> R:
+        if self._is_closed:
+            raise trio.ClosedResourceError(f"{self!r} was closed")
+        return await self._thread.run(call, *arguments)
+
+    def __repr__(self) -> str:
+        return f"SQLiteStore({str(self._path)!r})"
