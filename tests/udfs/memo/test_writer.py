@@ -62,12 +62,17 @@ def test_the_log_becomes_a_parquet_file_although_the_block_raises(memo: Director
 
 def test_answers_are_on_the_disk_soon_and_the_log_says_so(memo: Directory, answers: Any) -> None:
     """A frame that reports this follows, so damage to an answer is not taken for a torn end."""
-    with Writer(memo, 0.0, ALL) as writer:
+
+    def log_of(writer: Writer) -> Path:
         writer.add(answers(1))
         writer.add(answers(2))
-        path = Path(memo.path, str(writer.log))
-        end = path.stat().st_size
-        wait_until(lambda: path.stat().st_size > end, "the log does not report what is on the disk")
+        return Path(memo.path, str(writer.log))
+
+    with Writer(memo, PATIENCE, ALL) as patient:
+        without_report = log_of(patient).stat().st_size
+    with Writer(memo, 0.0, ALL) as writer:
+        path = log_of(writer)
+        wait_until(lambda: path.stat().st_size > without_report, "the log does not report what is on the disk")
 
 
 def test_a_log_that_is_full_ends_and_another_begins(
