@@ -200,11 +200,9 @@ def rate(reviews, amount):
 
 
 def report(rated):
-    results = rated.groupBy(F.coalesce("error.type", "label").alias("result"))
-    spent = F.round(F.sum("how.settled_weight"), 3)
-    results.agg(F.count("*").alias("rows"), spent.alias("dollars")).sort(
-        "result"
-    ).show()
+    result = F.coalesce("error.type", "label").alias("result")
+    spent = F.round(F.sum("how.settled_weight"), 3).alias("dollars")
+    rated.groupBy(result).agg(F.count("*").alias("rows"), spent).sort("result").show()
 
 
 def main(*steps):

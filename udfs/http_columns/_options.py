@@ -95,7 +95,7 @@ class HttpOptions:
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
         object.__setattr__(self, "allowed_hosts", _host_rules(self.allowed_hosts))
         if any(rate.weight is not None for rate in as_cluster_rates(self.cluster_rate)):
-            raise ValueError("cluster_rate must have no weight in an HTTP column: leave weight= out")
+            raise ValueError("cluster_rate must have no weight in an HTTP column: omit weight=")
         _check_gates(self.per_host)
         object.__setattr__(self, "operator", self._operator_options())
         if self.rate is not None and self.rate * self.timeout < 2:  # noqa: PLR2004 - half of the timeout

@@ -45,7 +45,7 @@ def test_each_task_has_its_share_of_a_rate_for_the_cluster() -> None:
 
 
 def test_the_requests_of_a_column_have_no_weight() -> None:
-    with pytest.raises(ValueError, match="cluster_rate must have no weight in an HTTP column: leave weight= out"):
+    with pytest.raises(ValueError, match="cluster_rate must have no weight in an HTTP column: omit weight="):
         HttpOptions(cluster_rate=ClusterRate(21, weight=len))
 
 
