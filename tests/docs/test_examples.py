@@ -118,6 +118,7 @@ def test_the_example_with_a_paid_service_pays_once_for_each_row(python: Path, ll
     assert done.returncode == 0, done.stderr
     counted = httpx.get(f"{llm}/stats").json()
     assert (counted["rows"], counted["rows_paid_twice"]) == (1000, 0)
+    assert "throttled" not in counted
     assert re.search(r"^\|BudgetError\|", done.stdout, re.MULTILINE)
 
 
