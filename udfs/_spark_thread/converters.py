@@ -140,10 +140,13 @@ def _struct_converter(kind: StructType, zone: str, path: str) -> Convert:
         (each.name, _inner(each.dataType, zone, f"{path}.{each.name}", nullable=each.nullable)) for each in kind.fields
     ]
 
+    expected = frozenset(names)
+
     def convert(value: Any) -> Any:
         if value is None:
             return None
-        found = fields_of(value, names)
+        is_exact = type(value) is dict and value.keys() == expected  # most are: a check for a mapping takes longer
+        found = value if is_exact else fields_of(value, names)
         return {name: found[name] if each is None else each(found[name]) for name, each in inner}
 
     return convert

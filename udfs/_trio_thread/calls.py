@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from inspect import getmembers, isfunction
 from typing import Any
 
 import trio
@@ -12,13 +13,9 @@ import trio
 from trio_asyncio_io import (
     AsyncFunction,
     Observer,
-    Options,
     RetryStrategy,
-    Statistics,
     StreamRecord,
     Totals,
-    Verdict,
-    Watermark,
 )
 from trio_asyncio_io.gates import usage
 from trio_asyncio_io.policies import from_cache
@@ -45,16 +42,18 @@ class Calls(AsyncFunction[Any, Any]):
     """
 
     def __init__(self, function: Any, on_timeout: Any, settings: Settings) -> None:
-        self._call: Callable[..., Awaitable[Any]] = getattr(function, "invoke", function)
+        self.made = 0
+        self.loads = Loads(settings.options.capacity) if settings.has_metrics else None
+        call = getattr(function, "invoke", function)
+        self._call: Callable[..., Awaitable[Any]] = call if self.loads is None else partial(self.loads.measured, call)
         handler: Callable[..., Awaitable[Any]] | float | None = on_timeout or getattr(function, "timeout", None)
         handler = getattr(handler, "invoke", handler)
         # Many clients have an attribute `timeout` that is a number of seconds
         self._on_timeout = handler if callable(handler) else None
         self._settings = settings
         self._measures_time = settings.measures_time
+        self._has_usage = settings.metadata is not None
         self._skips = settings.skips
-        self.made = 0
-        self.loads = Loads(settings.options.capacity) if settings.has_metrics else None
 
     def options(self) -> dict[str, Any]:
         """The arguments of the operator."""
@@ -85,26 +84,24 @@ class Calls(AsyncFunction[Any, Any]):
             return (row,)
         return None
 
-    def _begin(self, rows: list[Row]) -> None:
+    def _begin(self, rows: Iterable[Row]) -> None:
         """A call for these rows follows."""
         self.made += 1
-        for row in rows:
-            row.attempts += 1
         if self._measures_time:
             from_cache.set(False)
-            now = trio.current_time()
-            for row in rows:
-                if row.started is None:
-                    row.started = now
+        for row in rows:
+            row.attempts += 1
+            if self._measures_time and row.started is None:
+                row.started = trio.current_time()
 
-    async def _called(self, rows: list[Row], inputs: Sequence[Any]) -> Any:
+    def _called(self, rows: Sequence[Row], inputs: Sequence[Any]) -> Awaitable[Any]:
+        return self._call_with_usage(rows, inputs) if self._has_usage else self._call(*inputs)
+
+    async def _call_with_usage(self, rows: Sequence[Row], inputs: Sequence[Any]) -> Any:
         try:
-            if self.loads is None:
-                return await self._call(*inputs)
-            return await self.loads.measured(self._call, inputs)
+            return await self._call(*inputs)
         finally:
-            if self._settings.metadata is not None:
-                self._add_usage(rows)
+            self._add_usage(rows)
 
     def _ended(self, row: Row, result: Any) -> Row:
         """The row with its result."""
@@ -114,7 +111,7 @@ class Calls(AsyncFunction[Any, Any]):
             row.seconds = self._seconds(row)
         return row
 
-    def _add_usage(self, rows: list[Row]) -> None:
+    def _add_usage(self, rows: Sequence[Row]) -> None:
         """Divide the weights of a call that ends equally among its rows."""
         budget = self._settings.budget
         if (found := usage(None if budget is None else budget.budget.name)) is not None:
@@ -144,8 +141,9 @@ class RowCalls(Calls):
 
     async def invoke(self, row: Row) -> Row:
         """Call the user's function for one row."""
-        self._begin([row])
-        return self._ended(row, await self._called([row], row.inputs))
+        rows = (row,)
+        self._begin(rows)
+        return self._ended(row, await self._called(rows, row.inputs))
 
 
 class GroupCalls(Calls):
@@ -192,7 +190,7 @@ class Loads:
         self._low = (0, 0.0)
         self._high = (0, 0.0)
 
-    async def measured(self, call: Callable[..., Awaitable[Any]], inputs: Sequence[Any]) -> Any:
+    async def measured(self, call: Callable[..., Awaitable[Any]], *inputs: Any) -> Any:
         """The result of the call. A call that raises, or is answered from a cache, does not count."""
         self._running += 1
         load, started = self._running, trio.current_time()
@@ -219,70 +217,22 @@ class Loads:
 
 
 class RowObserver(Observer):
-    """Calls each hook of the user's observer with the tuple of the row's input values as the element."""
+    """Calls the hooks of the user's observer with the tuple of the row's input values as the element.
+
+    A hook that the observer does not override stays that of `Observer`, which does nothing.
+    """
 
     def __init__(self, observer: Observer) -> None:
-        self._observer = observer
-
-    def run_started(self, options: Options) -> None:
-        self._observer.run_started(options)
-
-    def run_ended(self, statistics: Statistics, verdict: Verdict) -> None:
-        self._observer.run_ended(statistics, verdict)
-
-    def accepted(self, sequence: int, element: Any) -> None:
-        self._observer.accepted(sequence, _inputs(element))
-
-    def held_back(self, sequence: int, element: Any) -> None:
-        self._observer.held_back(sequence, _inputs(element))
-
-    def waits_for_slot(self, sequence: int, element: Any) -> None:
-        self._observer.waits_for_slot(sequence, _inputs(element))
-
-    def started(self, sequence: int, element: Any) -> None:
-        self._observer.started(sequence, _inputs(element))
-
-    def grouped(self, sequences: Sequence[int]) -> None:
-        self._observer.grouped(sequences)
-
-    def attempt_failed(self, sequence: int, element: Any, attempt: int, error: Exception) -> None:
-        self._observer.attempt_failed(sequence, _inputs(element), attempt, error)
-
-    def backing_off(self, sequence: int, element: Any, attempt: int, seconds: float) -> None:
-        self._observer.backing_off(sequence, _inputs(element), attempt, seconds)
-
-    def retried(self, sequence: int, element: Any, attempt: int) -> None:
-        self._observer.retried(sequence, _inputs(element), attempt)
-
-    def timed_out(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
-        self._observer.timed_out(sequence, _inputs(element), attempts, seconds)
-
-    def completed(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
-        self._observer.completed(sequence, _inputs(element), attempts, seconds)
-
-    def failed(self, sequence: int, element: Any, attempts: int, seconds: float, error: Exception) -> None:
-        self._observer.failed(sequence, _inputs(element), attempts, seconds, error)
-
-    def cancelled(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
-        self._observer.cancelled(sequence, _inputs(element), attempts, seconds)
-
-    def slot_freed(self, sequence: int, element: Any) -> None:
-        self._observer.slot_freed(sequence, _inputs(element))
-
-    def dequeued(self, sequence: int, element: Any) -> None:
-        self._observer.dequeued(sequence, _inputs(element))
-
-    def emitted(self, sequence: int, element: Any) -> None:
-        self._observer.emitted(sequence, _inputs(element))
-
-    def watermark_accepted(self, sequence: int, watermark: Watermark) -> None:
-        self._observer.watermark_accepted(sequence, watermark)
-
-    def watermark_emitted(self, sequence: int, watermark: Watermark) -> None:
-        self._observer.watermark_emitted(sequence, watermark)
+        for name, empty in getmembers(Observer, isfunction):
+            hook = getattr(observer, name)
+            if getattr(hook, "__func__", None) is not empty:
+                has_row = not name.startswith(("run_", "grouped", "watermark_"))
+                setattr(self, name, _with_inputs(hook) if has_row else hook)
 
 
-def _inputs(element: Any) -> tuple[Any, ...]:
-    row = element.value if isinstance(element, StreamRecord) else element
-    inputs: tuple[Any, ...] = row.inputs
-    return inputs
+def _with_inputs(hook: Callable[..., None]) -> Callable[..., None]:
+    def report(sequence: int, element: Any, *details: Any) -> None:
+        row = element.value if isinstance(element, StreamRecord) else element
+        hook(sequence, row.inputs, *details)
+
+    return report

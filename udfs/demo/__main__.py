@@ -49,7 +49,9 @@ with needs_extra("the demo", "demo"):
 
 JANUARY: Final = 31
 YEAR: Final = 365
-DAYS_PER_TASK: Final = 8
+# At the end of a task, its last slow calls leave its slots empty. So tasks are few and long, but enough for two cores
+DAYS_PER_TASK: Final = 31
+MIN_TASKS: Final = 4
 ADDED: Final = f"{WEATHER}, {PLANE}"
 LOST: Final = "{:,} flights did not come out as in the source data"
 WRONG: Final = "{:,} rows came out twice, or not as in the source data"
@@ -159,7 +161,7 @@ def run_batch(spark: SparkSession, url: str, scratch: Path, options: argparse.Na
     page.parent.mkdir(parents=True, exist_ok=True)
     in_span = F.make_date("year", "month", "day") < F.lit(options.end)
     flights = read_flights(spark.read, flights_csv(scratch)).where(in_span)
-    tasks = -(-options.days // DAYS_PER_TASK)
+    tasks = max(MIN_TASKS, -(-options.days // DAYS_PER_TASK))
     flights = flights.repartitionByRange(tasks, "scheduled").sortWithinPartitions("scheduled").cache()
     console.print(f"Looking up {flights.count():,} flights at {url}")
     calls = Observation("flights")

@@ -71,15 +71,19 @@ def _end_children() -> None:
 
 @contextmanager
 def session() -> Iterator[SparkSession]:
-    """A local Spark session with two cores, which logs nothing. Its workers run this Python."""
+    """A local Spark session with two cores, which logs nothing. Its workers run this Python.
+
+    The JVM uses its fast compiler only: the job ends before the work of the optimizing one would pay off.
+    """
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     log = Path(__file__).with_name("log4j2.properties")
+    java_options = f"-Dlog4j2.configurationFile={log.as_uri()} -XX:TieredStopAtLevel=1"
     spark = (
         SparkSession.builder.master("local[2]")
         .appName("trio-asyncio-io demo")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log.as_uri()}")
+        .config("spark.driver.extraJavaOptions", java_options)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")

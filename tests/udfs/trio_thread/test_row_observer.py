@@ -66,6 +66,11 @@ def test_every_hook_is_forwarded_with_all_its_arguments(hook: str) -> None:
     assert seen == [(4, ("EWR", 5), *range(further))]
 
 
+@pytest.mark.parametrize("hook", HOOKS)
+def test_a_hook_that_the_observer_leaves_empty_is_not_forwarded(hook: str) -> None:
+    assert (hook in vars(RowObserver(Diary()))) == (hook in vars(Diary))
+
+
 @pytest.mark.parametrize("hook", WATERMARK_HOOKS)
 def test_every_hook_of_a_watermark_is_forwarded(hook: str) -> None:
     seen: list[tuple[Any, ...]] = []
