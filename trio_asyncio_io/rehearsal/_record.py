@@ -197,7 +197,7 @@ class _Recorded(Wrapper, AsyncFunction[Any, Any]):
     ) -> None:
         self.function = function
         self._inner = as_function(function)
-        for each in ("open", "close", "flush"):  # the operator looks for these
+        for each in ("open", "close"):  # the operator looks for these
             if callable(method := getattr(self._inner, each, None)):
                 setattr(self, each, method)
         self._retry = retry

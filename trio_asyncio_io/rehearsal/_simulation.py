@@ -6,7 +6,8 @@ There are two engines, which give the same instants:
 * **In order**, for runs without gates, retries and keys. Calls then start in input order, so a record starts when the
   first slot is free and the buffer has room: a heap of `capacity` numbers is enough.
 
-The source has all elements, the consumer is always ready, and the operator itself takes no time.
+The source has all elements, the consumer is always ready, and the operator itself takes no time. A full buffer is
+refilled record by record; the operator does so in bursts, which makes a difference for keyed runs with gates only.
 """
 
 from __future__ import annotations
