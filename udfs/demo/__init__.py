@@ -7,4 +7,4 @@
 #     _session  _summary  service    Spark and Ctrl-C; what a run prints at its end; the HTTP service
 #     _flights  _server              the source data; what the HTTP services have in common
 #
-#     llm                            a stand-in for paid LLM services, for a recipe of the documentation
+#     llm  _llm_protocols            a stand-in for paid LLM services, for a recipe of the documentation
