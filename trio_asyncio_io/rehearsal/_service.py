@@ -154,8 +154,8 @@ def fit(sample: Sample) -> Service:
     admitted = [call for call in sample.calls if call.outcome != "refused"]
     refused = [call for call in sample.calls if call.outcome == "refused"]
     if not any(call.outcome in {"answered", "retried result"} for call in admitted):
-        error = next((call.error for call in reversed(sample.calls) if call.error is not None), None)
-        latest = "" if error is None else f", the last with {describe(error)}"
+        cause = next((call.error for call in reversed(sample.calls) if call.error is not None), None)
+        latest = "" if cause is None else f", the last with {describe(cause)}"
         raise ValueError(
             f"the sample must have a call that was answered, got {sample}{latest}. Repair the function, or raise its "
             "timeout"
