@@ -220,7 +220,7 @@ def as_cluster_rates(value: Any) -> tuple[ClusterRate, ...]:
     """
     if value is None:
         return ()
-    given = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+    given: Sequence[Any] = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
     rates = tuple(each if isinstance(each, ClusterRate) else ClusterRate(each) for each in given)
     leased = [rate for rate in rates if rate.by != "share"]
     if len(leased) > 1:
