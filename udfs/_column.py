@@ -20,7 +20,7 @@ from ._plan.session import active_session, default_time_zone, time_zone
 from ._plan.worker_python import needs_packages, use_the_drivers_python
 from ._pyspark_worker import for_column_udf
 from ._sent.cluster_budget import ClusterBudget
-from ._sent.cluster_rate import ClusterRate, as_cluster_rate
+from ._sent.cluster_rate import ClusterRate, as_cluster_rates
 from ._sent.column_types import extra_columns, plan_type
 from ._sent.settings import Settings
 from ._sent.zone import Zone
@@ -53,7 +53,7 @@ class AsyncPandasUDF(Generic[F_co]):
         settings: How its tasks work.
         declared: The type of a result, as the user declared it.
         cluster_capacity: The limit of all tasks together, or None.
-        cluster_rate: The rate of all tasks together, or None.
+        cluster_rate: The rates of all tasks together.
         cluster_budget: The budget of all tasks together, or None.
         deterministic: Whether Spark may call the function again for the same row.
         function: The async callable or `AsyncFunction` itself. Await it to test it without Spark.
@@ -65,7 +65,7 @@ class AsyncPandasUDF(Generic[F_co]):
     declared: DataType | str
     cluster_capacity: int | None = None
     deterministic: bool = False
-    cluster_rate: ClusterRate | None = None
+    cluster_rate: tuple[ClusterRate, ...] = ()
     cluster_budget: ClusterBudget | None = None
     function: F_co = field(default=cast(Any, None), repr=False, compare=False)
 
@@ -235,13 +235,12 @@ def _make(
 ) -> AsyncPandasUDF[F]:
     check_keywords(async_pandas_udf, arguments)
     settings = make_settings(function, timeout, arguments)
-    rate = arguments.get("cluster_rate")
     return AsyncPandasUDF(
         settings,
         kind,
         arguments.get("cluster_capacity"),
         deterministic,
-        None if rate is None else as_cluster_rate(rate),
+        as_cluster_rates(arguments.get("cluster_rate")),
         arguments.get("cluster_budget"),
         function,
     )

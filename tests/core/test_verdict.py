@@ -108,5 +108,11 @@ def test_calls_and_records_are_told_apart_if_there_were_retries() -> None:
     )
 
 
+def test_the_waits_for_gates_are_summed_over_records_if_these_share_calls() -> None:
+    gated = replace(BUSY, in_flight=1.0, gated=0.6, gates=(("RateLimit", 40.0),))
+    assert "Summed over all calls: RateLimit 40 s." in str(judge(gated))
+    assert "Summed over all records: RateLimit 40 s." in str(judge(replace(gated, groups=10, grouped=100)))
+
+
 def test_an_unpickled_verdict_equals_the_original() -> None:
     assert pickle.loads(pickle.dumps(judge(BUSY))) == judge(BUSY)

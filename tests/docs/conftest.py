@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,9 +24,23 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def service(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of `python -m udfs.demo.service`, which the examples use."""
+    with running_service(python, "udfs.demo.service", tmp_path_factory.mktemp("service")) as url:
+        yield url
+
+
+@pytest.fixture
+def llm(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of `python -m udfs.demo.llm`, which has no rows yet."""
+    with running_service(python, "udfs.demo.llm", tmp_path_factory.mktemp("llm")) as url:
+        yield url
+
+
+@contextmanager
+def running_service(python: Path, module: str, folder: Path) -> Iterator[str]:
+    """The URL of a service on its port, while the block runs."""
     with subprocess.Popen(
-        [python, "-m", "udfs.demo.service"],
-        cwd=tmp_path_factory.mktemp("service"),
+        [python, "-m", module],
+        cwd=folder,
         env=environment_of_a_user(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.real.connect._server import running
@@ -34,6 +35,7 @@ VARIES = {
 }
 SERVICE = "http://127.0.0.1:8000"
 WITH_POSTGRES = ["operator_asyncpg.py"]
+PAID, CLIENTS = "paid_llm.py", "paid_llm_clients.py"  # need the stand-in for paid services
 
 # Spark gives a Python process ten seconds to start, which is not always enough on a busy machine
 TOO_SLOW_FOR_SPARK = "Python worker failed to connect back"
@@ -68,7 +70,9 @@ def check(script: str, done: subprocess.CompletedProcess[str]) -> None:
 
 
 # Those that neither start Spark nor need another server than the service
-PLAIN = [name for name in SCRIPTS if not is_local_spark(name) and name not in {*WITH_POSTGRES, "spark_connect.py"}]
+PLAIN = [
+    name for name in SCRIPTS if not is_local_spark(name) and name not in {*WITH_POSTGRES, "spark_connect.py", CLIENTS}
+]
 # How the names begin that `just test` runs, too: those that a newcomer sees first
 FIRST = ("readme", "index", "start", "stop")
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGKILL]
@@ -97,12 +101,34 @@ def test_an_example_prints_the_output_of_its_page(python: Path, script: str, tmp
 @pytest.mark.spark
 @pytest.mark.timeout(2 * PATIENCE)
 @pytest.mark.thorough  # each one starts a JVM
-@pytest.mark.parametrize("script", [name for name in SCRIPTS if is_local_spark(name)])
+@pytest.mark.parametrize("script", [name for name in SCRIPTS if is_local_spark(name) and name != PAID])
 def test_an_example_with_spark_prints_the_output_of_its_page(python: Path, script: str, tmp_path: Path) -> None:
     done = run(python, script, tmp_path)
     if done.returncode and TOO_SLOW_FOR_SPARK in done.stderr:
         done = run(python, script, tmp_path)
     check(script, done)
+
+
+@pytest.mark.spark
+@pytest.mark.thorough
+@pytest.mark.timeout(2 * PATIENCE)
+def test_the_example_with_a_paid_service_pays_once_for_each_row(python: Path, llm: str, tmp_path: Path) -> None:
+    """Its output has the times of a run, so the service's own counts are compared."""
+    done = run(python, PAID, tmp_path)
+    assert done.returncode == 0, done.stderr
+    counted = httpx.get(f"{llm}/stats").json()
+    assert (counted["rows"], counted["rows_paid_twice"]) == (1000, 0)
+    assert "throttled" not in counted
+    assert re.search(r"^\|BudgetError\|", done.stdout, re.MULTILINE)
+
+
+@pytest.mark.thorough
+@pytest.mark.usefixtures("llm")
+def test_the_clients_of_the_paid_services_run_on_trio(python: Path, tmp_path: Path) -> None:
+    for package in ("anthropic", "openai"):
+        pytest.importorskip(package)
+    shutil.copy(EXAMPLES / PAID, tmp_path)
+    check(CLIENTS, run(python, CLIENTS, tmp_path))
 
 
 @pytest.mark.spark

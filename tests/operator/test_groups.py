@@ -498,6 +498,8 @@ async def test_a_refused_call_fails_each_of_its_records(autojump_clock: MockCloc
     ) as results:
         assert [result async for result in results] == []
         assert [each.element async for each in results.dead_letters] == [0, 1, 2]
+    numbers = results.statistics()
+    assert (numbers.refused, numbers.groups, numbers.grouped) == (3, 0, 0)
 
 
 # Account

@@ -337,9 +337,12 @@ def test_an_invalid_argument_is_refused(
         rehearse(**{"sample": sample, "elements": 100, **arguments})
 
 
-def test_a_sample_without_an_answer_is_refused_with_its_outcomes() -> None:
+def test_a_sample_without_an_answer_is_refused_with_its_outcomes_and_the_last_error() -> None:
     service = Planted("down", lambda _: (0.1, ConnectionError("down")))
-    with pytest.raises(ValueError, match=r"must have a call that was answered, got 200 calls .* 200 failed\. Repair"):
+    message = (
+        r"have a call that was answered, got 200 calls .* 200 failed, the last with ConnectionError\('down'\)\. Rep"
+    )
+    with pytest.raises(ValueError, match=message):
         rehearse(sampled(service, 1), 100)
 
 

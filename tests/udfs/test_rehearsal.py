@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -14,7 +15,7 @@ from benchmarks.forecast.__main__ import SERVICES, in_virtual_time, sample_of
 from benchmarks.forecast._services import Planted, function_of
 from tests.rehearsal.planted import sampled
 from trio_asyncio_io import AsyncWaitOperator
-from trio_asyncio_io.gates import AdaptiveCapacity, Budget, RateLimit
+from trio_asyncio_io.gates import AdaptiveCapacity, Budget, Outcome, RateLimit
 from udfs import ClusterBudget, ClusterRate
 from udfs._rehearsal.forecast import Job, JobForecast
 
@@ -143,6 +144,17 @@ def test_the_weight_of_a_gate_gets_the_values_of_the_row() -> None:
     assert (pooled.rate, pooled.burst) == (200.0, 10.0)
     assert pooled.weight is not None
     assert pooled.weight(("abc", 4)) == 7
+
+
+def test_a_rate_with_a_weight_has_the_mean_weight_of_the_sample() -> None:
+    job = Job({"cluster_rate": [800, ClusterRate(1_000, weight=len, name="tokens")]}, "unordered", 60.0, 4)
+    (rate,) = job.measured_rates()
+    for weight in (10.0, 30.0):
+        rate.started(0.0, 50.0)
+        rate.ended(0.0, 1.0, Outcome("ok"), weight)
+    assert rate.pace(2) == 50.0
+    (row,) = replace(job, paces=[rate.pace(2)]).forecast(sample_of(BY_NAME["gamma"], 3), EVEN, 4800, [30]).rows
+    assert row.seconds == pytest.approx(4800 / 50.0, rel=0.02)
 
 
 def test_a_job_is_compared_with_its_metrics() -> None:

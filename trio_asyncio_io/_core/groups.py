@@ -144,6 +144,11 @@ class GroupLedger(Ledger):
         self.counters.grouped += len(entry.records)
         self.flow.change_calls(1, now)
 
+    def refuse(self, entry: Entry, refusal: Exception) -> None:
+        super().refuse(entry, refusal)
+        self.counters.groups -= 1  # it starts, but without a call
+        self.counters.grouped -= len(entry.records)
+
     def retry(self, entry: Entry) -> None:
         for record in entry.records:
             super().retry(record)

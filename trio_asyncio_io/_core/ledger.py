@@ -299,7 +299,7 @@ class Ledger:
         else:
             self.counters.refused += 1
 
-    def refuse(self, refusal: Exception) -> None:
+    def refuse(self, entry: Entry, refusal: Exception) -> None:  # noqa: ARG002 - a group needs it
         """Keep why a gate refuses a call."""
         self.counters.refusal = str(refusal)
 

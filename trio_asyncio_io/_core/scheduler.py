@@ -499,7 +499,7 @@ class Scheduler:
 
     def _refuse(self, waiting: Waiting, refusal: Exception, now: float) -> Entry:
         self.refusal = refusal
-        self._ledger.refuse(refusal)
+        self._ledger.refuse(waiting.entry, refusal)
         return self._start(waiting, now)
 
     def _fail(self, error: Exception, entry: Entry | None) -> None:

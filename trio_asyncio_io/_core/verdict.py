@@ -201,7 +201,8 @@ def _of_gate(evidence: Evidence) -> tuple[str, str]:
         return reason, "Remove the cause, such as an outage or a budget that is used up. More capacity changes nothing."
     by_wait = sorted(evidence.gates, key=lambda gate: -gate[1])
     waits = ", ".join(f"{name} {duration(seconds)}" for name, seconds in by_wait)
-    reason = f"A gate held calls back {evidence.gated:.0%} of the time. Summed over all calls: {waits}."
+    of_all = "records" if evidence.groups else "calls"
+    reason = f"A gate held calls back {evidence.gated:.0%} of the time. Summed over all {of_all}: {waits}."
     return reason, "More capacity changes nothing. If the service allows more, change the gate; else accept the time."
 
 

@@ -44,6 +44,7 @@ class Compared(Protocol):
 
     def compare(self, statistics: Statistics, seconds: float, *, capacity: int | None = None) -> str:
         """Sentences on how a run differs from the forecast; see `rehearsal.Forecast`."""
+        ...
 
 
 def report(

@@ -23,6 +23,7 @@ from random import Random
 from statistics import StatisticsError, correlation, fmean, median
 from typing import Any, TypeAlias
 
+from .._core.describe import describe
 from ._sample import RecordedCall, Sample
 
 __all__ = ["ROUGH", "Answer", "Begin", "Service", "Tail", "fit", "resampled"]
@@ -153,8 +154,11 @@ def fit(sample: Sample) -> Service:
     admitted = [call for call in sample.calls if call.outcome != "refused"]
     refused = [call for call in sample.calls if call.outcome == "refused"]
     if not any(call.outcome in {"answered", "retried result"} for call in admitted):
+        cause = next((call.error for call in reversed(sample.calls) if call.error is not None), None)
+        latest = "" if cause is None else f", the last with {describe(cause)}"
         raise ValueError(
-            f"the sample must have a call that was answered, got {sample}. Repair the function, or raise its timeout"
+            f"the sample must have a call that was answered, got {sample}{latest}. Repair the function, or raise its "
+            "timeout"
         )
     service = Service(
         admitted=[_answer(call, call.seconds) for call in admitted],

@@ -44,6 +44,7 @@ class Opens(Protocol):
 
     def open(self, random: Random) -> Begin:
         """Begin a run."""
+        ...
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from .._sent.cluster_rate import ClusterRate
 from .._sent.packed_function import dumped, pack
 from .._sent.settings import ErrorMode, Mode, Settings
 from .memo import Memo
-from .rate import budget_for_tasks, rate_for_tasks
+from .rate import budget_for_tasks, rates_for_tasks
 from .session import share_of
 
 __all__ = [
@@ -52,7 +52,7 @@ class UDFArguments(TypedDict, total=False):
         cluster_rate: Upper limit of calls that start per second in all tasks together, retries included. Each task gets
             an equal share, rounded down to whole calls, so the rate must be at least the number of tasks that can run
             at once, and skewed partitions use only a part of it. A `ClusterRate` can lease it to the tasks that have
-            rows. None (the default): no limit.
+            rows, or weigh the calls. A list sets several limits. None (the default): no limit.
         cluster_budget: A `ClusterBudget`: what the calls of all tasks together may cost. None (the default): no limit.
         buffer: Upper limit of rows that one task holds; at least `capacity`. None (the default): a hundred times the
             capacity, at least 1,000 and, unless the capacity is larger, at most 100,000.
@@ -72,7 +72,7 @@ class UDFArguments(TypedDict, total=False):
 
     capacity: int
     cluster_capacity: int | None
-    cluster_rate: float | ClusterRate | None
+    cluster_rate: float | ClusterRate | Sequence[float | ClusterRate] | None
     cluster_budget: ClusterBudget | None
     gate: Gate | PerKey | Sequence[Gate | PerKey] | None
     buffer: int | None
@@ -170,19 +170,18 @@ def _check_budget(cluster_budget: object) -> None:
 def for_session(
     settings: Settings,
     cluster_capacity: int | None,
-    cluster_rate: float | ClusterRate | None,
+    cluster_rate: float | ClusterRate | Sequence[float | ClusterRate] | None,
     cluster_budget: ClusterBudget | None,
     session: Any,
 ) -> Settings:
     """The settings of a task, with its share of the limits of a cluster.
 
     Raises:
-        TypeError, ValueError: As in `share_of`, `rate_for_tasks` and `budget_for_tasks`.
+        TypeError, ValueError: As in `share_of`, `rates_for_tasks` and `budget_for_tasks`.
     """
     if cluster_capacity is not None:
         settings = settings.with_capacity(share_of(cluster_capacity, session))
-    if cluster_rate is not None:
-        settings = replace(settings, rate=rate_for_tasks(cluster_rate, session))
+    settings = replace(settings, rates=rates_for_tasks(cluster_rate, session))
     if cluster_budget is not None:
         settings = replace(settings, budget=budget_for_tasks(cluster_budget, session))
     return settings

@@ -74,7 +74,7 @@ def gate_classes(settings: Settings) -> list[str]:
     """The names of the classes that the gates of a task may have."""
     given = [each for gate in settings.options.gates for each in (gate.gates if isinstance(gate, PerKey) else [gate])]
     own = [type(gate).__name__ for gate in given]
-    of_cluster = () if settings.rate is None else settings.rate.gates
+    of_cluster = [name for rate in settings.rates for name in rate.gates]
     of_budget = () if settings.budget is None else settings.budget.gates
     return list(dict.fromkeys([*own, *of_budget, *of_cluster]))
 

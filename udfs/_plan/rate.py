@@ -9,11 +9,11 @@ from typing import Any
 from .._rate.budget_file import check_file
 from .._rate.redis_tokens import RedisTokens
 from .._sent.cluster_budget import ClusterBudget, LeasedBudget
-from .._sent.cluster_rate import ClusterRate, LeasedRate, TaskShare, TokenAddress, as_cluster_rate
+from .._sent.cluster_rate import ClusterRate, LeasedRate, TaskShare, TokenAddress, as_cluster_rates
 from .session import task_slots
 from .token_server import TokenServer
 
-__all__ = ["budget_for_tasks", "rate_for_tasks"]
+__all__ = ["budget_for_tasks", "rates_for_tasks"]
 
 # Names whose rates and budgets are remembered, by application
 MAX_NAMES = 1_000
@@ -67,16 +67,21 @@ _applications: dict[str, _Application] = {}
 _starting = threading.Lock()
 
 
-def rate_for_tasks(cluster_rate: Any, session: Any) -> TaskShare | LeasedRate:
-    """The rate as its tasks need it. It can be pickled.
+def rates_for_tasks(cluster_rate: Any, session: Any) -> tuple[TaskShare | LeasedRate, ...]:
+    """The rates of a `cluster_rate` as its tasks need them. They can be pickled.
 
     Raises:
-        TypeError: The rate is neither a number nor a `ClusterRate`.
+        TypeError: A rate is neither a number nor a `ClusterRate`.
         ValueError: It is out of range or, for a share, below the number of tasks that can run at once; that number is
             unknown; the session is remote and the driver should grant the tokens; or the URL cannot be read.
         OSError: The driver cannot listen on its port.
     """
-    given = as_cluster_rate(cluster_rate)
+    return tuple(_for_tasks(given, session) for given in as_cluster_rates(cluster_rate))
+
+
+def _for_tasks(given: ClusterRate, session: Any) -> TaskShare | LeasedRate:
+    if given.by == "share" and given.weight is not None:
+        return TaskShare(given.rate / _slots(session), given.weight, given.name)
     if given.by == "share":
         return TaskShare(_whole_share(given.rate, session))
     if given.by == "lease":
@@ -99,7 +104,7 @@ def budget_for_tasks(cluster_budget: ClusterBudget, session: Any) -> LeasedBudge
 
 
 def _whole_share(rate: float, session: Any) -> int:
-    slots = task_slots(session, "cluster_rate", "gate=RateLimit(...) per process")
+    slots = _slots(session)
     if rate < slots:
         raise ValueError(
             f"cluster_rate must be at least the number of tasks that can run at once, {slots}, because each makes at "
@@ -108,11 +113,15 @@ def _whole_share(rate: float, session: Any) -> int:
     return int(rate // slots)
 
 
+def _slots(session: Any) -> int:
+    return task_slots(session, "cluster_rate", "gate=RateLimit(...) per process")
+
+
 def _address_of_source(given: ClusterRate | ClusterBudget, session: Any, instead: str) -> TokenAddress:
     """The address of the driver's thread, which leases this limit from now on. `instead` begins what else can be done.
 
     Raises:
-        OSError, ValueError: As in `rate_for_tasks` and `budget_for_tasks`.
+        OSError, ValueError: As in `rates_for_tasks` and `budget_for_tasks`.
     """
     context = getattr(session, "_sc", None)
     if context is None:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapreplace
+from math import inf
 from typing import Any, Literal
 
 from trio_asyncio_io import Options, Statistics
-from trio_asyncio_io.gates import Budget, Gate, RateLimit
+from trio_asyncio_io.gates import Budget, Gate, Outcome, RateLimit
 from trio_asyncio_io.rehearsal import Forecast, ForecastRow, Sample
 from trio_asyncio_io.rehearsal import rehearse as rehearse_run
 
 from .._plan.metrics import called_rows
-from .._sent.cluster_rate import as_cluster_rate
+from .._sent.cluster_rate import ClusterRate, as_cluster_rates
 
-__all__ = ["Job", "JobForecast"]
+__all__ = ["Job", "JobForecast", "MeasuredRate"]
 
 CAPACITIES = (0.1, 0.25, 0.5, 1.0)  # parts of the load of the sample, to compare by default
 
@@ -49,12 +50,26 @@ class Job:
     Args:
         options, mode, timeout: From the user.
         slots: How many tasks can run at once.
+        paces: Calls per second that the rates with weights allow; see `MeasuredRate`.
     """
 
     options: Mapping[str, Any]
     mode: Literal["ordered", "unordered"]
     timeout: float
     slots: int
+    paces: Sequence[float] = ()
+
+    @property
+    def _rates(self) -> Sequence[ClusterRate]:
+        return as_cluster_rates(self.options.get("cluster_rate"))
+
+    def measured_rates(self) -> list[MeasuredRate]:
+        """Gates for the rates of the job that have weights."""
+        return [
+            MeasuredRate(rate.rate, weight=self.weight_of(rate.weight), name=rate.name)
+            for rate in self._rates
+            if rate.weight is not None
+        ]
 
     def gates(self, tasks: int) -> list[Gate]:
         """The gates of tasks that run at once, as those of one operator.
@@ -68,11 +83,15 @@ class Job:
         budget = self.options.get("cluster_budget")
         if budget is not None:
             copies.append(Budget(budget.amount, weight=self.weight_of(budget.weight), name=budget.name))
-        if self.options.get("cluster_rate") is not None:
-            cluster = as_cluster_rate(self.options["cluster_rate"])
-            share = tasks * max(1, cluster.rate // self.slots)
-            copies.append(RateLimit(min(cluster.rate, share) if cluster.by == "share" else cluster.rate))
-        return copies
+        paces = [pace * tasks / self.slots for pace in self.paces if pace < inf]
+        return [*copies, *map(RateLimit, [*self._calls_per_second(tasks), *paces])]
+
+    def _calls_per_second(self, tasks: int) -> Iterator[float]:
+        """What the rates without weights allow so many tasks."""
+        for cluster in self._rates:
+            if cluster.weight is None:
+                share = tasks * max(1, cluster.rate // self.slots)
+                yield min(cluster.rate, share) if cluster.by == "share" else cluster.rate
 
     def weight_of(self, weight: Callable[..., float] | None) -> Callable[[tuple[Any, ...]], float] | None:
         """The weight of a call, from the tuple of its arguments. None: there is none."""
@@ -124,6 +143,27 @@ class Job:
         return rehearse_run(
             taken, rows, capacity=tasks * capacity, buffer=tasks * buffer, mode=mode, gate=self.gates(tasks) or None
         )
+
+
+class MeasuredRate(RateLimit):
+    """A rate with a weight, for a sample.
+
+    A forecast has one weight for each call, which is its cost. So in it, all calls weigh the mean of the sample here.
+
+    Attributes:
+        used: The weights of all calls together.
+    """
+
+    used = 0.0
+
+    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
+        """Add the weight of a call."""
+        super().ended(now, seconds, outcome, weight)
+        self.used += weight
+
+    def pace(self, calls: int) -> float:
+        """How many calls per second it allows, if so many have used it."""
+        return self.rate * calls / self.used if self.used else inf
 
 
 def _longest(sizes: Sequence[int], tasks: int) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from pyspark.sql import DataFrame
@@ -42,7 +43,7 @@ def rehearse(
     Spark counts the rows of each partition and draws some of them. The driver calls the function for these, at two
     loads, and the job is simulated: the tasks that run at once, with their capacity and their partitions, in front of
     one service. With `memo=`, rows whose key is in the memo are not called, and the answers of the sample are added to
-    it, so that the job does not pay for them again.
+    it, so that the job does not pay for them again. A `cluster_budget` does not limit the sample.
 
     Spark's own time, the start of its Python workers and the CPU time of the function are not in the forecast. With a
     small `buffer`, in front of a service that limits all tasks, an ordered job takes longer than forecast.
@@ -59,8 +60,10 @@ def rehearse(
             of the load that the sample has reached, divided by the tasks.
         mode: The operator of the job.
         tasks: How many tasks can run at once, at least 1. None: according to the configuration of the session.
-        weight: The values of the input columns -> what the call weighs; see `record`. None: that of the gates.
-        weight_name, max_calls: As for `record`.
+        weight: The values of the input columns -> what the call weighs; see `record`. None: that of the first gate that
+            has a weight, or else of the `cluster_budget`. The forecast has this weight only: a `cluster_rate` with
+            another one is used as the sample has used it, on average.
+        weight_name, max_calls: As for `record`. By default, the name is that of the gate.
         options: Other arguments of the operator, such as `inputs`, `retry`, `cluster_rate`, `cluster_budget`, `gate`,
             `group` and `memo`. A gate must be a `RateLimit` or a `Budget`; each task has a copy. Groups are full.
 
@@ -86,17 +89,21 @@ def rehearse(
     source = Source(df, function, schema, timeout, options)
     counts = source.partitions()
     at_once = min(len(counts), job.slots)
-    gates = job.gates(at_once)
+    gates, rates = job.gates(at_once), job.measured_rates()
+    if weight is None and (weighing := [gate for gate in gates if gate.weight is not None]):
+        weight_name = weight_name or weighing[0].name
     taken, share = source.record(
         sample,
         sum(counts),
         at_once * max(capacities, default=sample),
         retry=options.get("retry"),
-        gate=[gate for gate in gates if not isinstance(gate, Budget)] or None,
+        gate=[*(gate for gate in gates if not isinstance(gate, Budget)), *rates] or None,
         weight=job.weight_of(weight) or next((gate.weight for gate in gates if gate.weight), None),
         weight_name=weight_name,
         max_calls=max_calls,
     )
+    answered = sum(call.outcome == "answered" for call in taken.calls)
+    job = replace(job, paces=[rate.pace(answered) for rate in rates])
     total = sum(counts) if rows is None else rows
     return job.forecast(taken, source.called(counts, share * total / sum(counts)), total, capacities)
 

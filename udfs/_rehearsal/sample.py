@@ -166,11 +166,12 @@ class _OfTuple(AsyncFunction[Any, Any]):
 
 def _run_in_thread(main: Callable[[], Any]) -> Any:
     """Run on Trio in another thread: this one may have a loop, as in a notebook. Ctrl-C cancels the run."""
-    cancels: list[Callable[[], None]] = []
+    cancels: list[Callable[[], Any]] = []
 
     async def run() -> Any:
         with trio.CancelScope() as scope:
-            cancels.append(partial(trio.lowlevel.current_trio_token().run_sync_soon, scope.cancel))
+            token = trio.lowlevel.current_trio_token()
+            cancels.append(lambda: token.run_sync_soon(scope.cancel))
             return await main()
 
     with ThreadPoolExecutor(1, "udfs rehearse") as executor:

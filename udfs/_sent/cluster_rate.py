@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, ClassVar
@@ -17,7 +18,7 @@ __all__ = [
     "LeasedRate",
     "TaskShare",
     "TokenAddress",
-    "as_cluster_rate",
+    "as_cluster_rates",
     "check_give_up",
     "check_name",
     "check_port",
@@ -35,7 +36,12 @@ SOURCE_AWAY = "ClusterRateSourceAway"
 
 @dataclass(frozen=True, repr=False)
 class ClusterRate:
-    """A rate of calls over all tasks, and how the tasks share it. Pass it as `cluster_rate=`.
+    """A rate over all tasks, and how the tasks share it. Pass it as `cluster_rate=`, or a list of several rates.
+
+    With `weight`, the rate is a sum of weights per second, such as tokens. A call that weighs more than a task's share
+    of a second starts when the share is unused, and delays the next ones: in every second, the weights of the calls
+    that start are at most the rate and one call for each task. `settle` corrects the weight of a call that runs; then
+    the limit holds on average, as that of `gates.RateLimit`.
 
     With a lease, each worker process gets its calls from a source, a fifth of a second's worth at a time. So tasks that
     have rows use the whole rate, whichever they are. While the source cannot be reached, calls wait: no second ever has
@@ -46,12 +52,14 @@ class ClusterRate:
     applications that use the same Redis.
 
     Args:
-        rate: Calls per second, above 0 and finite.
+        rate: Calls per second, above 0 and finite. With `weight`: weight per second.
         by: "share" (the default): each task gets an equal share. "lease": a thread on the driver is the source. It
             needs a classic session, not Spark Connect. The URL of a Redis that the workers reach, such as
             "redis://host:6379/0": that is the source. It needs the extra `redis`, here and in the workers.
         name: The name of the limit, 1 to 200 characters. By default, each object has a limit of its own. With "share",
-            each use of an object has one.
+            each use of an object has one. `settle` can name it.
+        weight: The input values of a row -> the estimated weight of its call, at least 0 and finite. Needs "share".
+            With `group=`, a call weighs as much as its rows together. None (the default): each call weighs 1.
         port: Only with "lease": the TCP port of the driver's thread, 1 to 65535. None (the default): any free port.
         give_up: Seconds for which the source of a lease may be away before the task fails with a `ClusterRateError`,
             above 0; `math.inf`: calls wait for ever.
@@ -62,6 +70,9 @@ class ClusterRate:
     Example:
         weather = ClusterRate(500, by="lease")
         unordered_wait(df, forecast, "temp double", timeout=5.0, cluster_rate=weather)
+
+        tokens = ClusterRate(100_000 / 60, weight=lambda prompt: len(prompt) / 4, name="tokens")
+        unordered_wait(df, answer, "text string", timeout=60.0, cluster_rate=[weather, tokens])
     """
 
     __module__ = "udfs"
@@ -69,6 +80,7 @@ class ClusterRate:
     rate: float
     by: str = "share"
     name: str = field(default_factory=lambda: secrets.token_hex(8), kw_only=True)
+    weight: Callable[..., float] | None = field(default=None, kw_only=True, compare=False)
     port: int | None = field(default=None, kw_only=True)
     give_up: float = field(default=300.0, kw_only=True)
 
@@ -79,8 +91,19 @@ class ClusterRate:
             shown = without_password(by)
             raise ValueError(f'by must be "share", "lease" or a URL such as "redis://host:6379/0", got {shown!r}')
         check_name(self.name)
+        self._check_weight()
         check_port(self.port, self.by)
         check_give_up(self.give_up)
+
+    def _check_weight(self) -> None:
+        if self.weight is None:
+            return
+        if not callable(self.weight):
+            raise TypeError(f"weight must be callable, got {self.weight!r}")
+        if self.by != "share":
+            raise ValueError(
+                f'weight needs by="share", got by={without_password(self.by)!r}: omit by=, or lease a rate of calls'
+            )
 
     def __repr__(self) -> str:
         port = "" if self.port is None else f", port={self.port}"
@@ -92,7 +115,9 @@ class TaskShare:
     """The share of each task.
 
     Args:
-        calls: Calls per second, at least 1.
+        calls: Calls per second, at least 1. With `weight`: weight per second, above 0.
+        weight: See `ClusterRate`.
+        name: The name of a rate with a weight, for `settle`.
 
     Attributes:
         gates: The classes of its gates in a worker.
@@ -100,7 +125,9 @@ class TaskShare:
 
     gates: ClassVar[tuple[str, ...]] = ("ClusterShare",)
 
-    calls: int
+    calls: float
+    weight: Callable[..., float] | None = field(default=None, compare=False)
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,13 +212,23 @@ class LeasedRate(Leased):
         return self.rate
 
 
-def as_cluster_rate(value: Any) -> ClusterRate:
-    """The rate itself, or that of a number.
+def as_cluster_rates(value: Any) -> tuple[ClusterRate, ...]:
+    """The rates of a `cluster_rate`: a number, a `ClusterRate`, a list of these, or None.
 
     Raises:
-        TypeError, ValueError: It is neither, or out of range.
+        TypeError, ValueError: It is none of these, or out of range; or two of them are leased.
     """
-    return value if isinstance(value, ClusterRate) else ClusterRate(value)
+    if value is None:
+        return ()
+    given: Sequence[Any] = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+    rates = tuple(each if isinstance(each, ClusterRate) else ClusterRate(each) for each in given)
+    leased = [rate for rate in rates if rate.by != "share"]
+    if len(leased) > 1:
+        raise ValueError(
+            f"cluster_rate must have at most one leased rate, got {leased}: a call would need tokens of both at "
+            'the same instant. Use by="share" for the others'
+        )
+    return rates
 
 
 def _check_rate(rate: Any) -> None:

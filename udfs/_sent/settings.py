@@ -38,7 +38,7 @@ class Settings:
         delay: For event time: the largest expected difference, in microseconds, between the latest row and a row
             behind it. None: no watermarks.
         skip_nulls: Whether a row with a null among its inputs has the result None without a call.
-        rate: The part of a cluster's rate that a task gets. None: there is no such rate.
+        rates: The parts of a cluster's rates that a task gets.
         budget: The budget of a cluster, of which each process leases parts. None: there is none.
 
     Raises:
@@ -57,7 +57,7 @@ class Settings:
     has_metrics: bool = False
     delay: int | None = None
     skip_nulls: bool = False
-    rate: TaskShare | LeasedRate | None = None
+    rates: tuple[TaskShare | LeasedRate, ...] = ()
     budget: LeasedBudget | None = None
 
     def __post_init__(self) -> None:

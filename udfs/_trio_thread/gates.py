@@ -28,7 +28,7 @@ MAX_GATES = 64
 
 
 def gates_of(settings: Settings) -> list[Gate | PerKey]:
-    """The gates of a task: those of its function in this process, and those of a cluster's rate and budget.
+    """The gates of a task: those of its function in this process, and those of a cluster's rates and budget.
 
     Weights and keys are computed from rows.
     """
@@ -37,7 +37,7 @@ def gates_of(settings: Settings) -> list[Gate | PerKey]:
     kept = [_instance(process, function, position, dumped(gate, "gate")) for position, gate in enumerate(gates)]
     if settings.budget is not None:
         kept.append(_for_rows(budget_gate(settings.budget)))
-    return kept if settings.rate is None else [*kept, *rate_gates(settings.rate)]
+    return [*kept, *(_for_rows(gate) for rate in settings.rates for gate in rate_gates(rate))]
 
 
 @lru_cache(MAX_GATES)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 import trio
 
-from trio_asyncio_io.gates import Gate, RateLimit
+from trio_asyncio_io.gates import Gate, Outcome, RateLimit
 
 from .._rate.budgets import BudgetRequest
 from .._rate.lease import OPEN_SECONDS, POLL, TIMEOUT, Lease
@@ -55,7 +56,7 @@ class ClusterRateError(Exception):
 def rate_gates(rate: TaskShare | LeasedRate) -> list[Gate]:
     """The gates of a task."""
     if isinstance(rate, TaskShare):
-        return [ClusterShare(rate.calls)]
+        return [ClusterShare(rate.calls, rate.weight, rate.name)]
     lease = _lease_of(os.getpid(), rate)
     return [ClusterRateSourceAway(lease), ClusterLease(lease)]
 
@@ -63,14 +64,16 @@ def rate_gates(rate: TaskShare | LeasedRate) -> list[Gate]:
 class ClusterShare(RateLimit):
     """Starts at most `calls` calls in any second, evenly: a task begins with an empty bucket.
 
-    So all tasks that run at the same time stay below the cluster's rate, even if one task follows another.
+    So all tasks that run at the same time stay below the cluster's rate, even if one task follows another. With a
+    weight, they exceed it by at most one call for each task.
 
     Args:
-        calls: Calls per second, at least 1.
+        calls, weight, name: See `TaskShare`.
     """
 
-    def __init__(self, calls: int) -> None:
-        super().__init__(SHARE_RATE * calls, burst=1 + SHARE_LATENESS * calls)
+    def __init__(self, calls: float, weight: Callable[..., float] | None = None, name: str | None = None) -> None:
+        whole_call = 1 if weight is None else 0  # one that is heavier than the burst starts when the bucket is full
+        super().__init__(SHARE_RATE * calls, burst=whole_call + SHARE_LATENESS * calls, weight=weight, name=name)
         self.calls = calls
         self._is_new = True
 
@@ -79,6 +82,7 @@ class ClusterShare(RateLimit):
         if self._is_new:
             self._is_new = False
             self.started(now, self.burst)
+            self.ended(now, 0.0, Outcome("cancelled"), self.burst)
         return super().delay(now, weight)
 
 

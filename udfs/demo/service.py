@@ -20,32 +20,31 @@ hours are missing.
 from __future__ import annotations
 
 import argparse
-import asyncio
-import json
 import math
-import os
 import random
-import socket
-import subprocess
-import sys
-import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from http import HTTPStatus
-from types import FrameType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from .._extras import needs_extra
 from ._flights import planes, weather
-
-with needs_extra("the demo's lookup service", "demo"):
-    import uvicorn
+from ._server import (
+    Receive,
+    Response,
+    Send,
+    encoded,
+    hangs_up,
+    json_response,
+    respond,
+    running_process,
+    serve,
+    service_parser,
+)
 
 __all__ = ["LookupApp", "bodies_by_path", "latency", "main", "running"]
 
-READY: Final = "listening on "
 PORT: Final = 8000
 
 # Latencies are lognormal, with a mean of 20 ms. The mean of a lognormal is its median times exp(sigma squared / 2)
@@ -57,19 +56,6 @@ _ERROR_SHARE: Final = 0.005
 
 _BUSY_SECONDS: Final = 1
 _LONGEST_SECONDS: Final = 3600.0
-_BACKLOG: Final = 2048
-_KEEP_ALIVE_SECONDS: Final = 75  # longer than any client keeps an idle connection, so that no client finds it closed
-
-Receive = Callable[[], Awaitable[Mapping[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-
-
-class Response(NamedTuple):
-    """A response with a body of JSON."""
-
-    status: HTTPStatus
-    body: bytes
-    headers: Sequence[tuple[bytes, bytes]] = ()
 
 
 def latency(path: str, number: int, *, faults: bool) -> tuple[float, bool]:
@@ -122,57 +108,59 @@ class LookupApp:
             case "GET", "slow":
                 response = await _wait(key, receive)
             case "GET", "stats":
-                response = _json(HTTPStatus.OK, self._counts)
+                response = json_response(HTTPStatus.OK, self._counts)
             case "POST", "reset":
                 self._forget()
-                response = _json(HTTPStatus.OK, {})
+                response = json_response(HTTPStatus.OK, {})
             case _:
-                response = _json(HTTPStatus.NOT_FOUND, {"error": f"no such route: {method} {path}"})
+                response = json_response(HTTPStatus.NOT_FOUND, {"error": f"no such route: {method} {path}"})
         if response is not None:
-            await _respond(send, response)
+            await respond(send, response)
 
     async def _look_up(self, path: str, receive: Receive) -> Response | None:
         counts = self._counts  # a reset replaces them
         self._requests[path] += 1
         seconds, fails = latency(path, self._requests[path], faults=self._faults)
         counts.update(requests=1, in_flight=1, slow=seconds >= _STRAGGLER_SECONDS[0])
-        hung_up = await _hangs_up(receive, seconds)
+        hung_up = await hangs_up(receive, seconds)
         counts["in_flight"] -= 1
         if hung_up:
             counts["cancelled"] += 1
             return None
         if fails:
-            response = _json(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": "temporary failure: try again"})
+            response = json_response(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": "temporary failure: try again"})
         elif path in self._bodies:
             response = Response(HTTPStatus.OK, self._bodies[path])
         else:
-            response = _json(HTTPStatus.NOT_FOUND, {"error": f"no such row: {path}"})
-        counts[str(response.status.value)] += 1
+            response = json_response(HTTPStatus.NOT_FOUND, {"error": f"no such row: {path}"})
+        counts[f"{response.status:d}"] += 1
         return response
 
     def _fail_every_other_time(self, key: str) -> Response:
         if key in self._flaky:
             self._flaky.remove(key)
-            return _json(HTTPStatus.OK, {"key": key})
+            return json_response(HTTPStatus.OK, {"key": key})
         self._flaky.add(key)
-        return _json(HTTPStatus.SERVICE_UNAVAILABLE, {"error": f"/flaky/{key} fails every other time: try again"})
+        return json_response(
+            HTTPStatus.SERVICE_UNAVAILABLE, {"error": f"/flaky/{key} fails every other time: try again"}
+        )
 
     def _refuse_for_a_second(self, key: str) -> Response:
         now = self._clock()
         free_at = self._free_at.setdefault(key, now + _BUSY_SECONDS)
         if now >= free_at:
             del self._free_at[key]
-            return _json(HTTPStatus.OK, {"key": key})
+            return json_response(HTTPStatus.OK, {"key": key})
         seconds = math.ceil(free_at - now)
         error = {"error": f"too many requests for /busy/{key}: try again in {seconds} s"}
-        return _json(HTTPStatus.TOO_MANY_REQUESTS, error, [(b"retry-after", b"%d" % seconds)])
+        return json_response(HTTPStatus.TOO_MANY_REQUESTS, error, [(b"retry-after", b"%d" % seconds)])
 
 
 def bodies_by_path() -> dict[str, bytes]:
     """The response body for each observation and each aircraft."""
     rows = {f"/weather/{row['origin']}/{row['time_hour']}": row for row in weather()}
     rows |= {f"/planes/{row['tailnum']}": row for row in planes()}
-    return {path: _encode(row) for path, row in rows.items()}
+    return {path: encoded(row) for path, row in rows.items()}
 
 
 async def _wait(key: str, receive: Receive) -> Response | None:
@@ -182,74 +170,17 @@ async def _wait(key: str, receive: Receive) -> Response | None:
         seconds = math.nan
     if not 0 <= seconds <= _LONGEST_SECONDS:
         error = {"error": f"seconds must be 0 to {_LONGEST_SECONDS:.0f}, as in /slow/2.5; got {key!r}"}
-        return _json(HTTPStatus.BAD_REQUEST, error)
-    return None if await _hangs_up(receive, seconds) else _json(HTTPStatus.OK, {"seconds": seconds})
+        return json_response(HTTPStatus.BAD_REQUEST, error)
+    return None if await hangs_up(receive, seconds) else json_response(HTTPStatus.OK, {"seconds": seconds})
 
 
-async def _hangs_up(receive: Receive, seconds: float) -> bool:
-    """Wait for these seconds, or until the client hangs up; whether it did."""
-    try:
-        async with asyncio.timeout(seconds):
-            while (await receive())["type"] != "http.disconnect":
-                pass
-    except TimeoutError:
-        return False
-    return True
-
-
-async def _respond(send: Send, response: Response) -> None:
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(response.body))]
-    await send(
-        {"type": "http.response.start", "status": response.status, "headers": [*headers, *response.headers]},
-    )
-    await send({"type": "http.response.body", "body": response.body})
-
-
-def _json(status: HTTPStatus, value: Mapping[str, Any], headers: Sequence[tuple[bytes, bytes]] = ()) -> Response:
-    return Response(status, _encode(value), headers)
-
-
-def _encode(value: Mapping[str, Any]) -> bytes:
-    return json.dumps(value, allow_nan=False).encode()
-
-
-@contextmanager
-def running() -> Iterator[str]:
-    """Run the service with faults, in a process of its own that ends with the block or with this process.
-
-    Ctrl-C in the terminal does not reach it.
-
-    Returns:
-        Its URL, without a trailing slash.
-
-    Raises:
-        RuntimeError: It did not start. The reason is on standard error.
-    """
-    command = [sys.executable, "-m", "udfs.demo.service", "--port", "0", "--faults", "--with-parent"]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
-        try:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            if not line.startswith(READY):
-                raise RuntimeError("the lookup service did not start: see its error above")
-            yield line.removeprefix(READY).strip()
-        finally:
-            process.kill()  # it has no state to save
-
-
-class _Server(uvicorn.Server):
-    """Exits immediately on a signal, without waiting for requests in flight."""
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's signature
-        os._exit(0)
+def running() -> AbstractContextManager[str]:
+    """Run the service with faults, as `running_process` does. Returns its URL, without a trailing slash."""
+    return running_process("udfs.demo.service", "--faults")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Serve until SIGTERM, SIGINT or, with `--with-parent`, the end of standard input.
-
-    The first line on standard output is `listening on URL`. The service is then ready for requests.
+    """Serve until the process is stopped, as `serve` does.
 
     Args:
         arguments: The command line; None: `sys.argv`.
@@ -258,70 +189,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         SystemExit: The port is in use, or an argument is invalid.
     """
     options = _parser().parse_args(arguments)
-    if options.with_parent:
-        threading.Thread(target=_end_with_parent, daemon=True).start()
-    try:
-        with _listener(options.port) as listener:
-            app = LookupApp(bodies_by_path(), faults=options.faults)
-            config = uvicorn.Config(
-                app,
-                http="httptools",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                proxy_headers=False,
-                timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-            )
-            print(f"{READY}http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
-            _Server(config).run(sockets=[listener])
-    except KeyboardInterrupt:  # Ctrl-C before the server has installed its handler
-        return
+    serve(LookupApp(bodies_by_path(), faults=options.faults), options)
 
 
 def _parser() -> argparse.ArgumentParser:
-    description, _, routes = str(__doc__).partition("\n\n")
-    parser = argparse.ArgumentParser(
-        prog="python -m udfs.demo.service",
-        description=description,
-        epilog=routes,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "--port", type=_port, default=PORT, metavar="N", help="port on 127.0.0.1; 0 means any free port (default: 8000)"
-    )
+    parser = service_parser("udfs.demo.service", __doc__, PORT)
     parser.add_argument(
         "--faults",
         action="store_true",
         help="delay one response in a hundred of /weather and /planes for 0.5 to 1.5 s, and fail one in two hundred "
         "(default: a mean latency of 20 ms, no errors)",
     )
-    parser.add_argument("--with-parent", action="store_true", help="exit when standard input is closed")
     return parser
-
-
-def _port(text: str) -> int:
-    port = int(text)
-    if not 0 <= port < 2**16:
-        raise argparse.ArgumentTypeError(f"must be 0 to 65535, got {text}")
-    return port
-
-
-def _listener(port: int) -> socket.socket:
-    try:
-        listener = socket.create_server(("127.0.0.1", port), backlog=_BACKLOG)
-    except OSError as error:
-        reason = os.strerror(error.errno or 0)
-        sys.exit(f"error: port {port}: {reason}. Choose another: --port N, or --port 0 for any free one")
-    # Connections inherit TCP_NODELAY. asyncio sets it only on sockets with an explicit protocol number. Without it each
-    # response takes 40 ms longer, because uvicorn writes head and body separately.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listener
-
-
-def _end_with_parent() -> None:
-    while os.read(0, 1024):  # until the parent has closed it or has ended
-        pass
-    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@ from typing import Any, Final, TypedDict, cast
 from trio_asyncio_io import ExponentialBackoff, Options, RetryStrategy
 from trio_asyncio_io.gates import AdaptiveRate, Gate, PerKey
 
-from .._plan.rate import rate_for_tasks
+from .._plan.rate import rates_for_tasks
 from .._plan.session import share_of
-from .._sent.cluster_rate import ClusterRate, as_cluster_rate
+from .._sent.cluster_rate import ClusterRate, as_cluster_rates
 from .._sent.packed_function import dumped, pack
 from .._sent.settings import Settings
 from ._call import HttpCall
@@ -94,8 +94,8 @@ class HttpOptions:
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
         object.__setattr__(self, "allowed_hosts", _host_rules(self.allowed_hosts))
-        if self.cluster_rate is not None:
-            as_cluster_rate(self.cluster_rate)
+        if any(rate.weight is not None for rate in as_cluster_rates(self.cluster_rate)):
+            raise ValueError("cluster_rate must have no weight in an HTTP column: omit weight=")
         _check_gates(self.per_host)
         object.__setattr__(self, "operator", self._operator_options())
         if self.rate is not None and self.rate * self.timeout < 2:  # noqa: PLR2004 - half of the timeout
@@ -128,8 +128,8 @@ class HttpOptions:
         slots = self.operator.capacity
         if session is not None and self.cluster_capacity is not None:
             slots = share_of(self.cluster_capacity, session)
-        if session is not None and self.cluster_rate is not None:
-            settings = replace(settings, rate=rate_for_tasks(self.cluster_rate, session))
+        if session is not None:
+            settings = replace(settings, rates=rates_for_tasks(self.cluster_rate, session))
         return settings.with_capacity(int(min(slots, self._useful_capacity())))
 
     def _operator_options(self) -> Options:

@@ -15,7 +15,7 @@ from urllib.request import ProxyHandler, build_opener
 import pytest
 
 from tests.support import PATIENCE
-from udfs.demo import service
+from udfs.demo import _server, service
 
 pytestmark = pytest.mark.processes
 
@@ -24,14 +24,14 @@ COMMAND = [sys.executable, "-m", "udfs.demo.service"]
 
 def test_the_listener_disables_nagles_algorithm() -> None:
     """Otherwise each response takes 40 ms, because its body waits until its head is acknowledged."""
-    with service._listener(0) as listener, socket.create_connection(listener.getsockname()):
+    with _server.listener(0) as listener, socket.create_connection(listener.getsockname()):
         accepted, _ = listener.accept()
         with accepted:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_the_service_listens_on_loopback_only() -> None:
-    with service._listener(0) as listener:
+    with _server.listener(0) as listener:
         assert listener.getsockname()[0] == "127.0.0.1"
 
 

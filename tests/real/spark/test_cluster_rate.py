@@ -50,6 +50,17 @@ def test_tasks_share_a_rate(spark: SparkSession, service: Service, entry_point: 
     assert arrivals.rate <= 20
 
 
+@COLUMN_AND_ROWS
+def test_tasks_share_a_rate_of_weights_beside_one_of_calls(
+    spark: SparkSession, service: Service, entry_point: str
+) -> None:
+    arrivals = Arrivals(service)
+    rates = [1_000, ClusterRate(200, weight=lambda number: 10)]
+    df = with_answer(spark.range(0, 60, 1, 4), entry_point, service.client.ask, cluster_rate=rates)
+    assert df.where("answer = id").count() == 60
+    assert arrivals.most_in_a_second <= (20 + 4) * LATE  # one call more for each task
+
+
 @pytest.mark.thorough
 def test_the_wait_for_the_rate_is_reported(spark: SparkSession, service: Service) -> None:
     seen = Observation()

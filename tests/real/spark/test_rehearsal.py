@@ -12,8 +12,9 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from tests.service import Service
 from tests.support import PATIENCE
+from trio_asyncio_io.gates import settle
 from trio_asyncio_io.report import report
-from udfs import ordered_wait, rehearse
+from udfs import ClusterBudget, ClusterRate, ordered_wait, rehearse
 
 ROWS, SAMPLE = 400, 40
 
@@ -68,6 +69,26 @@ def test_groups_of_rows_are_called_and_kept_in_the_memo(questions: DataFrame, se
     answers = ordered_wait(*arguments, **forecast.best).collect()
     assert all(row.answer == str(row.question) for row in answers)
     assert sum(question.count(",") + 1 for question in service.calls) == ROWS
+
+
+@pytest.mark.filterwarnings("ignore:the sample has reached a load")
+def test_a_sample_of_groups_has_the_cost_of_the_budget(questions: DataFrame, service: Service) -> None:
+    client = service.client
+
+    async def ask(question: list[int]) -> list[str]:
+        await client.ask(question)
+        settle(2.0 * len(question), "cents")
+        settle(float(len(question)), "tokens")
+        return [str(each) for each in question]
+
+    tokens = ClusterRate(50, weight=lambda question: 3, name="tokens")
+    budget = ClusterBudget(600.0, weight=lambda question: 5, name="cents")
+    options: Any = {"group": 10, "cluster_rate": [1_000, tokens], "cluster_budget": budget}
+    forecast = rehearse(questions, ask, "answer string", 8, timeout=PATIENCE, capacity=2, **options)
+    (row,) = forecast.rows
+    assert row.weight == pytest.approx(2 * ROWS)
+    assert row.seconds == pytest.approx(ROWS / 50, rel=0.1)
+    assert any("The budget has 600 left, and the run needs 800" in each for each in forecast.assumptions)
 
 
 def test_rows_that_are_skipped_are_no_calls(questions: DataFrame, service: Service) -> None:

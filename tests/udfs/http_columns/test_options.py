@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from trio_asyncio_io import retry_after
+from udfs import ClusterRate
 from udfs._sent.cluster_rate import TaskShare
 from udfs.http_columns import http_get, http_request, register_http
 from udfs.http_columns._options import HttpOptions
@@ -39,8 +40,13 @@ class Session:
 
 
 def test_each_task_has_its_share_of_a_rate_for_the_cluster() -> None:
-    assert HttpOptions(cluster_rate=21).settings(Session()).rate == TaskShare(10)
-    assert HttpOptions().settings(Session()).rate is None
+    assert HttpOptions(cluster_rate=21).settings(Session()).rates == (TaskShare(10),)
+    assert HttpOptions().settings(Session()).rates == ()
+
+
+def test_the_requests_of_a_column_have_no_weight() -> None:
+    with pytest.raises(ValueError, match="cluster_rate must have no weight in an HTTP column: omit weight="):
+        HttpOptions(cluster_rate=ClusterRate(21, weight=len))
 
 
 def test_a_backoff_is_at_least_the_retry_after() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from udfs import ClusterBudget, ClusterRate
 from udfs._plan import rate
-from udfs._plan.rate import MAX_NAMES, budget_for_tasks, rate_for_tasks
+from udfs._plan.rate import MAX_NAMES, budget_for_tasks, rates_for_tasks
 from udfs._sent.cluster_budget import LeasedBudget
 from udfs._sent.cluster_rate import LeasedRate, TaskShare
 
@@ -39,24 +39,29 @@ def _close_servers() -> Iterator[None]:
 
 @pytest.mark.parametrize(("rate", "calls"), [(4, 1), (7.9, 1), (500, 125), (503.0, 125)])
 def test_each_task_gets_an_equal_share_in_whole_calls(rate: float, calls: int) -> None:
-    assert pickle.loads(pickle.dumps(rate_for_tasks(rate, Session("local[4]")))) == TaskShare(calls)
+    assert pickle.loads(pickle.dumps(rates_for_tasks(rate, Session("local[4]")))) == (TaskShare(calls),)
 
 
 def test_a_rate_below_one_call_per_task_is_refused() -> None:
     message = r"cluster_rate must be at least the number of tasks that can run at once, 4, .*; got 3\.5"
     with pytest.raises(ValueError, match=message):
-        rate_for_tasks(3.5, Session("local[4]"))
+        rates_for_tasks(3.5, Session("local[4]"))
+
+
+def test_each_task_gets_an_equal_share_of_a_weight() -> None:
+    tokens = ClusterRate(10, weight=len, name="tokens")
+    assert rates_for_tasks([8, tokens], Session("local[4]")) == (TaskShare(2), TaskShare(2.5, len, "tokens"))
 
 
 def test_an_unknown_number_of_tasks_is_reported_with_the_settings_to_change() -> None:
     with pytest.raises(ValueError, match=r"cluster_rate needs a limit of the tasks .* or use gate=RateLimit\(\.\.\.\)"):
-        rate_for_tasks(100, Session("yarn"))
+        rates_for_tasks(100, Session("yarn"))
 
 
 @pytest.mark.parametrize("by", ["lease", "redis://192.0.2.1/0"])
 def test_a_lease_needs_no_number_of_tasks(by: str) -> None:
     given = ClusterRate(0.5, by=by)
-    leased = pickle.loads(pickle.dumps(rate_for_tasks(given, Session("yarn", "a"))))
+    (leased,) = pickle.loads(pickle.dumps(rates_for_tasks(given, Session("yarn", "a"))))
     assert isinstance(leased, LeasedRate)
     assert leased.rate == given
 
@@ -65,24 +70,24 @@ def test_a_lease_needs_a_driver_that_workers_can_reach() -> None:
     with pytest.raises(
         ValueError, match=r"needs a thread on the driver, .* use cluster_rate=500, or the URL of a Redis"
     ):
-        rate_for_tasks(ClusterRate(500, by="lease"), Session("local[4]"))
+        rates_for_tasks(ClusterRate(500, by="lease"), Session("local[4]"))
 
 
 def test_a_remote_session_may_lease_from_a_redis() -> None:
-    leased = rate_for_tasks(ClusterRate(500, by="redis://:hidden@192.0.2.1/0"), Session("local[4]"))
+    (leased,) = rates_for_tasks(ClusterRate(500, by="redis://:hidden@192.0.2.1/0"), Session("local[4]"))
     assert "hidden" not in repr(leased)
 
 
 def test_a_url_that_cannot_be_read_is_refused_and_not_shown() -> None:
     with pytest.raises(ValueError, match="by must be a URL that redis") as caught:
-        rate_for_tasks(ClusterRate(500, by="redis://:hid/den@192.0.2.1:port/0"), Session("local[4]"))
+        rates_for_tasks(ClusterRate(500, by="redis://:hid/den@192.0.2.1:port/0"), Session("local[4]"))
     assert "hid" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
 
 
 def lease(session: Session, **arguments: Any) -> Any:
-    leased = rate_for_tasks(ClusterRate(**{"rate": 40, "by": "lease", **arguments}), session)
+    (leased,) = rates_for_tasks(ClusterRate(**{"rate": 40, "by": "lease", **arguments}), session)
     assert isinstance(leased, LeasedRate)
     return leased.driver
 

@@ -13,13 +13,13 @@ import pytest
 from udfs import ClusterRate
 from udfs._rate.signed_lines import MAX_BYTES
 from udfs._rate.tokens import Request
-from udfs._sent.cluster_rate import LeasedRate, TokenAddress, as_cluster_rate
+from udfs._sent.cluster_rate import LeasedRate, TokenAddress, as_cluster_rates
 
 
-@pytest.mark.parametrize("rate", [True, "500", None])
+@pytest.mark.parametrize("rate", [True, "500", [None]])
 def test_a_rate_must_be_a_number(rate: Any) -> None:
     with pytest.raises(TypeError, match=r"cluster_rate must be calls per second as a number, .* got"):
-        as_cluster_rate(rate)
+        as_cluster_rates(rate)
 
 
 @pytest.mark.parametrize("rate", [0, -1.0, math.inf, math.nan])
@@ -29,9 +29,33 @@ def test_a_rate_must_be_above_0_and_finite(rate: float) -> None:
 
 
 def test_a_number_is_a_rate_by_share() -> None:
-    assert as_cluster_rate(500).by == "share"
+    assert as_cluster_rates(500)[0].by == "share"
     given = ClusterRate(7, by="lease")
-    assert as_cluster_rate(given) is given
+    assert as_cluster_rates(given) == (given,)
+
+
+def test_a_list_has_several_rates() -> None:
+    tokens = ClusterRate(7_000, weight=len)
+    assert as_cluster_rates([tokens, ClusterRate(5, by="lease")])[0] is tokens
+    assert [rate.rate for rate in as_cluster_rates((8, tokens))] == [8, 7_000]
+    assert as_cluster_rates(None) == ()
+
+
+def test_two_leased_rates_are_refused() -> None:
+    with pytest.raises(ValueError, match=r'at most one leased rate, got .* Use by="share" for the others'):
+        as_cluster_rates([ClusterRate(5, by="lease"), ClusterRate(7, by="redis://host/0")])
+
+
+def test_a_weight_must_be_callable() -> None:
+    with pytest.raises(TypeError, match=r"weight must be callable, got 4\.0"):
+        ClusterRate(7, weight=4.0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("by", ["lease", "redis://:hidden@host/0"])
+def test_a_leased_rate_has_no_weight(by: str) -> None:
+    with pytest.raises(ValueError, match=r'weight needs by="share", got by=') as caught:
+        ClusterRate(7, by=by, weight=len)
+    assert "hidden" not in str(caught.value)
 
 
 def test_objects_without_a_name_have_limits_of_their_own_also_as_copies() -> None:

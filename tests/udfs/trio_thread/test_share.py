@@ -22,6 +22,34 @@ def starts_of(gate: ClusterShare, begin: float, idle: list[float], late: list[fl
     return starts
 
 
+@given(
+    weights=st.lists(st.lists(st.floats(0.0, 3_000.0), min_size=1, max_size=30), min_size=1, max_size=3),
+    share=st.sampled_from([0.01, 100.0, 1_000.0]),
+)
+def test_tasks_with_weights_start_at_most_their_share_and_one_call_in_any_second(
+    weights: list[list[float]], share: float
+) -> None:
+    now, starts = 3.0, []
+    for task in weights:
+        gate = ClusterShare(share, weight=len, name="tokens")
+        for weight in task:
+            now += gate.delay(now, weight)
+            gate.started(now, weight)
+            starts.append((now, weight))
+    most = share + len(weights) * max(weight for _, weight in starts)
+    for first, _ in starts:
+        assert sum(weight for start, weight in starts if first <= start < first + 1.0) <= most * (1 + 1e-9)
+
+
+def test_a_call_that_weighs_less_than_its_estimate_delays_the_next_one_less() -> None:
+    gate = ClusterShare(100.0, weight=len, name="tokens")
+    now = gate.delay(5.0, 980.0) + 5.0
+    gate.started(now, 980.0)
+    assert gate.delay(now, 1.0) == pytest.approx(10.0)
+    gate.correct(980.0, 98.0)
+    assert gate.delay(now, 1.0) == pytest.approx(1.0)
+
+
 def most_in_a_second(starts: list[float]) -> int:
     return max(sum(first <= start < first + 1.0 for start in starts) for first in starts)
 
