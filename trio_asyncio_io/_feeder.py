@@ -121,7 +121,7 @@ class Feeder:
     @enable_ki_protection
     def _accept_or_hold(self, element: Any) -> bool:
         """Accept an element of the source. Returns whether to pause before the next one."""
-        # Local names: Python takes longer for `self._accept(...)`, because this is no method of the class
+        # Local names: Python takes longer for `self._accept(...)`, because it is not a method of the class
         accept, current_time, on_job = self._accept, self._current_time, self._on_job
         now = current_time()
         try:
