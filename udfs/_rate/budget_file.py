@@ -51,6 +51,6 @@ def grant_from_file(source: BudgetSource, path: str, now: float, request: Budget
 
 
 def _connected(path: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, LOCKED_SECONDS, isolation_level=None)
+    connection = sqlite3.connect(path, timeout=LOCKED_SECONDS, isolation_level=None)
     connection.execute("PRAGMA synchronous = FULL")
     return connection
