@@ -121,9 +121,11 @@ class Feeder:
     @enable_ki_protection
     def _accept_or_hold(self, element: Any) -> bool:
         """Accept an element of the source. Returns whether to pause before the next one."""
-        now = self._current_time()
+        # Local names: Python takes longer for `self._accept(...)`, because it is not a method of the class
+        accept, current_time, on_job = self._accept, self._current_time, self._on_job
+        now = current_time()
         try:
-            entry = self._accept(element, now)
+            entry = accept(element, now)
         except BaseException:  # raised by the user's key, or an interrupt in it
             self._ledger.hold(element)
             raise
@@ -131,12 +133,14 @@ class Feeder:
             self._ledger.hold(element)
             return True
         if entry.results is None:  # `_accepted` without its call
-            self._on_job()
+            on_job()
         else:
             self._on_completed()
         pace = self._pace
         pace.steps_left -= 1  # `Pace.is_due` without its call
-        return pace.steps_left <= 0 or now >= pace.due or self._refusal is not None
+        if pace.steps_left <= 0 or now >= pace.due:
+            return True
+        return self._refusal is not None
 
     @enable_ki_protection
     async def _pause(self) -> bool:

@@ -69,12 +69,12 @@ class Emitter:
         While the task itself emits, this has no effect, so the order remains. None: read the clock, if necessary.
         """
         if self.has_work.is_awaited:
-            queue = self._ledger.queue
-            has_more = queue.has_completed()
-            if has_more and len(self._ledger.leaving) < LEAVING_AT_ONCE:
-                self._emit_at_once(self._ledger.poll(trio.current_time() if now is None else now))
-                has_more = self._unsent is not None or queue.has_completed()
-            if has_more or self._is_finished():
+            ledger = self._ledger
+            if len(ledger.leaving) < LEAVING_AT_ONCE:
+                entry = ledger.poll(trio.current_time() if now is None else now)
+                if entry is not None:
+                    self._emit_at_once(entry)
+            if self._unsent is not None or ledger.queue.has_completed() or self._is_finished():
                 self.has_work.wake()
 
     @enable_ki_protection
@@ -95,12 +95,12 @@ class Emitter:
         self._dead_letters.end()
 
     async def _emit_all(self) -> None:
-        queue, poll, send_nowait = self._ledger.queue, self._ledger.poll, self._channel.send_nowait
+        poll, send_nowait = self._ledger.poll, self._channel.send_nowait
         pace = Pace(ENTRIES_PER_PASS)
         while not self._is_finished():
             now = trio.current_time()
-            while self._unsent is not None or queue.has_completed():
-                entry, self._unsent = self._unsent or poll(now), None
+            while (entry := self._unsent or poll(now)) is not None:
+                self._unsent = None
                 if not entry.results:
                     self._emit_nothing(entry)
                     await pace.step()

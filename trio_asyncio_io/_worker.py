@@ -317,8 +317,9 @@ class Worker:
             except Exception as error:  # noqa: BLE001 - the user's iterable may raise anything
                 self._error = error
                 return None
-        entry, now = self._entry, self._current_time()
+        entry, current_time = self._entry, self._current_time  # a local name: see `Feeder`
         assert entry is not None
+        now = current_time()
         self._entry = None
         self._ledger.complete(entry, outputs, now)
         if self._has_work.is_awaited:

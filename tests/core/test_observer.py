@@ -143,6 +143,24 @@ async def test_after_a_hook_raised_the_end_of_each_running_invocation_is_reporte
     assert caplog.text.count("raised; nothing more is reported to it") == 1
 
 
+async def test_after_a_hook_raised_an_observer_without_started_sees_the_same_ends(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
+    seen: list[Any] = []
+
+    class Broken(Observer):
+        def attempt_failed(self, *arguments: Any) -> None:
+            raise ZeroDivisionError
+
+        def completed(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
+            seen.append(element)
+
+    function = Scripted({"a": Step(1.0, error=OSError)}, default=Step(2.0))
+    async with async_wait("abc", function, capacity=2, timeout=5.0, observer=Broken(), on_error="skip") as results:
+        assert [result async for result in results] == ["b", "c"]
+    assert seen == ["b"]  # c has started afterwards
+
+
 class SlotRecorder(Observer):
     """Records the steps of slots, backoffs and the output order."""
 

@@ -1,12 +1,16 @@
 """An observer, gates that hold nothing back, and groups of one record change nothing.
 
-Neither calls, instants, sums and statistics nor the verdict.
+Neither calls, instants, sums and statistics nor the verdict. And an observer with some of the hooks sees the same as
+one with all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, replace
+from functools import partial
+from inspect import getmembers, isfunction
 from math import inf
 from random import Random
 from typing import Any
@@ -16,8 +20,10 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.observing import Several
 from tests.properties.runs import on_virtual_time
-from trio_asyncio_io import AsyncWaitOperator, FixedDelay, Observer
+from trio_asyncio_io import AsyncWaitOperator, FixedDelay, Observer, Watermark
+from trio_asyncio_io._core.observation import Observation
 from trio_asyncio_io.gates import AdaptiveCapacity, Gate, PerKey, RateLimit
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
@@ -117,11 +123,10 @@ def seen(seed: int, **others: Any) -> Seen:
 
 
 def of_lists(function: Recorder[Any, Any]) -> Any:
-    """The same function of lists with one value."""
+    """The same function of lists."""
 
     async def call(values: list[Any]) -> list[Any]:
-        [value] = values
-        return [await function(value)]
+        return [await function(value) for value in values]
 
     return call
 
@@ -131,7 +136,7 @@ SEEDS = st.integers(0, 1_000_000)
 
 @given(SEEDS)
 def test_an_observer_changes_nothing(seed: int) -> None:
-    assert seen(seed, observer=Observer()) == seen(seed)
+    assert seen(seed, observer=Several()) == seen(seed)
 
 
 @given(SEEDS)
@@ -141,7 +146,7 @@ def test_an_observer_changes_nothing_in_front_of_gates(seed: int) -> None:
     def gate() -> Gate:
         return AdaptiveCapacity(min(2, capacity), capacity)
 
-    assert seen(seed, gate=gate(), observer=Observer()) == seen(seed, gate=gate())
+    assert seen(seed, gate=gate(), observer=Several()) == seen(seed, gate=gate())
 
 
 @given(SEEDS)
@@ -149,7 +154,7 @@ def test_an_observer_changes_nothing_in_front_of_gates_per_key(seed: int) -> Non
     def gate() -> Any:
         return PerKey(RateLimit(0.7), key=lambda value: value[0])
 
-    assert seen(seed, gate=gate(), observer=Observer()) == seen(seed, gate=gate())
+    assert seen(seed, gate=gate(), observer=Several()) == seen(seed, gate=gate())
 
 
 @given(SEEDS)
@@ -183,3 +188,77 @@ def test_groups_of_one_record_change_nothing_in_front_of_gates_per_key(seed: int
     for one, other in zip(with_groups.calls, without.calls, strict=True):
         assert one[0] == other[0]
         assert one[1:] == pytest.approx(other[1:])  # a gate adds up instants
+
+
+HOOKS = [name for name, _ in getmembers(Observer, isfunction)]
+
+
+class Overriding(Observer):
+    """Overrides these hooks. Records each call, and what the hook `setting` has set in its context before.
+
+    Args:
+        failing: The number of the call, from 1, in which the hook `setting` raises. 0: never.
+    """
+
+    def __init__(self, hooks: Collection[str], setting: str, failing: int) -> None:
+        self.steps: list[tuple[Any, ...]] = []
+        self._setting, self._failing = setting, failing
+        self._variable: ContextVar[Any] = ContextVar("set by a hook", default=None)
+        for hook in hooks:
+            setattr(self, hook, partial(self._record, hook))
+
+    def _record(self, hook: str, *arguments: Any) -> None:
+        details = () if hook.startswith("run_") else arguments
+        self.steps.append((hook, trio.current_time(), self._variable.get(), *details))
+        if hook == self._setting:
+            self._variable.set(details)
+            self._failing -= 1
+            if not self._failing:
+                raise ZeroDivisionError
+
+
+def pairs_of(random: Random) -> list[tuple[Overriding, Overriding, list[str]]]:
+    """Observers with all hooks and with some, which set and raise the same, and the hooks of the second one."""
+    pairs = []
+    for _ in range(10):
+        hooks = random.sample(HOOKS, random.randint(1, 5))
+        setting, failing = hooks[0], random.randint(0, 5)
+        pairs.append((Overriding(HOOKS, setting, failing), Overriding(hooks, setting, failing), hooks))
+    return pairs
+
+
+async def source_with_watermarks(values: list[str], seed: int) -> AsyncIterator[Any]:
+    """The values, with watermarks after some."""
+    async for value in source_of(values, seed):
+        yield value
+        if value.endswith("5"):
+            yield Watermark(value)
+
+
+@given(SEEDS)
+def test_an_observer_with_some_of_the_hooks_sees_the_same_as_one_with_all(seed: int) -> None:
+    values, steps, options = scenario_of(seed)
+    random = Random(seed)
+    pairs, received = pairs_of(random), random.randint(0, 2 * len(values))  # the other calls are cancelled
+    gate = PerKey(RateLimit(0.7), key=lambda value: value[0])
+    options.update(gate=random.choice([None, gate]), group=random.choice([None, 1, 3]))
+    has_groups = options["group"] is not None
+    function = of_lists(Scripted(steps)) if has_groups else Scripted(steps)
+    follow = Observation.follow
+
+    def follow_by_all(_: Observation, *arguments: Any) -> None:
+        for *observers, _hooks in pairs:
+            for observer in observers:
+                follow(Observation(observer, has_groups=has_groups), *arguments)
+
+    async def body() -> None:
+        source = source_with_watermarks(values, seed)
+        async with AsyncWaitOperator(function, source=source, observer=Observer(), **options) as operator:
+            for _ in range(received):
+                await anext(operator.output, None)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Observation, "follow", follow_by_all)  # all of them observe one run: equal runs differ
+        on_virtual_time(body)
+    for everything, some, hooks in pairs:
+        assert some.steps == [step for step in everything.steps if step[0] in hooks]

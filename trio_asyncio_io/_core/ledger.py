@@ -339,9 +339,11 @@ class Ledger:
 
     # Output
 
-    def poll(self, now: float) -> Entry:
-        """Remove the next entry from the queue. An entry without outputs is gone at once."""
-        entry = self.queue.poll()
+    def poll(self, now: float) -> Entry | None:
+        """Remove the next entry that may be emitted from the queue. An entry without outputs is gone at once."""
+        entry = self.queue.next_completed()
+        if entry is None:
+            return None
         if not entry.is_watermark:
             head_wait = now - entry.since
             self.counters.head_wait_seconds += head_wait

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Hashable, Iterable
 from contextvars import Context, copy_context
 from functools import wraps
+from inspect import getmembers, isfunction
 from typing import Any, Final, TypeAlias
 
 from .describe import describe
@@ -104,20 +105,33 @@ class Observation:
         self._started: set[int] = set()  # sequences of the invocations whose end will be reported
 
     def follow(self, ledger: Ledger, options: Options) -> None:
-        """Call the hooks after each step of this ledger from now on."""
-        steps = vars(ledger)
+        """Call the hooks after each step of this ledger from now on. Steps without a needed hook stay as they are."""
+        steps, needed = vars(ledger), self._needed()
         if self._contexts is not None:
             steps["start_after_wait"] = self._then(
                 ledger.start_after_wait,
                 lambda group, *_: ("grouped", tuple(record.sequence for record in group.records)),
             )
         for name, hooks in HOOKS.items():
-            if hooks:
-                steps[name] = self._followed(getattr(ledger, name), hooks)
+            if followed := [each for each in hooks if each[0] in needed]:
+                steps[name] = self._followed(getattr(ledger, name), followed)
         steps["begin_run"] = self._then(ledger.begin_run, lambda _: ("run_started", options))
         steps["end_run"] = self._then(
             ledger.end_run, lambda clocks: ("run_ended", ledger.statistics(), ledger.verdict(lambda: clocks))
         )
+
+    def _needed(self) -> set[str]:
+        """The hooks that the observer overrides, and those that these depend on."""
+        overridden = {name for name, empty in getmembers(Observer, isfunction) if self._overrides(name, empty)}
+        needed = overridden | {hook for hook, of_watermark in _OF_WATERMARKS.items() if of_watermark in overridden}
+        if needed & ENDS:
+            needed |= {"started", *ENDS}  # so that each end is reported once, also after a hook has raised
+        if self._contexts is not None:
+            needed |= {"started", "dequeued", "emitted"}  # between them, a record has a context
+        return needed
+
+    def _overrides(self, name: str, empty: Callable[..., None]) -> bool:
+        return getattr(getattr(self._observer, name), "__func__", None) is not empty
 
     def _followed(self, step: Callable[..., Any], hooks: Iterable[tuple[str, Details]]) -> Callable[..., Any]:
         @wraps(step)

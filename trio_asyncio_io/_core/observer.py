@@ -31,9 +31,10 @@ class Observer:
     The operator calls a hook in the task that takes the step, immediately and without a checkpoint. A hook must be
     quick and must not await. The hooks from `started` to `slot_freed` run in the context of the record, so context
     variables that a hook sets are there in its calls and in the later hooks, whatever task makes the calls. Ctrl-C does
-    not interrupt a hook. An operator without an observer pays nothing for this. With the option `group`, `grouped` is
-    called before the `started` or `retried` of the records that share a call. Each record has a context of its own, but
-    the call of its group runs in that of the operator's block.
+    not interrupt a hook. An operator without an observer pays nothing for this, and a hook that is not overridden when
+    the operator is created costs little. With the option `group`, `grouped` is called before the `started` or
+    `retried` of the records that share a call. Each record has a context of its own, but the call of its group runs in
+    that of the operator's block.
 
     If a hook raises, the exception is logged to the logger "trio_asyncio_io", and the operator continues without the
     observer, as Trio does with its instruments. For each record whose `started` was called before, it still calls

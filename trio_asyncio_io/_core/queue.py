@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from .describe import describe
-from .elements import StreamRecord, Watermark, value_of, with_value
+from .elements import Element, Watermark, value_of, with_value
 from .samples import Samples
 
 __all__ = [
@@ -36,7 +36,7 @@ class Entry:
 
     Attributes:
         element: The `StreamRecord`, `Watermark` or bare value that was put.
-        value: The argument of the function.
+        value: The argument of the function: the element, or the value of a `StreamRecord`.
         results: The results, or None until the entry is completed.
         is_watermark: Whether the element is a watermark.
         sequence: The element's position in the queue's input, counted from 0.
@@ -62,11 +62,10 @@ class Entry:
 
     load: int  # not set in `__init__`, which costs too much for something that few entries need
 
-    def __init__(self, element: Any, sequence: int, is_watermark: bool = False) -> None:  # noqa: FBT001, FBT002 - hot
-        self.element = element
+    def __init__(self, element: Any, sequence: int) -> None:
+        self.element = self.value = element
         self.sequence = sequence
-        self.is_watermark = is_watermark
-        self.value = element.value if isinstance(element, StreamRecord) else element
+        self.is_watermark = False
         self.results: Sequence[Any] | None = None
         self.attempts = 0
         self.since = 0.0
@@ -125,16 +124,20 @@ class StreamElementQueue(ABC):
 
     def try_put(self, element: Any) -> Entry | None:
         """Put an element and return its entry. None if the queue is full; nothing was put then."""
-        if isinstance(element, Watermark):
+        is_bare = not isinstance(element, Element)  # one test for a bare value: each that fails is expensive
+        if not is_bare and isinstance(element, Watermark):
             if self._watermarks >= self.bound:
                 return None
             entry = self._admit_watermark(element)
+            entry.is_watermark = True
             entry.complete([element])
             self._watermarks += 1
         else:
             if self._records >= self.bound:
                 return None
             entry = self._admit_record(element)
+            if not is_bare:
+                entry.value = value_of(element)
             self._records += 1
         self.arrived += 1
         return entry
@@ -143,13 +146,11 @@ class StreamElementQueue(ABC):
         """Remove and return the next entry that may be emitted.
 
         Raises:
-            IndexError: No entry may be emitted yet. Check `has_completed` first.
+            IndexError: No entry may be emitted yet. Check `has_completed` first, or call `next_completed`.
         """
-        entry = self._next()
-        if entry.is_watermark:
-            self._watermarks -= 1
-        else:
-            self._records -= 1
+        entry = self.next_completed()
+        if entry is None:
+            raise IndexError("no entry may be emitted yet")
         return entry
 
     def values(self) -> list[Any]:
@@ -169,6 +170,10 @@ class StreamElementQueue(ABC):
         """Whether an entry may be emitted."""
 
     @abstractmethod
+    def next_completed(self) -> Entry | None:
+        """Remove and return the next entry that may be emitted. None if there is none yet."""
+
+    @abstractmethod
     def entries(self) -> list[Entry]:
         """The entries held, in arrival order."""
 
@@ -177,9 +182,6 @@ class StreamElementQueue(ABC):
 
     @abstractmethod
     def _admit_watermark(self, element: Watermark) -> Entry: ...
-
-    @abstractmethod
-    def _next(self) -> Entry: ...
 
 
 class OrderedStreamElementQueue(StreamElementQueue):
@@ -212,6 +214,18 @@ class OrderedStreamElementQueue(StreamElementQueue):
         entries = self._entries
         return bool(entries) and entries[0].results is not None
 
+    def next_completed(self) -> Entry | None:
+        """Remove and return the head. None if it is not completed."""
+        entries = self._entries
+        if not entries or entries[0].results is None:
+            return None
+        entry = entries.popleft()
+        if entry.is_watermark:
+            self._watermarks -= 1
+        else:
+            self._records -= 1
+        return entry
+
     def entries(self) -> list[Entry]:
         """The entries held, in arrival order."""
         return list(self._entries)
@@ -222,14 +236,9 @@ class OrderedStreamElementQueue(StreamElementQueue):
         return entry
 
     def _admit_watermark(self, element: Watermark) -> Entry:
-        entry = Entry(element, self.arrived, is_watermark=True)
+        entry = Entry(element, self.arrived)
         self._entries.append(entry)
         return entry
-
-    def _next(self) -> Entry:
-        if self._entries and self._entries[0].results is None:
-            raise IndexError("no entry may be emitted yet")
-        return self._entries.popleft()
 
 
 class Segment:
@@ -255,8 +264,8 @@ class SegmentEntry(Entry):
 
     __slots__ = ("_segment",)
 
-    def __init__(self, element: Any, sequence: int, segment: Segment, is_watermark: bool = False) -> None:  # noqa: FBT001, FBT002 - hot
-        Entry.__init__(self, element, sequence, is_watermark)  # `super()` would double the cost
+    def __init__(self, element: Any, sequence: int, segment: Segment) -> None:
+        Entry.__init__(self, element, sequence)  # `super()` would double the cost
         self._segment = segment
         segment.waiting.add(self)
 
@@ -302,6 +311,20 @@ class UnorderedStreamElementQueue(StreamElementQueue):
         """Whether the first segment has a completed record or is a watermark."""
         return bool(self._segments[0].completed)
 
+    def next_completed(self) -> Entry | None:
+        """Remove and return the entry of the first segment that was completed first. None if none is."""
+        first = self._segments[0]
+        if not first.completed:
+            return None
+        entry = first.completed.popleft()
+        if entry.is_watermark:
+            self._watermarks -= 1
+        else:
+            self._records -= 1
+        if not (first.completed or first.waiting):
+            self._remove_empty_segments()
+        return entry
+
     def entries(self) -> list[Entry]:
         """The entries held, in arrival order."""
         held = (entry for segment in self._segments for entry in (*segment.waiting, *segment.completed))
@@ -312,18 +335,9 @@ class UnorderedStreamElementQueue(StreamElementQueue):
 
     def _admit_watermark(self, element: Watermark) -> Entry:
         wall = Segment()
-        entry = SegmentEntry(element, self.arrived, wall, is_watermark=True)
+        entry = SegmentEntry(element, self.arrived, wall)
         self._segments.extend((wall, Segment()))
         self._remove_empty_segments()
-        return entry
-
-    def _next(self) -> Entry:
-        first = self._segments[0]
-        if not first.completed:
-            raise IndexError("no entry may be emitted yet")
-        entry = first.completed.popleft()
-        if not (first.completed or first.waiting):
-            self._remove_empty_segments()
         return entry
 
     def _remove_empty_segments(self) -> None:
@@ -426,8 +440,9 @@ class KeyedStreamElementQueue(UnorderedStreamElementQueue):
         self._newest[key] = entry
         return entry
 
-    def _next(self) -> Entry:
-        entry = super()._next()
+    def next_completed(self) -> Entry | None:
+        """Remove and return the entry of the first segment that was completed first. None if none is."""
+        entry = super().next_completed()
         if isinstance(entry, _KeyedEntry) and self._newest.get(entry.key) is entry:
             del self._newest[entry.key]
         return entry

@@ -303,9 +303,7 @@ class _Events:
 
     def _emit(self, now: float) -> None:
         ledger, run = self._ledger, self._run
-        queue = ledger.queue
-        while queue.has_completed():
-            entry = ledger.poll(now)
+        while (entry := ledger.poll(now)) is not None:
             if entry.results:
                 ledger.receive(entry)
             run.delays.append(now - self._begun.pop(entry.sequence, now))
