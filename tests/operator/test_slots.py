@@ -61,6 +61,17 @@ async def test_a_record_gets_a_slot_again_before_younger_ones(autojump_clock: Mo
     assert (numbers.peak_running, numbers.timed_out) == (2, 0)
 
 
+async def test_a_retry_that_is_cancelled_while_it_waits_for_a_slot_has_waited(autojump_clock: MockClock) -> None:
+    script = Scripted({"a": [MISS, Step(1.0)]}, default=Step(10.0))
+    with trio.move_on_after(7.0):
+        async with AsyncWaitOperator(
+            script, source="ab", retry=FixedDelay(1, 3.0), capacity=1, timeout=inf
+        ) as operator:
+            await trio.sleep_forever()
+    waits = {"a": 7.0 - 4.0, "b": 1.0}
+    assert operator.statistics().slot_wait_seconds == sum(waits.values())
+
+
 async def test_running_excludes_records_without_a_slot(autojump_clock: MockClock) -> None:
     script = Scripted({"a": [MISS, Step(1.0)]}, default=Step(3.0))
     async with AsyncWaitOperator(script, source="a", retry=FixedDelay(1, 5.0), timeout=inf) as operator:

@@ -396,6 +396,10 @@ class GroupScheduler(Scheduler):
         )
         return waiting.passage
 
+    def _end_slot_wait(self, waiting: Waiting, now: float) -> None:
+        if isinstance(waiting.entry, Group):  # otherwise the operator has ended while a retry waited for its group
+            super()._end_slot_wait(waiting, now)
+
     def _wait_for_slot(self, waiting: Waiting, since: float) -> None:
         if isinstance(waiting.entry, Group):  # the gates of its key held it back
             super()._wait_for_slot(waiting, since)

@@ -290,6 +290,8 @@ class Scheduler:
             if waiting.state == FOR_GATE:
                 self._leave_line(waiting, now)
             if waiting.entry.attempts:
+                if waiting.state == FOR_SLOT:
+                    self._end_slot_wait(waiting, now)
                 _call_in(waiting, self._ledger.cancel_retry, waiting.entry, now)
         self.waiting.clear()
 
