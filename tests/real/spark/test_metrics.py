@@ -186,11 +186,11 @@ def test_a_bad_option_is_refused_when_the_plan_is_built(numbers: DataFrame, opti
         ordered_wait(numbers, Moody(), "answer string", timeout=5.0, **options)
 
 
-@pytest.mark.thorough
 async def as_it_is(id: int) -> int:  # noqa: A002 - the name of the column
     return id
 
 
+@pytest.mark.thorough
 def test_several_threads_of_spark_may_read_the_metrics(spark: SparkSession) -> None:
     """In Spark 4.0 each reader computes them: the listener of an `Observation`, and a server of remote sessions."""
     df = unordered_wait(spark.range(0, 12, 1, 1), as_it_is, "same long", timeout=30.0, metrics=Observation())
