@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from copy import copy
 
 from .budgets import BudgetGrant, BudgetRequest, BudgetSource, Holding
@@ -21,7 +22,7 @@ def check_file(path: str) -> None:
         OSError: It cannot be used.
     """
     try:
-        with closing(_connected(path)) as connection:
+        with _connected(path) as connection:
             connection.execute(CREATE)
     except sqlite3.Error as error:
         raise OSError(
@@ -37,7 +38,7 @@ def grant_from_file(source: BudgetSource, path: str, now: float, request: Budget
     """
     before = copy(source.holdings.get(request.holder, Holding()))
     try:
-        with closing(_connected(path)) as connection:
+        with _connected(path) as connection:
             connection.execute("BEGIN IMMEDIATE")
             row = connection.execute("SELECT leased FROM budgets WHERE name = ?", (request.name,)).fetchone()
             source.leased = row[0] if row else 0.0
@@ -50,7 +51,8 @@ def grant_from_file(source: BudgetSource, path: str, now: float, request: Budget
     return grant
 
 
-def _connected(path: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=LOCKED_SECONDS, isolation_level=None)
-    connection.execute("PRAGMA synchronous = FULL")
-    return connection
+@contextmanager
+def _connected(path: str) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(path, timeout=LOCKED_SECONDS, isolation_level=None)) as connection:
+        connection.execute("PRAGMA synchronous = FULL")
+        yield connection
