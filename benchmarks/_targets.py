@@ -136,7 +136,7 @@ def _share_of_bare(mode: str, capacity: int, bound: float) -> Target:
     return Target(label, figure, bound, form="{:.1%}")
 
 
-_ABOVE_TWO = "a stream of results needs more steps than a loop without one; decision 0052 counts them"
+_ABOVE_TWO = "a stream of results needs more steps than a loop without one"
 
 
 def _at_capacity(capacity: str, place: int) -> Target:
