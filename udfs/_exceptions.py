@@ -117,7 +117,7 @@ def _traceback_text(error: BaseException) -> str:
 
 
 def _with_causes(error: BaseException) -> list[BaseException]:
-    """The exception and those that the text of its traceback includes."""
+    """The exception, and all exceptions that are printed with it: causes, contexts and members of groups."""
     found: list[BaseException] = []
     todo: list[BaseException | None] = [error]
     while todo:

@@ -182,7 +182,7 @@ class MetricsColumn:
         )
 
     def _totals_of(self, row: Row) -> dict[str, Any] | None:
-        """What was added since the last totals that were reported. None: nothing."""
+        """The totals since the previous report. None: nothing was added."""
         self._latest = getattr(row, "totals", self._latest)
         if self._latest is self._reported:
             return None

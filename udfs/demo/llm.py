@@ -202,7 +202,7 @@ def _protocol_of(path: str) -> Protocol | None:
 
 
 def _filled(prompt: Prompt) -> Mapping[str, Any]:
-    """An answer that has the schema."""
+    """The content of an answer, which follows the schema of the prompt."""
     ((name, array),) = prompt.schema["properties"].items()
     properties = array["items"]["properties"]
     return {name: [_item(properties, *rating(text)) for text in prompt.texts]}
