@@ -1,4 +1,4 @@
-"""Writes the documents of the repository's top level into docs/maintain, where the site has them. Git ignores that folder.
+"""Writes the documents of the top level into docs/maintain, where the site has them. Git ignores that folder.
 
 The recipes `lint`, `pages` and `site` run this first.
 """
