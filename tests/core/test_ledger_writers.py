@@ -40,9 +40,9 @@ def writes(tree: ast.AST) -> Iterator[str]:
                 yield ast.unparse(node.func)
 
 
-@pytest.mark.parametrize("path", OTHERS, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_no_other_file_writes_to_the_ledger(path: Path) -> None:
-    assert list(writes(ast.parse(path.read_text()))) == []
+def test_no_other_file_writes_to_the_ledger() -> None:
+    found = {path.name: list(writes(ast.parse(path.read_text()))) for path in OTHERS}
+    assert {name: writes for name, writes in found.items() if writes} == {}
 
 
 @pytest.mark.parametrize(
