@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
 from math import inf
 from operator import itemgetter
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 import trio
@@ -226,6 +229,46 @@ async def test_the_hooks_say_when_a_record_has_no_slot(autojump_clock: MockClock
         ("retried", 9.0),
         ("completed", 10.0),
     ]
+
+
+@pytest.mark.parametrize("timeout", [3600.0, inf])
+@pytest.mark.parametrize("group", [None, 5])
+async def test_a_record_that_was_retried_is_not_kept_after_it_was_received(
+    async_wait: Any, autojump_clock: MockClock, group: int | None, timeout: float
+) -> None:
+    """The buffer bounds the memory, whatever the length of the stream."""
+
+    class Value:
+        def __init__(self) -> None:
+            self.calls = 0
+
+    alive: WeakSet[Value] = WeakSet()
+    buffer = 20
+
+    async def fail_first(value: Any) -> Any:
+        values = value if isinstance(value, list) else [value]
+        for each in values:
+            each.calls += 1
+        if values[0].calls == 1:
+            raise OSError("busy")
+        return value
+
+    def source() -> Iterator[Value]:
+        for _ in range(20 * buffer):
+            value = Value()
+            alive.add(value)
+            yield value
+
+    options = {"capacity": 4, "buffer": buffer, "group": group, "timeout": timeout, "retry": FixedDelay(1, 0.5)}
+    async with async_wait(source(), fail_first, **options) as results:
+        while True:
+            try:
+                for _ in range(buffer):
+                    await results.receive()
+            except trio.EndOfChannel:
+                break
+            gc.collect()
+            assert len(alive) <= buffer + 3  # those that the source, the function and the consumer have in hand
 
 
 async def test_a_slot_that_a_backoff_frees_does_not_wait_for_the_feeders_next_burst(autojump_clock: MockClock) -> None:

@@ -24,7 +24,7 @@ records that becomes one attempt is formed in `_next_waiting`, where records are
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count, takewhile
 from math import inf
 from typing import Any, Final, Protocol
@@ -70,7 +70,8 @@ class Deadlines:
     """The running records, with what works on each, by deadline: `entry.since + timeout`.
 
     Invariant: all timeouts are equal, so first attempts expire in the order in which they started. A dictionary has
-    that order, which makes it a priority queue that costs a dictionary entry. Retries are in a heap.
+    that order, which makes it a priority queue that costs a dictionary entry. The deadlines of retries are in a heap,
+    which holds no record, and about as many deadlines as records run.
 
     Args:
         timeout: Seconds, the same for all records. With `math.inf` no deadline expires.
@@ -83,31 +84,36 @@ class Deadlines:
     def __init__(self, timeout: float) -> None:
         self.timeout = timeout
         self.running: dict[Entry, Any] = {}
-        self._numbers = count()
-        self._retries: list[tuple[float, int, Entry]] = []  # a heap; invalid if the record does not run
+        self._retries: list[float] = []  # a heap of deadlines; some are of records that have ended
 
     def set_retry(self, entry: Entry, worker: Any) -> float:
         """The time of a record runs again. Returns its deadline."""
         deadline = entry.since + self.timeout
         self.running[entry] = worker
-        heappush(self._retries, (deadline, next(self._numbers), entry))
+        heappush(self._retries, deadline)
+        if len(self._retries) > 2 * len(self.running):
+            self._retries = [each.since + self.timeout for each in self.running]
+            heapify(self._retries)
         return deadline
 
     def first(self) -> float:
         """The first deadline, or `math.inf`. It may be that of a record that has ended, but is never too late."""
         first = next((entry.since for entry in self.running if entry.attempts <= 1), inf) + self.timeout
-        return min(first, self._retries[0][0]) if self._retries else first
+        return min(first, self._retries[0]) if self._retries else first
 
     def expire(self, now: float) -> list[Any]:
         """Remove the records whose deadlines have expired. Returns what works on them."""
-        timeout, expired = self.timeout, []
-        while self._retries and self._retries[0][0] <= now:
-            deadline, _, entry = heappop(self._retries)
-            if entry in self.running and entry.since + timeout == deadline:
-                expired.append(entry)
-        first_attempts = (entry for entry in self.running if entry.attempts <= 1)
-        expired += takewhile(lambda entry: entry.since + timeout <= now, first_attempts)
-        return [self.running.pop(entry) for entry in dict.fromkeys(expired)]
+
+        def has_expired(entry: Entry) -> bool:
+            return entry.since + self.timeout <= now
+
+        if self._retries and self._retries[0] <= now:
+            while self._retries and self._retries[0] <= now:
+                heappop(self._retries)
+            expired = list(filter(has_expired, self.running))
+        else:
+            expired = list(takewhile(has_expired, (entry for entry in self.running if entry.attempts <= 1)))
+        return [self.running.pop(entry) for entry in expired]
 
 
 class Scheduler:
