@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from inspect import isawaitable
 from math import inf
-from types import CoroutineType
-from typing import Any, TypeAlias, cast
+from types import CoroutineType, TracebackType
+from typing import Any, Self, TypeAlias, cast
 
 import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
@@ -89,8 +89,8 @@ class Invoker:
         """The outputs of an element that has failed with `error`, or timed out if that is None.
 
         Args:
-            cause: The error of the last attempt of an element that timed out, because the next attempt could not begin
-                before its deadline.
+            cause: The cause of a timeout: the error of the last attempt, if the next one could not begin before the
+                deadline; or what the function raised while the deadline cancelled it.
 
         Raises:
             Exception: The element's own, or the one that `on_error` raised. Its note names the element.
@@ -160,14 +160,43 @@ class Invoker:
             raise
 
     async def _handled(self, name: str, entry: Entry, handler: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
-        with trio.move_on_after(self._options.timeout):
+        with _Limit(self._options.timeout) as limit:
             result = await awaited(handler, *arguments)
             return (result,) if self.flatten is None else self.flatten(result)
-        raise self._timeout_error(entry, f"{name} gave no result")
+        raise self._timeout_error(entry, f"{name} gave no result") from limit.cause
 
     def _timeout_error(self, entry: Entry, what: str) -> ElementTimeoutError:
         timeout = self._options.timeout
         return ElementTimeoutError(f"{what} for {describe(entry.value)} within its timeout of {timeout:g} s", timeout)
+
+
+class _Limit:
+    """Cancels its block after some seconds.
+
+    A nursery in the block raises a group of this cancellation and of the errors that its tasks raised meanwhile.
+
+    Attributes:
+        cause: These errors, or None.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._scope = trio.move_on_after(seconds)
+        self.cause: Exception | None = None
+
+    def __enter__(self) -> Self:
+        self._scope.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        try:
+            return self._scope.__exit__(kind, error, traceback)
+        except Exception as rest:
+            if not self._scope.cancelled_caught:
+                raise
+            self.cause = rest
+            return True
 
 
 def _once(invoke: Callable[[Any], Awaitable[Any]]) -> Call:
@@ -232,7 +261,7 @@ def _interruptible(once: Call) -> Call:
 def _timed(once: Call, seconds: float, timeout: float, retries: Retries) -> Call:
     @enable_ki_protection
     async def call(entry: Entry) -> Any:
-        with trio.move_on_after(seconds):
+        with _Limit(seconds) as limit:
             return await once(entry)
         if trio.current_time() >= entry.since + timeout:
             await trio.sleep_forever()  # of two timeouts at one instant, that of the element has precedence
@@ -242,7 +271,7 @@ def _timed(once: Call, seconds: float, timeout: float, retries: Retries) -> Call
             seconds,
         )
         retries.timeouts[id(error)] = error
-        raise error
+        raise error from limit.cause
 
     return call
 

@@ -24,7 +24,7 @@ class _Failure:
     Args:
         entry: The record.
         error: Why it has failed. None: it has timed out.
-        cause: Its last error, if it times out because a retry would begin too late.
+        cause: Why it times out: see `Invoker.rescue`.
     """
 
     entry: Entry
@@ -160,7 +160,7 @@ class GroupWorker(Worker):
         """Settle the records of a group without results, one after another in its slot. Returns as `Worker._rescue`."""
         group, failures = entry, self._failures_of(entry)
         has_expired = not self._failures and self._error is None
-        self._failures, self._error = [], None
+        self._failures, self._error, self._cause = [], None, None
         self._running.pop(group, None)
         if self._gates is not None and has_expired:
             self._report(self._gates.expired, group)
@@ -175,10 +175,10 @@ class GroupWorker(Worker):
     def _failures_of(self, group: Entry) -> list[_Failure]:
         if self._failures:
             return self._failures
-        if self._error is not None:  # a gate has refused the call
+        if self._error is not None:  # a gate has refused the call, or it has raised while the operator stopped
             errors = self._errors(self._error, group)
             return [_Failure(entry, error) for entry, error in zip(group.records, errors, strict=True)]
-        return [_Failure(entry) for entry in group.records]  # the deadline has expired
+        return [_Failure(entry, cause=self._cause) for entry in group.records]  # the deadline has expired
 
     async def _replace(self, failures: list[_Failure]) -> bool:
         if trio.current_effective_deadline() == -float("inf") and any(each.error is not None for each in failures):

@@ -24,6 +24,7 @@ from ._core.admission import KeyGates
 from ._core.ledger import Ledger
 from ._core.queue import Entry
 from ._core.scheduler import Scheduler
+from ._errors import is_cancelled, split
 from ._gates import Gates
 from ._results import Emitter
 from ._tasks import SECONDS_PER_PASS, BlockContext, Timer, Wakeup
@@ -164,7 +165,7 @@ class Worker:
         self._current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks it up each time
         self._entry: Entry | None = None  # the running record
         self._error: Exception | None = None  # why it has failed
-        self._cause: Exception | None = None  # its last error, if it times out because a retry would begin too late
+        self._cause: Exception | None = None  # why it times out: see `Invoker.rescue`
         self._is_late = False  # whether it does
         self._context: Any = None  # that of its earlier attempts, if they have changed a variable
         self._admissions = {} if pool.gates is None else pool.gates.admissions
@@ -183,9 +184,10 @@ class Worker:
             try:
                 with self._scope:
                     await self._make_attempts()
-            except BaseException:
-                self._cancel()
-                raise
+            except BaseException as error:
+                if not self._was_raised_in_unwinding(error):
+                    self._cancel()
+                    raise
             if self._entry is not None:  # it has failed or timed out
                 may_continue = await self._rescue(self._entry)
 
@@ -395,6 +397,25 @@ class Worker:
         return now
 
     # Records without a result
+
+    def _was_raised_in_unwinding(self, error: BaseException) -> bool:
+        """Whether the function raised this while its call was cancelled. Then it concerns the running record alone.
+
+        A nursery of the function raises a group of the cancellation and of such errors. At a deadline, the record
+        times out; while the operator stops, it fails.
+        """
+        cancelled, rest = split(error, is_cancelled)
+        if self._entry is None or not isinstance(rest, Exception):
+            return False
+        if self._scope.cancelled_caught:  # the scope has removed the cancellation from the group
+            self._cause = rest
+            return True
+        if cancelled is None:
+            return False
+        if self._gates is not None:
+            self._report(self._gates.cancelled, self._entry)
+        self._error = rest
+        return True
 
     def _cancel(self) -> None:
         entry, self._entry = self._entry, None
