@@ -23,6 +23,7 @@ from ._core.options import OnTimeout, Options
 from ._core.queue import Entry
 from ._core.retry import Retries
 from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError, needs_asyncio
+from ._function import awaitable_from
 from ._gates import Gates
 from ._tasks import awaited, interruptible
 
@@ -63,9 +64,7 @@ class Invoker:
 
     def _call(self, function: Any, gates: Gates | None) -> Call:
         """One attempt. Each layer is a function around a function, and exists only if an option needs it."""
-        call = _once(function.invoke)
-        if self._options.group is not None:
-            call = _grouped(call)
+        call = _once(function.invoke) if self._options.group is None else _grouped(function.invoke)
         if gates is not None and gates.is_weighted:
             call = _settled(call, gates)
         retry = self._options.retry
@@ -210,27 +209,27 @@ def _once(invoke: Callable[[Any], Awaitable[Any]]) -> Call:
     return call
 
 
-def _grouped(once: Call) -> Call:
-    """A call for the records of a group. Its result has been checked."""
+def _grouped(invoke: Callable[[Any], Awaitable[Any]]) -> Call:
+    """A call for the records of a group, with a list of its own. Its result has been checked."""
 
     async def call(group: Entry) -> Sequence[Any]:
-        for entry in group.records:
+        for entry in (group, *group.records):
             entry.attempts += 1
-        return _as_many(await once(group), group.value)
+        return _as_many(await awaitable_from(invoke, list(group.value)), len(group.records))
 
     return call
 
 
 @enable_ki_protection
-def _as_many(results: Any, values: list[Any]) -> Sequence[Any]:
+def _as_many(results: Any, number: int) -> Sequence[Any]:
     if not isinstance(results, list | tuple):
         raise TypeError(
-            f"with group= the function must return a list of results, got {describe(results)} for {len(values)} values"
+            f"with group= the function must return a list of results, got {describe(results)} for {number} values"
         )
-    if len(results) != len(values):
+    if len(results) != number:
         raise ValueError(
             f"with group= the function must return one result for each value, got {len(results)} results for "
-            f"{len(values)} values"
+            f"{number} values"
         )
     return results
 

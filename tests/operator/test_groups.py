@@ -192,6 +192,37 @@ async def test_the_function_must_return_a_list_with_a_result_for_each_value(
         await results_of(ordered_wait([1, 2], wrong, group=2, timeout=5.0))
 
 
+async def test_a_function_may_change_its_list(autojump_clock: MockClock) -> None:
+    async def consume(values: list[int]) -> list[int]:
+        results = []
+        while values:
+            results.append(10 * values.pop(0))
+        if results[0] == 30 and len(calls) == 1:
+            calls.append(results)
+            raise OSError("busy")
+        calls.append(results)
+        return results
+
+    calls: list[Any] = []
+    options = {"group": 3, "timeout": 5.0, "capacity": 1, "retry": FixedDelay(1, 0.5)}
+    async with ordered_wait(range(6), consume, **options) as results:
+        assert [result async for result in results] == [0, 10, 20, 30, 40, 50]
+    assert calls == [[0, 10, 20], [30, 40, 50], [30, 40, 50]]
+
+
+@pytest.mark.parametrize("change", [lambda values: values.pop(), lambda values: values.append(9)])
+async def test_the_results_are_compared_with_the_records_and_not_with_the_list(
+    change: Any, autojump_clock: MockClock
+) -> None:
+    async def change_list(values: list[int]) -> list[int]:
+        change(values)
+        return values
+
+    async with ordered_wait(range(3), change_list, group=3, timeout=5.0, on_error="skip") as results:
+        assert [result async for result in results] == []
+    assert results.statistics().failed == 3
+
+
 async def test_an_exception_in_the_place_of_a_result_fails_that_record_alone(autojump_clock: MockClock) -> None:
     async def partly(values: list[int]) -> list[Any]:
         return [LookupError(value) if value % 2 else value for value in values]
