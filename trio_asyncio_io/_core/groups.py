@@ -4,7 +4,7 @@ A record that may start waits for its group. The group is complete when it is fu
 `group_wait` seconds, or when no more records can come. Then it waits for a slot and for gates, like a single record.
 
 New records and retries form groups of their own: a new record never shares a call with one that has failed, and has
-its whole timeout. With gates per key, a group has records of one key only. While a group waits for gates, no other
+its whole timeout. Retries do not wait for others: those that are due when a slot is free share a call. With gates per key, a group has records of one key only. While a group waits for gates, no other
 group is formed for the same gates, except for retries, which start first: later groups become larger meanwhile.
 
 A call has the slot, and each of its records has its own account: the scheduler, the gates, the deadlines and the
@@ -202,15 +202,17 @@ class _Pool:
 
     Attributes:
         keys: The gates of their key, if they have any.
+        wait: Seconds for which the first of them waits for others.
         opened: Since when the first of them has waited.
         is_due: Whether that is long enough.
         records: A heap of (rank, since when it has waited for its group, record).
     """
 
-    __slots__ = ("is_due", "keys", "opened", "records")
+    __slots__ = ("is_due", "keys", "opened", "records", "wait")
 
-    def __init__(self, keys: KeyGates | None) -> None:
+    def __init__(self, keys: KeyGates | None, wait: float) -> None:
         self.keys = keys
+        self.wait = wait
         self.opened = inf
         self.is_due = False
         self.records: list[tuple[Rank, float, Entry]] = []
@@ -229,7 +231,7 @@ class Grouping:
 
     Args:
         size: The largest number of records in a group.
-        wait: Seconds for which the first record of a group waits for others.
+        wait: Seconds for which the first new record of a group waits for others.
     """
 
     def __init__(self, size: int, wait: float) -> None:
@@ -245,10 +247,10 @@ class Grouping:
 
     def add(self, entry: Entry, since: float, keys: KeyGates | None) -> None:
         """A record waits for its group since then."""
-        kind = entry.attempts > 0, keys
-        pool = self._pools.get(kind)
+        is_retry = entry.attempts > 0
+        pool = self._pools.get((is_retry, keys))
         if pool is None:
-            pool = self._pools[kind] = _Pool(keys)
+            pool = self._pools[is_retry, keys] = _Pool(keys, 0.0 if is_retry else self.wait)
             if keys is not None:
                 keys.passage.running += 1  # the gates stay in use
         heappush(pool.records, (rank_of(entry), since, entry))
@@ -260,7 +262,7 @@ class Grouping:
         """Complete the groups whose first records have waited long enough."""
         while self._due and self._due[0][0] <= now:
             due, _, pool = heappop(self._due)
-            pool.is_due |= len(pool) > 0 and pool.opened + self.wait == due
+            pool.is_due |= len(pool) > 0 and pool.opened + pool.wait == due
 
     def due_at(self) -> float:
         """When `advance` completes the next group. It may be too early."""
@@ -284,7 +286,7 @@ class Grouping:
         taken = [heappop(pool.records) for _ in range(min(self.size, len(pool)))]
         self._number -= len(taken)
         full = max(since for _, since, _ in taken) if len(taken) == self.size else inf
-        complete = min(full, pool.opened + self.wait, completed_by)
+        complete = min(full, pool.opened + pool.wait, completed_by)
         entries = [entry for _, _, entry in taken]
         starts = [since if entry.attempts else entry.since for _, since, entry in taken]
         group = Group(entries, starts, [max(0.0, complete - since) for _, since, _ in taken])
@@ -297,9 +299,9 @@ class Grouping:
         return group
 
     def _open(self, pool: _Pool, since: float) -> None:
-        pool.opened, pool.is_due = since, False
-        if self.wait < inf:
-            heappush(self._due, (since + self.wait, next(self._numbers), pool))
+        pool.opened, pool.is_due = since, not pool.wait
+        if 0 < pool.wait < inf:
+            heappush(self._due, (since + pool.wait, next(self._numbers), pool))
 
     def _candidates(self, line: Line, *, may_grow: bool) -> Iterable[_Pool]:
         for pool in self._pools.values():
