@@ -127,10 +127,11 @@ class Feeder:
         now = current_time()
         try:
             entry = accept(element, now)
-        except BaseException as error:  # raised by the user's key, or an interrupt in it
+        except StopIteration as error:  # `map` would take it for the end of the source
             self._ledger.hold(element)
-            if isinstance(error, StopIteration):  # `map` would take it for the end of the source
-                raise RuntimeError(f"a function of the operator raised {error!r} for {describe(element)}") from error
+            raise RuntimeError(f"a function of the operator raised StopIteration for {describe(element)}") from error
+        except BaseException:  # raised by the user's key, or an interrupt in it
+            self._ledger.hold(element)
             raise
         if entry is None:
             self._ledger.hold(element)

@@ -332,12 +332,19 @@ def once_failing(numbers: set[int], error: type[Exception] = OSError) -> Callabl
 
 
 async def test_retries_start_before_new_records(autojump_clock: MockClock) -> None:
-    recorder = Recorder(slow(once_failing({0, 1})))
+    recorder = Recorder(slow(once_failing({0})))
     out = await results_of(
         unordered_wait(range(6), recorder, group=2, capacity=1, timeout=60.0, retry=FixedDelay(1, 0.5))
     )
     assert sorted(out) == list(range(6))
-    assert calls_of(recorder) == [(0.0, [0, 1]), (1.0, [2, 3]), (2.0, [0, 1]), (3.0, [4, 5])]
+    assert calls_of(recorder) == [(0.0, [0, 1]), (1.0, [2, 3]), (2.0, [0]), (3.0, [4, 5])]
+
+
+async def test_no_new_record_starts_while_as_many_wait_for_their_retry_as_can_run(autojump_clock: MockClock) -> None:
+    recorder = Recorder(slow(once_failing({0, 1})))
+    options = {"group": 2, "capacity": 1, "timeout": 60.0, "retry": FixedDelay(1, 5.0)}
+    assert sorted(await results_of(unordered_wait(range(6), recorder, **options))) == list(range(6))
+    assert calls_of(recorder) == [(0.0, [0, 1]), (6.0, [0, 1]), (7.0, [2, 3]), (8.0, [4, 5])]
 
 
 def slow(function: Callable[[list[int]], Awaitable[list[Any]]]) -> Callable[[list[int]], Awaitable[list[Any]]]:
@@ -469,7 +476,7 @@ async def test_the_first_deadline_ends_the_call_of_grouped_retries(autojump_cloc
     async with unordered_wait(
         at((0.0, 0), (1.0, 1), (3.0, 2)),
         retries_hang,
-        group=2,
+        group=3,
         group_wait=0.0,
         capacity=1,
         timeout=10.0,

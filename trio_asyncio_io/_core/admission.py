@@ -205,6 +205,11 @@ class Waiting:
         self.earlier: dict[str, float] = {}
         self.slot_wait = 0.0
 
+    @property
+    def retries(self) -> Sequence[Entry]:
+        """The records that wait for their retry: those of its call, or none."""
+        return self.entry.records if self.entry.attempts else ()
+
 
 def rank_of(entry: Entry) -> Rank:
     """The rank of a record's next attempt.

@@ -268,18 +268,20 @@ class Grouping:
         """When `advance` completes the next group. It may be too early."""
         return self._due[0][0] if self._due else inf
 
-    def number_of_groups(self, line: Line, *, may_grow: bool) -> int:
+    def number_of_groups(self, line: Line, *, may_grow: bool, only_retries: bool = False) -> int:
         """How many groups may be formed now."""
-        return sum(-(-len(pool) // self.size) for pool in self._candidates(line, may_grow=may_grow))
+        pools = self._candidates(line, may_grow=may_grow, only_retries=only_retries)
+        return sum(-(-len(pool) // self.size) for pool in pools)
 
     def waits_for_more(self, number: int) -> bool:
         """Whether so many new records without a key leave a group incomplete that is not due."""
         pool = self._pools.get((False, None))
         return pool is not None and not pool.is_due and len(pool) + number < self.size
 
-    def first(self, line: Line, *, may_grow: bool) -> _Pool | None:
+    def first(self, line: Line, *, may_grow: bool, only_retries: bool) -> _Pool | None:
         """The pool from which the next group is formed. None: no group is complete."""
-        return min(self._candidates(line, may_grow=may_grow), key=lambda pool: pool.rank, default=None)
+        pools = self._candidates(line, may_grow=may_grow, only_retries=only_retries)
+        return min(pools, key=lambda pool: pool.rank, default=None)
 
     def take(self, pool: _Pool, completed_by: float) -> Group:
         """Form a group. It was complete at this instant at the latest."""
@@ -303,8 +305,10 @@ class Grouping:
         if 0 < pool.wait < inf:
             heappush(self._due, (since + pool.wait, next(self._numbers), pool))
 
-    def _candidates(self, line: Line, *, may_grow: bool) -> Iterable[_Pool]:
-        for pool in self._pools.values():
+    def _candidates(self, line: Line, *, may_grow: bool, only_retries: bool) -> Iterable[_Pool]:
+        for (is_retry, _), pool in self._pools.items():
+            if only_retries and not is_retry:
+                continue
             is_complete = pool.is_due or len(pool) >= self.size or not may_grow
             if is_complete and not _is_behind(pool, line) and not (pool.keys and _is_behind(pool, pool.keys.line)):
                 yield pool
@@ -328,6 +332,7 @@ class GroupScheduler(Scheduler):
 
     def __init__(self, *arguments: Any, size: int, wait: float, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self._most_retries *= size
         self._grouping = Grouping(size, wait)
         self._now = 0.0
         self.is_plain = False
@@ -354,12 +359,19 @@ class GroupScheduler(Scheduler):
         if free <= 0 or not self._ledger.may_start:
             return 0
         number = len(self._for_slot) + len(self._changed) + (len(self._line) > 0 and self._line.held_until == -inf)
+        if self._must_retry_first:
+            return min(free, self._candidates_to_retry())
         may_grow = self._ledger.may_grow()
         number += self._grouping.number_of_groups(self._line, may_grow=may_grow)
         jobs = len(self._ledger.jobs)
         if jobs and not (may_grow and self._grouping.waits_for_more(jobs)):
             number += max(1, jobs // self._grouping.size)
         return min(free, number)
+
+    def _candidates_to_retry(self) -> int:
+        return super()._candidates_to_retry() + self._grouping.number_of_groups(
+            self._line, may_grow=False, only_retries=True
+        )
 
     def refresh(self) -> None:
         """Nothing changes: as `_start_first`."""
@@ -369,9 +381,11 @@ class GroupScheduler(Scheduler):
 
     def _next_waiting(self) -> Waiting | None:
         ready = self._for_slot  # groups that the gates of their keys have held back
-        pool = self._grouping.first(self._line, may_grow=self._ledger.may_grow())
+        only_retries = self._must_retry_first
+        pool = self._grouping.first(self._line, may_grow=self._ledger.may_grow(), only_retries=only_retries)
         has_place = self._counters.running + len(self._line) < self._capacity
-        if ready and has_place and (pool is None or ready[0][0] < pool.rank):
+        may_take = has_place and len(ready) > 0 and (not only_retries or len(ready[0][1].retries) > 0)
+        if may_take and (pool is None or ready[0][0] < pool.rank):
             return heappop(ready)[1]
         return None if pool is None else self._formed(pool)
 

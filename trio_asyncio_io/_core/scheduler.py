@@ -14,6 +14,10 @@ A job is one attempt, and a slot is a running call. A record that waits occupies
 Retries start before new records, those with few attempts first; new records start in arrival order. A record is passed
 over while a gate of its key holds it back, but while a common gate holds back the first record, none starts.
 
+No new record starts while as many records wait for their retry as can run at once. Otherwise, while a service is down,
+each record of the buffer would fail and use up its retries. Retries that a gate of their key holds back do not count:
+that gate protects the service, and other keys must not wait for it.
+
 The time of a record runs while it runs and in backoffs, not while it waits for a slot or for gates. A retry that could
 not begin before the deadline is refused by `retry`, so no deadline expires while a record waits.
 
@@ -160,6 +164,9 @@ class Scheduler:
         self._numbers = count()
         self._at_gates = 0  # records in lines
         self._in_line_now = 1  # how many workers ask for the records in the line
+        self._retries = 0  # records that wait for their retry
+        self._most_retries = capacity
+        self._waits_for_retries = False  # whether a slot is free for a new record, which waits for retries
         self.deadlines = Deadlines(timeout)
         self.is_plain = gates is None
         self.started: Waiting | None = None
@@ -191,6 +198,7 @@ class Scheduler:
             waiting = self._next_waiting()
             entry = self._ask_line(now) if waiting is None else self._ask(waiting, now)
             if entry is not None or (waiting is None and not self._line_has_changed(now)):
+                self._account_for_retries(now)
                 return entry
         return None
 
@@ -226,6 +234,8 @@ class Scheduler:
         free = self._capacity - self._counters.running
         if free <= 0 or not self._ledger.may_start:
             return 0
+        if self._must_retry_first:
+            return min(free, self._candidates_to_retry())
         places = min(len(self._ledger.jobs), free - len(self._line))
         number = len(self._for_slot) + len(self._changed)
         if not self._line:
@@ -235,6 +245,17 @@ class Scheduler:
         else:
             number += self._in_line_now
         return min(free, number)
+
+    def _candidates_to_retry(self) -> int:
+        """As `candidates`, while new records wait for retries."""
+        if self._ledger.jobs:
+            self._account_for_retries(self._ledger.jobs[-1].since)  # the newest may have arrived now
+        number = len(self._changed)
+        if self._for_slot and self._for_slot[0][1].entry.attempts:
+            number += len(self._for_slot)
+        if self._line and self._line.first.entry.attempts and self._line.held_until == -inf:
+            number += self._in_line_now
+        return number
 
     # What happens
 
@@ -253,6 +274,8 @@ class Scheduler:
         waiting = Waiting(entry, context, RUNNING, now)
         self._register(waiting, "retry", now)
         heappush(self._backoffs, (due, entry.sequence, waiting))
+        self._retries += 1
+        self._account_for_retries(now)
         return True
 
     def start_extra(self, entry: Entry, weights_in: Callable[[Passage], Weights], now: float) -> Admission | None:
@@ -300,8 +323,21 @@ class Scheduler:
                     self._end_slot_wait(waiting, now)
                 _call_in(waiting, self._ledger.cancel_retry, waiting.entry, now)
         self.waiting.clear()
+        self._account_for_retries(now)
 
     # Candidates
+
+    @property
+    def _must_retry_first(self) -> bool:
+        """Whether no new record may start."""
+        return self._retries >= self._most_retries
+
+    def _account_for_retries(self, now: float) -> None:
+        """Begin or end the wait of new records for retries, if a slot is free for them."""
+        waits = self._must_retry_first and self._has_free_slot() and self._ledger.count_jobs() > 0
+        if waits != self._waits_for_retries:
+            self._waits_for_retries = waits
+            (self._ledger.wait_for_retries if waits else self._ledger.end_wait_for_retries)(now)
 
     def _recheck_held(self) -> None:
         """No call runs, so no end of a call can change a gate. A gate that still waits for one is broken."""
@@ -315,7 +351,7 @@ class Scheduler:
     def _next_waiting(self) -> Waiting | None:
         """Remove and return the record that goes to the gates next. As many wait for a gate as slots are free."""
         jobs, ready = self._ledger.jobs, self._for_slot
-        has_place = self._counters.running + len(self._line) < self._capacity
+        has_place = self._counters.running + len(self._line) < self._capacity and not self._must_retry_first
         if ready and (has_place or ready[0][1].entry.attempts):
             rank, waiting = ready[0]
             if not jobs or rank < rank_of(jobs[0]):
@@ -387,7 +423,9 @@ class Scheduler:
 
     def _line_has_changed(self, now: float) -> bool:
         """Whether the first record in the line may be checked again now."""
-        return len(self._line) > 0 and self._line.held_until <= now
+        if not self._line or self._line.held_until > now:
+            return False
+        return not self._must_retry_first or self._line.first.entry.attempts > 0
 
     def _ask_line(self, now: float) -> Entry | None:
         """Start the attempt of the first record in the line, if the gates admit it."""
@@ -460,6 +498,7 @@ class Scheduler:
         if waiting.state == FOR_SLOT:
             self._end_slot_wait(waiting, now)
         self._register(waiting, "wait for key's gates", now)
+        self._retries -= len(waiting.retries)
         if waiting.is_in_line_of_key:  # it was first, and may have been overtaken by a retry
             waiting.earlier = keys.line.holders.seconds(now)
         else:
@@ -484,6 +523,7 @@ class Scheduler:
         if not delay:
             by_gate = line.holders.since(waiting.earlier, now)
             self._ledger.end_wait_for_gate_of_key(waiting.entry, waiting.since, now, by_gate)
+            self._retries += len(waiting.retries)
             self._wait_for_slot(waiting, now)
         elif delay < inf:
             heappush(self._keys_due, (line.held_until, next(self._numbers), keys))
@@ -500,9 +540,11 @@ class Scheduler:
             assert self._gates is not None
             self._gates.admissions[entry.sequence] = admission
         waiting.state = TRANSITIONS[waiting.state]["start"]
+        self._retries -= len(waiting.retries)
         self._forget(waiting, now)
         self.started = waiting
         _call_in(waiting, self._ledger.start_after_wait, entry, waiting.slot_wait, now)
+        self._account_for_retries(now)
         return entry
 
     def _refuse(self, waiting: Waiting, refusal: Exception, now: float) -> Entry:
