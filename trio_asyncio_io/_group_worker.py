@@ -115,7 +115,7 @@ class GroupWorker(Worker):
             self._back_off(entry, wait, error, now)
 
     def _back_off(self, entry: Entry, seconds: float, error: Exception | None, now: float) -> None:
-        if self._scheduler.retry(entry, None, seconds, now):
+        if self._scheduler.retry(entry, None, seconds, now, has_raised=error is not None):
             assert self._retries is not None
             self._retries.withdraw()
             self._ended.add(entry)

@@ -374,7 +374,8 @@ class Worker:
         """Let another attempt follow, unless it would begin after the deadline: then the record times out now."""
         context, block = trio.lowlevel.current_task().context, self._pool.context
         now = self._current_time()
-        if self._scheduler.retry(entry, context if block.is_changed_in(context) else None, seconds, now):
+        changed = context if block.is_changed_in(context) else None
+        if self._scheduler.retry(entry, changed, seconds, now, has_raised=error is not None):
             assert self._retries is not None
             self._retries.withdraw()
             self._entry = None

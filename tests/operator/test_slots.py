@@ -60,6 +60,15 @@ async def test_no_new_record_starts_while_as_many_wait_for_their_retry_as_can_ru
     assert calls_of(recorder) == [("a", 0.0), ("b", 0.0), ("a", 11.0), ("b", 11.0), ("c", 12.0), ("d", 13.0)]
 
 
+async def test_records_whose_results_are_retried_do_not_hold_back_new_ones(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
+    recorder = Recorder(Scripted({"a": [Step(1.0, result=None), Step(1.0)]}, default=Step(1.0)))
+    retry = FixedDelay(1, 10.0, retry_on_result=lambda result: result is None)
+    assert sorted(await results_of(async_wait("ab", recorder, retry=retry, capacity=1, timeout=40.0))) == ["a", "b"]
+    assert calls_of(recorder) == [("a", 0.0), ("b", 1.0), ("a", 11.0)]
+
+
 async def test_records_that_arrive_while_others_wait_for_their_retry_start_when_one_of_them_does(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
@@ -284,10 +293,10 @@ async def test_the_hooks_say_when_a_record_has_no_slot(autojump_clock: MockClock
     ]
 
 
-@pytest.mark.parametrize("timeout", [3600.0, inf])
+@pytest.mark.parametrize("limit", [3600.0, inf])
 @pytest.mark.parametrize("group", [None, 5])
 async def test_a_record_that_was_retried_is_not_kept_after_it_was_received(
-    async_wait: Any, autojump_clock: MockClock, group: int | None, timeout: float
+    async_wait: Any, autojump_clock: MockClock, group: int | None, limit: float
 ) -> None:
     """The buffer bounds the memory, whatever the length of the stream."""
 
@@ -312,7 +321,7 @@ async def test_a_record_that_was_retried_is_not_kept_after_it_was_received(
             alive.add(value)
             yield value
 
-    options = {"capacity": 4, "buffer": buffer, "group": group, "timeout": timeout, "retry": FixedDelay(1, 0.5)}
+    options = {"capacity": 4, "buffer": buffer, "group": group, "timeout": limit, "retry": FixedDelay(1, 0.5)}
     async with async_wait(source(), fail_first, **options) as results:
         while True:
             try:

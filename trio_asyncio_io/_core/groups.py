@@ -4,8 +4,9 @@ A record that may start waits for its group. The group is complete when it is fu
 `group_wait` seconds, or when no more records can come. Then it waits for a slot and for gates, like a single record.
 
 New records and retries form groups of their own: a new record never shares a call with one that has failed, and has
-its whole timeout. Retries do not wait for others: those that are due when a slot is free share a call. With gates per key, a group has records of one key only. While a group waits for gates, no other
-group is formed for the same gates, except for retries, which start first: later groups become larger meanwhile.
+its whole timeout. Retries do not wait for others: those that are due when a slot is free share a call. With gates per
+key, a group has records of one key only. While a group waits for gates, no other group is formed for the same gates,
+except for retries, which start first: later groups become larger meanwhile.
 
 A call has the slot, and each of its records has its own account: the scheduler, the gates, the deadlines and the
 workers see a `Group`, while the queue, the retries, the observer and the sums of the ledger see its records.
@@ -384,7 +385,7 @@ class GroupScheduler(Scheduler):
         only_retries = self._must_retry_first
         pool = self._grouping.first(self._line, may_grow=self._ledger.may_grow(), only_retries=only_retries)
         has_place = self._counters.running + len(self._line) < self._capacity
-        may_take = has_place and len(ready) > 0 and (not only_retries or len(ready[0][1].retries) > 0)
+        may_take = has_place and len(ready) > 0 and (not only_retries or ready[0][1].entry.attempts > 0)
         if may_take and (pool is None or ready[0][0] < pool.rank):
             return heappop(ready)[1]
         return None if pool is None else self._formed(pool)

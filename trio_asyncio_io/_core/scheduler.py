@@ -14,9 +14,10 @@ A job is one attempt, and a slot is a running call. A record that waits occupies
 Retries start before new records, those with few attempts first; new records start in arrival order. A record is passed
 over while a gate of its key holds it back, but while a common gate holds back the first record, none starts.
 
-No new record starts while as many records wait for their retry as can run at once. Otherwise, while a service is down,
-each record of the buffer would fail and use up its retries. Retries that a gate of their key holds back do not count:
-that gate protects the service, and other keys must not wait for it.
+No new record starts while as many records wait for the retry of an attempt that has raised as can run at once.
+Otherwise, while a service is down, each record of the buffer would fail and use up its retries. Records that a gate of
+their key holds back do not count: that gate protects the service, and other keys must not wait for it. Nor do records
+whose result is retried: the service answers.
 
 The time of a record runs while it runs and in backoffs, not while it waits for a slot or for gates. A retry that could
 not begin before the deadline is refused by `retry`, so no deadline expires while a record waits.
@@ -164,7 +165,7 @@ class Scheduler:
         self._numbers = count()
         self._at_gates = 0  # records in lines
         self._in_line_now = 1  # how many workers ask for the records in the line
-        self._retries = 0  # records that wait for their retry
+        self._failed: set[Entry] = set()  # records that wait for a retry because their attempt has raised
         self._most_retries = capacity
         self._waits_for_retries = False  # whether a slot is free for a new record, which waits for retries
         self.deadlines = Deadlines(timeout)
@@ -259,8 +260,15 @@ class Scheduler:
 
     # What happens
 
-    def retry(self, entry: Entry, context: Any, seconds: float, now: float) -> bool:
+    def retry(self, entry: Entry, context: Any, seconds: float, now: float, *, has_raised: bool = True) -> bool:
         """End an attempt that is followed by another one after these seconds. Frees the slot.
+
+        Args:
+            entry: The record.
+            context: See `Waiting`.
+            seconds: The backoff.
+            now: The time.
+            has_raised: Whether the attempt has raised; otherwise its result is retried.
 
         Returns:
             False if the next attempt could not begin before the deadline. The record must time out now: at one
@@ -274,7 +282,8 @@ class Scheduler:
         waiting = Waiting(entry, context, RUNNING, now)
         self._register(waiting, "retry", now)
         heappush(self._backoffs, (due, entry.sequence, waiting))
-        self._retries += 1
+        if has_raised:
+            self._failed.add(entry)
         self._account_for_retries(now)
         return True
 
@@ -330,7 +339,7 @@ class Scheduler:
     @property
     def _must_retry_first(self) -> bool:
         """Whether no new record may start."""
-        return self._retries >= self._most_retries
+        return len(self._failed) >= self._most_retries
 
     def _account_for_retries(self, now: float) -> None:
         """Begin or end the wait of new records for retries, if a slot is free for them."""
@@ -498,7 +507,8 @@ class Scheduler:
         if waiting.state == FOR_SLOT:
             self._end_slot_wait(waiting, now)
         self._register(waiting, "wait for key's gates", now)
-        self._retries -= len(waiting.retries)
+        waiting.failed = [record for record in waiting.entry.records if record in self._failed]
+        self._failed.difference_update(waiting.failed)
         if waiting.is_in_line_of_key:  # it was first, and may have been overtaken by a retry
             waiting.earlier = keys.line.holders.seconds(now)
         else:
@@ -523,7 +533,7 @@ class Scheduler:
         if not delay:
             by_gate = line.holders.since(waiting.earlier, now)
             self._ledger.end_wait_for_gate_of_key(waiting.entry, waiting.since, now, by_gate)
-            self._retries += len(waiting.retries)
+            self._failed.update(waiting.failed)
             self._wait_for_slot(waiting, now)
         elif delay < inf:
             heappush(self._keys_due, (line.held_until, next(self._numbers), keys))
@@ -540,7 +550,7 @@ class Scheduler:
             assert self._gates is not None
             self._gates.admissions[entry.sequence] = admission
         waiting.state = TRANSITIONS[waiting.state]["start"]
-        self._retries -= len(waiting.retries)
+        self._failed.difference_update(entry.records)
         self._forget(waiting, now)
         self.started = waiting
         _call_in(waiting, self._ledger.start_after_wait, entry, waiting.slot_wait, now)
