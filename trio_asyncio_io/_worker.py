@@ -198,7 +198,7 @@ class Worker:
         start, fail, current_time = self._start, self._fail, self._current_time
         call = self._invoker.call if retries is None else self._call_again
         complete = self._complete if retries is None or not retries.checks_results else self._complete_attempt
-        task, size = trio.lowlevel.current_task(), block.size
+        task, is_changed_in = trio.lowlevel.current_task(), block.is_changed_in
         now: float | None = current_time()
         due, jobs_left = 0.0, 0
         while now is not None:
@@ -206,7 +206,7 @@ class Worker:
                 if task.custom_sleep_data is not _NOT_SUSPENDED:  # Trio clears it whenever the task has been suspended
                     task.custom_sleep_data = _NOT_SUSPENDED
                     due, jobs_left = now + SECONDS_PER_PASS, JOBS_PER_PASS
-                if len(task.context) != size or (size and block.is_changed_in(task.context)):
+                if is_changed_in(task.context):
                     block.restore(task)
                     jobs_left = 0
                 if now >= due or not jobs_left:
