@@ -289,6 +289,30 @@ def test_the_timer_does_not_wake_for_a_gate_while_all_slots_are_busy() -> None:
     assert scheduler.wake_at() == inf
 
 
+@pytest.mark.parametrize("is_retry", [False, True])
+def test_a_record_that_waits_for_a_gate_when_the_operator_ends_has_waited_for_it(is_retry: bool) -> None:
+    gates = FakeGates([Watched(interval=100.0)])
+    ledger, scheduler = made("ab", gates=gates)
+    a = start(scheduler, 0.0)
+    assert a is not None
+    if is_retry:
+        gates.admissions[0].end([OK], 1.0)
+        assert scheduler.retry(a, None, 1.0, 1.0)
+    else:
+        gates.admissions[0].end([OK], 2.0)
+        ledger.complete(a, ["A"], 2.0)
+    assert values_of(scheduler, 2.0) == []
+    waiting = ledger.counters.at_gate
+    assert waiting == gates.passage.running == len(gates.line) == len(scheduler.waiting) > 0
+    waited = ledger.counters.gate_wait_seconds + sum(7.0 - each.since for each in scheduler.waiting.values())
+    ledger.stop_starting()
+    scheduler.close(7.0)
+    assert (ledger.counters.at_gate, gates.passage.running, len(gates.line)) == (0, 0, 0)
+    assert ledger.counters.gate_wait_seconds == waited
+    assert sum(ledger.counters.seconds_by_gate.values()) > 0
+    assert ledger.counters.cancelled == is_retry
+
+
 # Deadlines
 
 
