@@ -263,6 +263,16 @@ async def test_a_hook_that_raises_changes_nothing(
     assert (numbers.completed, numbers.timed_out, numbers.retried, numbers.running) == (5, 1, 1, 0)
 
 
+async def test_a_hook_that_exits_changes_nothing(autojump_clock: MockClock) -> None:
+    def exits(*_: Any) -> None:
+        raise GeneratorExit
+
+    observer = type("Broken", (Observer,), {"started": exits})()
+    async with AsyncWaitOperator(Scripted(), source=range(3), timeout=9.0, observer=observer) as operator:
+        assert [result async for result in operator.output] == [0, 1, 2]
+    assert operator.statistics().running == 0
+
+
 @GROUPS
 @pytest.mark.parametrize("handler", ["on_error", "on_timeout"])
 async def test_a_handler_that_raises_is_the_exception_of_the_operator(
