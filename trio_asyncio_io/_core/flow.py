@@ -85,6 +85,7 @@ class Flow:
         gate: The waits of records for a gate while a slot is free for them, and for a gate of their key while no other
             record could use the free slots.
         gate_wait: The waits of each record for gates.
+        retries: The time in which new records wait for retries, while a slot is free for them.
         lanes: The waits of records for an earlier one with the same key.
         backoffs: By sequence, when the backoff of a record ends or has ended whose retry has not started.
         spent: By sequence, of a record that has been retried and has no result: its backoffs, and its attempts before
@@ -104,6 +105,7 @@ class Flow:
         self._at_keys = 0  # records that wait for gates of their key
         self._is_shut = False  # whether they count in `gate`: slots are free, and no other record can start
         self.gate_wait = Durations()
+        self.retries = Wait()
         self.lanes = Wait()
         self.backoffs: dict[int, float] = {}
         self.spent: dict[int, tuple[float, float]] = {}
@@ -174,6 +176,14 @@ class Flow:
             self._open(now)
         self._add_wait(seconds)
 
+    def wait_for_retries(self, now: float) -> None:
+        """New records start to wait for retries, while a slot is free for them."""
+        self.retries.begin(now)
+
+    def end_wait_for_retries(self, now: float) -> None:
+        """New records no longer wait for retries, or no slot is free for them."""
+        self.retries.end(now)
+
     def back_off(self, entry: Entry, seconds: float, now: float) -> None:
         """An attempt has ended, and another one follows after these seconds."""
         rested, _ = self.spent.get(entry.sequence, (0.0, 0.0))
@@ -210,7 +220,7 @@ class Flow:
 
     def idle(self, now: float) -> None:
         """A slot becomes free, and there is no record to start."""
-        if self._counters.at_gate:  # a job at a gate waits for the gate, so the slots are not free for lack of jobs
+        if self._counters.at_gate or self.retries.is_on:  # the slots are not free for lack of jobs
             return
         if self.room.is_on or (self._input_end is not None and self.lanes.is_on):
             if not self.starved.is_on:

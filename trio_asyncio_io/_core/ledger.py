@@ -191,6 +191,14 @@ class Ledger:
         self._add_gate_wait(now - since, by_gate)
         self.flow.end_wait_for_gate_of_key(now - since, now)
 
+    def wait_for_retries(self, now: float) -> None:
+        """Record that new records start to wait for retries, while a slot is free for them."""
+        self.flow.wait_for_retries(now)
+
+    def end_wait_for_retries(self, now: float) -> None:
+        """Record that they no longer do."""
+        self.flow.end_wait_for_retries(now)
+
     def _add_gate_wait(self, seconds: float, by_gate: Mapping[str, float]) -> None:
         self.counters.gate_wait_seconds += seconds
         self.counters.seconds_by_gate = combined(add, self.counters.seconds_by_gate, by_gate)

@@ -184,7 +184,7 @@ class Observation:
     def _call(self, hook: str, *arguments: Any) -> None:
         try:
             getattr(self._observer, hook)(*arguments)
-        except Exception:  # noqa: BLE001 - the operator does not depend on the user's observer
+        except BaseException:  # noqa: BLE001 - the operator does not depend on the user's observer, whatever it raises
             if not self._has_failed:
                 observer = describe(self._observer)
                 _log.exception("%s of the observer %s raised; nothing more is reported to it", hook, observer)

@@ -64,7 +64,9 @@ class Options:
             at most 100,000, and never less than the capacity (times `group`). With `buffer == capacity`, the operator
             behaves like Flink's.
         retry: A retry strategy. None (the default) makes one call per element. A record holds no slot during a backoff.
-            If the backoff would end after the deadline, the element times out at once.
+            If the backoff would end after the deadline, the element times out at once. No new record starts while
+            `capacity` records (times `group`) whose attempt has raised wait for their retry, so a service that is down
+            gets few calls.
         on_timeout: Async callable, value -> result, that replaces the result of an element that has timed out. It is
             called when the attempt has unwound. None (the default): an `ElementTimeoutError` goes to `on_error`.
         on_error: "raise" (the default) stops the operator with the exception. "skip" leaves the element out.

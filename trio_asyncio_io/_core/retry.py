@@ -24,6 +24,7 @@ from typing import Any, TypeAlias
 
 from .._public import share_descriptions
 from .checks import check_int, check_number, check_seconds
+from .describe import describe
 from .notes import attribute_of, leaves_of
 from .queue import Entry
 
@@ -202,7 +203,10 @@ class RetryStrategy(ABC):
 
     @abstractmethod
     def backoff(self, attempt: int, random: float) -> float:
-        """Seconds to wait after attempt number `attempt`. A pure function of its arguments.
+        """Seconds to wait after attempt number `attempt`, not negative. A pure function of its arguments.
+
+        `math.inf` means no further attempt: the exception or the result counts, whatever the timeout. An element fails
+        with the error for any other value, which names the strategy.
 
         Args:
             attempt: The attempt that has just ended, counted from 1.
@@ -210,11 +214,16 @@ class RetryStrategy(ABC):
         """
 
     def wait(self, attempt: int, random: float, exception: Exception | None = None) -> float:
-        """Seconds to wait after an attempt: the backoff, or the delay that the service requests if that is longer."""
-        backoff = self.backoff(attempt, random)
-        if exception is None or self.retry_after is None:
+        """Seconds to wait after an attempt: the backoff, or the delay that the service requests if that is longer.
+
+        Raises:
+            TypeError, ValueError: `backoff` or `retry_after` returned something other than such seconds.
+        """
+        backoff = check_seconds(f"the backoff of {describe(self)}", self.backoff(attempt, random))
+        requested = None if exception is None or self.retry_after is None else self.retry_after(exception)
+        if requested is None:
             return backoff
-        return max(backoff, self.retry_after(exception) or 0.0)
+        return max(backoff, check_seconds(f"the retry_after of {describe(self)}", requested))
 
     def retries_exception(self, exception: Exception) -> bool:
         """Whether to call again after this exception."""
@@ -447,6 +456,7 @@ class Retries:
         self._retries_result = guard(strategy.retries_result)
         self._retries_exception = guard(strategy.retries_exception)
         self._wait = guard(strategy.wait)
+        self._name_of_wait = f"the wait of {describe(strategy)}"
         self._account = BudgetAccount(strategy.budget, slots)
         self.draw = Random().random
         self._on_denied = on_denied
@@ -468,18 +478,23 @@ class Retries:
         if not (is_own_timeout or self._retries_exception(error)):
             return None
         draw = self.draw() if draw is None else draw
-        return self._wait(entry.attempts, draw, error) if self._may_retry(error) else None
+        return self._seconds(entry.attempts, draw, error) if self._may_retry(error) else None
 
     def after_result(self, entry: Entry, result: Any) -> float | None:
         """The seconds until the next attempt. None: the result counts."""
         self._deposit(entry)
         if entry.attempts > self._max_retries or not self._retries_result(result):
             return None
-        return self._wait(entry.attempts, self.draw()) if self._may_retry(None) else None
+        return self._seconds(entry.attempts, self.draw()) if self._may_retry(None) else None
 
     def withdraw(self) -> None:
         """Count a retry that will be made."""
         self._account.withdraw()
+
+    def _seconds(self, *arguments: Any) -> float | None:
+        """The wait before the next attempt. None: it is infinite, so there is no next attempt."""
+        wait = check_seconds(self._name_of_wait, self._wait(*arguments))
+        return wait if wait < math.inf else None
 
     def _deposit(self, entry: Entry) -> None:
         if entry.attempts == 1:
