@@ -26,7 +26,7 @@ _SHOWN: Final = 60  # bytes of the server's data, in an error
 _FIRST_STATUS: Final = 100
 _SWITCHING_PROTOCOLS: Final = 101
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
-_LENGTH: Final = re.compile(rb"(?im)^(content-length):[ \t]*(.*?)[ \t]*\r\n")
+_LENGTH: Final = re.compile(rb"(?im)^(content-length):(.*)\r\n")
 _SEVERAL_LENGTHS: Final = re.compile(rb"(?is)\ncontent-length:([^\n]*,|.*\ncontent-length:)")
 
 # A server repeats its head while date and length stay the same

@@ -210,6 +210,10 @@ def test_the_end_before_a_response_is_an_error() -> None:
         fed(EARLY).feed_end()
 
 
+def test_blanks_between_equal_lengths_take_linear_time() -> None:
+    assert found(fed(OK + b"Content-Length: 1," + b" " * 90_000 + b"1\r\n\r\nx")).body == b"x"
+
+
 # What h11 reads, and therefore httpx
 
 INTERIM = [
