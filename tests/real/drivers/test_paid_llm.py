@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.llm import EXAMPLE, LLMApp, served
+from tests.llm import EXAMPLE, LLMApp, served, service
 from tests.processes import Family
 from tests.support import PATIENCE, wait_until
 from tests.wheel import ROOT, environment_of_a_user
@@ -118,3 +118,29 @@ def test_a_wrong_key_stops_the_job_although_errors_go_into_a_column(tmp_path: Pa
     assert "WrongKeyError" in failed.tail()
     assert app.stats()["requests"] <= TASKS * CAPACITY
     assert app.stats()["dollars"] == 0
+
+
+class Forgetful(LLMApp):
+    """A service whose answers leave out one text, and are in another order than the texts."""
+
+    def content(self, prompt: Any) -> Any:
+        left_out = next((row for row, text in prompt.texts.items() if text.startswith("Film 7:")), None)
+        items = super().content(prompt)["items"]
+        return {"items": [item for item in reversed(items) if item["id"] != left_out]}
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(4 * PATIENCE, method="thread")
+def test_a_text_that_the_model_leaves_out_is_the_error_of_its_row_alone(tmp_path: Path) -> None:
+    with served(Forgetful(**ROOMY)) as url:
+        rating = job(url, tmp_path)
+        try:
+            assert rating.leader.wait(2 * PATIENCE) == 0, rating.tail()
+        finally:
+            rating.kill()
+    rows = pq.read_table(tmp_path / "rated").to_pylist()
+    failed = [(row["text"][:7], row["error"]["type"]) for row in rows if row["error"] is not None]
+    assert failed == [("Film 7:", "MalformedError")]
+    assert {(row["text"], row["label"]) for row in rows if row["error"] is None} == {
+        (row["text"], service.rating(row["text"])[0]) for row in rows if row["error"] is None
+    }
