@@ -112,6 +112,7 @@ class Ledger:
         if counters.buffered > counters.peak_buffered:
             counters.peak_buffered = counters.buffered
         if results is not None:
+            counters.known += 1
             entry.complete(self._inventory.outputs_of(entry, results))
         elif self._has_keys and not self.queue.may_start(entry):
             self.flow.lanes.begin(now)

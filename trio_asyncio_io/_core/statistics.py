@@ -26,41 +26,43 @@ class Counts:
     A new count is one line here: `Statistics`, `Totals`, their sums, reports and Spark's metrics then have it.
 
     Args:
+        emitted: Outputs that the consumer has received, without watermarks.
+        completed: Invocations whose function returned a result.
+        failed: Invocations whose last attempt raised, whatever `on_error` did next.
+        timed_out: Invocations that their deadline ended, whatever `on_timeout` did next.
+        retried: Attempts after the first.
+        skipped: Elements dropped by `on_error="skip"`; each one also counts as failed or timed_out.
+        dead_lettered: Elements that became dead letters; each one also counts as failed or timed_out.
+        cancelled: Invocations cancelled because the operator stopped.
+        retries_denied: Retries that the retry budget refused.
+        refused: Elements that a gate refused before their first attempt; each one also counts as failed.
+        refusal: Why a gate has refused a call, of the latest one; "": none was refused. Retries are included.
+        throttled: Calls after which the service asked for fewer calls, such as with a status 429. Counted if there are
+            gates.
+        known: Elements that needed no call, because their results were in a restored snapshot or are remembered, such
+            as by `policies.persistent`.
+        hedged: Second calls that `hedged` has made for elements of this operator. Calls that several elements share
+            count for the operator whose element started them.
+        hedges_won: Second calls that gave the result.
+        groups: Calls made for groups, retries included. 0 without the option `group`.
+        grouped: Records in these calls. Retries count again.
         running: Calls and handlers that run now, each in a slot. A record that waits has none.
         buffered: Records accepted and not yet received by the consumer, now.
         at_gate: Records that a gate holds back now, while a slot is free for them.
         peak_running: The highest `running` so far; never above the capacity.
         peak_buffered: The highest `buffered` so far; never above the buffer.
-        emitted: Outputs that the consumer has received, without watermarks.
-        completed: Invocations whose function returned a result.
-        retried: Attempts after the first.
-        timed_out: Invocations that their deadline ended, whatever `on_timeout` did next.
-        failed: Invocations whose last attempt raised, whatever `on_error` did next.
-        skipped: Elements dropped by `on_error="skip"`; each one also counts as failed or timed_out.
-        cancelled: Invocations cancelled because the operator stopped.
-        slot_wait_seconds: The sum of the waits for a slot, before first calls and retries, without
-            `gate_wait_seconds` and `group_wait_seconds`.
-        head_wait_seconds: The sum of the waits of completed records for earlier ones in the output order.
-        retries_denied: Retries that the retry budget refused.
-        dead_lettered: Elements that became dead letters; each one also counts as failed or timed_out.
-        throttled: Calls after which the service asked for fewer calls, such as with a status 429. Counted if there are
-            gates.
-        gate_wait_seconds: The sum of the waits of calls, retries included, that a gate held back.
-        hedged: Second calls that `hedged` has made for elements of this operator. Calls that several elements share
-            count for the operator whose element started them.
-        hedges_won: Second calls that gave the result.
-        refused: Elements that a gate refused before their first attempt; each one also counts as failed.
-        longest_seconds: The longest duration of an invocation. It is exact.
-        seconds_by_gate: The parts of `gate_wait_seconds`, by the name of the gate, or else its class, such as
-            {"RateLimit": 38.0}. If several gates hold a call back, its wait counts for the one with the longest delay.
-        groups: Calls made for groups, retries included. 0 without the option `group`.
-        grouped: Records in these calls. Retries count again.
-        group_wait_seconds: The sum of the waits of records for more records of their group, before first calls and
-            retries. These waits are in no other sum.
         latency_seconds: The sum of the durations of invocations, attempts and backoffs included, until the function
             returned, its last attempt raised or the element timed out, without waits for a gate or a slot.
             Those that were cancelled, or that a gate refused before their first attempt, do not count.
-        refusal: Why a gate has refused a call, of the latest one; "": none was refused. Retries are included.
+        longest_seconds: The longest duration of an invocation. It is exact.
+        slot_wait_seconds: The sum of the waits for a slot, before first calls and retries, without
+            `gate_wait_seconds` and `group_wait_seconds`.
+        group_wait_seconds: The sum of the waits of records for more records of their group, before first calls and
+            retries. These waits are in no other sum.
+        gate_wait_seconds: The sum of the waits of calls, retries included, that a gate held back.
+        seconds_by_gate: The parts of `gate_wait_seconds`, by the name of the gate, or else its class, such as
+            {"RateLimit": 38.0}. If several gates hold a call back, its wait counts for the one with the longest delay.
+        head_wait_seconds: The sum of the waits of completed records for earlier ones in the output order.
     """
 
     HIGHEST: ClassVar[tuple[str, ...]] = (
@@ -73,34 +75,35 @@ class Counts:
         "group",
     )
 
+    emitted: int = 0
+    completed: int = 0
+    failed: int = 0
+    timed_out: int = 0
+    retried: int = 0
+    skipped: int = 0
+    dead_lettered: int = 0
+    cancelled: int = 0
+    retries_denied: int = 0
+    refused: int = 0
+    refusal: str = ""
+    throttled: int = 0
+    known: int = 0
+    hedged: int = 0
+    hedges_won: int = 0
+    groups: int = 0
+    grouped: int = 0
     running: int = 0
     buffered: int = 0
     at_gate: int = 0
     peak_running: int = 0
     peak_buffered: int = 0
-    emitted: int = 0
-    completed: int = 0
-    retried: int = 0
-    timed_out: int = 0
-    failed: int = 0
-    skipped: int = 0
-    cancelled: int = 0
-    slot_wait_seconds: float = 0.0
-    head_wait_seconds: float = 0.0
-    retries_denied: int = 0
-    dead_lettered: int = 0
-    throttled: int = 0
-    gate_wait_seconds: float = 0.0
-    hedged: int = 0
-    hedges_won: int = 0
-    refused: int = 0
-    longest_seconds: float = 0.0
-    seconds_by_gate: Mapping[str, float] = field(default_factory=dict, hash=False)
-    groups: int = 0
-    grouped: int = 0
-    group_wait_seconds: float = 0.0
     latency_seconds: float = 0.0
-    refusal: str = ""
+    longest_seconds: float = 0.0
+    slot_wait_seconds: float = 0.0
+    group_wait_seconds: float = 0.0
+    gate_wait_seconds: float = 0.0
+    seconds_by_gate: Mapping[str, float] = field(default_factory=dict, hash=False)
+    head_wait_seconds: float = 0.0
 
     def __add__(self, other: Self) -> Self:
         return self._with(add, other)
@@ -116,6 +119,11 @@ class Counts:
     def values(self) -> dict[str, Any]:
         """The counts by name, without what a subclass adds."""
         return {each.name: getattr(self, each.name) for each in fields(Counts)}
+
+    @property
+    def done(self) -> int:
+        """Elements that are finished, with or without a result."""
+        return self.completed + self.failed + self.timed_out + self.known
 
     @property
     def records(self) -> int:

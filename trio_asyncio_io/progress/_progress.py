@@ -121,7 +121,7 @@ class Progress(Generic[R]):
     @disable_ki_protection
     def _show(self, display: Display) -> None:
         numbers = self._results.statistics()
-        done = numbers.completed + numbers.failed + numbers.timed_out
+        done = numbers.done
         total = None if self._total is None or done > self._total else self._total
         display.show(self._described("  ", _line(numbers, done, total, self._seconds())), done, total)
         self._due = trio.current_time() + display.interval
