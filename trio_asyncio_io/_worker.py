@@ -200,7 +200,7 @@ class Worker:
         complete = self._complete if retries is None or not retries.checks_results else self._complete_attempt
         task, is_changed_in = trio.lowlevel.current_task(), block.is_changed_in
         now: float | None = current_time()
-        due, jobs_left = 0.0, 0
+        due, jobs_left = inf, 0
         while now is not None:
             while now is not None:
                 if task.custom_sleep_data is not _NOT_SUSPENDED:  # Trio clears it whenever the task has been suspended
@@ -210,6 +210,7 @@ class Worker:
                     block.restore(task)
                     jobs_left = 0
                 if now >= due or not jobs_left:
+                    self._count_block(due)
                     await trio.lowlevel.checkpoint()
                     now = current_time()
                 elif (entry := start(now)) is None:
@@ -220,7 +221,15 @@ class Worker:
                         now = complete(await call(entry))  # one expression, so no interrupt can lose the result
                     except Exception as error:  # noqa: BLE001 - user code may raise anything
                         now = fail(error)
+            if task.custom_sleep_data is _NOT_SUSPENDED:
+                self._count_block(due)
             now = await self._pause()
+
+    def _count_block(self, due: float) -> None:
+        """Account for calls that have let no other task run, if they took longer than until this instant."""
+        late = self._current_time() - due
+        if late >= 0:
+            self._ledger.flow.block(late + SECONDS_PER_PASS)
 
     # One attempt
 

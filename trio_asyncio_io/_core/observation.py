@@ -200,6 +200,7 @@ def ledger_for(options: Options, key: Callable[[Any], Hashable] | None) -> Ledge
     counts = options.on_error == "dead_letter"
     kind = Ledger if options.group is None else GroupLedger
     ledger = kind(_queue_for(options, key), options.restore, capacity=options.capacity, counts_dead_letters=counts)
+    ledger.flow.group, ledger.flow.is_ordered = options.group or 0, options.mode == "ordered"
     if options.observer is not None:
         Observation(options.observer, has_groups=options.group is not None).follow(ledger, options)
     return ledger

@@ -102,7 +102,7 @@ def summary(metrics: Any) -> Summary:
         f"{sums['failed']:,} failed",
         f"{sums['timed_out']:,} timed out",
         f"{sums['cached']:,} from a cache",
-        *gates_and_hedges(_statistics_of(_totals_of(json.loads(sums.get(TOTALS, "{}"))))),
+        *gates_and_hedges(_totals_of(json.loads(sums.get(TOTALS, "{}")))),
     ]
     mean = sums["seconds"] / sums["rows"] if sums["rows"] else 0.0
     times = {"mean": mean, "slowest": sums["slowest"], **{name: sums[name] for name in PERCENTILES if name in sums}}
@@ -184,7 +184,7 @@ def _totals(sums: Mapping[str, Any]) -> Totals:
         raise ValueError(
             f"the metrics have no {TOTALS!r}: pass those of a query whose operator was given metrics="
         ) from None
-    return replace(totals, longest=sums["slowest"])
+    return replace(totals, longest_seconds=sums["slowest"])
 
 
 def _totals_of(values: Mapping[str, Any]) -> Totals:
@@ -193,24 +193,6 @@ def _totals_of(values: Mapping[str, Any]) -> Totals:
     waits = {key: seconds for key, seconds in values.items() if key.startswith(BY_GATE) and seconds}
     by_gate = {key.removeprefix(BY_GATE): seconds for key, seconds in waits.items()}
     return Totals(**numbers, seconds_by_gate=by_gate, refusal=values.get(REFUSAL, ""))
-
-
-def _statistics_of(totals: Totals) -> Statistics:
-    """What `gates_and_hedges` reads."""
-    return Statistics(
-        completed=totals.calls,
-        failed=totals.refused,
-        retried=totals.retried,
-        gate_wait_seconds=totals.gate_waits,
-        seconds_by_gate=totals.seconds_by_gate,
-        refused=totals.refused,
-        refusal=totals.refusal,
-        throttled=totals.throttled,
-        hedged=totals.hedged,
-        hedges_won=totals.hedges_won,
-        groups=totals.groups,
-        grouped=totals.grouped,
-    )
 
 
 def observed_sums(observed: Any) -> Mapping[str, Any]:
