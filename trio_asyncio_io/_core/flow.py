@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from .histogram import Durations, Histogram
-from .queue import Entry, StreamElementQueue
+from .queue import Entry, Order
 from .samples import FOLD, Sampling, histograms_of, loads_of
 from .statistics import Counters, Totals
 from .verdict import Evidence
@@ -73,7 +73,8 @@ class Flow:
 
     Args:
         capacity: The operator's limit.
-        queue: Holds the invocations that have not ended.
+        bound: Upper limit of records in the buffer.
+        order: Holds the invocations that have not ended.
         counters: The operator's counts and sums.
 
     Attributes:
@@ -95,7 +96,7 @@ class Flow:
         handlers_seconds: The time that records held their slot after their last call: `on_timeout` and `on_error`.
     """
 
-    def __init__(self, capacity: int, queue: StreamElementQueue, counters: Counters) -> None:
+    def __init__(self, capacity: int, bound: int, order: Order, counters: Counters) -> None:
         self.sampling = Sampling(capacity)
         self.room = Wait()
         self.starved = Wait()
@@ -112,7 +113,8 @@ class Flow:
         self.timed_out_seconds = 0.0
         self.handlers_seconds = 0.0
         self.capacity = capacity
-        self._queue = queue
+        self._bound = bound
+        self._order = order
         self._counters = counters
         self._begin = (0.0, 0.0)
         self._end: tuple[float, float] | None = None
@@ -266,7 +268,7 @@ class Flow:
         return Totals(
             operators=1,
             capacity=self.capacity,
-            buffer=self._queue.bound,
+            buffer=self._bound,
             peak=counters.peak_running,
             seconds=now - begin,
             longest=counters.longest_seconds,
@@ -306,7 +308,7 @@ class Flow:
     def _running(self, now: float) -> float:
         """The time for which the invocations that have not ended have held slots."""
         ends = self.backoffs
-        entries = (entry for entry in self._queue.entries() if entry.attempts and entry.results is None)
+        entries = (entry for entry in self._order.entries() if entry.attempts and entry.results is None)
         seconds = sum(ends.get(entry.sequence, now) - entry.since for entry in entries)
         return seconds - sum(rested for rested, _ in self.spent.values())
 
