@@ -1,22 +1,24 @@
-"""The call that the present task makes: its deadline, its gates, its operator, and the scope of what it uses by name.
+"""The present call: its deadline, its gates, its operator, and the scope of what it uses by name.
 
-A worker's calls are found by its task. Calls that a function makes in tasks of its own, or that several elements share,
-are found by the nurseries above them.
+A worker is registered by its task. A function may make calls in tasks of its own, and elements may share a call: the
+operators of such tasks are registered by the nurseries above them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import Context, ContextVar
 from dataclasses import dataclass
 from math import inf
-from typing import Protocol
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary, WeakMethod
 
 import trio
 from trio.lowlevel import Task, current_task
 
+from ._core.admission import CallEndedError
+from ._core.gate import CURRENT_CALL
 from ._core.ledger import Ledger
 from ._errors import combine, reraise
 
@@ -123,6 +125,28 @@ def nurseries_of_call() -> Iterator[trio.Nursery]:
 def follow_creator(context: Context) -> None:
     """A system task with this context works for the same operators as the present task."""
     context.run(_CREATOR.set, current_task())
+    context.run(CURRENT_CALL.set, _SharedCall(CURRENT_CALL.get()))
+
+
+@dataclass(frozen=True, slots=True)
+class _SharedCall:
+    """In the place of the present call, in a call that several elements share.
+
+    It settles what the call of the element weighs that started it, as long as that one has not ended.
+
+    Args:
+        creator: The call of that element, or None.
+    """
+
+    creator: Any
+
+    def settle(self, actual: float, name: str | None) -> None:
+        if self.creator is not None:
+            with suppress(CallEndedError):
+                self.creator.settle(actual, name)
+
+    def usage(self, name: str | None) -> tuple[float, float] | None:
+        return None if self.creator is None else self.creator.usage(name)  # type: ignore[no-any-return]
 
 
 class GatesOfCall(Protocol):

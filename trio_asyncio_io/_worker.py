@@ -270,6 +270,7 @@ class Worker:
         assert scheduler.started is not None
         self._context = scheduler.started.context
         if self._error is not None:
+            self._error.__cause__ = self._error.__cause__ or scheduler.started.cause
             return None
         if entry.attempts:
             self._timer.wake_by(scheduler.deadlines.set_retry(entry, self._scope))
@@ -372,7 +373,8 @@ class Worker:
         """Let another attempt follow, unless it would begin after the deadline: then the record times out now."""
         context, block = trio.lowlevel.current_task().context, self._pool.context
         now = self._current_time()
-        if self._scheduler.retry(entry, context if block.is_changed_in(context) else None, seconds, now):
+        cause = None if self._gates is None else error
+        if self._scheduler.retry(entry, context if block.is_changed_in(context) else None, seconds, now, cause):
             assert self._retries is not None
             self._retries.withdraw()
             self._entry = None

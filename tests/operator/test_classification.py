@@ -68,6 +68,6 @@ def test_the_kind_of_an_exception(error: Exception, kind: str, seconds: float | 
 def test_a_predicate_returns_an_outcome_or_its_kind() -> None:
     error = ValueError()
     assert as_outcome("overload", error) == Outcome("overload", error=error)
-    assert as_outcome(Outcome("throttled", 3.0), error) == Outcome("throttled", 3.0)
+    assert as_outcome(Outcome("throttled", 3.0), error) == Outcome("throttled", 3.0, error)
     with pytest.raises(TypeError, match=r"^classify must return an Outcome or one of ok, .*, got True$"):
         as_outcome(True, error)

@@ -115,7 +115,10 @@ async def test_a_weight_is_computed_from_the_value(autojump_clock: MockClock) ->
 
 @pytest.mark.parametrize(
     ("value", "message"),
-    [(5, "object of type 'int' has no len()"), ("", "weight must be finite and not negative, got nan")],
+    [
+        (5, "object of type 'int' has no len()"),
+        ("", "weight of RateLimit(rate=1.0, burst=1.0) must be finite and not negative, got nan"),
+    ],
     ids=["raises", "no weight"],
 )
 async def test_a_weight_that_raises_stops_the_operator(

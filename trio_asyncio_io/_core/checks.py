@@ -20,6 +20,7 @@ __all__ = [
     "check_optional_name",
     "check_path",
     "check_seconds",
+    "check_weight",
 ]
 
 
@@ -74,6 +75,21 @@ def check_seconds(name: str, value: object, *, positive: bool = False, finite: b
     elif finite:
         legal = "finite seconds and not negative"
     return check_number(name, value, legal + hint, is_legal, kind=f"seconds as a number{hint}")
+
+
+def check_weight(name: str, value: object, *, of: object = None) -> float:
+    """Return what a call weighs, a finite number that is not negative, as a float.
+
+    Args:
+        name: The parameter, or what user code has returned.
+        value: Its value.
+        of: What the number belongs to. The error describes it. None: nothing.
+    """
+    if type(value) is float and 0.0 <= value < math.inf:
+        return value
+    source = name if of is None else f"{name} of {describe(of)}"
+    legal = "finite and not negative"
+    return check_number(source, value, legal, lambda number: 0 <= number < math.inf, kind="an int or a float")
 
 
 def check_flag(name: str, value: object) -> bool:

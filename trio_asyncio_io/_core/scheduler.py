@@ -232,8 +232,15 @@ class Scheduler:
 
     # What happens
 
-    def retry(self, entry: Entry, context: Any, seconds: float, now: float) -> bool:
+    def retry(self, entry: Entry, context: Any, seconds: float, now: float, cause: Exception | None = None) -> bool:
         """End an attempt that is followed by another one after these seconds. Frees the slot.
+
+        Args:
+            entry: The record.
+            context: See `Waiting`.
+            seconds: The backoff.
+            now: The time.
+            cause: The error of the attempt, if a gate may refuse the next one.
 
         Returns:
             False if the next attempt could not begin before the deadline. The record must time out now: at one
@@ -245,6 +252,7 @@ class Scheduler:
         self.deadlines.running.pop(entry, None)
         self._ledger.back_off(entry, seconds, now)
         waiting = Waiting(entry, context, RUNNING, now)
+        waiting.cause = cause
         self._register(waiting, "retry", now)
         heappush(self._backoffs, (due, entry.sequence, waiting))
         return True

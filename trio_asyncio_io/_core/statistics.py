@@ -46,7 +46,7 @@ class Statistics:
         hedges_won: Those of them that gave the result.
         refused: Elements that a gate refused before their first attempt; each one also counts as failed.
         longest_seconds: The longest of the durations in `latency`. It is exact.
-        seconds_by_gate: The parts of `gate_wait_seconds`, by the class of the gate, such as {"RateLimit": 38.0}. If
+        seconds_by_gate: The parts of `gate_wait_seconds`, by the gate's class and name, such as {"RateLimit": 38.0}. If
             several gates hold a call back, its wait counts for the one with the longest delay.
         groups: Calls made for groups, retries included. 0 without the option `group`.
         grouped: Records in these calls. Retries count again.
@@ -172,7 +172,7 @@ class Totals:
         keyed: The time in which a record waited for an earlier one with the same key.
         gated: The time in which a gate held back at least one call.
         gate_waits: The waits for gates, summed over all calls.
-        seconds_by_gate: The same, by the class of the gate; see `Statistics`.
+        seconds_by_gate: The same, by the gate's class and name; see `Statistics`.
         refusal: Why a gate has refused a call; see `Statistics`.
         repeated: The time of attempts that were retried.
         rested: The time that these records spent in backoffs, without a slot.
