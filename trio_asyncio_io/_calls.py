@@ -146,7 +146,7 @@ class _SharedCall:
                 self.creator.settle(actual, name)
 
     def usage(self, name: str | None) -> tuple[float, float] | None:
-        return None if self.creator is None else self.creator.usage(name)  # type: ignore[no-any-return]
+        return None if self.creator is None else self.creator.usage(name)
 
 
 class GatesOfCall(Protocol):
