@@ -9,7 +9,7 @@ The copies that a `PerKey` makes of a gate are a `GateFamily`, which is shared i
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Final, TypeVar
@@ -18,7 +18,8 @@ from weakref import ref
 import trio
 from trio.lowlevel import RunVar, enable_ki_protection
 
-from ._core.admission import Admission, CallEndedError, KeyGates, Line, Passage, Weights
+from ._calls import WeighedCall, present_call
+from ._core.admission import Admission, KeyGates, Line, Passage, Weights
 from ._core.gate import CANCELLED, CURRENT_CALL, OK, Copies, Gate, Outcome, PerKey, identity_of
 from ._core.queue import Entry
 from ._errors import outcome_for
@@ -294,53 +295,6 @@ _LOST: Final = Admission(Passage((), ()), 0.0, ())
 _LOST.has_ended = True
 
 
-@dataclass(slots=True)
-class SettledCall:
-    """A call whose weight `settle` corrects.
-
-    Args:
-        admission: The call.
-        on_failure: Called with the exception of a broken gate.
-        outer: The call around it, whose weight is corrected as well, or None.
-    """
-
-    admission: Admission
-    on_failure: Callable[[Exception, Entry | None], None]
-    outer: SettledCall | None = None
-
-    @enable_ki_protection
-    def settle(self, actual: float, name: str | None) -> None:
-        """Correct the weight in the gates that have one, or in those of this name.
-
-        Raises:
-            CallEndedError: The call has ended. (The call around it may end first, if elements share the inner one.)
-            ValueError: The call has settled less before.
-        """
-        self.admission.check_settle(actual, name)
-        try:
-            self.admission.settle(actual, name)
-        except Exception as error:  # noqa: BLE001 - a gate may raise anything
-            self.on_failure(error, None)
-        if self.outer is not None:
-            with suppress(CallEndedError):
-                self.outer.settle(actual, name)
-
-    def usage(self, name: str | None) -> tuple[float, float] | None:
-        """See `Admission.usage`. A gate of the call around it counts if this one has none."""
-        found = self.admission.usage(name)
-        return self.outer.usage(name) if found is None and self.outer is not None else found
-
-
-def _present_call(passage: Passage) -> SettledCall | None:
-    """The present task's call that has passed these gates."""
-    call: object = CURRENT_CALL.get()
-    while isinstance(call, SettledCall):
-        if call.admission.passage is passage:
-            return call
-        call = call.outer
-    return None
-
-
 class Gates:
     """The gates of one operator, or of one policy.
 
@@ -459,23 +413,23 @@ class Gates:
             self.failed(entry, error)
         self.admissions[entry.sequence] = _LOST
 
-    def call_of(self, entry: Entry) -> SettledCall | None:
+    def call_of(self, entry: Entry) -> WeighedCall | None:
         """The call of a record, for `settle`. None: all gates were idle when it started."""
         admission = self.admissions.get(entry.sequence)
-        return None if admission is None else SettledCall(admission, self._on_failure)
+        return None if admission is None else WeighedCall(admission, self._on_failure)
 
     def weights_of_call(self, passage: Passage) -> Weights:
         """The weights that the present task's call was estimated to have."""
-        call = _present_call(passage) if passage.is_weighted else None
+        call = present_call(passage) if passage.is_weighted else None
         return passage.unweighted if call is None else call.admission.weights
 
     @contextmanager
     def around(self, admission: Admission) -> Iterator[None]:
         """What an admitted call runs in. Reports its end."""
         outcomes: Iterable[Outcome] = repeat(CANCELLED)
-        earlier = _present_call(admission.passage)  # of the same element, in these gates
+        earlier = present_call(admission.passage)  # of the same element, in these gates
         outer = CURRENT_CALL.get() if earlier is None else earlier.outer
-        token = CURRENT_CALL.set(SettledCall(admission, self._on_failure, outer))
+        token = CURRENT_CALL.set(WeighedCall(admission, self._on_failure, outer))
         try:
             yield
             outcomes = repeat(OK)

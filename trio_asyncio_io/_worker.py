@@ -19,7 +19,7 @@ import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from ._attempts import Invoker
-from ._calls import own_calls
+from ._calls import register_worker
 from ._core.admission import KeyGates
 from ._core.ledger import Ledger
 from ._core.queue import Entry
@@ -176,7 +176,7 @@ class Worker:
     @enable_ki_protection
     async def run(self) -> None:
         """Make attempts until cancelled, or until a record stops the operator."""
-        own_calls(self)
+        register_worker(self)
         may_continue = True
         while may_continue:
             self._scope = trio.CancelScope()
