@@ -14,7 +14,7 @@ from math import inf
 from operator import sub
 from typing import Any, Protocol, TypeAlias
 
-from .checks import check_weight
+from .checks import check_number, check_weight
 from .describe import describe
 from .gate import CANCELLED, Gate, Outcome
 from .queue import Entry
@@ -335,20 +335,18 @@ class Line:
         longest, holder = 0.0, None
         for each, weight in zip(self.in_use, weights, strict=True):
             delay = each.delay(now, weight)
-            if not delay <= SAME_INSTANT:
+            if delay != 0.0:
                 _check_delay(delay, each)
-                if delay > longest:
-                    longest, holder = delay, each.gate
+            if delay > max(longest, SAME_INSTANT):
+                longest, holder = delay, each.gate
         if holder is not None:
             self.holders.change(holder.label, now)
         return longest
 
 
 def _check_delay(delay: float, in_use: GateInUse) -> None:
-    if delay != delay:  # noqa: PLR0124 - NaN
-        raise ValueError(
-            f"the delay of the gate {describe(in_use.gate)} must be seconds, got nan: return 0.0 to admit the call"
-        )
+    legal = "seconds, not NaN (0.0 admits the call)"
+    check_number("delay", delay, legal, lambda seconds: seconds >= -inf, kind="seconds as a number", of=in_use.gate)
     if delay == inf and not in_use.has_calls():
         raise RuntimeError(
             f"the gate {describe(in_use.gate)} holds calls back for ever: its delay is inf, and no call runs whose end "

@@ -36,7 +36,13 @@ def check_int(name: str, value: object, *, at_least: int, limit_name: str = "") 
 
 
 def check_number(
-    name: str, value: object, legal: str, is_legal: Callable[[float], bool], *, kind: str = "a number"
+    name: str,
+    value: object,
+    legal: str,
+    is_legal: Callable[[float], bool],
+    *,
+    kind: str = "a number",
+    of: object = None,
 ) -> float:
     """Return a legal number as a float.
 
@@ -46,13 +52,18 @@ def check_number(
         legal: Describes the legal numbers, in the error.
         is_legal: number -> whether it is one of them.
         kind: Describes a number of this kind, in the error for a value of another type.
+        of: What user code belongs to that has returned the value. The error describes it. None: nothing.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{name} must be {kind}, got {describe(value)}")
+        raise TypeError(f"{_source(name, of)} must be {kind}, got {describe(value)}")
     number = _as_float(value)
     if not is_legal(number):
-        raise ValueError(f"{name} must be {legal}, got {describe(value)}")
+        raise ValueError(f"{_source(name, of)} must be {legal}, got {describe(value)}")
     return number
+
+
+def _source(name: str, of: object) -> str:
+    return name if of is None else f"{name} of {describe(of)}"
 
 
 def _as_float(value: float) -> float:
@@ -78,18 +89,9 @@ def check_seconds(name: str, value: object, *, positive: bool = False, finite: b
 
 
 def check_weight(name: str, value: object, *, of: object = None) -> float:
-    """Return what a call weighs, a finite number that is not negative, as a float.
-
-    Args:
-        name: The parameter, or what user code has returned.
-        value: Its value.
-        of: What the number belongs to. The error describes it. None: nothing.
-    """
-    if type(value) is float and 0.0 <= value < math.inf:
-        return value
-    source = name if of is None else f"{name} of {describe(of)}"
+    """Return what a call weighs, a finite number that is not negative, as a float."""
     legal = "finite and not negative"
-    return check_number(source, value, legal, lambda number: 0 <= number < math.inf, kind="an int or a float")
+    return check_number(name, value, legal, lambda number: 0 <= number < math.inf, kind="an int or a float", of=of)
 
 
 def check_flag(name: str, value: object) -> bool:

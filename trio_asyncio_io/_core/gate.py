@@ -9,7 +9,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
-from .checks import check_callable
+from .checks import check_callable, check_seconds
 from .describe import describe
 
 __all__ = [
@@ -62,9 +62,11 @@ def as_outcome(value: object, error: Exception) -> Outcome:
     """What a `classify` callable has returned, as an outcome.
 
     Raises:
-        TypeError: It is neither an outcome nor the name of a kind.
+        TypeError, ValueError: It is neither an outcome nor the name of a kind, or its `retry_after` is not seconds.
     """
     if isinstance(value, Outcome):
+        if value.retry_after is not None:
+            check_seconds("retry_after of an Outcome", value.retry_after)
         return value if value.error is not None else replace(value, error=error)
     if value in get_args(OutcomeKind):
         return Outcome(value, error=error)  # type: ignore[arg-type]
