@@ -160,7 +160,7 @@ def test_an_overload_beside_answers_does_not_let_the_limit_rise_at_once() -> Non
     gate = AdaptiveCapacity(100, 200)
     for second in range(1, 4):
         gate.ended(2.0 * second, 0.0, Outcome("overload"), 1.0)
-        gate.ended(2.0 * second, 0.0, OK, 1.0)
+        gate.ended(2.0 * second + 0.125, 0.125, OK, 1.0)
     assert gate.limit == 34  # 100 * 0.7 * 0.7 * 0.7
 
 

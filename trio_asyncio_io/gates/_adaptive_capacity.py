@@ -146,8 +146,8 @@ class AdaptiveCapacity(Gate):
     AIMD, the limit rises to the top in front of a service that is only far away.
 
     Operators that share it share the limit: it counts the calls of all of them. If several processes use one service,
-    choose `start` so that all of them together start below its knee: together they do not see how far above it they
-    are.
+    choose `start` so that all of them together start below its knee. From above they come down too, but in steps: each
+    one alone sees only a part of the queue.
 
     Args:
         start: The first limit, 1 or more.
