@@ -55,7 +55,7 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from ._attempts import Invoker
-from ._calls import Scope, cover
+from ._calls import Scope, register_operator
 from ._core.describe import describe
 from ._core.elements import Element, StreamRecord, Watermark
 from ._core.groups import GroupScheduler
@@ -349,7 +349,7 @@ class Parts(Generic[R]):
 
     async def start(self, nursery: trio.Nursery) -> None:
         """Start the tasks, and accept the elements of a restored snapshot."""
-        cover(nursery, self.ledger, self._on_failure)
+        register_operator(nursery, self.ledger, self._on_failure)
         self._workers.open(nursery)
         nursery.start_soon(self.emitter.run, name="trio_asyncio_io emitter")
         if self.ledger.backlog:
@@ -427,7 +427,7 @@ class Lifetime:
             await self._scope.end()
             raise
         self._nursery = await self._manager.__aenter__()
-        self._scope.cover(self._nursery)
+        self._scope.include(self._nursery)
         return self._nursery
 
     def fail(self, error: Exception) -> None:

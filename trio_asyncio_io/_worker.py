@@ -19,7 +19,7 @@ import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from ._attempts import Invoker
-from ._calls import own_calls
+from ._calls import register_worker
 from ._core.admission import KeyGates
 from ._core.ledger import Ledger
 from ._core.queue import Entry
@@ -177,7 +177,7 @@ class Worker:
     @enable_ki_protection
     async def run(self) -> None:
         """Make attempts until cancelled, or until a record stops the operator."""
-        own_calls(self)
+        register_worker(self)
         may_continue = True
         while may_continue:
             self._scope = trio.CancelScope()
@@ -281,6 +281,7 @@ class Worker:
         assert scheduler.started is not None
         self._context = scheduler.started.context
         if self._error is not None:
+            self._error.__cause__ = self._error.__cause__ or scheduler.started.cause
             return None
         if entry.attempts:
             self._timer.wake_by(scheduler.deadlines.set_retry(entry, self._scope))
@@ -384,7 +385,8 @@ class Worker:
         context, block = trio.lowlevel.current_task().context, self._pool.context
         now = self._current_time()
         changed = context if block.is_changed_in(context) else None
-        if self._scheduler.retry(entry, changed, seconds, now, has_raised=error is not None):
+        cause = None if self._gates is None else error
+        if self._scheduler.retry(entry, changed, seconds, now, cause, has_raised=error is not None):
             assert self._retries is not None
             self._retries.withdraw()
             self._entry = None

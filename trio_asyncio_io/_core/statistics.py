@@ -60,8 +60,9 @@ class Counts:
         group_wait_seconds: The sum of the waits of records for more records of their group, before first calls and
             retries. These waits are in no other sum.
         gate_wait_seconds: The sum of the waits of calls, retries included, that a gate held back.
-        seconds_by_gate: The parts of `gate_wait_seconds`, by the name of the gate, or else its class, such as
-            {"RateLimit": 38.0}. If several gates hold a call back, its wait counts for the one with the longest delay.
+        seconds_by_gate: The parts of `gate_wait_seconds`, by the gate's class and name, such as
+            {"RateLimit 'tokens'": 38.0}. If several gates hold a call back, its wait counts for the one with the
+            longest delay.
         head_wait_seconds: The sum of the waits of completed records for earlier ones in the output order.
     """
 

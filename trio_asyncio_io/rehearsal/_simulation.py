@@ -353,10 +353,7 @@ class _Gates:
             outcomes = [outcome_for(outcome, gate) for gate in gates]
         else:
             outcomes = [OK if outcome is None else outcome] * len(gates)
-        if admission is None:
-            Admission(self.passage, entry.since, self.passage.unweighted).report(outcomes, now)
-        else:
-            admission.end(outcomes, now)
+        (admission or Admission(self.passage, entry.since, self.passage.unweighted)).end(outcomes, now)
         self._change()
         is_idle = all(gate.is_idle for gate in gates)
         if is_idle != self.is_idle:
