@@ -17,6 +17,7 @@ from tests.service import Service
 from tests.support import PATIENCE, wait_until
 from tests.wheel import ROOT, environment_of_a_user
 from udfs._memo.directory import Directory
+from udfs._memo.reader import Reader
 
 pytestmark = [pytest.mark.spark, pytest.mark.processes]
 
@@ -37,7 +38,10 @@ def driver(service: Service, folder: Path, copies: int, *group: int) -> Family:
 def remembered(folder: Path) -> int:
     """The number of answers in the memo."""
     memo = Directory.existing(str(folder / "memo"))
-    return 0 if memo is None else sum(memo.bucket(number).num_rows for number in range(256))
+    if memo is None:
+        return 0
+    reader = Reader(memo)
+    return sum(reader.bucket(number).num_rows for number in range(256))
 
 
 @pytest.mark.thorough
