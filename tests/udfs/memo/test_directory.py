@@ -261,6 +261,10 @@ def test_a_new_memo_is_an_empty_table_for_every_engine(memo: Directory, tmp_path
         ("/data/weather/", "/data/weather"),
         ("file:/data/weather", "/data/weather"),
         ("file:///data/weather", "/data/weather"),
+        ("file://localhost/data/weather/", "/data/weather"),
+        ("FILE://LOCALHOST/data/weather", "/data/weather"),
+        ("file:///data/the%20weather%3F%C3%A9", "/data/the weather?é"),
+        ("/data/the%20weather", "/data/the%20weather"),
         ("s3a://bucket/weather/", "s3a://bucket/weather"),
     ],
 )
@@ -271,6 +275,20 @@ def test_a_path_is_absolute_or_has_a_scheme(path: str, expected: str) -> None:
 def test_a_relative_path_belongs_to_the_drivers_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     assert absolute("weather") == str(tmp_path / "weather")
+
+
+@pytest.mark.parametrize(
+    ("uri", "message"),
+    [
+        ("file://data/weather", "with the host 'data': write file:///data/weather if data is a directory"),
+        ("file:weather", "begin the path of a file: URI with /"),
+        ("file:///data/why?", "write . as %3F"),
+        ("file:///data/memo#2", "and # as %23"),
+    ],
+)
+def test_a_file_uri_without_an_absolute_path_on_this_machine_is_refused(uri: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        absolute(uri)
 
 
 def test_a_scheme_of_hadoop_is_refused() -> None:
