@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import select
+import signal
 import sys
 from collections import Counter
 from pathlib import Path
@@ -10,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import trio
 
-from tests.processes import Family
+from tests.processes import Family, is_alive
 from tests.real.drivers.kills import rows_of, run_and_kill
 from tests.real.drivers.memo_driver import CAPACITY, HELD
 from tests.service import Service
@@ -89,6 +92,42 @@ def check(service: Service, folder: Path, copies: int) -> None:
     assert sorted((row["id"], row["answer"]) for row in rows) == [
         (n, str(n)) for n in range(NUMBERS) for _ in range(copies)
     ]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs pidfd_open")
+@pytest.mark.timeout(4 * PATIENCE, method="thread")
+def test_workers_whose_jvm_was_killed_start_no_more_calls_and_keep_the_answers(
+    service: Service, tmp_path: Path
+) -> None:
+    """PySpark's daemon also ends them, so it is stopped before the kill.
+
+    The service answers the calls in flight once the JVM has ended, and so has closed its connections. In the pass of
+    the loop that finds both the answer and the hang-up, a slot may start one more call.
+    """
+    has_ended = trio.Event()
+
+    async def answers_the_first(question: str) -> str:
+        if len(service.calls) > ANSWERED:
+            await has_ended.wait()
+        return question
+
+    service.answer = answers_the_first
+    job = driver(service, tmp_path, 1)
+    try:
+        job.until(lambda: remembered(tmp_path) == ANSWERED and service.running == IN_FLIGHT)
+        [jvm] = [each.pid for each in job.alive() if "org.apache.spark.deploy.SparkSubmit" in each.command]
+        daemon, *workers = sorted(each.pid for each in job.alive() if "pyspark.daemon" in each.command)
+        os.kill(daemon, signal.SIGSTOP)  # the first one has started the others
+        ended = os.pidfd_open(jvm)
+        job.kill_one(jvm)
+        select.select([ended], [], [], PATIENCE)
+        os.close(ended)
+        service.soon(has_ended.set)
+        job.until(lambda: not any(map(is_alive, workers)))
+        assert len(service.calls) <= ANSWERED + 2 * IN_FLIGHT
+        assert ANSWERED <= remembered(tmp_path) <= len(service.calls)
+    finally:
+        job.kill()
 
 
 THREE = ["worker", "jvm", "driver"]
