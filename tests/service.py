@@ -74,11 +74,7 @@ class Service:
             return question
 
         self.answer = hold
-        return lambda: self.soon(released.set)
-
-    def soon(self, call: Callable[[], object]) -> None:
-        """Call this in the loop of the service."""
-        self._token.run_sync_soon(call)
+        return lambda: self._token.run_sync_soon(released.set)
 
     async def until(self, predicate: Callable[[], bool]) -> None:
         """Like `wait_until`, for an `answer`."""

@@ -15,7 +15,6 @@ from .._memo.writer import Writer
 from .._sent.memo_task import MemoTask
 from .._sent.row import Failure, Row
 from .._sent.settings import Enrichment
-from .batches import ranges
 from .conversion import RowConversion
 from .writing import ResultWriter
 
@@ -86,39 +85,37 @@ class Recorder:
         Raises:
             OSError: They cannot be written.
         """
-        remembered: list[tuple[Row, Call, Answer]] = []
-        for row in rows:
-            call = self._calls[row.batch, row.index]
-            call.answer = answer = self._answer(row)
-            if self._is_remembered(row):
-                remembered.append((row, call, answer))
-        for start, end in ranges([answer.value.nbytes for _, _, answer in remembered]):
-            self._writer.add(self._table(remembered[start:end]))
-
-    def _answer(self, row: Row) -> Answer:
-        """The answer of a call. The row's failure is set if its result does not fit."""
-        try:
-            value = self._value(row)
-        except Exception as error:  # noqa: BLE001 - the user's object raised it
-            row.failure, value = Failure(error, row.attempts, row.seconds), None
-        [(_, array)] = self._results.write([row], [value])
-        return Answer(array, None if row.failure is None else row.failure.as_struct())
+        for part, array in self._results.write(rows, [self._value(row) for row in rows]):
+            places = []
+            for place, row in enumerate(part):
+                error = None if row.failure is None else row.failure.as_struct()
+                self._calls[row.batch, row.index].answer = Answer(array.slice(place, 1), error)
+                if self._is_remembered(row):
+                    places.append(place)
+            if places:
+                self._writer.add(self._table([part[place] for place in places], array.take(pa.array(places))))
 
     def _value(self, row: Row) -> Any:
-        if self._flatten:
-            outputs = self._conversion.outputs(row)
-            return outputs if row.failure is None else None
-        return None if row.failure is not None else self._conversion.unwrapped(row.result)
+        """The result of a row, not yet converted. The row's failure is set if it cannot be read."""
+        try:
+            if self._flatten:
+                outputs = self._conversion.outputs(row)
+                return outputs if row.failure is None else None
+            return None if row.failure is not None else self._conversion.unwrapped(row.result)
+        except Exception as error:  # noqa: BLE001 - the user's object raised it
+            row.failure = Failure(error, row.attempts, row.seconds)
+            return None
 
     def _is_remembered(self, row: Row) -> bool:
         if row.failure is None:
             return not row.replaced
         return self._task.remember_failures_for > 0 and not is_refused(row)
 
-    def _table(self, remembered: Sequence[tuple[Row, Call, Answer]]) -> pa.Table:
-        """Answers as a file has them."""
-        rows, calls, answers = zip(*remembered, strict=True)
+    def _table(self, rows: Sequence[Row], values: pa.Array) -> pa.Table:
+        """The answers of these rows as a file has them."""
         schema = self._task.schema
+        calls = [self._calls[row.batch, row.index] for row in rows]
+        errors = [None if row.failure is None else row.failure.as_struct() for row in rows]
         fields = list(schema.field("inputs").type)
         inputs = [
             pa.array([row.inputs[place] for row in rows], each.type)
@@ -128,8 +125,8 @@ class Recorder:
             pa.array([call.bucket for call in calls], pa.int32()),
             pa.array([call.key for call in calls], pa.binary()),
             pa.StructArray.from_arrays(inputs, fields=fields),
-            pa.concat_arrays([answer.value for answer in answers]).cast(schema.field("answer").type),
-            pa.array([answer.error for answer in answers], schema.field("error").type),
+            values.cast(schema.field("answer").type),
+            pa.array(errors, schema.field("error").type),
             pa.array([round(time.time() * 1e6)] * len(rows), pa.int64()).cast(schema.field("answered_at").type),
             pa.array([self._task.function] * len(rows), pa.string()),
             pa.array([self._task.version] * len(rows), pa.string()),
