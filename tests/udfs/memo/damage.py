@@ -135,6 +135,7 @@ def main(kind: str, times: int, path: str) -> None:
             found += f" at {at} of {len(good)}"
         outcomes[found] += 1
     target.unlink()
+    directory.claim()  # as the next query does
     outcomes["removed: " + outcome(path, file.name)] += 1
     sys.stdout.write(json.dumps(outcomes))
 
