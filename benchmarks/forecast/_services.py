@@ -13,9 +13,10 @@ from typing import Any, TypeAlias
 import trio
 
 from trio_asyncio_io import ExponentialBackoff, FixedDelay, RetryStrategy
+from trio_asyncio_io.gates import settle
 from trio_asyncio_io.rehearsal import RecordedCall
 
-__all__ = ["SERVICES", "BusyError", "Planted", "function_of"]
+__all__ = ["HELD_OUT", "SERVICES", "BusyError", "Planted", "function_of"]
 
 Draw: TypeAlias = Callable[[Random], tuple[float, Exception | None]]
 Answer: TypeAlias = tuple[float, RecordedCall]
@@ -78,7 +79,8 @@ class Planted:
 
 def _answer(seconds: float, error: Exception | None) -> Answer:
     outcome: Any = "answered" if error is None else "refused" if isinstance(error, BusyError) else "failed"
-    return seconds, RecordedCall(0.0, seconds, outcome, 0.0, 1, 0, error)
+    price = 0.5 + 1e4 * seconds % 1
+    return seconds, RecordedCall(0.0, seconds, outcome, price, 1, 0, error, estimate=1.5)
 
 
 def _limited(inner: Begin, servers: int) -> Begin:
@@ -158,6 +160,7 @@ def function_of(service: Planted, random: Random) -> Callable[[Any], Awaitable[A
             begin = service.open(random)
         seconds, planned = begin(trio.current_time(), inf)
         await trio.sleep(seconds)
+        settle(planned.weight)
         error = planned.error
         if error is not None:
             raise BusyError(error.status, error.retry_after) if isinstance(error, BusyError) else error
@@ -208,4 +211,49 @@ SERVICES = (
     Planted("2 % stragglers", _straggling, is_expected=False),
     Planted("heavy tail (Pareto, 1.3)", _heavy, is_expected=False),
     Planted("50 % slower after 2,000 calls", _gamma, slows_at=2_000, is_expected=False),
+)
+
+
+def _of(draw: Callable[[Random], float], failing: float = 0.0, hanging: float = 0.0) -> Draw:
+    """Draws times, and of the calls, shares that fail and that hang."""
+
+    def planned(random: Random) -> tuple[float, Exception | None]:
+        seconds, luck = draw(random), random.random()
+        return (1e6 if luck < hanging else seconds), BROKEN if hanging <= luck < hanging + failing else None
+
+    return planned
+
+
+_quick = _of(lambda random: 0.02 + random.expovariate(1 / 0.03))
+_even = _of(lambda random: random.uniform(0.05, 0.4))
+_model = _of(lambda random: random.lognormvariate(-0.3, 0.45))
+_tokens = _of(lambda random: 0.3 + 0.01 * random.randint(10, 200))
+
+# Services that were written down after the model, and that nothing was fitted to
+HELD_OUT = (
+    Planted("exponential", _quick),
+    Planted("uniform", _even),
+    Planted("lognormal", _model),
+    Planted("answers of 10 to 200 tokens", _tokens),
+    Planted("two data centers", _of(lambda random: random.gauss(0.08 if random.random() < 0.7 else 0.2, 0.01))),
+    Planted("constant", _of(lambda _: 0.15)),
+    Planted("3 % failures, retried", _of(lambda random: random.gammavariate(2, 0.06), 0.03), retry=ONCE_MORE),
+    Planted("20 % failures, retried", _of(lambda random: random.gammavariate(5, 0.03), 0.2), retry=ONCE_MORE),
+    Planted("12 servers", _quick, servers=12),
+    Planted("55 servers", _even, servers=55),
+    Planted("100 servers", _model, servers=100),
+    Planted("25 servers, 5 % failures", _of(lambda random: random.gammavariate(3, 0.05), 0.05), 25, retry=ONCE_MORE),
+    Planted("bucket 45/s of 15, no hint", _quick, rate=45.0, burst=15.0, retry=PATIENT),
+    Planted("bucket 310/s of 8, hint 0.2", _even, rate=310.0, burst=8.0, hint=0.2, retry=PATIENT),
+    Planted("bucket 90/s of 25, hint 1", _quick, rate=90.0, burst=25.0, hint=1.0, retry=PATIENT),
+    Planted("bucket 190/s of 60, hint 2", _model, rate=190.0, burst=60.0, hint=2.0, retry=PATIENT),
+    Planted("bucket 33/s of 1, hint 10", _even, rate=33.0, burst=1.0, hint=10.0, retry=PATIENT),
+    Planted("bucket 75/s of 120, hint 5", _quick, rate=75.0, burst=120.0, hint=5.0, retry=PATIENT, is_expected=False),
+    Planted("bucket 150/s of 200, hint 1", _quick, rate=150.0, burst=200.0, hint=1.0, retry=PATIENT, is_expected=False),
+    Planted("window of 30 in 0.6 s, hint 0.6", _quick, rate=50.0, window=0.6, hint=0.6, retry=PATIENT),
+    Planted("window of 80 in 2 s, hint 1", _even, rate=40.0, window=2.0, hint=1.0, retry=PATIENT),
+    Planted("sliding 25 in 0.4 s, hint 0.5", _quick, rate=62.5, window=0.4, slides=True, hint=0.5, retry=PATIENT),
+    Planted("sliding 60 in 1.5 s, hint 3", _model, rate=40.0, window=1.5, slides=True, hint=3.0, retry=PATIENT),
+    Planted("1 % hang", _of(lambda random: random.gammavariate(3, 0.05), hanging=0.01), is_expected=False),
+    Planted("heavy tail (lognormal, 1.2)", _of(lambda random: random.lognormvariate(-2.5, 1.2)), is_expected=False),
 )

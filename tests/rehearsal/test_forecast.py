@@ -105,6 +105,11 @@ def test_no_limit_is_invented(name: str) -> None:
         assert any("No limit" in each for each in rehearse(sampled(BY_NAME[name], seed), 100).assumptions)
 
 
+def test_equal_calls_show_no_limit_because_of_rounding() -> None:
+    taken = sampled(Planted("constant", lambda _: (0.15, None)), 1, 800)
+    assert any("No limit" in each for each in rehearse(taken, 100).assumptions)
+
+
 def test_rare_and_heavy_calls_are_named() -> None:
     stragglers = rehearse(sampled(BY_NAME["2 % stragglers"], 3), 1_000).assumptions
     heavy = rehearse(sampled(BY_NAME["heavy tail (Pareto, 1.3)"], 3), 1_000).assumptions

@@ -278,6 +278,8 @@ def _servers_of(calls: Sequence[RecordedCall]) -> tuple[int, float] | None:
 
 
 def _ranks(values: Sequence[float]) -> list[float]:
+    """The ranks. Numbers that only the rounding of floats tells apart are equal."""
+    values = [round(value, ndigits=9) for value in values]
     ordered = sorted(values)
     return [(bisect_left(ordered, value) + bisect_right(ordered, value)) / 2 for value in values]
 
