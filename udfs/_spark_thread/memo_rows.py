@@ -34,9 +34,15 @@ class MemoRows:
     Args:
         enrichment: How to enrich the rows.
         task: How to use the memo.
+
+    Attributes:
+        calls: By batch and index of their rows, the calls that have not been received.
+        waiting: How many rows wait for the call of another row.
     """
 
     def __init__(self, enrichment: Enrichment, task: MemoTask) -> None:
+        self.calls: dict[tuple[int, int], Call] = {}
+        self.waiting = 0
         self._enrichment = enrichment
         self._settings = enrichment.settings
         self._task = task
@@ -45,9 +51,7 @@ class MemoRows:
         self._freshness = Freshness.at(time.time(), task.max_age, task.remember_failures_for)
         self._no_answer = Answer(pa.array([None], arrow_type(task.answer)))
         self._known: dict[int, dict[bytes, Answer]] = {}
-        self._calls: dict[bytes, Call] = {}
-        self._call_of: dict[tuple[int, int], Call] = {}
-        self._waiting = 0  # rows that wait for the call of another row
+        self._call_of_key: dict[bytes, Call] = {}
         self._completed: list[tuple[Row, Answer]] = []
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -63,7 +67,7 @@ class MemoRows:
         buckets = range(partition, BUCKETS, self._task.partitions)
         reader = Reader(self._directory, buckets)
         with Writer(self._directory, self._task.write_every, buckets) as writer:
-            recorder = Recorder(self._enrichment, self._task, self._call_of, writer)
+            recorder = Recorder(self._enrichment, self._task, self.calls, writer)
             yield from self._enriched(batches, reader, recorder)
         if partition == 0:  # one task of each query, and of each micro-batch
             merge(self._directory)
@@ -74,12 +78,12 @@ class MemoRows:
         calls: TaskCalls | None = None
         try:
             for batch in batches:
-                if rows := self._read(batch, reader):
+                if rows := self.missing(batch, reader):
                     calls = calls or TaskCalls(self._settings, record=recorder.record)
                     calls.send(rows)
                 if calls is not None:
                     # Rows that wait for a call count towards the buffer, too
-                    yield from self._received(calls, max(1, self._settings.options.bound - self._waiting))
+                    yield from self._received(calls, max(1, self._settings.options.bound - self.waiting))
                 yield from self._emitted()
             if calls is not None:
                 calls.end()
@@ -94,7 +98,7 @@ class MemoRows:
                 self._receive(row)
             yield from self._emitted()
 
-    def _read(self, batch: pa.RecordBatch, reader: Reader) -> list[Row]:
+    def missing(self, batch: pa.RecordBatch, reader: Reader) -> list[Row]:
         """The rows of a batch to call the function for. The others are complete, or wait for one of these."""
         *columns, buckets = batch.columns
         rows = self._conversion.read(pa.RecordBatch.from_arrays(columns, names=batch.schema.names[:-1]))
@@ -109,11 +113,11 @@ class MemoRows:
         answer = self._known_in(bucket, reader).get(key)
         if answer is not None:
             self._complete_without_call(row, answer)
-        elif key in self._calls:
-            self._calls[key].waiting.append(row)
-            self._waiting += 1
+        elif key in self._call_of_key:
+            self._call_of_key[key].waiting.append(row)
+            self.waiting += 1
         else:
-            self._calls[key] = self._call_of[row.batch, row.index] = Call(bucket, key)
+            self._call_of_key[key] = self.calls[row.batch, row.index] = Call(bucket, key)
             return True
         return False
 
@@ -129,15 +133,15 @@ class MemoRows:
 
     def _receive(self, row: Row) -> None:
         """Complete a row whose call has ended, and those that wait for it. Later rows know the answer."""
-        call = self._call_of.pop((row.batch, row.index))
+        call = self.calls.pop((row.batch, row.index))
         answer = call.answer
         assert answer is not None
         self._complete(row, answer)
         has_answer = not is_refused(row)
         for other in call.waiting:
             self._complete_without_call(other, answer, is_cached=has_answer)
-        self._waiting -= len(call.waiting)
-        del self._calls[call.key]
+        self.waiting -= len(call.waiting)
+        del self._call_of_key[call.key]
         if call.bucket in self._known and has_answer:
             self._known[call.bucket][call.key] = answer
 
