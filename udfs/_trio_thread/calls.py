@@ -73,11 +73,6 @@ class Calls(AsyncFunction[Any, Any]):
             "on_error": on_error if on_error == "raise" else _named(on_error, self._failed),
         }
 
-    async def open(self) -> None:
-        """Set the context variable that each call sets. Setting it again to the same value copies no context."""
-        if self._measures_time:
-            from_cache.set(False)
-
     def _known(self, row: Row) -> tuple[Row] | None:
         """The row itself if no call is made for it, else None. The operator looks for this method."""
         if row.failure is not None or self._skips(row):  # or an input value cannot be represented in Python
@@ -87,8 +82,6 @@ class Calls(AsyncFunction[Any, Any]):
     def _begin(self, rows: Iterable[Row]) -> None:
         """A call for these rows follows."""
         self.made += 1
-        if self._measures_time:
-            from_cache.set(False)
         for row in rows:
             row.attempts += 1
             if self._measures_time and row.started is None:
