@@ -7,7 +7,7 @@ the hooks called. So an observer can neither miss a step that is in the table no
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextvars import Context, copy_context
 from functools import wraps
 from inspect import getmembers, isfunction
@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 from .describe import describe
 from .groups import GroupLedger
 from .ledger import Ledger
-from .observer import Observer
+from .observer import Meter, Observer
 from .options import Options
 from .queue import (
     Entry,
@@ -106,7 +106,7 @@ class Observation:
 
     def follow(self, ledger: Ledger, options: Options) -> None:
         """Call the hooks after each step of this ledger from now on. Steps without a needed hook stay as they are."""
-        steps, needed = vars(ledger), self._needed()
+        steps, needed, complete = vars(ledger), self._needed(), ledger.complete
         if self._contexts is not None:
             steps["start_after_wait"] = self._then(
                 ledger.start_after_wait,
@@ -115,6 +115,9 @@ class Observation:
         for name, hooks in HOOKS.items():
             if followed := [each for each in hooks if each[0] in needed]:
                 steps[name] = self._followed(getattr(ledger, name), followed)
+        if isinstance(self._observer, Meter):
+            self._observer.counters = ledger.counters
+            steps["complete"] = self._followed_if_slow(complete, self._observer)
         steps["begin_run"] = self._then(ledger.begin_run, lambda _: ("run_started", options))
         steps["end_run"] = self._then(
             ledger.end_run, lambda clocks: ("run_ended", ledger.statistics(), ledger.verdict(lambda: clocks))
@@ -124,7 +127,7 @@ class Observation:
         """The hooks that the observer overrides, and those that these depend on."""
         overridden = {name for name, empty in getmembers(Observer, isfunction) if self._overrides(name, empty)}
         needed = overridden | {hook for hook, of_watermark in _OF_WATERMARKS.items() if of_watermark in overridden}
-        if needed & ENDS:
+        if needed & ENDS and not isinstance(self._observer, Meter):
             needed |= {"started", *ENDS}  # so that each end is reported once, also after a hook has raised
         if self._contexts is not None:
             needed |= {"started", "dequeued", "emitted"}  # between them, a record has a context
@@ -147,6 +150,15 @@ class Observation:
                 for (hook, _), of_hook in zip(hooks, of_record, strict=True):
                     self._report(hook, record, of_hook)
             return result
+
+        return take
+
+    def _followed_if_slow(self, complete: Callable[..., None], meter: Meter) -> Callable[..., None]:
+        followed = self._followed(complete, [("completed", _end)])
+
+        @wraps(complete)
+        def take(entry: Entry, results: Sequence[Any], now: float) -> None:
+            (followed if now - entry.since > meter.slow_from else complete)(entry, results, now)
 
         return take
 
@@ -201,7 +213,8 @@ def ledger_for(options: Options, key: Callable[[Any], Hashable] | None) -> Ledge
     kind = Ledger if options.group is None else GroupLedger
     ledger = kind(_queue_for(options, key), options.restore, capacity=options.capacity, counts_dead_letters=counts)
     if options.observer is not None:
-        Observation(options.observer, has_groups=options.group is not None).follow(ledger, options)
+        has_contexts = options.group is not None and not isinstance(options.observer, Meter)
+        Observation(options.observer, has_groups=has_contexts).follow(ledger, options)
     return ledger
 
 

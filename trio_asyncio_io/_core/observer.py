@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from .elements import Watermark
 
 if TYPE_CHECKING:
     from .options import Options
-    from .statistics import Statistics
+    from .statistics import Counters, Statistics
     from .verdict import Verdict
 
-__all__ = ["Observer"]
+__all__ = ["Meter", "Observer"]
 
 
 class Observer:
@@ -113,3 +114,18 @@ class Observer:
 
     def watermark_emitted(self, sequence: int, watermark: Watermark) -> None:
         """The consumer has received the watermark."""
+
+
+class Meter(Observer):
+    """An observer that reads the operator's counters, so a record that completes costs it next to nothing.
+
+    Its `completed` is called only for the records that took longer than `slow_from`, and its `slot_freed` only for
+    those that did not complete. After a hook has raised, no end is reported.
+
+    Attributes:
+        counters: The numbers of the operator, from before `run_started` on.
+        slow_from: Seconds. It may change at any time.
+    """
+
+    counters: Counters
+    slow_from: float = -inf

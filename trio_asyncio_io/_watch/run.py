@@ -6,6 +6,7 @@ from bisect import insort
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial, reduce
+from itertools import accumulate
 from operator import add
 from typing import Any
 
@@ -24,27 +25,27 @@ FINEST = 2**-7
 
 @dataclass
 class Series:
-    """The number of starts, ends, outputs and failed calls in each bin of time.
+    """What happened in each bin of time.
 
     Args:
         width: The width of a bin, in seconds: a power of two.
-        started, ended, received, failed: By bin, from the beginning of the run.
+        change: By bin, from the beginning of the run: how many more calls ran at its end than at its beginning.
+        received, failed: The same for outputs that were received, and for calls that failed.
     """
 
     width: float = FINEST
-    started: list[int] = field(default_factory=list)
-    ended: list[int] = field(default_factory=list)
+    change: list[int] = field(default_factory=list)
     received: list[int] = field(default_factory=list)
     failed: list[int] = field(default_factory=list)
 
-    def add(self, counts: list[int], seconds: float) -> None:
-        """Count one event, which happened this long after the beginning of the run."""
+    def add(self, counts: list[int], seconds: float, number: int = 1) -> None:
+        """Add a number of events, which happened this long after the beginning of the run."""
         while seconds >= MAX_BINS * self.width:
             self.coarsen()
-        number = int(seconds / self.width)
-        if number >= len(counts):
-            counts.extend([0] * (number + 1 - len(counts)))
-        counts[number] += 1
+        position = int(seconds / self.width)
+        if position >= len(counts):
+            counts.extend([0] * (position + 1 - len(counts)))
+        counts[position] += number
 
     def coarsen(self) -> None:
         """Double the width of the bins."""
@@ -62,16 +63,12 @@ class Series:
         return [count / self.width for count in self._padded(counts)]
 
     def running(self) -> list[int]:
-        """Invocations that run at the end of each bin."""
-        total, totals = 0, []
-        for started, ended in zip(self._padded(self.started), self._padded(self.ended), strict=True):
-            total += started - ended
-            totals.append(total)
-        return totals
+        """Calls that run at the end of each bin."""
+        return list(accumulate(self._padded(self.change)))
 
     def lists(self) -> tuple[list[int], ...]:
         """All counts, in an order that is always the same."""
-        return self.started, self.ended, self.received, self.failed
+        return self.change, self.received, self.failed
 
     def _padded(self, counts: list[int]) -> list[int]:
         return counts + [0] * (self.bins - len(counts))
@@ -157,7 +154,7 @@ class Run:
         end: How its block ended: "completed", "cancelled", or "failed: " and the type; empty: not known.
         capacity: The capacity, if it is known and there is one operator.
         options: Names and values of the options of the operator.
-        series: Starts, ends and outputs over time.
+        series: Calls in flight, outputs and failed calls over time.
         failures: By type of exception. A timeout is one.
         slowest: The slowest records, in ascending order.
         statistics: The last statistics.

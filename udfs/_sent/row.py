@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from trio_asyncio_io import Totals
+from trio_asyncio_io import StreamRecord, Totals
 from trio_asyncio_io.embedding import describe
 
 from .._exceptions import message_of, type_name
 
-__all__ = ["Failure", "Row", "SecretRow"]
+__all__ = ["Failure", "Row", "SecretRow", "inputs_of"]
 
 
 @dataclass(slots=True, eq=False)
@@ -111,3 +111,8 @@ class SecretRow(Row):
 
     def __repr__(self) -> str:
         return f"row {self.index} of Arrow batch {self.batch}"
+
+
+def inputs_of(element: Row | StreamRecord[Row]) -> tuple[Any, ...]:
+    """The input values of an element of the operator."""
+    return (element.value if isinstance(element, StreamRecord) else element).inputs

@@ -18,6 +18,7 @@ from trio_asyncio_io.progress import summary
 from trio_asyncio_io.report import Report
 from trio_asyncio_io.trace import TraceRecorder
 
+from .._sent.row import inputs_of
 from .._sent.settings import Settings
 
 __all__ = ["TaskLog", "with_observer_of_task", "write_file_of_task"]
@@ -89,7 +90,8 @@ def with_observer_of_task(settings: Settings) -> Settings:
     observer = settings.options.observer
     if not isinstance(observer, TraceRecorder | Report):
         return settings
-    of_task = observer.of_task(f"{settings.function.name}{place_of_task()}")
+    name = f"{settings.function.name}{place_of_task()}"
+    of_task = observer.of_task(name, inputs_of) if isinstance(observer, Report) else observer.of_task(name)
     return replace(settings, options=replace(settings.options, observer=of_task))
 
 

@@ -14,14 +14,14 @@ from trio_asyncio_io import (
     AsyncFunction,
     Observer,
     RetryStrategy,
-    StreamRecord,
     Totals,
 )
 from trio_asyncio_io.gates import usage
 from trio_asyncio_io.policies import from_cache
+from trio_asyncio_io.report import Report
 
 from .._sent.packed_function import name_of
-from .._sent.row import Failure, Row
+from .._sent.row import Failure, Row, inputs_of
 from .._sent.settings import Settings
 from .gates import gates_of
 
@@ -58,6 +58,7 @@ class Calls(AsyncFunction[Any, Any]):
     def options(self) -> dict[str, Any]:
         """The arguments of the operator."""
         options, on_error = self._settings.options, self._settings.on_error
+        observer = options.observer
         return {
             "mode": options.mode,
             "timeout": options.timeout,
@@ -68,7 +69,7 @@ class Calls(AsyncFunction[Any, Any]):
             "group": options.group,
             "group_wait": options.group_wait,
             "retry": options.retry and _of_rows(options.retry),
-            "observer": options.observer and RowObserver(options.observer),
+            "observer": observer if observer is None or isinstance(observer, Report) else RowObserver(observer),
             "on_timeout": self._on_timeout and _named(name_of(self._on_timeout), self._timed_out),
             "on_error": on_error if on_error == "raise" else _named(on_error, self._failed),
         }
@@ -225,7 +226,6 @@ class RowObserver(Observer):
 
 def _with_inputs(hook: Callable[..., None]) -> Callable[..., None]:
     def report(sequence: int, element: Any, *details: Any) -> None:
-        row = element.value if isinstance(element, StreamRecord) else element
-        hook(sequence, row.inputs, *details)
+        hook(sequence, inputs_of(element), *details)
 
     return report
