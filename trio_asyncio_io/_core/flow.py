@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from .histogram import Durations, Histogram
 from .queue import Entry, StreamElementQueue
-from .samples import FOLD, Sampling, histograms_of, loads_of
+from .samples import FOLD, Sampling, extreme_loads_of, histograms_of, loads_of
 from .statistics import Counters, Totals
 from .verdict import Evidence
 
@@ -295,6 +295,7 @@ class Flow:
             groups=counters.groups,
             grouped=counters.grouped,
             group_waits=counters.group_wait_seconds,
+            **extreme_loads_of(self.sampling),
         )
 
     @property

@@ -116,9 +116,9 @@ class Observation:
             if followed := [each for each in hooks if each[0] in needed]:
                 steps[name] = self._followed(getattr(ledger, name), followed)
         if isinstance(self._observer, Meter):
-            self._observer.counters = ledger.counters
             steps["complete"] = self._followed_if_slow(complete, self._observer)
-        steps["begin_run"] = self._then(ledger.begin_run, lambda _: ("run_started", options))
+        counted = self._then(ledger.begin_run, lambda _: ("run_counted", ledger.counters))
+        steps["begin_run"] = self._then(counted, lambda _: ("run_started", options))
         steps["end_run"] = self._then(
             ledger.end_run, lambda clocks: ("run_ended", ledger.statistics(), ledger.verdict(lambda: clocks))
         )

@@ -55,6 +55,13 @@ class Observer:
                     print(element, "took", seconds)
     """
 
+    def run_counted(self, counters: Counters) -> None:
+        """The operator's block is being entered: `run_started` follows.
+
+        The operator counts in `counters`, under the names of `Statistics`. An observer may read it at any moment of the
+        run, such as once a second, in place of a hook for each record. It must not change it.
+        """
+
     def run_started(self, options: Options) -> None:
         """The operator's block was entered."""
 
@@ -123,9 +130,7 @@ class Meter(Observer):
     those that did not complete. After a hook has raised, no end is reported.
 
     Attributes:
-        counters: The numbers of the operator, from before `run_started` on.
         slow_from: Seconds. It may change at any time.
     """
 
-    counters: Counters
     slow_from: float = -inf

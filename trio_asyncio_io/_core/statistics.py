@@ -183,7 +183,8 @@ class Totals:
         hedges_won: Those of them that gave the result.
         low_calls: Calls at a low load: at most a quarter of the capacity ran at once.
         low_latency: Their durations.
-        high_calls: Calls at a high load: more than half of the capacity ran at once.
+        high_calls: Calls at a high load: more than half of the capacity ran at once, about. These four are those of a
+            sample, scaled, without calls that failed or were answered from a cache.
         high_latency: Their durations.
         groups: Calls made for groups; see `Statistics`.
         grouped: Records in these calls.

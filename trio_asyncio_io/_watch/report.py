@@ -22,6 +22,7 @@ from uuid import UUID
 import trio
 
 from .._core.describe import describe, duration, printable
+from .._core.job import TaskTimes
 from .._core.notes import leaves_of, text_of
 from .._core.observer import Meter
 from .._core.options import Options
@@ -158,15 +159,23 @@ class Report(Recorder, Meter):
             vars(copy)["value_of"] = value_of
         return copy
 
-    def write_part(self) -> None:
+    def write_part(self, times: TaskTimes | None = None) -> None:
         """Write the part of this task.
+
+        Args:
+            times: Those of the task. None: the page does not have the time of the tasks.
 
         Raises:
             OSError: The file cannot be written, such as when the block of the report has ended.
         """
-        replace(self.path, json.dumps(self._whole().to_json()))
+        run = self._whole()
+        run.times = times or run.times
+        replace(self.path, json.dumps(run.to_json()))
 
     # The run, and its records
+
+    def run_counted(self, counters: Counters) -> None:
+        self._counters = counters
 
     def run_started(self, options: Options) -> None:
         if self._bins is not None:
@@ -175,7 +184,7 @@ class Report(Recorder, Meter):
         self._ended = self._whole()
         self._run = Run(self._name, time.time(), capacity=options.capacity, options=options_of(options))
         self.slow_from = -inf
-        self._bins = Bins(self._run.series, self.counters, self.zero)
+        self._bins = Bins(self._run.series, self._counters, self.zero)
         trio.lowlevel.add_instrument(self._bins)
 
     def run_ended(self, statistics: Statistics, verdict: Verdict) -> None:

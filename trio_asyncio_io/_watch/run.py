@@ -11,6 +11,7 @@ from operator import add
 from typing import Any
 
 from .._core.histogram import Histogram
+from .._core.job import TaskTimes
 from .._core.statistics import Statistics, combined
 from .._core.verdict import Verdict
 
@@ -159,6 +160,7 @@ class Run:
         slowest: The slowest records, in ascending order.
         statistics: The last statistics.
         verdicts: One for each operator, which are many in a Spark query.
+        times: Where the time of the tasks of a Spark query went.
     """
 
     name: str
@@ -172,6 +174,7 @@ class Run:
     slowest: list[SlowRecord] = field(default_factory=list)
     statistics: Statistics = field(default_factory=Statistics)
     verdicts: list[Verdict] = field(default_factory=list)
+    times: TaskTimes = field(default_factory=TaskTimes)
 
     def failures_of(self, kind: str) -> Failures:
         """The failures of this type, to be counted."""
@@ -206,6 +209,7 @@ class Run:
                 "slowest": [SlowRecord(**each) for each in values["slowest"]],
                 "statistics": Statistics(**statistics),
                 "verdicts": [Verdict(**{**each, "sentences": tuple(each["sentences"])}) for each in values["verdicts"]],
+                "times": TaskTimes(**values["times"]),
             }
         )
 
@@ -226,6 +230,7 @@ def merge(name: str, runs: Iterable[Run]) -> Run:
         slowest=sorted(each for run in runs for each in run.slowest)[-MAX_SLOW:],
         statistics=_sum([run.statistics for run in runs]),
         verdicts=[verdict for run in runs for verdict in run.verdicts],
+        times=sum((run.times for run in runs), TaskTimes()),
     )
     for run in runs:
         for kind, found in run.failures.items():

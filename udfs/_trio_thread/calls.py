@@ -14,7 +14,6 @@ from trio_asyncio_io import (
     AsyncFunction,
     Observer,
     RetryStrategy,
-    Totals,
 )
 from trio_asyncio_io.gates import usage
 from trio_asyncio_io.policies import from_cache
@@ -25,7 +24,7 @@ from .._sent.row import Failure, Row, inputs_of
 from .._sent.settings import Settings
 from .gates import gates_of
 
-__all__ = ["GroupCalls", "Loads", "RowCalls", "RowObserver"]
+__all__ = ["GroupCalls", "RowCalls", "RowObserver"]
 
 
 class Calls(AsyncFunction[Any, Any]):
@@ -38,14 +37,12 @@ class Calls(AsyncFunction[Any, Any]):
 
     Attributes:
         made: The number of calls of the user's function so far.
-        loads: Measures the calls, if there are metrics; else None.
+        known: The number of rows for which no call is made.
     """
 
     def __init__(self, function: Any, on_timeout: Any, settings: Settings) -> None:
-        self.made = 0
-        self.loads = Loads(settings.options.capacity) if settings.has_metrics else None
-        call = getattr(function, "invoke", function)
-        self._call: Callable[..., Awaitable[Any]] = call if self.loads is None else partial(self.loads.measured, call)
+        self.made = self.known = 0
+        self._call: Callable[..., Awaitable[Any]] = getattr(function, "invoke", function)
         handler: Callable[..., Awaitable[Any]] | float | None = on_timeout or getattr(function, "timeout", None)
         handler = getattr(handler, "invoke", handler)
         # Many clients have an attribute `timeout` that is a number of seconds
@@ -77,6 +74,7 @@ class Calls(AsyncFunction[Any, Any]):
     def _known(self, row: Row) -> tuple[Row] | None:
         """The row itself if no call is made for it, else None. The operator looks for this method."""
         if row.failure is not None or self._skips(row):  # or an input value cannot be represented in Python
+            self.known += 1
             return (row,)
         return None
 
@@ -169,45 +167,6 @@ def _of_rows(strategy: RetryStrategy) -> RetryStrategy:
     if predicate is None:
         return strategy
     return replace(strategy, retry_on_result=lambda row: predicate(row.result))
-
-
-class Loads:
-    """Measures calls. The load of a call is the number that run when it starts or when it returns, if that is higher.
-
-    Args:
-        capacity: Upper limit of the load.
-    """
-
-    def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
-        self._running = 0
-        self._low = (0, 0.0)
-        self._high = (0, 0.0)
-
-    async def measured(self, call: Callable[..., Awaitable[Any]], *inputs: Any) -> Any:
-        """The result of the call. A call that raises, or is answered from a cache, does not count."""
-        self._running += 1
-        load, started = self._running, trio.current_time()
-        try:
-            result = await call(*inputs)
-            if not from_cache.get():
-                self._add(max(load, self._running), trio.current_time() - started)
-        finally:
-            self._running -= 1
-        return result
-
-    def put_into(self, totals: Totals) -> Totals:
-        """The totals with these numbers."""
-        (low_calls, low_latency), (high_calls, high_latency) = self._low, self._high
-        return replace(
-            totals, low_calls=low_calls, low_latency=low_latency, high_calls=high_calls, high_latency=high_latency
-        )
-
-    def _add(self, load: int, seconds: float) -> None:
-        if 4 * load <= self._capacity:
-            self._low = (self._low[0] + 1, self._low[1] + seconds)
-        elif 2 * load > self._capacity:
-            self._high = (self._high[0] + 1, self._high[1] + seconds)
 
 
 class RowObserver(Observer):

@@ -62,6 +62,38 @@ def test_a_query_whose_rows_arrive_slowly_is_limited_by_its_source(spark: SparkS
     assert explain(seen).limit == "source", explain(seen)
 
 
+def test_many_small_partitions_are_named_as_the_cause(spark: SparkSession) -> None:
+    """Each task has two rows for eight slots, so it is nothing but a tail."""
+    seen = Observation()
+    rows = spark.range(0, 24, 1, 12)
+    assert unordered_wait(rows, slow, "same long", timeout=PATIENCE, capacity=8, metrics=seen).count() == 24
+    verdict, totals = explain(seen), json.loads(seen.get["explain"])
+    assert totals["tasks.tasks"] == 12
+    assert totals["tasks.workers"] <= 2
+    assert totals["tasks.tail"] >= 12 * 0.4
+    assert verdict.sentences[-2].startswith("12 tasks in ")
+    assert "use fewer partitions, " in verdict.advice, verdict
+    assert verdict.advice.endswith(" in place of 12.")
+
+
+def blocking(id: int) -> int:  # noqa: A002 - the name of the column
+    time.sleep(0.05)
+    return id
+
+
+async def blocks(id: int) -> int:  # noqa: A002 - the name of the column
+    return blocking(id)
+
+
+def test_a_function_that_blocks_the_loop_is_named_as_the_cause(spark: SparkSession) -> None:
+    seen = Observation()
+    rows = spark.range(0, 60, 1, 2)
+    assert unordered_wait(rows, blocks, "same long", timeout=PATIENCE, capacity=8, metrics=seen).count() == 60
+    verdict = explain(seen)
+    assert verdict.limit == "blocking", verdict
+    assert "adapters.in_thread" in verdict.advice
+
+
 class Saturated(AsyncFunction[int, int]):
     """A service that needs 0.1 s for each call that runs."""
 
@@ -83,7 +115,7 @@ def test_calls_that_slow_each_other_down_are_limited_by_the_service(spark: Spark
     unordered_wait(rows, Saturated(), "same long", timeout=PATIENCE, capacity=8, metrics=seen).count()
     verdict = explain(seen)
     assert verdict.limit == "service", verdict
-    assert "The latency rose with the load" in verdict.sentences[-2]
+    assert "The latency rose with the load" in verdict.sentences[-3]
 
 
 async def fails_twice(id: int) -> int:  # noqa: A002 - the name of the column
