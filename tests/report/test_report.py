@@ -21,6 +21,7 @@ from trio_asyncio_io import (
     SnapshotElement,
     ordered_wait,
 )
+from trio_asyncio_io.embedding import TaskTimes
 from trio_asyncio_io.gates import AdaptiveCapacity, Gate, RateLimit, RefusedError
 from trio_asyncio_io.rehearsal import RecordedCall, Sample, rehearse
 from trio_asyncio_io.report import report
@@ -327,6 +328,41 @@ async def test_tasks_of_other_processes_write_parts_of_one_page(path: Path, auto
     assert "So in 3 of 3 tasks; this is one of them." in page.sections["What limited it"]
     assert page.cards["outputs"] == "30"
     assert page.sections["The slowest records"][4].endswith("of task 2")
+
+
+@pytest.mark.parametrize("processor", [0.0, 3.0])
+async def test_the_time_of_the_tasks_is_divided_and_judged(
+    path: Path, autojump_clock: MockClock, processor: float
+) -> None:
+    with report(path) as observer:
+        for number in range(6):
+            of_task = pickle.loads(pickle.dumps(observer)).of_task(f"task {number}")
+            async with ordered_wait(
+                range(40), Scripted(default=Step(0.25)), timeout=5.0, capacity=1, observer=of_task
+            ) as results:
+                async for _ in results:
+                    pass
+            began = 1e9 + 11 * number
+            is_first = not number
+            of_task.write_part(
+                TaskTimes(
+                    tasks=1,
+                    workers=int(is_first),
+                    began=began,
+                    ended=began + 10,
+                    arrived=began * is_first,
+                    seconds=10.0,
+                    tail=2.0,
+                    gap=1.0 - is_first,
+                    processor=processor,
+                )
+            )
+    limited = Page(path).sections["What limited it"]
+    assert any(each.startswith("6 tasks in 1 worker, in 65 s: ") for each in limited)
+    said = " ".join(limited)
+    assert ("use fewer partitions, 1 or 2 for these workers in place of 6." in said) == (not processor)
+    assert ("The processors of the machines were the limit" in said) == bool(processor)
+    assert ("Try capacity=2" in said) == (not processor)
 
 
 async def test_the_waits_of_all_tasks_are_added_by_gate(path: Path, autojump_clock: MockClock) -> None:

@@ -57,6 +57,7 @@ class TaskTimes:
         tasks: The number of tasks.
         workers: Those of them that were the first task of the job in their worker process: the number of processes.
         began, ended: When the first task began and the last one ended, since 1970; 0.0: there is none.
+        arrived: The sum of the instants at which these first tasks of workers began.
         seconds: The sum of the durations of the tasks.
         start: The part of it before a task could accept its first row, such as to open the function.
         tail: The part of it in which fewer rows were left in a task than half of its slots.
@@ -68,6 +69,7 @@ class TaskTimes:
     workers: int = 0
     began: float = 0.0
     ended: float = 0.0
+    arrived: float = 0.0
     seconds: float = 0.0
     start: float = 0.0
     tail: float = 0.0
@@ -81,7 +83,7 @@ class TaskTimes:
 
     def account(self) -> Account:
         """What these times say about the job."""
-        whole = self.workers * (self.ended - self.began)
+        whole = self.workers * self.ended - self.arrived  # from the first task of each worker on
         if whole <= 0 or not self.tasks:
             return Account()
         parts = {
@@ -93,7 +95,7 @@ class TaskTimes:
         }
         shares = ", ".join(f"{name} {max(0.0, seconds) / whole:.0%}" for name, seconds in parts.items())
         tasks, workers = plural(self.tasks, "task"), plural(self.workers, "worker")
-        sentences = [f"{tasks} in {workers}, in {duration(whole / self.workers)}: {shares}."]
+        sentences = [f"{tasks} in {workers}, in {duration(self.ended - self.began)}: {shares}."]
         is_busy = self.processor >= PROCESSOR_IS_BUSY * self.seconds
         if is_busy:
             sentences.append(

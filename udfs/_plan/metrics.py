@@ -114,7 +114,7 @@ def explain(metrics: Any, name: str | None = None) -> Verdict:
     """What limited the calls of a query, and what to change. For what `metrics=` has observed.
 
     The numbers of all tasks are added, without tasks that Spark retried. One sentence divides the time of the workers
-    from the start of the first task to the end of the last: starts of tasks, work, tails, gaps between tasks, and the
+    from the first task of each to the end of the last task: starts of tasks, work, tails, gaps between tasks, and the
     time without a task.
 
     Args:

@@ -62,6 +62,7 @@ class TaskClock:
             workers=int(self._is_first),
             began=self._began,
             ended=now,
+            arrived=self._began if self._is_first else 0.0,
             seconds=now - self._began,
             start=now - self._began if self._start is None else self._start,
             tail=0.0 if self._drain is None else self._drain.seconds(),
@@ -84,7 +85,7 @@ class Drain(trio.abc.Instrument):
         self._is_on = True
         trio.lowlevel.add_instrument(self)
 
-    def before_io_wait(self, timeout: float) -> None:
+    def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - as Trio calls it
         """A pass has ended."""
         if 2 * self._left() < self._slots:
             self._since = trio.current_time()

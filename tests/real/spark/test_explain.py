@@ -76,22 +76,15 @@ def test_many_small_partitions_are_named_as_the_cause(spark: SparkSession) -> No
     assert verdict.advice.endswith(" in place of 12.")
 
 
-def blocking(id: int) -> int:  # noqa: A002 - the name of the column
-    time.sleep(0.05)
-    return id
-
-
-async def blocks(id: int) -> int:  # noqa: A002 - the name of the column
-    return blocking(id)
-
-
-def test_a_function_that_blocks_the_loop_is_named_as_the_cause(spark: SparkSession) -> None:
+def test_a_skewed_partition_is_named_as_the_cause(spark: SparkSession) -> None:
+    """One task has ten times the rows of the other, whose worker then has no task."""
     seen = Observation()
-    rows = spark.range(0, 60, 1, 2)
-    assert unordered_wait(rows, blocks, "same long", timeout=PATIENCE, capacity=8, metrics=seen).count() == 60
+    rows = spark.range(0, 20, 1, 1).union(spark.range(20, 22, 1, 1))
+    assert unordered_wait(rows, slow, "same long", timeout=PATIENCE, capacity=2, metrics=seen).count() == 22
     verdict = explain(seen)
-    assert verdict.limit == "blocking", verdict
-    assert "adapters.in_thread" in verdict.advice
+    assert verdict.limit == "capacity", verdict
+    assert "Workers had no task " in verdict.advice, verdict
+    assert verdict.advice.endswith("repartition to 4 partitions of equal size.")
 
 
 class Saturated(AsyncFunction[int, int]):

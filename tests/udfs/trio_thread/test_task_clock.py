@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import trio
 from trio.testing import MockClock
 
 from trio_asyncio_io import AsyncWaitOperator
+from udfs._plan.metrics import verdict_of
 from udfs._spark_thread.bridge import TaskCalls
 from udfs._trio_thread import task_clock
 from udfs._trio_thread.task_clock import TaskClock
@@ -84,3 +86,20 @@ def test_a_task_reports_its_times_and_totals_with_its_rows(settings: Any, rows: 
     [*_, (totals, times)] = [row.totals for row in finished if row.totals is not None]
     assert (totals.calls, times.tasks, times.workers) == (3, 1, 1)
     assert 0 <= times.start <= times.seconds
+
+
+def test_a_function_that_blocks_the_loop_is_named_as_the_cause(settings: Any, rows: Any) -> None:
+    async def blocks(value: int) -> int:
+        time.sleep(0.01)  # noqa: ASYNC251 - what it must not do
+        return value
+
+    batch = rows(list(range(40)))
+    calls = TaskCalls(settings(blocks, has_metrics=True, capacity=8))
+    calls.send(batch)
+    calls.end()
+    finished = [row for chunk in calls.chunks_until(1) for row in chunk]
+    calls.stop()
+    assert len(finished) == 40
+    verdict = verdict_of(*[row.totals for row in finished if row.totals is not None][-1])
+    assert verdict.limit == "blocking", verdict
+    assert "adapters.in_thread" in verdict.advice
