@@ -83,7 +83,7 @@ def test_a_skewed_partition_is_named_as_the_cause(spark: SparkSession) -> None:
     assert unordered_wait(rows, slow, "same long", timeout=PATIENCE, capacity=2, metrics=seen).count() == 22
     verdict = explain(seen)
     assert verdict.limit == "capacity", verdict
-    assert "Workers had no task " in verdict.advice, verdict
+    assert "Workers had no task " in verdict.advice, (verdict.sentences[-2], seen.get["explain"][-400:])
     assert verdict.advice.endswith("repartition to 4 partitions of equal size.")
 
 
