@@ -56,7 +56,8 @@ class TaskTimes:
     Args:
         tasks: The number of tasks.
         workers: Those of them that were the first task of the job in their worker process: the number of processes.
-        began, ended: When the first task began and the last one ended, since 1970; 0.0: there is none.
+        began: When the first task began, since 1970; 0.0: there is none.
+        ended: When the last task ended, since 1970.
         arrived: The sum of the instants at which these first tasks of workers began.
         seconds: The sum of the durations of the tasks.
         start: The part of it before a task could accept its first row, such as to open the function.
