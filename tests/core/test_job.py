@@ -75,7 +75,7 @@ def test_the_advice_is_the_number_of_tasks_if_that_is_the_remedy(times: TaskTime
     assert (said.advice == "Set capacity=200.") == (not advice)
 
 
-@pytest.mark.parametrize("limit", ["capacity", "service", "source", "consumer"])
+@pytest.mark.parametrize("limit", ["capacity", "service", "source", "consumer", "cpu"])
 def test_on_a_busy_machine_more_capacity_is_not_advised(limit: str) -> None:
     said = BUSY.account().applied_to(verdict(limit))
     assert said.limit == "cpu"
@@ -83,7 +83,7 @@ def test_on_a_busy_machine_more_capacity_is_not_advised(limit: str) -> None:
     assert said.sentences[-1] == "The tasks waited for a processor of their machine 50% of the time."
 
 
-@pytest.mark.parametrize("limit", ["gate", "blocking", "cpu", "key", "timeouts", "retries"])
+@pytest.mark.parametrize("limit", ["gate", "blocking", "key", "timeouts", "retries"])
 def test_a_busy_machine_hides_no_other_cause(limit: str) -> None:
     """Such as a function that blocks the event loop: its calls run one after another on any machine."""
     assert BUSY.account().applied_to(verdict(limit)).limit == limit

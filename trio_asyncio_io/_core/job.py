@@ -19,7 +19,7 @@ PROCESSOR = (
     "machine, use more machines, or free them of other work."
 )
 # What the verdicts with these limits advise, such as more capacity, does not help while threads wait for a processor
-BEHIND_PROCESSOR = frozenset({"capacity", "service", "source", "consumer"})
+BEHIND_PROCESSOR = frozenset({"capacity", "service", "source", "consumer", "cpu"})
 
 # With more tasks per worker, fewer are better
 TASKS_PER_WORKER = 2
