@@ -31,7 +31,8 @@ setup:
 
 # Run the main job: enrich a month of flights over HTTP (--full: the year; --help: all options)
 [no-exit-message]
-demo *ARGS: _java setup
+demo *ARGS: _java
+    @.ci/setup demo
     @exec {{ python }} -m udfs.demo "$@" # exec: otherwise the SIGTERM that just passes on would end only the shell
 
 # Run the tests in two processes, in about five minutes; with pytest's arguments, run what they select in one process
@@ -54,6 +55,7 @@ thorough *ARGS: _java setup
 lint: setup
     {{ python }} -m ruff check
     {{ python }} -m ruff format --check
+    {{ python }} .ci/documents.py
     {{ python }} .ci/check_pages.py
     {{ cog }} --check {{ documents }}
     {{ python }} .ci/llms.py --check
@@ -82,11 +84,13 @@ docs: _java setup
 
 # Write the examples of docs/examples into README and docs, the reference from the docstrings, and docs/llms.txt
 pages: setup
+    {{ python }} .ci/documents.py
     {{ cog }} -r {{ documents }}
     {{ python }} .ci/llms.py
 
 # Build the documentation as a site that also works from files: site/index.html
 site: setup
+    {{ python }} .ci/documents.py
     {{ python }} -m zensical build --clean --strict
 
 # Draw the timelines of the pages again
@@ -139,7 +143,7 @@ _java: _venv
 # Installs what `--page` draws with, and the peers that run in the benchmark's process
 _plots: setup
     @{{ python }} -c 'import aiohttp, aiometer, aiostream, httpx2, matplotlib, streamable' 2>/dev/null || \
-        {{ python }} -m pip --quiet --disable-pip-version-check install --editable '.[bench]'
+        {{ python }} -m pip --quiet --disable-pip-version-check install --group bench
 
 _venv:
     @.ci/just --version >/dev/null

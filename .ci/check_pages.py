@@ -18,22 +18,9 @@ UNLIMITED = ("reference/api/", "reference/errors.md", "design/benchmarks.md")
 
 # A retired word as a pattern, and what to write instead. The glossary and this file name what they refuse
 RETIRED = {
-    r"(?<!there )\bis no (?!longer\b|more\b|way\b|need\b)": "is not a ...",
-    r"\b(?:told|telling)\b": "reported, named",
     r"\b(?:its|their|his|whose|one's|own|a|the|by|take|takes|of|next) turns?\b": "place in the output order, lock",
     r"\bso many as\b": "as many as",
     r"\ball the same\b": "nevertheless, anyway",
-    r"\bof (?:its|their) own accord\b": "itself",
-    r"\bas far as (?:they|it) comes?\b": "name the limit",
-    r"\bthere and then\b": "immediately",
-    r"(?<!dead )(?<!dead-)(?<!dead_)(?<!capital )(?<!_)\bletters?\b": "dead letters",
-    r"\bparcels?\b": "pair",
-    r"\basleep\b": "waiting",
-    r"\b(?:strikes?|struck)\b": "expires, interrupts, fails",
-    r"\bdoors?\b": "entry point, public function",
-    r"\b(?:what|whoever) (?:is|was) asked\b": "name it",
-    r"\bstands? (?:for|beside|behind|in|at|above)\b": "represents, is",
-    r"\bin (?:its|their) stead\b": "instead",
 }
 RETIRED_WORDS = re.compile("|".join(f"(?:{pattern})" for pattern in RETIRED))
 SOURCES = ("trio_asyncio_io", "udfs", "benchmarks", "tests", "docs", ".ci")

@@ -1,4 +1,4 @@
-"""Writes docs/reference/errors.md: each error message of both packages, its cause and what to do.
+"""Writes docs/reference/errors.md: the error messages of both packages that do not say themselves what to do.
 
 Messages are read from the source. What to do is in `docs/reference/errors.toml`, or in the message itself.
 """
@@ -36,11 +36,14 @@ def tables() -> str:
     remedies = remedies_of_the_page()
     lines = []
     for area, messages in by_area().items():
+        with_remedies = {text: names for text, names in messages.items() if text in remedies}
+        if not with_remedies:
+            continue
         lines.append(f"\n## {area}\n\n| message | raised as | what to do |\n| --- | --- | --- |")
-        for text, names in sorted(messages.items(), key=lambda item: item[0].lstrip("… ").lower()):
+        for text, names in sorted(with_remedies.items(), key=lambda item: item[0].lstrip("… ").lower()):
             tick = "``" if "`" in text else "`"
             shown = f"{tick} {text} {tick}" if len(tick) > 1 else f"`{text}`"
-            row = [shown, ", ".join(f"`{name}`" for name in sorted(names)), remedies.get(text, "")]
+            row = [shown, ", ".join(f"`{name}`" for name in sorted(names)), remedies[text]]
             lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |")
     return "\n".join(lines)
 

@@ -37,12 +37,6 @@ def example(script: str, *names: str, lines: str | None = None) -> None:
         cog.outl("\nprints:\n\n" + _fenced("text", printed))
 
 
-def document(name: str) -> None:
-    """Write a document from the top of the repository into docs/maintain, with its links adapted."""
-    text = (EXAMPLES.parents[1] / name).read_text(encoding="utf-8").replace("](docs/", "](../").rstrip()
-    cog.outl(re.sub(r"\]\([A-Z]+\.md", lambda found: found[0].lower(), text))
-
-
 def _fenced(language: str, text: str) -> str:
     return f"```{language}\n{text}\n```"
 

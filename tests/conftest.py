@@ -10,12 +10,14 @@ import os
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 from hypothesis import HealthCheck, settings
 
+from tests.cpu import CpuMeter
 from trio_asyncio_io import AsyncWaitOperator, keyed_wait, ordered_wait, unordered_wait
 
 # No deadline: the real duration of an example in virtual time depends on the machine
@@ -23,6 +25,8 @@ settings.register_profile("quick", deadline=None, max_examples=25, suppress_heal
 settings.register_profile("thorough", settings.get_profile("quick"), max_examples=200)
 settings.register_profile("soak", settings.get_profile("quick"), max_examples=10_000)
 settings.load_profile("quick")
+
+CPU = pytest.StashKey[CpuMeter]()
 
 # For each JVM that a test starts: none lives long enough for the optimizing compiler and parallel collectors to pay off
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
@@ -34,6 +38,21 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from tests.scheduling import GroupScheduling  # noqa: PLC0415 - needs xdist
 
     return GroupScheduling(config, log)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Measure the CPU time of the run, in the process that reports."""
+    if Path("/proc/self/stat").exists() and not hasattr(config, "workerinput"):
+        config.stash[CPU] = CpuMeter()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print the CPU time of the run."""
+    if CPU in config.stash:
+        programs = sorted(config.stash[CPU].end().items(), key=lambda each: -each[1])
+        named = ", ".join(f"{program} {seconds:.0f}" for program, seconds in programs if seconds >= 1)
+        total = sum(seconds for _, seconds in programs)
+        terminalreporter.write_line(f"CPU time of all processes: {total:.0f} s{f' ({named})' if named else ''}")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

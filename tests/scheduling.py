@@ -11,9 +11,11 @@ from xdist.scheduler import LoadScopeScheduling
 
 __all__ = ["LONGEST", "GroupScheduling", "group_of", "sort_by_length"]
 
-# The groups that take longest, in the order in which they start
+# The groups that take longest, in the order in which they start. Spark's tests are two groups of about one length, so
+# that each of two processes has a JVM from the start
 LONGEST = (
-    "tests/real/spark",
+    "tests/real/spark a-l",
+    "tests/real/spark m-z",
     "tests/real/demo",
     "tests/real/cluster",
     "tests/real/connect",
@@ -23,9 +25,12 @@ LONGEST = (
 
 
 def group_of(nodeid: str) -> str:
-    """The folder of a test in tests/real, the file of any other test."""
+    """The folder of a test in tests/real, or its half; the file of any other test."""
     path = PurePosixPath(nodeid.partition("::")[0])
-    return str(path.parent if path.parts[:2] == ("tests", "real") else path)
+    if path.parts[:2] != ("tests", "real"):
+        return str(path)
+    half = (" a-l" if path.name < "test_m" else " m-z") if path.parts[2] == "spark" else ""
+    return f"{path.parent}{half}"
 
 
 def sort_by_length(items: list[pytest.Item]) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from inspect import isawaitable
 from math import inf
-from types import CoroutineType
-from typing import Any, TypeAlias, cast
+from types import CoroutineType, TracebackType
+from typing import Any, Self, TypeAlias, cast
 
 import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
@@ -23,6 +23,7 @@ from ._core.options import OnTimeout, Options
 from ._core.queue import Entry
 from ._core.retry import Retries
 from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError, needs_asyncio
+from ._function import awaitable_from
 from ._gates import Gates
 from ._tasks import awaited, interruptible
 
@@ -63,9 +64,7 @@ class Invoker:
 
     def _call(self, function: Any, gates: Gates | None) -> Call:
         """One attempt. Each layer is a function around a function, and exists only if an option needs it."""
-        call = _once(function.invoke)
-        if self._options.group is not None:
-            call = _grouped(call)
+        call = _once(function.invoke) if self._options.group is None else _grouped(function.invoke)
         if gates is not None and gates.is_weighted:
             call = _settled(call, gates)
         retry = self._options.retry
@@ -89,8 +88,8 @@ class Invoker:
         """The outputs of an element that has failed with `error`, or timed out if that is None.
 
         Args:
-            cause: The error of the last attempt of an element that timed out, because the next attempt could not begin
-                before its deadline.
+            cause: The cause of a timeout: the error of the last attempt, if the next one could not begin before the
+                deadline; or what the function raised while the deadline cancelled it.
 
         Raises:
             Exception: The element's own, or the one that `on_error` raised. Its note names the element.
@@ -160,14 +159,43 @@ class Invoker:
             raise
 
     async def _handled(self, name: str, entry: Entry, handler: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
-        with trio.move_on_after(self._options.timeout):
+        with _Limit(self._options.timeout) as limit:
             result = await awaited(handler, *arguments)
             return (result,) if self.flatten is None else self.flatten(result)
-        raise self._timeout_error(entry, f"{name} gave no result")
+        raise self._timeout_error(entry, f"{name} gave no result") from limit.cause
 
     def _timeout_error(self, entry: Entry, what: str) -> ElementTimeoutError:
         timeout = self._options.timeout
         return ElementTimeoutError(f"{what} for {describe(entry.value)} within its timeout of {timeout:g} s", timeout)
+
+
+class _Limit:
+    """Cancels its block after some seconds.
+
+    A nursery in the block raises a group of this cancellation and of the errors that its tasks raised meanwhile.
+
+    Attributes:
+        cause: These errors, or None.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._scope = trio.move_on_after(seconds)
+        self.cause: Exception | None = None
+
+    def __enter__(self) -> Self:
+        self._scope.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        try:
+            return self._scope.__exit__(kind, error, traceback)
+        except Exception as rest:
+            if not self._scope.cancelled_caught:
+                raise
+            self.cause = rest
+            return True
 
 
 def _once(invoke: Callable[[Any], Awaitable[Any]]) -> Call:
@@ -181,27 +209,27 @@ def _once(invoke: Callable[[Any], Awaitable[Any]]) -> Call:
     return call
 
 
-def _grouped(once: Call) -> Call:
-    """A call for the records of a group. Its result has been checked."""
+def _grouped(invoke: Callable[[Any], Awaitable[Any]]) -> Call:
+    """A call for the records of a group, with a list of its own. Its result has been checked."""
 
     async def call(group: Entry) -> Sequence[Any]:
-        for entry in group.records:
+        for entry in (group, *group.records):
             entry.attempts += 1
-        return _as_many(await once(group), group.value)
+        return _as_many(await awaitable_from(invoke, list(group.value)), len(group.records))
 
     return call
 
 
 @enable_ki_protection
-def _as_many(results: Any, values: list[Any]) -> Sequence[Any]:
+def _as_many(results: Any, number: int) -> Sequence[Any]:
     if not isinstance(results, list | tuple):
         raise TypeError(
-            f"with group= the function must return a list of results, got {describe(results)} for {len(values)} values"
+            f"with group= the function must return a list of results, got {describe(results)} for {number} values"
         )
-    if len(results) != len(values):
+    if len(results) != number:
         raise ValueError(
             f"with group= the function must return one result for each value, got {len(results)} results for "
-            f"{len(values)} values"
+            f"{number} values"
         )
     return results
 
@@ -232,7 +260,7 @@ def _interruptible(once: Call) -> Call:
 def _timed(once: Call, seconds: float, timeout: float, retries: Retries) -> Call:
     @enable_ki_protection
     async def call(entry: Entry) -> Any:
-        with trio.move_on_after(seconds):
+        with _Limit(seconds) as limit:
             return await once(entry)
         if trio.current_time() >= entry.since + timeout:
             await trio.sleep_forever()  # of two timeouts at one instant, that of the element has precedence
@@ -242,7 +270,7 @@ def _timed(once: Call, seconds: float, timeout: float, retries: Retries) -> Call
             seconds,
         )
         retries.timeouts[id(error)] = error
-        raise error
+        raise error from limit.cause
 
     return call
 

@@ -121,6 +121,8 @@ class ElementTimeoutError(_TimeoutError):
 class AttemptTimeoutError(_TimeoutError):
     """An attempt exceeded the retry strategy's `attempt_timeout`. It has been cancelled and has unwound.
 
+    With `group=`, it also ends the attempt of a record that has time left, if another record of its call has none.
+
     The operator that raised it always retries it. After the last attempt, it is the element's failure. An operator
     around that one treats it as an exception of its function: `retry_on` decides.
 

@@ -8,6 +8,7 @@ from typing import Any
 import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
+from ._core.describe import describe
 from ._core.elements import Watermark, value_of
 from ._core.ledger import Ledger
 from ._core.queue import Entry
@@ -126,6 +127,9 @@ class Feeder:
         now = current_time()
         try:
             entry = accept(element, now)
+        except StopIteration as error:  # `map` would take it for the end of the source
+            self._ledger.hold(element)
+            raise RuntimeError(f"a function of the operator raised StopIteration for {describe(element)}") from error
         except BaseException:  # raised by the user's key, or an interrupt in it
             self._ledger.hold(element)
             raise

@@ -9,9 +9,10 @@ from typing import Any
 import trio
 from trio.lowlevel import enable_ki_protection
 
+from ._core.describe import describe
 from ._core.groups import Group, GroupLedger
 from ._core.queue import Entry
-from ._errors import copied
+from ._errors import AttemptTimeoutError, copied
 from ._worker import Worker
 
 __all__ = ["GroupWorker"]
@@ -24,7 +25,7 @@ class _Failure:
     Args:
         entry: The record.
         error: Why it has failed. None: it has timed out.
-        cause: Its last error, if it times out because a retry would begin too late.
+        cause: Why it times out: see `Invoker.rescue`.
     """
 
     entry: Entry
@@ -114,7 +115,7 @@ class GroupWorker(Worker):
             self._back_off(entry, wait, error, now)
 
     def _back_off(self, entry: Entry, seconds: float, error: Exception | None, now: float) -> None:
-        if self._scheduler.retry(entry, None, seconds, now):
+        if self._scheduler.retry(entry, None, seconds, now, has_raised=error is not None):
             assert self._retries is not None
             self._retries.withdraw()
             self._ended.add(entry)
@@ -158,12 +159,12 @@ class GroupWorker(Worker):
 
     async def _rescue(self, entry: Entry) -> bool:
         """Settle the records of a group without results, one after another in its slot. Returns as `Worker._rescue`."""
-        group, failures = entry, self._failures_of(entry)
-        has_expired = not self._failures and self._error is None
-        self._failures, self._error = [], None
+        group = entry
         self._running.pop(group, None)
-        if self._gates is not None and has_expired:
-            self._report(self._gates.expired, group)
+        if not self._failures and self._error is None:
+            self._expire(group)
+        failures = self._failures or self._refused(group)
+        self._failures, self._error, self._cause = [], None, None
         self._pool.dispatch()  # a gate may have changed, and this worker is busy
         self._entry = None
         self._ended.clear()
@@ -172,13 +173,31 @@ class GroupWorker(Worker):
         finally:
             self._ledger.end_call(trio.current_time())
 
-    def _failures_of(self, group: Entry) -> list[_Failure]:
-        if self._failures:
-            return self._failures
-        if self._error is not None:  # a gate has refused the call
-            errors = self._errors(self._error, group)
-            return [_Failure(entry, error) for entry, error in zip(group.records, errors, strict=True)]
-        return [_Failure(entry) for entry in group.records]  # the deadline has expired
+    def _expire(self, group: Entry) -> None:
+        """The first deadline of a record has ended the call. For the other records, their attempt has timed out."""
+        if self._gates is not None:
+            self._report(self._gates.expired, group)
+        now, draw = self._current_time(), None if self._retries is None else self._retries.draw()
+        for entry in group.records:
+            if entry.since + self._timeout <= now:
+                self._failures.append(_Failure(entry, cause=self._cause))
+                continue
+            assert self._retries is not None  # first attempts have one deadline
+            error = AttemptTimeoutError(
+                f"attempt {entry.attempts} gave no result for {describe(entry.value)}: the deadline of another record "
+                f"ended their call, because that one has had its timeout of {self._timeout:g} s",
+                self._timeout,
+            )
+            error.__cause__ = self._cause
+            self._retries.timeouts[id(error)] = error
+            self._ledger.fail_attempt(entry, error)
+            self._end_failed(entry, error, draw, now)
+
+    def _refused(self, group: Entry) -> list[_Failure]:
+        """A gate has refused the call, or it has raised while the operator stopped."""
+        assert self._error is not None
+        errors = self._errors(self._error, group)
+        return [_Failure(entry, error) for entry, error in zip(group.records, errors, strict=True)]
 
     async def _replace(self, failures: list[_Failure]) -> bool:
         if trio.current_effective_deadline() == -float("inf") and any(each.error is not None for each in failures):

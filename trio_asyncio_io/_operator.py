@@ -62,8 +62,8 @@ from ._core.options import Mode, Options, OptionsArguments
 from ._core.queue import Entry
 from ._core.scheduler import Scheduler
 from ._core.snapshot import Snapshot
-from ._core.statistics import Statistics, Totals
-from ._core.verdict import Verdict
+from ._core.statistics import Statistics
+from ._core.verdict import Totals, Verdict
 from ._errors import combine, flatten, is_cancelled, is_caused_by, reraise, split
 from ._feeder import ELEMENTS_PER_PASS, Feeder
 from ._function import Function, GroupFunction, as_function, known_of

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextvars import Context, copy_context
+from gc import get_referents
 from operator import is_
 from pathlib import Path
 from time import thread_time
@@ -84,14 +85,14 @@ class BlockContext:
     A worker is one task and serves many elements. Between two of them its context is replaced by a new copy of this
     one, but only if the last invocation changed a variable: otherwise its context still equals a new copy.
 
-    Attributes:
-        size: The number of variables.
+    A context refers to an immutable mapping (PEP 567). Copies share it until a variable is set, so one look at it shows
+    that nothing was set, however many variables there are.
     """
 
     def __init__(self) -> None:
         self._context = copy_context()
+        self._mapping = get_referents(self._context)[-1]
         self._values = tuple(self._context.values())
-        self.size = len(self._values)
 
     def run(self, function: Callable[[], None]) -> None:
         """Call the function in this context."""
@@ -99,15 +100,10 @@ class BlockContext:
 
     def is_changed_in(self, context: Context) -> bool:
         """Whether a copy of this context has different variables or values now."""
-        # By identity: `==` would run user code, and an equal value may be another object
-        return len(context) != self.size or not all(map(is_, context.values(), self._values))
-
-    def renew(self, task: Task) -> bool:
-        """Give the task a new copy if the last invocation changed a variable. Returns whether it did."""
-        if len(task.context) == self.size and not (self.size and self.is_changed_in(task.context)):
+        if get_referents(context)[-1] is self._mapping:
             return False
-        self.restore(task)
-        return True
+        # By identity: `==` would run user code, and an equal value may be another object
+        return len(context) != len(self._values) or not all(map(is_, context.values(), self._values))
 
     def restore(self, task: Task) -> None:
         """Give the task a new copy, which Trio uses from the task's next checkpoint on."""

@@ -24,6 +24,7 @@ from ._core.admission import KeyGates
 from ._core.ledger import Ledger
 from ._core.queue import Entry
 from ._core.scheduler import Scheduler
+from ._errors import is_cancelled, split
 from ._gates import Gates
 from ._results import Emitter
 from ._tasks import SECONDS_PER_PASS, BlockContext, Timer, Wakeup
@@ -164,7 +165,7 @@ class Worker:
         self._current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks it up each time
         self._entry: Entry | None = None  # the running record
         self._error: Exception | None = None  # why it has failed
-        self._cause: Exception | None = None  # its last error, if it times out because a retry would begin too late
+        self._cause: Exception | None = None  # why it times out: see `Invoker.rescue`
         self._is_late = False  # whether it does
         self._context: Any = None  # that of its earlier attempts, if they have changed a variable
         self._admissions = {} if pool.gates is None else pool.gates.admissions
@@ -184,9 +185,10 @@ class Worker:
             try:
                 with self._scope:
                     await self._make_attempts()
-            except BaseException:
-                self._cancel()
-                raise
+            except BaseException as error:
+                if not self._was_raised_in_unwinding(error):
+                    self._cancel()
+                    raise
             if self._entry is not None:  # it has failed or timed out
                 may_continue = await self._rescue(self._entry)
 
@@ -197,18 +199,19 @@ class Worker:
         start, fail, current_time = self._start, self._fail, self._current_time
         call = self._invoker.call if retries is None else self._call_again
         complete = self._complete if retries is None or not retries.checks_results else self._complete_attempt
-        task, size = trio.lowlevel.current_task(), block.size
+        task, is_changed_in = trio.lowlevel.current_task(), block.is_changed_in
         now: float | None = current_time()
-        due, jobs_left = 0.0, 0
+        due, jobs_left = inf, 0
         while now is not None:
             while now is not None:
                 if task.custom_sleep_data is not _NOT_SUSPENDED:  # Trio clears it whenever the task has been suspended
                     task.custom_sleep_data = _NOT_SUSPENDED
                     due, jobs_left = now + SECONDS_PER_PASS, JOBS_PER_PASS
-                if len(task.context) != size or (size and block.is_changed_in(task.context)):
+                if is_changed_in(task.context):
                     block.restore(task)
                     jobs_left = 0
                 if now >= due or not jobs_left:
+                    self._count_block(due)
                     await trio.lowlevel.checkpoint()
                     now = current_time()
                 elif (entry := start(now)) is None:
@@ -219,7 +222,15 @@ class Worker:
                         now = complete(await call(entry))  # one expression, so no interrupt can lose the result
                     except Exception as error:  # noqa: BLE001 - user code may raise anything
                         now = fail(error)
+            if task.custom_sleep_data is _NOT_SUSPENDED:
+                self._count_block(due)
             now = await self._pause()
+
+    def _count_block(self, due: float) -> None:
+        """Account for calls that have let no other task run, if they took longer than until this instant."""
+        late = self._current_time() - due
+        if late >= 0:
+            self._ledger.flow.block(late + SECONDS_PER_PASS)
 
     # One attempt
 
@@ -373,7 +384,8 @@ class Worker:
         """Let another attempt follow, unless it would begin after the deadline: then the record times out now."""
         context, block = trio.lowlevel.current_task().context, self._pool.context
         now = self._current_time()
-        if self._scheduler.retry(entry, context if block.is_changed_in(context) else None, seconds, now):
+        changed = context if block.is_changed_in(context) else None
+        if self._scheduler.retry(entry, changed, seconds, now, has_raised=error is not None):
             assert self._retries is not None
             self._retries.withdraw()
             self._entry = None
@@ -396,6 +408,25 @@ class Worker:
         return now
 
     # Records without a result
+
+    def _was_raised_in_unwinding(self, error: BaseException) -> bool:
+        """Whether the function raised this while its call was cancelled. Then it concerns the running record alone.
+
+        A nursery of the function raises a group of the cancellation and of such errors. At a deadline, the record
+        times out; while the operator stops, it fails.
+        """
+        cancelled, rest = split(error, is_cancelled)
+        if self._entry is None or not isinstance(rest, Exception):
+            return False
+        if self._scope.cancelled_caught:  # the scope has removed the cancellation from the group
+            self._cause = rest
+            return True
+        if cancelled is None:
+            return False
+        if self._gates is not None:
+            self._report(self._gates.cancelled, self._entry)
+        self._error = rest
+        return True
 
     def _cancel(self) -> None:
         entry, self._entry = self._entry, None

@@ -1,4 +1,4 @@
-"""The files for a public forge and for conda: they parse, and agree with the project's own files."""
+"""The files for a public forge: they parse, and agree with the project's own files."""
 
 from __future__ import annotations
 
@@ -69,20 +69,3 @@ def test_an_issue_form_has_what_a_forge_requires(path: Path) -> None:
     assert all(field["attributes"]["label"] for field in fields)
     assert {field["type"] for field in form["body"]} <= {"checkboxes", "dropdown", "input", "markdown", "textarea"}
     assert all(field["attributes"]["options"] for field in fields if field["type"] == "dropdown")
-
-
-def bounds(requirements: list[str]) -> dict[str, str]:
-    """Version limits by package: `pyspark[connect]>=4.0,<4.4` and `pyspark >=4.0,<4.4` give the same."""
-    parsed = (re.fullmatch(r"([\w-]+)(?:\[\w+\])? ?(\S*)", requirement) for requirement in requirements)
-    return {match[1]: match[2] for match in parsed if match and match[1] != PROJECT["name"]}
-
-
-def test_the_recipe_for_conda_has_the_limits_of_the_project() -> None:
-    recipe = load(ROOT / "recipe/recipe.yaml")
-    extras = PROJECT["optional-dependencies"]
-    optional = [each for name in ("spark", "carry-over", "http", "httpx2") for each in extras[name]]
-    assert recipe["context"]["version"] == PROJECT["version"]
-    assert ">=" + recipe["context"]["python_min"] == PROJECT["requires-python"]
-    run = [each for each in recipe["requirements"]["run"] if not each.startswith("python ")]
-    assert bounds(run) == bounds(PROJECT["dependencies"])
-    assert bounds(recipe["requirements"]["run_constraints"]) == bounds(optional)

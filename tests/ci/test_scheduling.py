@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,8 +14,17 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_tests_of_a_folder_in_real_are_one_group() -> None:
-    groups = {group_of(f"tests/real/spark/{name}") for name in ("test_types.py::test_a", "test_names.py::test_b[x::y]")}
-    assert groups == {"tests/real/spark"}
+    groups = {group_of(f"tests/real/demo/{name}") for name in ("test_flights.py::test_a", "test_llm.py::test_b[x::y]")}
+    assert groups == {"tests/real/demo"}
+
+
+def test_the_tests_of_spark_are_two_groups_of_about_one_length() -> None:
+    files = sorted(ROOT.glob("tests/real/spark/test_*.py"))
+    sizes: Counter[str] = Counter()
+    for path in files:
+        sizes[group_of(f"tests/real/spark/{path.name}::test_a")] += path.read_text().count("def test_")
+    assert sizes.keys() == set(LONGEST[:2])
+    assert max(sizes.values()) < 1.5 * min(sizes.values())
 
 
 def test_any_other_file_is_a_group() -> None:
@@ -30,4 +40,4 @@ def test_the_longest_groups_come_first_and_then_those_with_most_tests() -> None:
 
 @pytest.mark.parametrize("group", LONGEST)
 def test_the_longest_groups_exist(group: str) -> None:
-    assert (ROOT / group).exists()
+    assert (ROOT / group.partition(" ")[0]).exists()

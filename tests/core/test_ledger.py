@@ -276,7 +276,7 @@ def test_a_record_that_a_gate_refused_has_no_latency() -> None:
     numbers = ledger.statistics()
     assert (numbers.failed, numbers.refused, numbers.latency) == (1, 1, Histogram.of([1.0]))
     totals = ledger.totals(lambda: (9.0, 0.0))
-    assert (totals.calls, totals.failed, totals.refused) == (1, 0, 1)
+    assert (totals.records, totals.without_result, totals.refused) == (1, 0, 1)
 
 
 def consumer_share(ledger: Ledger, now: float) -> str:

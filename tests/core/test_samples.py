@@ -82,7 +82,7 @@ def test_the_longest_duration_is_exact_even_if_it_is_in_no_sample() -> None:
         for number in range(EXACT_RECORDS + 40):
             call_one(ledger, 3.41 if number == EXACT_RECORDS + late else 1.0)
         assert ledger.statistics().longest_seconds == pytest.approx(3.41)
-        assert ledger.totals(lambda: (9.0, 0.0)).longest == ledger.statistics().longest_seconds
+        assert ledger.totals(lambda: (9.0, 0.0)).longest_seconds == ledger.statistics().longest_seconds
 
 
 def test_answers_from_a_cache_have_no_load() -> None:

@@ -164,18 +164,45 @@ def test_retries_start_before_new_records_and_those_with_few_attempts_first() ->
 
 
 def test_a_record_in_a_backoff_has_no_slot() -> None:
-    ledger, scheduler = made("ab", capacity=1)
-    a = start(scheduler, 0.0)
+    ledger, scheduler = made("xab", capacity=2)
+    _, a = start(scheduler, 0.0), start(scheduler, 0.0)
     assert a is not None
     assert scheduler.retry(a, None, 5.0, 1.0)
-    assert ledger.counters.running == 0
+    assert ledger.counters.running == 1
     assert values_of(scheduler, 1.0) == ["b"]
     assert scheduler.wake_at() == 6.0
 
 
+def test_new_records_wait_while_as_many_wait_for_their_retry_as_can_run() -> None:
+    ledger, scheduler = made("abcd", capacity=2)
+    retries = [start(scheduler, 0.0), start(scheduler, 0.0)]
+    for entry, now in zip(retries, (1.0, 2.0), strict=True):
+        assert entry is not None
+        assert scheduler.retry(entry, None, 5.0, now)
+        assert scheduler.candidates() == (now == 1.0)
+    assert values_of(scheduler, 2.0) == []
+    assert ledger.flow.retries.is_on
+    assert scheduler.wake_at() == 6.0
+    assert values_of(scheduler, 6.0) == ["a", "c"]
+    assert ledger.flow.retries.seconds(9.0) == 4.0
+    assert scheduler.candidates() == 0
+
+
+def test_new_records_of_other_keys_do_not_wait_for_retries_that_a_gate_of_their_key_holds_back() -> None:
+    gates = FakeGates([], lambda: Watched(interval=100.0))
+    _, scheduler = made(["a1", "b1", "c1", "d1"], capacity=2, gates=gates)
+    retries = [start(scheduler, 0.0), start(scheduler, 0.0)]
+    for entry in retries:
+        assert entry is not None
+        gates.admissions[entry.sequence].end([OK], 1.0)
+        assert scheduler.retry(entry, None, 2.0, 1.0)
+    assert values_of(scheduler, 1.0) == []
+    assert values_of(scheduler, 3.0) == ["c1", "d1"]
+
+
 def test_the_time_of_a_record_stands_still_while_it_waits_for_a_slot() -> None:
-    ledger, scheduler = made("ab", capacity=1, timeout=4.0)
-    a = start(scheduler, 0.0)
+    ledger, scheduler = made("xab", capacity=2, timeout=4.0)
+    _, a = start(scheduler, 0.0), start(scheduler, 0.0)
     assert a is not None
     assert scheduler.retry(a, None, 1.0, 1.0)
     b = start(scheduler, 1.0)
@@ -260,6 +287,30 @@ def test_the_timer_does_not_wake_for_a_gate_while_all_slots_are_busy() -> None:
     _, scheduler = made("abc", capacity=1, gates=gates)
     assert values_of(scheduler, 0.0) == ["a"]
     assert scheduler.wake_at() == inf
+
+
+@pytest.mark.parametrize("is_retry", [False, True])
+def test_a_record_that_waits_for_a_gate_when_the_operator_ends_has_waited_for_it(is_retry: bool) -> None:
+    gates = FakeGates([Watched(interval=100.0)])
+    ledger, scheduler = made("ab", gates=gates)
+    a = start(scheduler, 0.0)
+    assert a is not None
+    if is_retry:
+        gates.admissions[0].end([OK], 1.0)
+        assert scheduler.retry(a, None, 1.0, 1.0)
+    else:
+        gates.admissions[0].end([OK], 2.0)
+        ledger.complete(a, ["A"], 2.0)
+    assert values_of(scheduler, 2.0) == []
+    waiting = ledger.counters.at_gate
+    assert waiting == gates.passage.running == len(gates.line) == len(scheduler.waiting) > 0
+    waited = ledger.counters.gate_wait_seconds + sum(7.0 - each.since for each in scheduler.waiting.values())
+    ledger.stop_starting()
+    scheduler.close(7.0)
+    assert (ledger.counters.at_gate, gates.passage.running, len(gates.line)) == (0, 0, 0)
+    assert ledger.counters.gate_wait_seconds == waited
+    assert sum(ledger.counters.seconds_by_gate.values()) > 0
+    assert ledger.counters.cancelled == is_retry
 
 
 # Deadlines

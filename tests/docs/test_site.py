@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.script import script
 from tests.real.browser._chromium import NEEDS_CHROMIUM, chromium, program
 
 ROOT = Path(__file__).parents[2]
@@ -24,8 +25,9 @@ def listed() -> set[str]:
 
 def test_the_navigation_has_each_page() -> None:
     """If this fails, add the page to `nav` in mkdocs.yml."""
+    documents = {f"maintain/{name.lower()}" for name in script("documents").DOCUMENTS}
     pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
-    assert listed() == pages
+    assert listed() == pages | documents
 
 
 class Loaded(HTMLParser):
@@ -49,6 +51,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built as `just site` builds it, of a copy of the pages."""
     folder = tmp_path_factory.mktemp("site")
     shutil.copytree(DOCS, folder / "docs")
+    script("documents").write(folder / "docs")
     (folder / "mkdocs.yml").write_text((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), encoding="utf-8")
     command = [sys.executable, "-m", "zensical", "build", "--strict"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)

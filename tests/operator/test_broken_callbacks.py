@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
+from math import inf, nan
 from typing import Any
 
 import pytest
 import trio
 from trio.testing import MockClock
 
-from trio_asyncio_io import AsyncWaitOperator, FixedDelay, Observer
+from trio_asyncio_io import AsyncWaitOperator, FixedDelay, Observer, RetryStrategy
 from trio_asyncio_io.gates import AdaptiveCapacity, CircuitBreaker, Gate, Outcome, PerKey, RateLimit, settle
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
@@ -192,6 +192,51 @@ async def test_a_retry_strategy_that_raises_fails_the_element(
     assert operator.statistics().running == 0
 
 
+@dataclass(frozen=True)
+class Own(RetryStrategy):
+    value: Any = None
+
+    def backoff(self, attempt: int, random: float) -> float:
+        return self.value
+
+
+@GROUPS
+@pytest.mark.parametrize("value", [nan, -1.0, -inf, None, "1", True, 1 + 2j], ids=repr)
+@pytest.mark.parametrize("name", ["backoff", "retry_after"])
+@pytest.mark.parametrize("limit", [9.0, inf])
+async def test_an_element_whose_backoff_is_no_seconds_fails_with_an_error_that_names_it(
+    limit: float, name: str, value: Any, group: int | None, autojump_clock: MockClock
+) -> None:
+    if name == "backoff":
+        retry: RetryStrategy = Own(3, value=value)
+    elif value is None:
+        return  # no request
+    else:
+        retry = FixedDelay(3, 0.5, retry_after=lambda error: value)
+    function = of_groups(Scripted({1: Step(1.0, error=OSError)}, default=Step(1.0)), group)
+    options: Any = {"group": group, "timeout": limit, "retry": retry, "on_error": "dead_letter"}
+    async with AsyncWaitOperator(function, source=range(3), **options) as operator:
+        assert [result async for result in operator.output] == [0, 2]
+        (letter,) = [each async for each in operator.output.dead_letters]
+    assert letter.element == 1
+    assert isinstance(letter.error, TypeError | ValueError)
+    assert str(letter.error).startswith(f"the {name} of {type(retry).__name__}(")
+
+
+@GROUPS
+@pytest.mark.parametrize("value", [inf, 10**400], ids=["inf", "huge"])
+@pytest.mark.parametrize("limit", [9.0, inf])
+async def test_after_an_infinite_backoff_no_attempt_follows(
+    limit: float, value: Any, group: int | None, autojump_clock: MockClock
+) -> None:
+    function = of_groups(Scripted({1: Step(1.0, error=OSError)}, default=Step(1.0)), group)
+    options: Any = {"group": group, "timeout": limit, "retry": Own(3, value=value), "on_error": "dead_letter"}
+    async with AsyncWaitOperator(function, source=range(3), **options) as operator:
+        assert [result async for result in operator.output] == [0, 2]
+        assert [type(each.error) async for each in operator.output.dead_letters] == [OSError]
+    assert (operator.statistics().retried, operator.statistics().timed_out) == (0, 0)
+
+
 HOOKS = [name for name in vars(Observer) if not name.startswith("_")]
 
 
@@ -216,6 +261,16 @@ async def test_a_hook_that_raises_changes_nothing(
         assert [result async for result in operator.output] == [0, 1, 3, 4, 5]
     numbers = operator.statistics()
     assert (numbers.completed, numbers.timed_out, numbers.retried, numbers.running) == (5, 1, 1, 0)
+
+
+async def test_a_hook_that_exits_changes_nothing(autojump_clock: MockClock) -> None:
+    def exits(*_: Any) -> None:
+        raise GeneratorExit
+
+    observer = type("Broken", (Observer,), {"started": exits})()
+    async with AsyncWaitOperator(Scripted(), source=range(3), timeout=9.0, observer=observer) as operator:
+        assert [result async for result in operator.output] == [0, 1, 2]
+    assert operator.statistics().running == 0
 
 
 @GROUPS

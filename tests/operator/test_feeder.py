@@ -130,14 +130,19 @@ async def test_an_exception_of_the_source_is_raised_unchanged(async_wait: Any) -
 
 @pytest.mark.parametrize("source_of", [list, async_generator], ids=["sync", "async"])
 @pytest.mark.parametrize(
-    ("key", "error"), [(lambda value: 1 / value, ZeroDivisionError), (lambda value: [], TypeError)]
+    ("key", "error"),
+    [
+        (lambda value: 1 / value, ZeroDivisionError),
+        (lambda value: [], TypeError),
+        (lambda value: next(iter([])), RuntimeError),  # Python does so, too, with a StopIteration in a coroutine
+    ],
 )
 async def test_a_key_function_that_raises_stops_the_operator_and_loses_no_element(
     source_of: Any, key: Any, error: type[Exception]
 ) -> None:
     source = source_of([0])
     operator = AsyncWaitOperator(NEVER, mode="keyed", key=key, timeout=5.0, source=source)
-    with pytest.raises(error):
+    with pytest.raises(error), trio.fail_after(60.0):
         async with operator:
             await trio.sleep_forever()
     assert [each.element for each in operator.snapshot().elements] == [0]

@@ -103,7 +103,7 @@ async def test_the_waits_of_several_operators_add_up_by_gate(autojump_clock: Moc
                 pass
         totals += operator.totals()
     assert totals.seconds_by_gate == {"RateLimit": 1.0 + 2.0, "Spy": 2 * 2.0}
-    assert totals.gate_waits == 7.0
+    assert totals.gate_wait_seconds == 7.0
     assert (totals - operator.totals()).seconds_by_gate == {"RateLimit": 1.0, "Spy": 4.0}
 
 

@@ -192,6 +192,37 @@ async def test_the_function_must_return_a_list_with_a_result_for_each_value(
         await results_of(ordered_wait([1, 2], wrong, group=2, timeout=5.0))
 
 
+async def test_a_function_may_change_its_list(autojump_clock: MockClock) -> None:
+    async def consume(values: list[int]) -> list[int]:
+        results = []
+        while values:
+            results.append(10 * values.pop(0))
+        if results[0] == 30 and len(calls) == 1:
+            calls.append(results)
+            raise OSError("busy")
+        calls.append(results)
+        return results
+
+    calls: list[Any] = []
+    options = {"group": 3, "timeout": 5.0, "capacity": 1, "retry": FixedDelay(1, 0.5)}
+    async with ordered_wait(range(6), consume, **options) as results:
+        assert [result async for result in results] == [0, 10, 20, 30, 40, 50]
+    assert calls == [[0, 10, 20], [30, 40, 50], [30, 40, 50]]
+
+
+@pytest.mark.parametrize("change", [lambda values: values.pop(), lambda values: values.append(9)])
+async def test_the_results_are_compared_with_the_records_and_not_with_the_list(
+    change: Any, autojump_clock: MockClock
+) -> None:
+    async def change_list(values: list[int]) -> list[int]:
+        change(values)
+        return values
+
+    async with ordered_wait(range(3), change_list, group=3, timeout=5.0, on_error="skip") as results:
+        assert [result async for result in results] == []
+    assert results.statistics().failed == 3
+
+
 async def test_an_exception_in_the_place_of_a_result_fails_that_record_alone(autojump_clock: MockClock) -> None:
     async def partly(values: list[int]) -> list[Any]:
         return [LookupError(value) if value % 2 else value for value in values]
@@ -284,8 +315,8 @@ async def test_a_new_record_never_shares_a_call_with_a_retry(autojump_clock: Moc
         unordered_wait(source, recorder, group=2, group_wait=1.0, timeout=60.0, retry=FixedDelay(1, 0.5))
     )
     assert sorted(out) == [0, 1, 2, 3]
-    # 0 and 1 share a call; the retry of 0 is due at 1.0, and waits until 2.0; 2 waits from 1.5 to 2.5
-    assert calls_of(recorder) == [(0.5, [0, 1]), (2.0, [0]), (2.5, [2]), (9.0, [3])]
+    # 0 and 1 share a call; the retry of 0 is due at 1.0, and does not wait; 2 waits from 1.5 to 2.5
+    assert calls_of(recorder) == [(0.5, [0, 1]), (1.0, [0]), (2.5, [2]), (9.0, [3])]
 
 
 def once_failing(numbers: set[int], error: type[Exception] = OSError) -> Callable[[list[int]], Awaitable[list[Any]]]:
@@ -301,12 +332,19 @@ def once_failing(numbers: set[int], error: type[Exception] = OSError) -> Callabl
 
 
 async def test_retries_start_before_new_records(autojump_clock: MockClock) -> None:
-    recorder = Recorder(slow(once_failing({0, 1})))
+    recorder = Recorder(slow(once_failing({0})))
     out = await results_of(
         unordered_wait(range(6), recorder, group=2, capacity=1, timeout=60.0, retry=FixedDelay(1, 0.5))
     )
     assert sorted(out) == list(range(6))
-    assert calls_of(recorder) == [(0.0, [0, 1]), (1.0, [2, 3]), (2.0, [0, 1]), (3.0, [4, 5])]
+    assert calls_of(recorder) == [(0.0, [0, 1]), (1.0, [2, 3]), (2.0, [0]), (3.0, [4, 5])]
+
+
+async def test_no_new_record_starts_while_as_many_wait_for_their_retry_as_can_run(autojump_clock: MockClock) -> None:
+    recorder = Recorder(slow(once_failing({0, 1})))
+    options = {"group": 2, "capacity": 1, "timeout": 60.0, "retry": FixedDelay(1, 5.0)}
+    assert sorted(await results_of(unordered_wait(range(6), recorder, **options))) == list(range(6))
+    assert calls_of(recorder) == [(0.0, [0, 1]), (6.0, [0, 1]), (7.0, [2, 3]), (8.0, [4, 5])]
 
 
 def slow(function: Callable[[list[int]], Awaitable[list[Any]]]) -> Callable[[list[int]], Awaitable[list[Any]]]:
@@ -375,14 +413,55 @@ async def test_waiting_for_a_group_is_not_part_of_the_timeout(autojump_clock: Mo
     assert await results_of(ordered_wait(source, doubled, group=3, group_wait=60.0, timeout=1.5)) == [2, 4]
 
 
-def at_now(ends: list[float]) -> Callable[..., Awaitable[None]]:
+def noted_in(ends: list[Any]) -> Callable[..., Awaitable[None]]:
     async def handler(value: Any, error: Exception) -> None:
-        ends.append(trio.current_time())
+        ends.append((trio.current_time(), value, type(error)))
 
     return handler
 
 
-async def test_the_deadline_of_grouped_retries_is_the_earliest_of_their_records(autojump_clock: MockClock) -> None:
+@pytest.mark.parametrize("group_wait", [0.05, 60.0, inf])
+async def test_retries_do_not_wait_for_more_records(group_wait: float, autojump_clock: MockClock) -> None:
+    recorder = Recorder(slow(once_failing({1, 3})))
+    source = at(*[(0.0, value) for value in range(5)], (1e6, 5))
+    options = {"group": 5, "group_wait": group_wait, "timeout": 5.0, "retry": FixedDelay(1, 0.5)}
+    async with ordered_wait(source, recorder, **options) as results:
+        assert [await results.receive() for _ in range(5)] == list(range(5))
+        assert trio.current_time() == 2.5
+    assert calls_of(recorder) == [(0.0, [0, 1, 2, 3, 4]), (1.5, [1, 3])]
+
+
+async def test_a_record_that_has_time_left_when_its_call_times_out_is_called_again(autojump_clock: MockClock) -> None:
+    calls: list[tuple[float, list[str]]] = []
+
+    async def function(values: list[str]) -> list[str]:
+        is_first = all(value not in called for _, called in calls for value in values)
+        calls.append((trio.current_time(), values))
+        if is_first:
+            await trio.sleep({"a": 4.0, "b": 0.125}[values[0]])
+            raise OSError
+        await trio.sleep(3.0)
+        return values
+
+    ends: list[Any] = []
+    async with unordered_wait(
+        at((0.0, "a"), (3.875, "b")),
+        function,
+        group=2,
+        group_wait=0.0,
+        timeout=6.0,
+        retry=FixedDelay(3, 0.5, retry_on=OSError),
+        on_error=noted_in(ends),
+    ) as results:
+        assert [(result, trio.current_time()) async for result in results] == [(None, 6.0), ("b", 9.5)]
+    assert calls == [(0.0, ["a"]), (3.875, ["b"]), (4.5, ["a", "b"]), (6.5, ["b"])]
+    assert ends == [(6.0, "a", ElementTimeoutError)]
+    statistics = results.statistics()
+    assert (statistics.timed_out, statistics.failed, statistics.retried) == (1, 0, 3)
+    assert statistics.running == 0
+
+
+async def test_the_first_deadline_ends_the_call_of_grouped_retries(autojump_clock: MockClock) -> None:
     """A record's time stands still while it waits for a slot, so records that fail at other times differ by that."""
     calls: list[tuple[float, list[int]]] = []
 
@@ -393,23 +472,23 @@ async def test_the_deadline_of_grouped_retries_is_the_earliest_of_their_records(
         await trio.sleep({0: 0.0, 1: 0.5, 2: 3.0}[values[0]])
         return [value if value == 2 else OSError() for value in values]
 
-    ends: list[float] = []
+    ends: list[Any] = []
     async with unordered_wait(
         at((0.0, 0), (1.0, 1), (3.0, 2)),
         retries_hang,
-        group=2,
+        group=3,
         group_wait=0.0,
         capacity=1,
         timeout=10.0,
         retry=FixedDelay(1, 4.0),
-        on_error=at_now(ends),
+        on_error=noted_in(ends),
     ) as results:
         async for _ in results:
             pass
     # 0 is due at 4.0 with 6.0 s left, and 1 at 5.5 with 5.5 s left. They wait for the slot until 6.0
     assert calls == [(0.0, [0]), (1.0, [1]), (3.0, [2]), (6.0, [0, 1])]
-    assert ends == [11.5, 11.5]
-    assert results.statistics().timed_out == 2
+    assert ends == [(11.5, 0, AttemptTimeoutError), (11.5, 1, ElementTimeoutError)]  # 0 has no retries left
+    assert (results.statistics().timed_out, results.statistics().failed) == (1, 1)
 
 
 async def test_a_retry_that_would_begin_too_late_times_out_alone(autojump_clock: MockClock) -> None:
@@ -534,8 +613,8 @@ async def test_explain_counts_a_call_once(autojump_clock: MockClock) -> None:
     assert verdict.limit == "capacity"
     assert verdict.sentences[:3] == (
         "40 calls for 400 records in 20 s: 20 records a second, with a mean latency of 1 s.",
-        "The capacity of 2 allows 20 a second at this latency; on average 2.0 slots were busy (100%).",
-        "On average, a call had 10 records, and each waited 0 s for its group to be complete.",
+        "The capacity of 2 allows 20 records a second at this latency; on average 2.0 slots were busy (100%).",
+        "On average, a call had 10 of at most 10 records, and each waited 0 s for its group to be complete.",
     )
 
 

@@ -146,9 +146,9 @@ async def test_two_attempts_of_one_element_never_run_at_once(async_wait: Any, au
 
 
 async def test_another_element_has_the_slot_during_a_backoff(async_wait: Any, autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted({"a": fails_first(1, OSError)}))
-    await outputs(async_wait("ab", recorder, timeout=60.0, capacity=1, retry=FixedDelay(1, 5.0)))
-    assert [(call.value, call.started) for call in recorder.calls] == [("a", 0.0), ("b", 0.0), ("a", 5.0)]
+    recorder = Recorder(Scripted({"x": Step(9.0), "a": fails_first(1, OSError)}))
+    await outputs(async_wait("xab", recorder, timeout=60.0, capacity=2, retry=FixedDelay(1, 5.0)))
+    assert [(call.value, call.started) for call in recorder.calls][1:] == [("a", 0.0), ("b", 0.0), ("a", 5.0)]
 
 
 async def test_elements_that_share_a_strategy_have_separate_counts_of_attempts(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from math import inf
+import gc
+from collections.abc import Iterator
+from math import ceil, inf
 from operator import itemgetter
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 import trio
@@ -41,23 +44,85 @@ async def results_of(results: Any) -> list[Any]:
 
 
 async def test_another_record_runs_during_a_backoff(async_wait: Any, autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted({"a": [MISS, Step(1.0)]}, default=Step(1.0)))
-    options = {"retry": FixedDelay(1, 10.0), "capacity": 1, "timeout": 20.0}
-    assert sorted(await results_of(async_wait("abc", recorder, **options))) == ["a", "b", "c"]
-    assert calls_of(recorder) == [("a", 0.0), ("b", 1.0), ("c", 2.0), ("a", 11.0)]
-    assert recorder.peak_running == 1
+    recorder = Recorder(Scripted({"x": Step(30.0), "a": [MISS, Step(1.0)]}, default=Step(1.0)))
+    options = {"retry": FixedDelay(1, 10.0), "capacity": 2, "timeout": 40.0}
+    assert sorted(await results_of(async_wait("xabc", recorder, **options))) == ["a", "b", "c", "x"]
+    assert calls_of(recorder) == [("x", 0.0), ("a", 0.0), ("b", 1.0), ("c", 2.0), ("a", 11.0)]
+    assert recorder.peak_running == 2
+
+
+async def test_no_new_record_starts_while_as_many_wait_for_their_retry_as_can_run(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
+    recorder = Recorder(Scripted({"a": [MISS, Step(1.0)], "b": [MISS, Step(2.0)]}, default=Step(1.0)))
+    options = {"retry": FixedDelay(1, 10.0), "capacity": 2, "timeout": 40.0}
+    assert sorted(await results_of(async_wait("abcd", recorder, **options))) == ["a", "b", "c", "d"]
+    assert calls_of(recorder) == [("a", 0.0), ("b", 0.0), ("a", 11.0), ("b", 11.0), ("c", 12.0), ("d", 13.0)]
+
+
+async def test_records_whose_results_are_retried_do_not_hold_back_new_ones(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
+    recorder = Recorder(Scripted({"a": [Step(1.0, result=None), Step(1.0)]}, default=Step(1.0)))
+    retry = FixedDelay(1, 10.0, retry_on_result=lambda result: result is None)
+    assert sorted(await results_of(async_wait("ab", recorder, retry=retry, capacity=1, timeout=40.0))) == ["a", "b"]
+    assert calls_of(recorder) == [("a", 0.0), ("b", 1.0), ("a", 11.0)]
+
+
+async def test_records_that_arrive_while_others_wait_for_their_retry_start_when_one_of_them_does(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
+    async def source() -> Any:
+        yield "a"
+        yield "b"
+        await trio.sleep(5.0)
+        yield "c"
+
+    recorder = Recorder(Scripted({"a": MISS, "b": [MISS, Step(0.0)]}, default=Step(1.0)))
+    retry = DelayList([10.0, 30.0])
+    async with async_wait(source(), recorder, capacity=2, timeout=inf, retry=retry) as results:
+        await trio.sleep(12.0)
+    assert calls_of(recorder) == [("a", 0.0), ("b", 0.0), ("a", 11.0), ("b", 11.0), ("c", 11.0)]
+    assert results.statistics().running == 0
+
+
+@pytest.mark.parametrize("capacity", [1, 4])
+@pytest.mark.parametrize("group", [None, 5])
+async def test_a_service_that_is_down_is_not_hammered(
+    async_wait: Any, group: int | None, capacity: int, autojump_clock: MockClock
+) -> None:
+    """It refuses each call in 2 s of 20 s. Without the limit there are more than two refusals per record."""
+    refused = 0
+
+    async def call(value: Any) -> Any:
+        nonlocal refused
+        if trio.current_time() % 20.0 < 2.0:
+            refused += 1
+            await trio.sleep(0.01)
+            raise OSError("busy")
+        await trio.sleep(0.1)
+        return value
+
+    records = capacity * 10 * 57 * (group or 1)  # those that can be served in 57 s
+    options = {"group": group, "capacity": capacity, "timeout": inf, "retry": FixedDelay(9, 0.5)}
+    async with async_wait(range(records), call, **options) as results:
+        assert len([result async for result in results]) == records
+    seconds = trio.current_time()
+    assert seconds - 2.0 * ceil(seconds / 20.0) < 57.0 / 0.95
+    assert refused * (group or 1) < 0.15 * records
+    assert results.statistics().failed == 0
 
 
 async def test_a_record_gets_a_slot_again_before_younger_ones(autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted({"a": [MISS, Step(1.0)], "b": [MISS, Step(1.0)]}, default=Step(6.0)))
-    retry = FixedDelay(1, 5.0)
-    async with unordered_wait("abcdefgh", recorder, retry=retry, capacity=2, timeout=7.25) as results:
+    recorder = Recorder(Scripted({"a": [MISS, Step(1.0)]}, default=Step(6.0)))
+    retry = FixedDelay(1, 5.5)
+    async with unordered_wait("abcdefgh", recorder, retry=retry, capacity=2, timeout=7.75) as results:
         assert len([result async for result in results]) == 8
-    first_six = sorted(calls_of(recorder)[:6], key=itemgetter(1, 0))  # those of one instant start in any order
-    assert first_six == [("a", 0.0), ("b", 0.0), ("c", 1.0), ("d", 1.0), ("a", 7.0), ("b", 7.0)]
+    first_five = sorted(calls_of(recorder)[:5], key=itemgetter(1, 0))  # those of one instant start in any order
+    assert first_five == [("a", 0.0), ("b", 0.0), ("c", 1.0), ("d", 6.0), ("a", 7.0)]
     numbers = results.statistics()
-    assert numbers.slot_wait_seconds == 2 * 1.0 + 2 * 1.0 + 2 * 8.0 + 2 * 14.0
-    assert numbers.latency == Histogram.of([7.0] * 2 + [6.0] * 6)
+    assert numbers.slot_wait_seconds == 1.0 + 6.0 + 0.5 + 8.0 + 12.0 + 14.0 + 18.0
+    assert numbers.latency == Histogram.of([7.5] + [6.0] * 7)
     assert (numbers.peak_running, numbers.timed_out) == (2, 0)
 
 
@@ -65,7 +130,7 @@ async def test_a_retry_that_is_cancelled_while_it_waits_for_a_slot_has_waited(au
     script = Scripted({"a": [MISS, Step(1.0)]}, default=Step(10.0))
     with trio.move_on_after(7.0):
         async with AsyncWaitOperator(
-            script, source="ab", retry=FixedDelay(1, 3.0), capacity=1, timeout=inf
+            script, source="xab", retry=FixedDelay(1, 3.0), capacity=2, timeout=inf
         ) as operator:
             await trio.sleep_forever()
     waits = {"a": 7.0 - 4.0, "b": 1.0}
@@ -153,35 +218,35 @@ async def test_a_record_without_a_slot_is_cancelled_and_stays_in_the_snapshot(
     with nothing_left():
         async with AsyncWaitOperator(
             script,
-            source="abc",
+            source="xyabc",
             retry=DelayList([2.0]),
-            capacity=1,
+            capacity=3,
             timeout=inf,
             observer=observer,
         ) as operator:
             await trio.sleep(5.0)  # a and b wait for the slot of c
-    assert [each.element for each in operator.snapshot().elements] == ["a", "b", "c"]
+    assert [each.element for each in operator.snapshot().elements] == ["x", "y", "a", "b", "c"]
     numbers = operator.statistics()
-    assert (numbers.cancelled, numbers.running, numbers.peak_running) == (3, 0, 1)
-    assert sorted(step[3] for step in observer.steps if step[0] == "cancelled") == ["a", "b", "c"]
+    assert (numbers.cancelled, numbers.running, numbers.peak_running) == (5, 0, 3)
+    assert sorted(step[3] for step in observer.steps if step[0] == "cancelled") == ["a", "b", "c", "x", "y"]
 
 
 async def test_after_a_failure_no_record_takes_a_slot_again(raised_by: Any, autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted({"a": MISS, "b": Step(5.0, error=OSError)}))
+    recorder = Recorder(Scripted({"x": Step(60.0), "a": MISS, "b": Step(5.0, error=OSError)}))
     options: Any = {"retry": FixedDelay(1, 2.0, retry_on=LookupError), "timeout": inf}
-    operator = AsyncWaitOperator(recorder, source="ab", capacity=1, **options)
+    operator = AsyncWaitOperator(recorder, source="xab", capacity=2, **options)
     assert isinstance(await raised_by(operator, wait_for_ever), OSError)
-    assert calls_of(recorder) == [("a", 0.0), ("b", 1.0)]
+    assert calls_of(recorder) == [("x", 0.0), ("a", 0.0), ("b", 1.0)]
 
 
 async def test_after_the_output_was_closed_no_record_takes_a_slot_again(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({"a": MISS}, default=Step(5.0)))
-    options: Any = {"retry": FixedDelay(1, 2.0), "timeout": inf, "capacity": 1}
-    async with AsyncWaitOperator(recorder, source="abc", **options) as operator:
+    options: Any = {"retry": FixedDelay(1, 2.0), "timeout": inf, "capacity": 2}
+    async with AsyncWaitOperator(recorder, source="xabc", **options) as operator:
         await trio.sleep(2.0)
         operator.output.close()
         await trio.sleep(20.0)
-    assert calls_of(recorder) == [("a", 0.0), ("b", 1.0)]
+    assert calls_of(recorder) == [("x", 0.0), ("a", 0.0), ("b", 1.0)]
 
 
 async def test_a_retry_passes_the_gates_before_new_records(autojump_clock: MockClock) -> None:
@@ -214,9 +279,9 @@ class WaitRecorder(StepRecorder):
 
 async def test_the_hooks_say_when_a_record_has_no_slot(autojump_clock: MockClock) -> None:
     observer = WaitRecorder()
-    script = Scripted({"a": [MISS, Step(1.0)]}, default=Step(8.0))
-    options: Any = {"retry": FixedDelay(1, 5.0), "timeout": inf, "capacity": 1}
-    await results_of(unordered_wait("ab", script, observer=observer, **options))
+    script = Scripted({"x": Step(60.0), "a": [MISS, Step(1.0)]}, default=Step(8.0))
+    options: Any = {"retry": FixedDelay(1, 5.0), "timeout": inf, "capacity": 2}
+    await results_of(unordered_wait("xab", script, observer=observer, **options))
     of_a = [step[:2] for step in observer.steps if step[3] == "a" and step[0] not in {"accepted", "emitted"}]
     assert of_a == [
         ("started", 0.0),
@@ -228,12 +293,53 @@ async def test_the_hooks_say_when_a_record_has_no_slot(autojump_clock: MockClock
     ]
 
 
+@pytest.mark.parametrize("limit", [3600.0, inf])
+@pytest.mark.parametrize("group", [None, 5])
+async def test_a_record_that_was_retried_is_not_kept_after_it_was_received(
+    async_wait: Any, autojump_clock: MockClock, group: int | None, limit: float
+) -> None:
+    """The buffer bounds the memory, whatever the length of the stream."""
+
+    class Value:
+        def __init__(self) -> None:
+            self.calls = 0
+
+    alive: WeakSet[Value] = WeakSet()
+    buffer = 20
+
+    async def fail_first(value: Any) -> Any:
+        values = value if isinstance(value, list) else [value]
+        for each in values:
+            each.calls += 1
+        if values[0].calls == 1:
+            raise OSError("busy")
+        return value
+
+    def source() -> Iterator[Value]:
+        for _ in range(20 * buffer):
+            value = Value()
+            alive.add(value)
+            yield value
+
+    options = {"capacity": 4, "buffer": buffer, "group": group, "timeout": limit, "retry": FixedDelay(1, 0.5)}
+    async with async_wait(source(), fail_first, **options) as results:
+        while True:
+            try:
+                for _ in range(buffer):
+                    await results.receive()
+            except trio.EndOfChannel:
+                break
+            gc.collect()
+            assert len(alive) <= buffer + 3  # those that the source, the function and the consumer have in hand
+
+
 async def test_a_slot_that_a_backoff_frees_does_not_wait_for_the_feeders_next_burst(autojump_clock: MockClock) -> None:
-    """The buffer is full but for one record, and is read in bursts of four."""
-    misses = {number: fails_first(1, LookupError) for number in range(1, 64)}
-    recorder = Recorder(Scripted(misses, default=Step(0.25)))
-    options: Any = {"retry": FixedDelay(1, 50.0), "timeout": inf, "capacity": 1, "buffer": 64}
-    assert len(await results_of(unordered_wait(range(65), recorder, **options))) == 65
+    """The buffer is full but for one record, and is read in bursts of several. One slot is left by long calls."""
+    steps: dict[int, Any] = {number: fails_first(1, LookupError) for number in range(1, 64)}
+    steps |= {number: Step(100.0) for number in range(-63, 0)}
+    recorder = Recorder(Scripted(steps, default=Step(0.25)))
+    options: Any = {"retry": FixedDelay(1, 50.0), "timeout": inf, "capacity": 64, "buffer": 63 + 64}
+    assert len(await results_of(unordered_wait(range(-63, 65), recorder, **options))) == 63 + 65
     assert (64, 0.25) in calls_of(recorder)
 
 
@@ -255,9 +361,9 @@ async def test_the_verdict_leaves_out_the_time_without_a_slot(autojump_clock: Mo
 
 async def test_a_wait_for_another_slot_is_not_subtracted_from_the_busy_time(autojump_clock: MockClock) -> None:
     """a waits from 4.0 to 8.0 for its second slot: 1 + 4 + 7 s of calls and backoff, less 3 s without a slot."""
-    script = Scripted({"a": [MISS, Step(1.0)]}, default=Step(7.0))
-    options: Any = {"retry": FixedDelay(1, 3.0), "timeout": inf, "capacity": 1}
-    async with AsyncWaitOperator(script, source="ab", **options) as operator:
+    script = Scripted({"x": Step(60.0), "a": [MISS, Step(1.0)]}, default=Step(7.0))
+    options: Any = {"retry": FixedDelay(1, 3.0), "timeout": inf, "capacity": 2}
+    async with AsyncWaitOperator(script, source="xab", **options) as operator:
         await trio.sleep(10.0)
         busy = operator.totals().busy
-    assert busy == 9.0
+    assert busy == 9.0 + 9.0  # until 9.0, when all records have started

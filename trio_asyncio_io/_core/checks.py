@@ -23,14 +23,16 @@ __all__ = [
 ]
 
 
-def check_int(name: str, value: object, *, at_least: int, limit_name: str = "") -> int:
-    """Return a whole number of `at_least` or more. The error calls that limit by its name, if it has one."""
+def check_int(name: str, value: object, *, at_least: int, limit_name: str = "", at_most: int | None = None) -> int:
+    """Return a whole number in these limits. The error calls the lower one by its name, if it has one."""
     if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         raise TypeError(f"{name} must be a whole number, got {describe(value)}")
     number = operator.index(value)
     if number < at_least:
         limit = f"{limit_name}, {at_least}" if limit_name else at_least
         raise ValueError(f"{name} must be at least {limit}, got {number}")
+    if at_most is not None and number > at_most:
+        raise ValueError(f"{name} must be at most {at_most:,}, got {describe(number)}")
     return number
 
 

@@ -4,8 +4,9 @@ A record that may start waits for its group. The group is complete when it is fu
 `group_wait` seconds, or when no more records can come. Then it waits for a slot and for gates, like a single record.
 
 New records and retries form groups of their own: a new record never shares a call with one that has failed, and has
-its whole timeout. With gates per key, a group has records of one key only. While a group waits for gates, no other
-group is formed for the same gates, except for retries, which start first: later groups become larger meanwhile.
+its whole timeout. Retries do not wait for others: those that are due when a slot is free share a call. With gates per
+key, a group has records of one key only. While a group waits for gates, no other group is formed for the same gates,
+except for retries, which start first: later groups become larger meanwhile.
 
 A call has the slot, and each of its records has its own account: the scheduler, the gates, the deadlines and the
 workers see a `Group`, while the queue, the retries, the observer and the sums of the ledger see its records.
@@ -202,15 +203,17 @@ class _Pool:
 
     Attributes:
         keys: The gates of their key, if they have any.
+        wait: Seconds for which the first of them waits for others.
         opened: Since when the first of them has waited.
         is_due: Whether that is long enough.
         records: A heap of (rank, since when it has waited for its group, record).
     """
 
-    __slots__ = ("is_due", "keys", "opened", "records")
+    __slots__ = ("is_due", "keys", "opened", "records", "wait")
 
-    def __init__(self, keys: KeyGates | None) -> None:
+    def __init__(self, keys: KeyGates | None, wait: float) -> None:
         self.keys = keys
+        self.wait = wait
         self.opened = inf
         self.is_due = False
         self.records: list[tuple[Rank, float, Entry]] = []
@@ -229,7 +232,7 @@ class Grouping:
 
     Args:
         size: The largest number of records in a group.
-        wait: Seconds for which the first record of a group waits for others.
+        wait: Seconds for which the first new record of a group waits for others.
     """
 
     def __init__(self, size: int, wait: float) -> None:
@@ -245,10 +248,10 @@ class Grouping:
 
     def add(self, entry: Entry, since: float, keys: KeyGates | None) -> None:
         """A record waits for its group since then."""
-        kind = entry.attempts > 0, keys
-        pool = self._pools.get(kind)
+        is_retry = entry.attempts > 0
+        pool = self._pools.get((is_retry, keys))
         if pool is None:
-            pool = self._pools[kind] = _Pool(keys)
+            pool = self._pools[is_retry, keys] = _Pool(keys, 0.0 if is_retry else self.wait)
             if keys is not None:
                 keys.passage.running += 1  # the gates stay in use
         heappush(pool.records, (rank_of(entry), since, entry))
@@ -260,31 +263,33 @@ class Grouping:
         """Complete the groups whose first records have waited long enough."""
         while self._due and self._due[0][0] <= now:
             due, _, pool = heappop(self._due)
-            pool.is_due |= len(pool) > 0 and pool.opened + self.wait == due
+            pool.is_due |= len(pool) > 0 and pool.opened + pool.wait == due
 
     def due_at(self) -> float:
         """When `advance` completes the next group. It may be too early."""
         return self._due[0][0] if self._due else inf
 
-    def number_of_groups(self, line: Line, *, may_grow: bool) -> int:
+    def number_of_groups(self, line: Line, *, may_grow: bool, only_retries: bool = False) -> int:
         """How many groups may be formed now."""
-        return sum(-(-len(pool) // self.size) for pool in self._candidates(line, may_grow=may_grow))
+        pools = self._candidates(line, may_grow=may_grow, only_retries=only_retries)
+        return sum(-(-len(pool) // self.size) for pool in pools)
 
     def waits_for_more(self, number: int) -> bool:
         """Whether so many new records without a key leave a group incomplete that is not due."""
         pool = self._pools.get((False, None))
         return pool is not None and not pool.is_due and len(pool) + number < self.size
 
-    def first(self, line: Line, *, may_grow: bool) -> _Pool | None:
+    def first(self, line: Line, *, may_grow: bool, only_retries: bool) -> _Pool | None:
         """The pool from which the next group is formed. None: no group is complete."""
-        return min(self._candidates(line, may_grow=may_grow), key=lambda pool: pool.rank, default=None)
+        pools = self._candidates(line, may_grow=may_grow, only_retries=only_retries)
+        return min(pools, key=lambda pool: pool.rank, default=None)
 
     def take(self, pool: _Pool, completed_by: float) -> Group:
         """Form a group. It was complete at this instant at the latest."""
         taken = [heappop(pool.records) for _ in range(min(self.size, len(pool)))]
         self._number -= len(taken)
         full = max(since for _, since, _ in taken) if len(taken) == self.size else inf
-        complete = min(full, pool.opened + self.wait, completed_by)
+        complete = min(full, pool.opened + pool.wait, completed_by)
         entries = [entry for _, _, entry in taken]
         starts = [since if entry.attempts else entry.since for _, since, entry in taken]
         group = Group(entries, starts, [max(0.0, complete - since) for _, since, _ in taken])
@@ -297,12 +302,14 @@ class Grouping:
         return group
 
     def _open(self, pool: _Pool, since: float) -> None:
-        pool.opened, pool.is_due = since, False
-        if self.wait < inf:
-            heappush(self._due, (since + self.wait, next(self._numbers), pool))
+        pool.opened, pool.is_due = since, not pool.wait
+        if 0 < pool.wait < inf:
+            heappush(self._due, (since + pool.wait, next(self._numbers), pool))
 
-    def _candidates(self, line: Line, *, may_grow: bool) -> Iterable[_Pool]:
-        for pool in self._pools.values():
+    def _candidates(self, line: Line, *, may_grow: bool, only_retries: bool) -> Iterable[_Pool]:
+        for (is_retry, _), pool in self._pools.items():
+            if only_retries and not is_retry:
+                continue
             is_complete = pool.is_due or len(pool) >= self.size or not may_grow
             if is_complete and not _is_behind(pool, line) and not (pool.keys and _is_behind(pool, pool.keys.line)):
                 yield pool
@@ -326,6 +333,7 @@ class GroupScheduler(Scheduler):
 
     def __init__(self, *arguments: Any, size: int, wait: float, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self._most_retries *= size
         self._grouping = Grouping(size, wait)
         self._now = 0.0
         self.is_plain = False
@@ -352,12 +360,19 @@ class GroupScheduler(Scheduler):
         if free <= 0 or not self._ledger.may_start:
             return 0
         number = len(self._for_slot) + len(self._changed) + (len(self._line) > 0 and self._line.held_until == -inf)
+        if self._must_retry_first:
+            return min(free, self._candidates_to_retry())
         may_grow = self._ledger.may_grow()
         number += self._grouping.number_of_groups(self._line, may_grow=may_grow)
         jobs = len(self._ledger.jobs)
         if jobs and not (may_grow and self._grouping.waits_for_more(jobs)):
             number += max(1, jobs // self._grouping.size)
         return min(free, number)
+
+    def _candidates_to_retry(self) -> int:
+        return super()._candidates_to_retry() + self._grouping.number_of_groups(
+            self._line, may_grow=False, only_retries=True
+        )
 
     def refresh(self) -> None:
         """Nothing changes: as `_start_first`."""
@@ -367,9 +382,11 @@ class GroupScheduler(Scheduler):
 
     def _next_waiting(self) -> Waiting | None:
         ready = self._for_slot  # groups that the gates of their keys have held back
-        pool = self._grouping.first(self._line, may_grow=self._ledger.may_grow())
+        only_retries = self._must_retry_first
+        pool = self._grouping.first(self._line, may_grow=self._ledger.may_grow(), only_retries=only_retries)
         has_place = self._counters.running + len(self._line) < self._capacity
-        if ready and has_place and (pool is None or ready[0][0] < pool.rank):
+        may_take = has_place and len(ready) > 0 and (not only_retries or ready[0][1].entry.attempts > 0)
+        if may_take and (pool is None or ready[0][0] < pool.rank):
             return heappop(ready)[1]
         return None if pool is None else self._formed(pool)
 

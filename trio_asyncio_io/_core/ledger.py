@@ -26,8 +26,8 @@ from .elements import Watermark, is_inserted
 from .flow import Flow
 from .queue import Entry, StreamElementQueue
 from .snapshot import Inventory, Snapshot, by_sequence
-from .statistics import Counters, Statistics, Totals, combined
-from .verdict import Verdict, judge
+from .statistics import Counters, Statistics, combined
+from .verdict import Totals, Verdict
 
 __all__ = ["Ledger"]
 
@@ -112,6 +112,7 @@ class Ledger:
         if counters.buffered > counters.peak_buffered:
             counters.peak_buffered = counters.buffered
         if results is not None:
+            counters.known += 1
             entry.complete(self._inventory.outputs_of(entry, results))
         elif self._has_keys and not self.queue.may_start(entry):
             self.flow.lanes.begin(now)
@@ -190,6 +191,14 @@ class Ledger:
         """Record that a record has waited for these gates of its key."""
         self._add_gate_wait(now - since, by_gate)
         self.flow.end_wait_for_gate_of_key(now - since, now)
+
+    def wait_for_retries(self, now: float) -> None:
+        """Record that new records start to wait for retries, while a slot is free for them."""
+        self.flow.wait_for_retries(now)
+
+    def end_wait_for_retries(self, now: float) -> None:
+        """Record that they no longer do."""
+        self.flow.end_wait_for_retries(now)
 
     def _add_gate_wait(self, seconds: float, by_gate: Mapping[str, float]) -> None:
         self.counters.gate_wait_seconds += seconds
@@ -412,7 +421,7 @@ class Ledger:
 
     def verdict(self, read_clocks: Callable[[], tuple[float, float]]) -> Verdict:
         """What limits the operator. `read_clocks` returns the time and the CPU time of its thread."""
-        return judge(self.flow.evidence(read_clocks, ready_since=self._ready_since if self.leaving else None))
+        return self.flow.verdict(read_clocks, ready_since=self._ready_since if self.leaving else None)
 
     def totals(self, read_clocks: Callable[[], tuple[float, float]]) -> Totals:
         """Where the time went, as sums. `read_clocks` is as in `verdict`."""
@@ -420,7 +429,7 @@ class Ledger:
 
     def statistics(self) -> Statistics:
         """The current numbers."""
-        return self.counters.freeze(self.flow.histograms())
+        return self.flow.statistics()
 
     def _sample(self, entry: Entry, slot_wait: float) -> None:
         """Count the durations of a record that starts."""

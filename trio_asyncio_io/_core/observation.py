@@ -196,7 +196,7 @@ class Observation:
     def _call(self, hook: str, *arguments: Any) -> None:
         try:
             getattr(self._observer, hook)(*arguments)
-        except Exception:  # noqa: BLE001 - the operator does not depend on the user's observer
+        except BaseException:  # noqa: BLE001 - the operator does not depend on the user's observer, whatever it raises
             if not self._has_failed:
                 observer = describe(self._observer)
                 _log.exception("%s of the observer %s raised; nothing more is reported to it", hook, observer)
@@ -212,6 +212,7 @@ def ledger_for(options: Options, key: Callable[[Any], Hashable] | None) -> Ledge
     counts = options.on_error == "dead_letter"
     kind = Ledger if options.group is None else GroupLedger
     ledger = kind(_queue_for(options, key), options.restore, capacity=options.capacity, counts_dead_letters=counts)
+    ledger.flow.group, ledger.flow.is_ordered = options.group or 0, options.mode == "ordered"
     if options.observer is not None:
         has_contexts = options.group is not None and not isinstance(options.observer, Meter)
         Observation(options.observer, has_groups=has_contexts).follow(ledger, options)

@@ -14,6 +14,11 @@ A job is one attempt, and a slot is a running call. A record that waits occupies
 Retries start before new records, those with few attempts first; new records start in arrival order. A record is passed
 over while a gate of its key holds it back, but while a common gate holds back the first record, none starts.
 
+No new record starts while as many records wait for the retry of an attempt that has raised as can run at once.
+Otherwise, while a service is down, each record of the buffer would fail and use up its retries. Records that a gate of
+their key holds back do not count: that gate protects the service, and other keys must not wait for it. Nor do records
+whose result is retried: the service answers.
+
 The time of a record runs while it runs and in backoffs, not while it waits for a slot or for gates. A retry that could
 not begin before the deadline is refused by `retry`, so no deadline expires while a record waits.
 
@@ -24,7 +29,7 @@ records that becomes one attempt is formed in `_next_waiting`, where records are
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count, takewhile
 from math import inf
 from typing import Any, Final, Protocol
@@ -70,7 +75,8 @@ class Deadlines:
     """The running records, with what works on each, by deadline: `entry.since + timeout`.
 
     Invariant: all timeouts are equal, so first attempts expire in the order in which they started. A dictionary has
-    that order, which makes it a priority queue that costs a dictionary entry. Retries are in a heap.
+    that order, which makes it a priority queue that costs a dictionary entry. The deadlines of retries are in a heap,
+    which holds no record, and about as many deadlines as records run.
 
     Args:
         timeout: Seconds, the same for all records. With `math.inf` no deadline expires.
@@ -83,31 +89,36 @@ class Deadlines:
     def __init__(self, timeout: float) -> None:
         self.timeout = timeout
         self.running: dict[Entry, Any] = {}
-        self._numbers = count()
-        self._retries: list[tuple[float, int, Entry]] = []  # a heap; invalid if the record does not run
+        self._retries: list[float] = []  # a heap of deadlines; some are of records that have ended
 
     def set_retry(self, entry: Entry, worker: Any) -> float:
         """The time of a record runs again. Returns its deadline."""
         deadline = entry.since + self.timeout
         self.running[entry] = worker
-        heappush(self._retries, (deadline, next(self._numbers), entry))
+        heappush(self._retries, deadline)
+        if len(self._retries) > 2 * len(self.running):
+            self._retries = [each.since + self.timeout for each in self.running]
+            heapify(self._retries)
         return deadline
 
     def first(self) -> float:
         """The first deadline, or `math.inf`. It may be that of a record that has ended, but is never too late."""
         first = next((entry.since for entry in self.running if entry.attempts <= 1), inf) + self.timeout
-        return min(first, self._retries[0][0]) if self._retries else first
+        return min(first, self._retries[0]) if self._retries else first
 
     def expire(self, now: float) -> list[Any]:
         """Remove the records whose deadlines have expired. Returns what works on them."""
-        timeout, expired = self.timeout, []
-        while self._retries and self._retries[0][0] <= now:
-            deadline, _, entry = heappop(self._retries)
-            if entry in self.running and entry.since + timeout == deadline:
-                expired.append(entry)
-        first_attempts = (entry for entry in self.running if entry.attempts <= 1)
-        expired += takewhile(lambda entry: entry.since + timeout <= now, first_attempts)
-        return [self.running.pop(entry) for entry in dict.fromkeys(expired)]
+
+        def has_expired(entry: Entry) -> bool:
+            return entry.since + self.timeout <= now
+
+        if self._retries and self._retries[0] <= now:
+            while self._retries and self._retries[0] <= now:
+                heappop(self._retries)
+            expired = list(filter(has_expired, self.running))
+        else:
+            expired = list(takewhile(has_expired, (entry for entry in self.running if entry.attempts <= 1)))
+        return [self.running.pop(entry) for entry in expired]
 
 
 class Scheduler:
@@ -154,6 +165,9 @@ class Scheduler:
         self._numbers = count()
         self._at_gates = 0  # records in lines
         self._in_line_now = 1  # how many workers ask for the records in the line
+        self._failed: set[Entry] = set()  # records that wait for a retry because their attempt has raised
+        self._most_retries = capacity
+        self._waits_for_retries = False  # whether a slot is free for a new record, which waits for retries
         self.deadlines = Deadlines(timeout)
         self.is_plain = gates is None
         self.started: Waiting | None = None
@@ -185,6 +199,7 @@ class Scheduler:
             waiting = self._next_waiting()
             entry = self._ask_line(now) if waiting is None else self._ask(waiting, now)
             if entry is not None or (waiting is None and not self._line_has_changed(now)):
+                self._account_for_retries(now)
                 return entry
         return None
 
@@ -220,6 +235,8 @@ class Scheduler:
         free = self._capacity - self._counters.running
         if free <= 0 or not self._ledger.may_start:
             return 0
+        if self._must_retry_first:
+            return min(free, self._candidates_to_retry())
         places = min(len(self._ledger.jobs), free - len(self._line))
         number = len(self._for_slot) + len(self._changed)
         if not self._line:
@@ -230,10 +247,28 @@ class Scheduler:
             number += self._in_line_now
         return min(free, number)
 
+    def _candidates_to_retry(self) -> int:
+        """As `candidates`, while new records wait for retries."""
+        if self._ledger.jobs:
+            self._account_for_retries(self._ledger.jobs[-1].since)  # the newest may have arrived now
+        number = len(self._changed)
+        if self._for_slot and self._for_slot[0][1].entry.attempts:
+            number += len(self._for_slot)
+        if self._line and self._line.first.entry.attempts and self._line.held_until == -inf:
+            number += self._in_line_now
+        return number
+
     # What happens
 
-    def retry(self, entry: Entry, context: Any, seconds: float, now: float) -> bool:
+    def retry(self, entry: Entry, context: Any, seconds: float, now: float, *, has_raised: bool = True) -> bool:
         """End an attempt that is followed by another one after these seconds. Frees the slot.
+
+        Args:
+            entry: The record.
+            context: See `Waiting`.
+            seconds: The backoff.
+            now: The time.
+            has_raised: Whether the attempt has raised; otherwise its result is retried.
 
         Returns:
             False if the next attempt could not begin before the deadline. The record must time out now: at one
@@ -247,6 +282,9 @@ class Scheduler:
         waiting = Waiting(entry, context, RUNNING, now)
         self._register(waiting, "retry", now)
         heappush(self._backoffs, (due, entry.sequence, waiting))
+        if has_raised:
+            self._failed.add(entry)
+        self._account_for_retries(now)
         return True
 
     def start_extra(self, entry: Entry, weights_in: Callable[[Passage], Weights], now: float) -> Admission | None:
@@ -294,8 +332,21 @@ class Scheduler:
                     self._end_slot_wait(waiting, now)
                 _call_in(waiting, self._ledger.cancel_retry, waiting.entry, now)
         self.waiting.clear()
+        self._account_for_retries(now)
 
     # Candidates
+
+    @property
+    def _must_retry_first(self) -> bool:
+        """Whether no new record may start."""
+        return len(self._failed) >= self._most_retries
+
+    def _account_for_retries(self, now: float) -> None:
+        """Begin or end the wait of new records for retries, if a slot is free for them."""
+        waits = self._must_retry_first and self._has_free_slot() and self._ledger.count_jobs() > 0
+        if waits != self._waits_for_retries:
+            self._waits_for_retries = waits
+            (self._ledger.wait_for_retries if waits else self._ledger.end_wait_for_retries)(now)
 
     def _recheck_held(self) -> None:
         """No call runs, so no end of a call can change a gate. A gate that still waits for one is broken."""
@@ -309,7 +360,7 @@ class Scheduler:
     def _next_waiting(self) -> Waiting | None:
         """Remove and return the record that goes to the gates next. As many wait for a gate as slots are free."""
         jobs, ready = self._ledger.jobs, self._for_slot
-        has_place = self._counters.running + len(self._line) < self._capacity
+        has_place = self._counters.running + len(self._line) < self._capacity and not self._must_retry_first
         if ready and (has_place or ready[0][1].entry.attempts):
             rank, waiting = ready[0]
             if not jobs or rank < rank_of(jobs[0]):
@@ -381,7 +432,9 @@ class Scheduler:
 
     def _line_has_changed(self, now: float) -> bool:
         """Whether the first record in the line may be checked again now."""
-        return len(self._line) > 0 and self._line.held_until <= now
+        if not self._line or self._line.held_until > now:
+            return False
+        return not self._must_retry_first or self._line.first.entry.attempts > 0
 
     def _ask_line(self, now: float) -> Entry | None:
         """Start the attempt of the first record in the line, if the gates admit it."""
@@ -454,6 +507,8 @@ class Scheduler:
         if waiting.state == FOR_SLOT:
             self._end_slot_wait(waiting, now)
         self._register(waiting, "wait for key's gates", now)
+        waiting.failed = [record for record in waiting.entry.records if record in self._failed]
+        self._failed.difference_update(waiting.failed)
         if waiting.is_in_line_of_key:  # it was first, and may have been overtaken by a retry
             waiting.earlier = keys.line.holders.seconds(now)
         else:
@@ -478,6 +533,7 @@ class Scheduler:
         if not delay:
             by_gate = line.holders.since(waiting.earlier, now)
             self._ledger.end_wait_for_gate_of_key(waiting.entry, waiting.since, now, by_gate)
+            self._failed.update(waiting.failed)
             self._wait_for_slot(waiting, now)
         elif delay < inf:
             heappush(self._keys_due, (line.held_until, next(self._numbers), keys))
@@ -494,9 +550,11 @@ class Scheduler:
             assert self._gates is not None
             self._gates.admissions[entry.sequence] = admission
         waiting.state = TRANSITIONS[waiting.state]["start"]
+        self._failed.difference_update(entry.records)
         self._forget(waiting, now)
         self.started = waiting
         _call_in(waiting, self._ledger.start_after_wait, entry, waiting.slot_wait, now)
+        self._account_for_retries(now)
         return entry
 
     def _refuse(self, waiting: Waiting, refusal: Exception, now: float) -> Entry:

@@ -37,10 +37,17 @@ OF_TASKS = "tasks."
 REFUSAL = "refusal"
 
 # The numbers of `Totals` that are 0 without an option
-OF_GATES = frozenset({"gated", "gate_waits", "refused", "throttled"})
-OF_GROUPS = frozenset({"groups", "grouped", "group_waits"})
-OF_RETRIES = frozenset({"repeated", "rested", "retried"})
+OF_GATES = frozenset({"gated", "gate_wait_seconds", "refused", "throttled"})
+OF_GROUPS = frozenset({"group", "groups", "grouped", "group_wait_seconds"})
+OF_RETRIES = frozenset({"repeated_seconds", "rested_seconds", "retried", "retries", "retries_denied"})
 OF_KEYS = frozenset({"keyed"})
+# Those that `explain` does not read
+UNREAD = frozenset(
+    {
+        *("emitted", "skipped", "dead_lettered", "cancelled", "buffered", "at_gate", "peak_buffered"),
+        "slot_wait_seconds",
+    }
+)
 
 SCOPE = "Each task has its own operator and capacity. Included are tasks whose rows reached the driver."
 # Where the words for Spark differ from those for one operator
@@ -102,7 +109,7 @@ def summary(metrics: Any) -> Summary:
         f"{sums['failed']:,} failed",
         f"{sums['timed_out']:,} timed out",
         f"{sums['cached']:,} from a cache",
-        *gates_and_hedges(_statistics_of(_totals_of(json.loads(sums.get(TOTALS, "{}"))))),
+        *gates_and_hedges(_totals_of(json.loads(sums.get(TOTALS, "{}")))),
     ]
     mean = sums["seconds"] / sums["rows"] if sums["rows"] else 0.0
     percentiles = dict(zip(PERCENTILES, sums.get("percentiles") or (), strict=False))
@@ -196,7 +203,7 @@ def _totals(sums: Mapping[str, Any]) -> Totals:
         raise ValueError(
             f"the metrics have no {TOTALS!r}: pass those of a query whose operator was given metrics="
         ) from None
-    return replace(totals, longest=sums["slowest"])
+    return replace(totals, longest_seconds=sums["slowest"])
 
 
 def _totals_of(values: Mapping[str, Any]) -> Totals:
@@ -216,24 +223,6 @@ def _times_of(values: Mapping[str, Any]) -> TaskTimes:
 def _numbers(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     numbers = [each for each in fields(kind) if each.type in KINDS]
     return {each.name: KINDS[each.type](values[each.name]) for each in numbers if each.name in values}
-
-
-def _statistics_of(totals: Totals) -> Statistics:
-    """What `gates_and_hedges` reads."""
-    return Statistics(
-        completed=totals.calls,
-        failed=totals.refused,
-        retried=totals.retried,
-        gate_wait_seconds=totals.gate_waits,
-        seconds_by_gate=totals.seconds_by_gate,
-        refused=totals.refused,
-        refusal=totals.refusal,
-        throttled=totals.throttled,
-        hedged=totals.hedged,
-        hedges_won=totals.hedges_won,
-        groups=totals.groups,
-        grouped=totals.grouped,
-    )
 
 
 def observed_sums(observed: Any) -> Mapping[str, Any]:
@@ -280,6 +269,7 @@ def _needed(settings: Settings) -> list[str]:
     """The names of the numbers of tasks that may differ from 0 with these settings."""
     options = settings.options
     missing = {
+        UNREAD: True,
         OF_GATES: not gate_classes(settings),
         OF_GROUPS: options.group is None,
         OF_RETRIES: options.retry is None,

@@ -38,7 +38,7 @@ METRICS_ARROW_TYPE = arrow_type_in_utc(METRICS_TYPE)
 
 OF_ROWS: Final = ("rows", "calls", "retried", "failed", "timed_out", "cached", "seconds", "slowest")
 OF_TOTALS: Final = tuple(
-    each.name for each in fields(Totals) if each.type in {"int", "float"} and each.name != "longest"
+    each.name for each in fields(Totals) if each.type in {"int", "float"} and each.name != "longest_seconds"
 )
 OF_TASKS: Final = tuple(each.name for each in fields(TaskTimes))
 

@@ -37,11 +37,10 @@ class Calls(AsyncFunction[Any, Any]):
 
     Attributes:
         made: The number of calls of the user's function so far.
-        known: The number of rows for which no call is made.
     """
 
     def __init__(self, function: Any, on_timeout: Any, settings: Settings) -> None:
-        self.made = self.known = 0
+        self.made = 0
         self._call: Callable[..., Awaitable[Any]] = getattr(function, "invoke", function)
         handler: Callable[..., Awaitable[Any]] | float | None = on_timeout or getattr(function, "timeout", None)
         handler = getattr(handler, "invoke", handler)
@@ -74,7 +73,6 @@ class Calls(AsyncFunction[Any, Any]):
     def _known(self, row: Row) -> tuple[Row] | None:
         """The row itself if no call is made for it, else None. The operator looks for this method."""
         if row.failure is not None or self._skips(row):  # or an input value cannot be represented in Python
-            self.known += 1
             return (row,)
         return None
 

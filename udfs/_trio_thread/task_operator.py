@@ -25,7 +25,6 @@ from trio_asyncio_io import (
     Snapshot,
     Statistics,
     StreamRecord,
-    Totals,
     assign_watermarks,
     lingering,
 )
@@ -164,7 +163,7 @@ class TaskOperator:
             try:
                 async with operator:
                     self._clock.accept_rows()
-                    self._left = lambda: self._accepted - calls.known - _ended(operator.totals())
+                    self._left = lambda: self._accepted - operator.totals().done
                     # Not before: a context variable of the operator's block would cost each row time
                     stack.enter_context(lingering(IDLE_SECONDS))
                     output = operator.output
@@ -224,11 +223,6 @@ class TaskOperator:
                 yield row
         self._input_ended = True
         self._clock.drain(self._left, self._settings.options.capacity)
-
-
-def _ended(totals: Totals) -> int:
-    """The rows that have a result, or a failure in place of one."""
-    return totals.calls + totals.refused
 
 
 def _done_rows(snapshot: Snapshot) -> list[Row]:

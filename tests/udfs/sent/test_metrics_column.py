@@ -52,10 +52,10 @@ def test_a_row_counts_once_if_its_outputs_are_in_two_arrays(rows: Any) -> None:
 
 def test_each_chunk_adds_what_its_totals_have_more_than_those_before(rows: Any) -> None:
     first, second, third, fourth = rows("abcd")
-    first.totals = Totals(calls=3, capacity=9), TaskTimes(tasks=1, began=5.0, ended=6.0)
-    third.totals = Totals(calls=10, capacity=9), TaskTimes(tasks=1, began=5.0, ended=8.0)
+    first.totals = Totals(completed=3, capacity=9), TaskTimes(tasks=1, began=5.0, ended=6.0)
+    third.totals = Totals(completed=10, capacity=9), TaskTimes(tasks=1, began=5.0, ended=8.0)
     column = MetricsColumn()
-    names = ("totals.calls", "totals.capacity", "tasks.tasks", "tasks.began", "tasks.ended")
+    names = ("totals.completed", "totals.capacity", "tasks.tasks", "tasks.began", "tasks.ended")
     chunks = [column.array(each)[0]["numbers"].as_py() for each in ([first, second], [third], [fourth])]
     found = [[numbers[NUMBERS[name]] for name in names] for numbers in chunks]
     assert found == [[3, 9, 1, 5.0, 6.0], [7, 9, 0, 5.0, 8.0], [0] * 5]
@@ -77,7 +77,7 @@ def test_the_waits_for_gates_are_added_by_gate(rows: Any) -> None:
 def test_totals_of_rows_in_another_order_have_the_same_sum(rows: Any) -> None:
     batch = rows("abc")
     for calls, row in enumerate(batch, start=1):
-        row.totals = Totals(calls=calls, seconds=calls), TaskTimes()
+        row.totals = Totals(completed=calls, seconds=calls), TaskTimes()
     column = MetricsColumn()
     chunks = [[batch[1], batch[0]], [batch[2]]]
-    assert sum(numbers_of(column, chunk, "totals.calls") for chunk in chunks) == 3
+    assert sum(numbers_of(column, chunk, "totals.completed") for chunk in chunks) == 3

@@ -20,7 +20,7 @@ from udfs._trio_thread.task_clock import TaskClock
 async def test_the_tail_begins_when_fewer_rows_are_left_than_half_of_the_slots(autojump_clock: MockClock) -> None:
     clock = TaskClock(None)
     async with AsyncWaitOperator(trio.sleep, timeout=99.0, capacity=4, source=[1.0, 2.0, 4.0, 8.0]) as operator:
-        clock.drain(lambda: 4 - operator.totals().calls, 4)
+        clock.drain(lambda: 4 - operator.totals().done, 4)
         async for _ in operator.output:  # in input order, which the tail does not depend on
             pass
         assert clock.times().tail == 4.0
@@ -84,7 +84,7 @@ def test_a_task_reports_its_times_and_totals_with_its_rows(settings: Any, rows: 
     finished = [row for chunk in calls.chunks_until(1) for row in chunk]
     calls.stop()
     [*_, (totals, times)] = [row.totals for row in finished if row.totals is not None]
-    assert (totals.calls, times.tasks, times.workers) == (3, 1, 1)
+    assert (totals.done, times.tasks, times.workers) == (3, 1, 1)
     assert 0 <= times.start <= times.seconds
 
 
