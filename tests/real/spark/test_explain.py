@@ -43,7 +43,7 @@ def test_two_tasks_that_lack_slots_are_limited_by_their_capacity(spark: SparkSes
     assert out.count() == 14
     verdict = explain(seen)
     totals = json.loads(seen.get["explain"])
-    assert (verdict.limit, totals["operators"], totals["peak"]) == ("capacity", 2, 2), verdict
+    assert (verdict.limit, totals["operators"], totals["peak_running"]) == ("capacity", 2, 2), verdict
     assert verdict.sentences[0].startswith("14 calls in ")
     assert ", summed over 2 operators: each " in verdict.sentences[0]
     assert verdict.sentences[-1].startswith("Each task has its own operator and capacity.")
