@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from trio_asyncio_io._core.flow import Stopwatch
 from trio_asyncio_io._core.ledger import Ledger
-from trio_asyncio_io._core.queue import Entry
+from trio_asyncio_io._core.queue import Entry, InputOrder
 from trio_asyncio_io._core.verdict import Totals
-from trio_asyncio_io.queues import OrderedStreamElementQueue
 
 
 def ledger_of(*elements: str, bound: int = 2, capacity: int = 2) -> Ledger:
-    ledger = Ledger(OrderedStreamElementQueue(bound), capacity=capacity)
+    ledger = Ledger(InputOrder(), bound, capacity=capacity)
     ledger.flow.begin((0.0, 0.0))
     for element in elements:
         ledger.accept(element, 0.0)

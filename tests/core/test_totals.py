@@ -9,7 +9,7 @@ import pytest
 
 from trio_asyncio_io import Totals
 from trio_asyncio_io._core.ledger import Ledger
-from trio_asyncio_io.queues import OrderedStreamElementQueue
+from trio_asyncio_io._core.queue import InputOrder
 
 # 100 calls of 1 s in 10 of 10 slots
 BUSY = Totals(
@@ -108,7 +108,7 @@ def test_differences_add_up_to_the_last_totals() -> None:
 
 
 def test_invocations_that_run_do_not_count_in_totals() -> None:
-    ledger = Ledger(OrderedStreamElementQueue(10), capacity=2)
+    ledger = Ledger(InputOrder(), 10, capacity=2)
     ledger.begin_run((0.0, 0.0))
     for element in "ab":
         ledger.accept(element, 0.0)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from .histogram import Durations
-from .queue import Entry, StreamElementQueue
+from .queue import Entry, Order
 from .samples import FOLD, Sampling, extreme_loads_of, histograms_of, loads_of
 from .statistics import Counters, Statistics
 from .verdict import Totals, Verdict, judge
@@ -74,7 +74,8 @@ class Flow:
 
     Args:
         capacity: The operator's limit.
-        queue: Holds the invocations that have not ended.
+        bound: Upper limit of records in the buffer.
+        order: Holds the invocations that have not ended.
         counters: The operator's counts and sums.
 
     Attributes:
@@ -100,7 +101,7 @@ class Flow:
         handlers_seconds: The time that records held their slot after their last call: `on_timeout` and `on_error`.
     """
 
-    def __init__(self, capacity: int, queue: StreamElementQueue, counters: Counters) -> None:
+    def __init__(self, capacity: int, bound: int, order: Order, counters: Counters) -> None:
         self.capacity = capacity
         self.group = 0
         self.is_ordered = False
@@ -121,7 +122,8 @@ class Flow:
         self.repeated_seconds = 0.0
         self.timed_out_seconds = 0.0
         self.handlers_seconds = 0.0
-        self._queue = queue
+        self._bound = bound
+        self._order = order
         self._counters = counters
         self._begin = (0.0, 0.0)
         self._end: tuple[float, float] | None = None
@@ -314,7 +316,7 @@ class Flow:
             operators=1,
             ordered=int(self.is_ordered),
             capacity=self.capacity,
-            buffer=self._queue.bound,
+            buffer=self._bound,
             group=self.group,
             supply=now - begin,
             busy=busy,
@@ -329,6 +331,6 @@ class Flow:
     def _running(self, now: float) -> float:
         """The time for which the invocations that have not ended have held slots."""
         ends = self.backoffs
-        entries = (entry for entry in self._queue.entries() if entry.attempts and entry.results is None)
+        entries = (entry for entry in self._order.entries() if entry.attempts and entry.results is None)
         seconds = sum(ends.get(entry.sequence, now) - entry.since for entry in entries)
         return seconds - sum(rested for rested, _ in self.spent.values())

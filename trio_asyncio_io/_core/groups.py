@@ -49,10 +49,8 @@ class Group(Entry):
 
     def __init__(self, records: Sequence[Entry], waits: Sequence[float], group_waits: Sequence[float]) -> None:
         first = records[0]
-        super().__init__(first.element, first.sequence)
-        self.value = [entry.value for entry in records]
+        super().__init__(first.element, [entry.value for entry in records], first.sequence, min(waits))
         self.attempts = first.attempts
-        self.since = min(waits)
         self._records = records
         self.waits = waits
         self.group_waits = group_waits
@@ -84,7 +82,7 @@ class GroupLedger(Ledger):
         if self.input_ended and not self.backlog:
             return False
         is_full = self.flow.room.is_on or not self.has_room()
-        return not is_full or self.counters.running > 0 or len(self.leaving) > 0 or self.queue.has_completed()
+        return not is_full or self.counters.running > 0 or len(self.leaving) > 0 or self.order.has_completed()
 
     def refill_in_bursts(self) -> None:
         """A group may wait for the next record, so each free place is filled at once."""
@@ -193,7 +191,7 @@ class GroupLedger(Ledger):
 
     def _start_successor(self, entry: Entry, now: float) -> None:
         super()._start_successor(entry, now)
-        successor = self.queue.successor(entry)
+        successor = self.order.successor(entry)
         if successor is not None and self.may_start:
             self.free_since[successor.sequence] = now
 

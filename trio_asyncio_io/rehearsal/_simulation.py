@@ -303,10 +303,10 @@ class _Events:
 
     def _emit(self, now: float) -> None:
         ledger, run = self._ledger, self._run
-        while (entry := ledger.poll(now)) is not None:
-            if entry.results:
-                ledger.receive(entry)
+        for entry in ledger.poll(now, ledger.bound):
             run.delays.append(now - self._begun.pop(entry.sequence, now))
+        while ledger.leaving:
+            ledger.receive()
 
 
 class _Gates:
