@@ -55,7 +55,8 @@ class RateLimit(Gate):
 
     Example:
         requests = RateLimit(500 / 60, burst=10, name="requests")
-        tokens = RateLimit(100_000 / 60, burst=10_000, weight=lambda prompt: len(prompt) / 4, name="tokens")
+        per_second = 100_000 / 60
+        tokens = RateLimit(per_second, burst=10_000, weight=lambda text: len(text) / 4, name="tokens")
         ordered_wait(prompts, ask, timeout=60.0, gate=[requests, tokens])
     """
 
