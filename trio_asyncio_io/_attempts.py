@@ -50,6 +50,7 @@ class Invoker:
         call: entry -> awaitable of the function's result, for one attempt. The caller is open to interrupts.
         retries: Decides whether another attempt follows; None: never.
         flatten: The function's result -> its outputs. None if a result is one output.
+        splits: Whether the records of a group that has failed are called again in halves.
         notes: Adds notes to exceptions.
     """
 
@@ -57,6 +58,7 @@ class Invoker:
         self._options = options
         self._ledger = ledger
         self._on_timeout: OnTimeout | None = options.on_timeout or _timeout_method(function)
+        self.splits = options.group_split
         self.notes = Notes()
         self.retries = self._retries(options)
         self.call = self._call(function, gates)
@@ -122,10 +124,19 @@ class Invoker:
         self._ledger.fail(entry, error, trio.current_time())
         return self.named(error, entry) if self._is_fatal(error) else None
 
+    def name_group(self, error: Exception, records: Sequence[Entry]) -> None:
+        """Add a note that the function was called for a group."""
+        number, first = len(records), records[0]
+        self.notes.add(
+            error,
+            f"the call was for a group of {number} record{'s' if number > 1 else ''}, the first is element "
+            f"{first.sequence}, {describe(first.value)}: with group= the function gets a list",
+        )
+
     def named(self, error: Exception, entry: Entry) -> Exception:
         """The error, with a note that names the element and the attempt."""
         retry = self._options.retry
-        limit = f" of {retry.max_retries + 1}" if retry else ""
+        limit = f" of {retry.max_retries + 1}" if retry and not self._options.group_split else ""
         attempt = f"attempt {entry.attempts}{limit}" if entry.attempts else "before its first attempt"
         self.notes.add(error, f"element {entry.sequence}, {describe(entry.value)}, {attempt}")
         return error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +10,9 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from ._core.describe import describe
-from ._core.groups import Group, GroupLedger
+from ._core.groups import Group, GroupLedger, GroupScheduler, Part
 from ._core.queue import Entry
-from ._errors import AttemptTimeoutError, copied
+from ._errors import AttemptTimeoutError, copied, is_of_its_records
 from ._worker import Worker
 
 __all__ = ["GroupWorker"]
@@ -37,6 +37,7 @@ class GroupWorker(Worker):
     """A worker whose attempts are calls for groups. `_entry` is the running `Group`."""
 
     _ledger: GroupLedger
+    _scheduler: GroupScheduler
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -50,6 +51,12 @@ class GroupWorker(Worker):
         if group is not None:
             self._pool.dispatch()
         return group
+
+    @property
+    def _group(self) -> Group:
+        """The running call."""
+        assert isinstance(self._entry, Group)
+        return self._entry
 
     # The end of a call
 
@@ -66,7 +73,7 @@ class GroupWorker(Worker):
         for entry, each in zip(group.records, result, strict=True):
             if isinstance(each, Exception):
                 self._ledger.fail_attempt(entry, each)
-                self._end_failed(entry, each, None, now)
+                self._end_failed(entry, each, None, now, None)
             else:
                 self._end_returned(entry, each, now)
         return self._leave(group, now)
@@ -76,48 +83,64 @@ class GroupWorker(Worker):
     @enable_ki_protection
     def _fail(self, error: Exception) -> None:
         """A call has raised, which fails the attempts of all its records. They are due for a retry at one instant."""
-        group = self._entry
-        if group is None:  # not raised by user code
+        if self._entry is None:  # not raised by user code
             raise error
+        group = self._group
         self._ledger.fail_attempt(group, error)
         if self._gates is not None:
             error = self._report(self._gates.failed, group, error)
+        self._invoker.name_group(error, group.records)
         now, draw = self._current_time(), None if self._retries is None else self._retries.draw()
-        for entry, each in zip(group.records, self._errors(error, group), strict=True):
-            self._end_failed(entry, each, draw, now)
+        is_own_timeout = self._retries is not None and id(error) in self._retries.timeouts
+        halves = self._halves_of(group, may_split=is_own_timeout or is_of_its_records(error))
+        for entry, each, half in zip(group.records, self._errors(error, group), halves, strict=True):
+            self._end_failed(entry, each, draw, now, half)
         self._leave(group, now)
+
+    def _halves_of(self, group: Group, *, may_split: bool = True) -> Sequence[Part | None]:
+        """For each record, the half in which it is called again if it is not retried. None: it is not called again."""
+        number = len(group.records)
+        if not self._invoker.splits or not may_split or number == 1:
+            return (None,) * number
+        middle = (number + 1) // 2
+        return (Part(group.splits + 1),) * middle + (Part(group.splits + 1),) * (number - middle)
 
     def _end_returned(self, entry: Entry, result: Any, now: float) -> None:
         try:
-            wait = None if self._retries is None else self._retries.after_result(entry, result)
+            wait = (
+                None if self._retries is None else self._retries.after_result(entry, result, splits=self._group.splits)
+            )
             outputs: Any = (result,) if self._flatten is None or wait is not None else self._flatten(result)
         except Exception as error:  # noqa: BLE001 - the user's predicate or iterable may raise anything
             self._failures.append(_Failure(entry, error))
             return
         if wait is not None:
-            self._back_off(entry, wait, None, now)
+            self._back_off(entry, wait, None, now, self._group.part)
             return
         self._ledger.complete(entry, outputs, now)
         self._ended.add(entry)
         if self._has_work.is_awaited:
             self._emitter.emit(now)
 
-    def _end_failed(self, entry: Entry, error: Exception, draw: float | None, now: float) -> None:
-        wait = None
-        if self._retries is not None:
+    def _end_failed(self, entry: Entry, error: Exception, draw: float | None, now: float, half: Part | None) -> None:
+        wait, retries = None, self._retries
+        if retries is not None:
             try:
-                wait = self._retries.after_error(entry, error, draw)
+                wait = retries.after_error(entry, error, draw, splits=self._group.splits)
             except Exception as raised:  # noqa: BLE001 - the user's predicate may raise anything
-                error = raised
-        if wait is None:
-            self._failures.append(_Failure(entry, error))
+                self._failures.append(_Failure(entry, raised))
+                return
+        if wait is not None:
+            self._back_off(entry, wait, error, now, self._group.part)
+        elif half is not None and (retries is None or retries.may_split(error)):
+            self._back_off(entry, 0.0, error, now, half)
         else:
-            self._back_off(entry, wait, error, now)
+            self._failures.append(_Failure(entry, error))
 
-    def _back_off(self, entry: Entry, seconds: float, error: Exception | None, now: float) -> None:
-        if self._scheduler.retry(entry, None, seconds, now, has_raised=error is not None):
-            assert self._retries is not None
-            self._retries.withdraw()
+    def _back_off(self, entry: Entry, seconds: float, error: Exception | None, now: float, part: Part | None) -> None:
+        if self._scheduler.retry(entry, None, seconds, now, has_raised=error is not None, part=part):
+            if self._retries is not None:
+                self._retries.withdraw()
             self._ended.add(entry)
             self._timer.wake_by(now + seconds)
         else:
@@ -162,7 +185,7 @@ class GroupWorker(Worker):
         group = entry
         self._running.pop(group, None)
         if not self._failures and self._error is None:
-            self._expire(group)
+            self._expire(self._group)
         failures = self._failures or self._refused(group)
         self._failures, self._error, self._cause = [], None, None
         self._pool.dispatch()  # a gate may have changed, and this worker is busy
@@ -173,25 +196,25 @@ class GroupWorker(Worker):
         finally:
             self._ledger.end_call(trio.current_time())
 
-    def _expire(self, group: Entry) -> None:
+    def _expire(self, group: Group) -> None:
         """The first deadline of a record has ended the call. For the other records, their attempt has timed out."""
         if self._gates is not None:
             self._report(self._gates.expired, group)
         now, draw = self._current_time(), None if self._retries is None else self._retries.draw()
-        for entry in group.records:
+        for entry, half in zip(group.records, self._halves_of(group), strict=True):
             if entry.since + self._timeout <= now:
                 self._failures.append(_Failure(entry, cause=self._cause))
                 continue
-            assert self._retries is not None  # first attempts have one deadline
             error = AttemptTimeoutError(
                 f"attempt {entry.attempts} gave no result for {describe(entry.value)}: the deadline of another record "
                 f"ended their call, because that one has had its timeout of {self._timeout:g} s",
                 self._timeout,
             )
             error.__cause__ = self._cause
-            self._retries.timeouts[id(error)] = error
+            if self._retries is not None:
+                self._retries.timeouts[id(error)] = error
             self._ledger.fail_attempt(entry, error)
-            self._end_failed(entry, error, draw, now)
+            self._end_failed(entry, error, draw, now, half)
 
     def _refused(self, group: Entry) -> list[_Failure]:
         """A gate has refused the call, or it has raised while the operator stopped."""
