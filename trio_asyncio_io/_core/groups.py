@@ -132,7 +132,9 @@ class GroupLedger(Ledger):
             self._ungrouped -= len(group.records)
 
     def end_slot_wait(self, entry: Entry, since: float, now: float) -> None:
-        assert isinstance(entry, Group)
+        if not isinstance(entry, Group):  # the operator has ended while a retry waited for its group
+            super().end_slot_wait(entry, since, now)
+            return
         for position, (record, waited_since) in enumerate(zip(entry.records, entry.waits, strict=True)):
             seconds = now - max(since, waited_since) - entry.group_waits[position]
             self.counters.group_wait_seconds += entry.group_waits[position]
@@ -460,15 +462,11 @@ class GroupScheduler(Scheduler):
         )
         return waiting.passage
 
-    def _end_slot_wait(self, waiting: Waiting, now: float) -> None:
-        if isinstance(waiting.entry, Group):  # otherwise the operator has ended while a retry waited for its group
-            super()._end_slot_wait(waiting, now)
-
     def _wait_for_slot(self, waiting: Waiting, since: float) -> None:
         if isinstance(waiting.entry, Group):  # the gates of its key held it back
             super()._wait_for_slot(waiting, since)
             return
-        waiting.state = TRANSITIONS[waiting.state]["wait for slot"]
+        waiting.state, waiting.since = TRANSITIONS[waiting.state]["wait for slot"], since
         self._ledger.wait_for_slot(waiting.entry)
         self._wait_for_group(waiting.entry, since, self._parts.pop(waiting.entry.sequence, None))
 
