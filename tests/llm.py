@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import runpy
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import uvicorn
@@ -13,13 +17,28 @@ import uvicorn
 from tests.support import PATIENCE
 from tests.wheel import ROOT
 from udfs.demo._server import listener
-from udfs.demo.llm import LLMApp
 
-EXAMPLE = ROOT / "docs" / "examples" / "paid_llm.py"
+EXAMPLES = ROOT / "docs" / "examples"
+EXAMPLE = EXAMPLES / "paid_llm.py"
+SERVICE = EXAMPLES / "services" / "llm_service.py"
+
+
+def loaded(path: Path) -> ModuleType:
+    """The module of an example."""
+    spec = spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+service = loaded(SERVICE)
+LLMApp: Any = service.LLMApp
 
 
 @contextmanager
-def served(app: LLMApp) -> Iterator[str]:
+def served(app: Any) -> Iterator[str]:
     """The URL of the service while the block runs."""
     server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_level="error"))
     with listener(0) as place:
@@ -33,7 +52,12 @@ def served(app: LLMApp) -> Iterator[str]:
 
 
 def example(url: str) -> dict[str, Any]:
-    """The names of the example, which calls this service."""
-    names = runpy.run_path(str(EXAMPLE))
-    names["Rater"].open.__globals__["SERVICE"] = url
-    return names
+    """The names of the examples, which call this service."""
+    paths = sys.path.copy()
+    sys.path.insert(0, str(EXAMPLES))
+    try:
+        main, providers = import_module("paid_llm"), import_module("paid_llm_providers")
+    finally:
+        sys.path[:] = paths
+    main.SERVICE = url
+    return {**vars(providers), **vars(main)}

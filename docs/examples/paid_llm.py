@@ -1,14 +1,16 @@
-"""Needs the service: python -m udfs.demo.llm"""
+"""Needs the service: python llm_service.py"""
 
 import json
 import os
 import sys
+from typing import Any, Literal
 
+from pydantic import BaseModel, Field, ValidationError
 from pyspark.sql import Observation, SparkSession
 from pyspark.sql import functions as F
 
 from trio_asyncio_io import transient
-from trio_asyncio_io.gates import settle
+from trio_asyncio_io.gates import CircuitBreaker, settle
 from udfs import (
     AsyncFunction,
     ClusterBudget,
@@ -25,140 +27,171 @@ REQUESTS, TOKENS = 300, 60_000  # per minute: the limits of your account
 INPUT, OUTPUT = 3e-6, 15e-6  # dollars for a token
 
 GROUP = 10  # texts in a request
-LONGEST = 20  # tokens of a rating
-INSTRUCTIONS = "Rate the sentiment of each text of the JSON array, in its order."
-SCHEMA = {
-    "type": "object",
-    "properties": {
-        "ratings": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "label": {
-                        "type": "string",
-                        "enum": ["positive", "neutral", "negative"],
-                    },
-                    "score": {"type": "number"},
-                },
-                "required": ["label", "score"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["ratings"],
-    "additionalProperties": False,
-}
+LONGEST = 30  # tokens of a rating
+HIDDEN = 50  # tokens that the service adds to a request
+INSTRUCTIONS = "Rate the sentiment of each text of the JSON array. Repeat its id."
+
+
+class Rating(BaseModel, extra="forbid", strict=True):
+    id: int
+    label: Literal["positive", "neutral", "negative"]
+    score: float = Field(ge=-1, le=1)
+
+
+class Answer(BaseModel):
+    items: list[Any]  # each is checked by itself
+
+
+def schema_of(item):
+    return {
+        "type": "object",
+        "properties": {"items": {"type": "array", "items": item.model_json_schema()}},
+        "required": ["items"],
+        "additionalProperties": False,
+    }
+
+
+class RefusalError(Exception):
+    """The model refuses to answer."""
+
+
+class ContentFilterError(Exception):
+    """A filter of the service has stopped the texts or the answer."""
+
+
+class TruncatedError(Exception):
+    """The answer is longer than the request allows."""
+
+
+class MalformedError(Exception):
+    """The answer does not follow the schema."""
+
+
+class AccountError(Exception):
+    """No call can succeed, so the job stops."""
+
+
+class WrongKeyError(AccountError):
+    """The service does not know the key, or does not allow it this call."""
+
+
+class QuotaError(AccountError):
+    """The credit of the account is used up."""
 
 
 class Rater(AsyncFunction):
+    item = Rating  # the answer for one text
+    instructions = INSTRUCTIONS
+
     async def open(self):  # once per Python worker process
         headers = self.headers(os.environ.get("LLM_API_KEY", "secret"))
         self.http = client(base_url=SERVICE, headers=headers, timeout=60.0)
 
     async def invoke(self, texts):  # once per attempt of a group
-        ratings, read, written = self.answer(await self.send(self.request(texts)))
+        rows = [{"id": id_of(n), "text": text} for n, text in enumerate(texts)]
+        body = await self.send(self.request(as_json(rows), LONGEST * len(texts)))
+        read, written = self.usage(body)
         settle(read + written, "tokens")
         settle(INPUT * read + OUTPUT * written, "dollars")
-        if len(ratings) != len(texts):
-            raise ValueError(f"{len(ratings)} ratings for {len(texts)} texts")
-        return [(rating["label"], rating["score"]) for rating in ratings]
+        try:
+            items = Answer.model_validate(self.content(body)).items
+        except ValueError as error:
+            raise MalformedError(str(error)) from error
+        return [self.result(n, items) for n in range(len(texts))]
+
+    def result(self, n, items):  # or the error of this row
+        own = [item for item in items if has_id(item, id_of(n))]
+        if len(own) != 1:
+            return MalformedError(f"{len(own)} items have the id of this text, not one")
+        try:
+            _, *values = dict(self.item.model_validate(own[0])).values()
+        except ValidationError as error:
+            return MalformedError(str(error))
+        return tuple(values)
 
     async def send(self, request):
         response = await self.http.post(self.path, json=request)
         if response.is_error:
             settle(0.0)  # a refused request costs nothing
+            self.check_account(response.status_code, response.text)
         return response.raise_for_status().json()
+
+    def check_account(self, status, text):
+        if status in {401, 403}:
+            raise WrongKeyError(text)
+        if status == 402 or self.no_quota in text:
+            raise QuotaError(text)
 
     async def close(self):
         await self.http.aclose()
 
 
+def id_of(n):  # not 1, 2, 3: a model that counts by itself must be noticed
+    return 101 * (n + 1)
+
+
+def has_id(item, number):
+    return isinstance(item, dict) and item.get("id") == number
+
+
+def as_json(value):  # Chinese is not escaped: that would be three times as long
+    return json.dumps(value, ensure_ascii=False)
+
+
 class OpenAI(Rater):
     path = "/v1/chat/completions"
+    no_quota = "insufficient_quota"  # in a 429, which a retry does not cure
 
     def headers(self, key):
         return {"authorization": f"Bearer {key}"}
 
-    def request(self, texts):
-        schema = {"name": "ratings", "strict": True, "schema": SCHEMA}
+    def request(self, message, longest):
+        schema = {"name": "items", "strict": True, "schema": schema_of(self.item)}
         return {
             "model": "gpt-4.1-mini",
-            "max_completion_tokens": LONGEST * len(texts),
+            "max_completion_tokens": longest,
             "messages": [
-                {"role": "system", "content": INSTRUCTIONS},
-                {"role": "user", "content": json.dumps(texts)},
+                {"role": "system", "content": self.instructions},
+                {"role": "user", "content": message},
             ],
             "response_format": {"type": "json_schema", "json_schema": schema},
         }
 
-    def answer(self, body):
-        content = json.loads(body["choices"][0]["message"]["content"])
-        usage = body["usage"]
-        return content["ratings"], usage["prompt_tokens"], usage["completion_tokens"]
+    def usage(self, body):
+        return body["usage"]["prompt_tokens"], body["usage"]["completion_tokens"]
+
+    def content(self, body):
+        choice = body["choices"][0]
+        if choice["message"].get("refusal"):
+            raise RefusalError(choice["message"]["refusal"])
+        if choice["finish_reason"] == "content_filter":
+            raise ContentFilterError("the service has filtered the answer")
+        if choice["finish_reason"] == "length":
+            raise TruncatedError(f"the answer has {body['usage']}")
+        return json.loads(choice["message"]["content"])
 
 
-class Anthropic(Rater):
-    path = "/v1/messages"
-
-    def headers(self, key):
-        return {"x-api-key": key, "anthropic-version": "2023-06-01"}
-
-    def request(self, texts):
-        return {
-            "model": "claude-haiku-4-5",
-            "max_tokens": LONGEST * len(texts),
-            "system": INSTRUCTIONS,
-            "messages": [{"role": "user", "content": json.dumps(texts)}],
-            "tools": [{"name": "rate", "input_schema": SCHEMA}],
-            "tool_choice": {"type": "tool", "name": "rate"},
-        }
-
-    def answer(self, body):
-        (tool,) = [part for part in body["content"] if part["type"] == "tool_use"]
-        usage = body["usage"]
-        return tool["input"]["ratings"], usage["input_tokens"], usage["output_tokens"]
+def input_tokens(text):  # at most: no tokenizer makes more tokens than bytes
+    row = {"id": id_of(GROUP), "text": text}
+    shared = INSTRUCTIONS + as_json(schema_of(Rating))
+    return (len(shared.encode()) + HIDDEN) / GROUP + len(as_json(row).encode()) + 2
 
 
-class Bedrock(Rater):
-    path = "/model/eu.amazon.nova-lite-v1%3A0/converse"
-
-    def headers(self, key):  # a Bedrock API key
-        return {"authorization": f"Bearer {key}"}
-
-    def request(self, texts):
-        tool = {"name": "rate", "inputSchema": {"json": SCHEMA}}
-        return {
-            "system": [{"text": INSTRUCTIONS}],
-            "messages": [{"role": "user", "content": [{"text": json.dumps(texts)}]}],
-            "inferenceConfig": {"maxTokens": LONGEST * len(texts)},
-            "toolConfig": {
-                "tools": [{"toolSpec": tool}],
-                "toolChoice": {"tool": {"name": "rate"}},
-            },
-        }
-
-    def answer(self, body):
-        parts = body["output"]["message"]["content"]
-        (tool,) = [part["toolUse"] for part in parts if "toolUse" in part]
-        usage = body["usage"]
-        return tool["input"]["ratings"], usage["inputTokens"], usage["outputTokens"]
-
-
-def input_tokens(text):  # at most: the text, and a tenth of instructions and schema
-    return (len(INSTRUCTIONS) + len(json.dumps(SCHEMA))) / 3 / GROUP + len(text) / 3
-
-
-def tokens(text):
-    return input_tokens(text) + LONGEST
-
-
-def dollars(text):
+def dollars(text):  # at most
     return INPUT * input_tokens(text) + OUTPUT * LONGEST
 
 
-RATER = OpenAI()  # or Anthropic(), Bedrock()
+def tokens(text):  # for the pace: what is usual
+    return input_tokens(text) / 4 + LONGEST / 2
+
+
+def kind_of(error):
+    return "overload" if isinstance(error, AccountError) else "error"
+
+
+RATER = OpenAI()
 RATING = "label string, score double"
+STOP = CircuitBreaker(calls=1, open_for=15, max_open=15, give_up=10, classify=kind_of)
 
 
 def options(amount):
@@ -168,7 +201,7 @@ def options(amount):
         "timeout": 120.0,  # seconds for a request, its retries and their backoffs
         "retry": ExponentialBackoff(8, initial=1.0, maximum=30.0, retry_on=transient),
         "cluster_rate": [
-            REQUESTS / 60,
+            ClusterRate(REQUESTS / 60, by="lease", name="requests"),
             ClusterRate(TOKENS / 60, weight=tokens, name="tokens"),
         ],
         "cluster_budget": ClusterBudget(  # for all runs together
@@ -190,6 +223,7 @@ def rate(reviews, amount):
         RATER,
         RATING,
         capacity=5,  # requests at once, in each task
+        gate=STOP,  # after an AccountError
         on_error="column",
         metadata="how",
         metrics=seen,

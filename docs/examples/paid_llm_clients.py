@@ -1,9 +1,10 @@
-"""Needs the service: python -m udfs.demo.llm, and: pip install openai anthropic"""
+"""Needs the service: python llm_service.py, and: pip install openai anthropic"""
 
 import anthropic
 import openai
 import trio
-from paid_llm import SERVICE, Anthropic, OpenAI
+from paid_llm import SERVICE, OpenAI
+from paid_llm_providers import Anthropic
 
 from trio_asyncio_io import ordered_wait
 from trio_asyncio_io.gates import settle
@@ -17,8 +18,9 @@ class OpenAIClient(OpenAI):
     async def send(self, request):
         try:
             answer = await self.client.chat.completions.create(**request)
-        except openai.APIStatusError:
+        except openai.APIStatusError as error:
             settle(0.0)
+            self.check_account(error.status_code, error.response.text)
             raise
         return answer.model_dump()
 
@@ -35,8 +37,9 @@ class AnthropicClient(Anthropic):
     async def send(self, request):
         try:
             answer = await self.client.messages.create(**request)
-        except anthropic.APIStatusError:
+        except anthropic.APIStatusError as error:
             settle(0.0)
+            self.check_account(error.status_code, error.response.text)
             raise
         return answer.model_dump()
 

@@ -12,7 +12,9 @@ import pytest
 
 from tests.real.databases.conftest import postgres as postgres  # noqa: PLC0414 - for the example with asyncpg
 from tests.support import PATIENCE
-from tests.wheel import environment_of_a_user, install
+from tests.wheel import ROOT, environment_of_a_user, install
+
+LLM_SERVICE = ROOT / "docs" / "examples" / "services" / "llm_service.py"
 
 
 @pytest.fixture(scope="session")
@@ -24,22 +26,22 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def service(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of `python -m udfs.demo.service`, which the examples use."""
-    with running_service(python, "udfs.demo.service", tmp_path_factory.mktemp("service")) as url:
+    with running_service(python, "-m", "udfs.demo.service", folder=tmp_path_factory.mktemp("service")) as url:
         yield url
 
 
 @pytest.fixture
 def llm(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of `python -m udfs.demo.llm`, which has no rows yet."""
-    with running_service(python, "udfs.demo.llm", tmp_path_factory.mktemp("llm")) as url:
+    """The URL of the stand-in for LLM services, which has no rows yet."""
+    with running_service(python, str(LLM_SERVICE), folder=tmp_path_factory.mktemp("llm")) as url:
         yield url
 
 
 @contextmanager
-def running_service(python: Path, module: str, folder: Path) -> Iterator[str]:
+def running_service(python: Path, *command: str, folder: Path) -> Iterator[str]:
     """The URL of a service on its port, while the block runs."""
     with subprocess.Popen(
-        [python, "-m", module],
+        [python, *command],
         cwd=folder,
         env=environment_of_a_user(),
         stdout=subprocess.PIPE,

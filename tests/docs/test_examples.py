@@ -35,7 +35,8 @@ VARIES = {
 }
 SERVICE = "http://127.0.0.1:8000"
 WITH_POSTGRES = ["operator_asyncpg.py"]
-PAID, CLIENTS = "paid_llm.py", "paid_llm_clients.py"  # need the stand-in for paid services
+PAID = "paid_llm.py"  # needs the stand-in for LLM services
+WITH_PAID = ["paid_llm_clients.py", "paid_llm_providers.py", "paid_llm_tasks.py"]  # need it, and that script
 
 # Spark gives a Python process ten seconds to start, which is not always enough on a busy machine
 TOO_SLOW_FOR_SPARK = "Python worker failed to connect back"
@@ -71,7 +72,9 @@ def check(script: str, done: subprocess.CompletedProcess[str]) -> None:
 
 # Those that neither start Spark nor need another server than the service
 PLAIN = [
-    name for name in SCRIPTS if not is_local_spark(name) and name not in {*WITH_POSTGRES, "spark_connect.py", CLIENTS}
+    name
+    for name in SCRIPTS
+    if not is_local_spark(name) and name not in {*WITH_POSTGRES, *WITH_PAID, "spark_connect.py"}
 ]
 # How the names begin that `just test` runs, too: those that a newcomer sees first
 FIRST = ("readme", "index", "start", "stop")
@@ -124,11 +127,13 @@ def test_the_example_with_a_paid_service_pays_once_for_each_row(python: Path, ll
 
 @pytest.mark.thorough
 @pytest.mark.usefixtures("llm")
-def test_the_clients_of_the_paid_services_run_on_trio(python: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("script", WITH_PAID)
+def test_an_example_with_llm_services_prints_the_output_of_its_page(python: Path, script: str, tmp_path: Path) -> None:
     for package in ("anthropic", "openai"):
         pytest.importorskip(package)
-    shutil.copy(EXAMPLES / PAID, tmp_path)
-    check(CLIENTS, run(python, CLIENTS, tmp_path))
+    for other in (PAID, "paid_llm_providers.py"):
+        shutil.copy(EXAMPLES / other, tmp_path)
+    check(script, run(python, script, tmp_path))
 
 
 @pytest.mark.spark

@@ -13,7 +13,8 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -40,6 +41,10 @@ __all__ = [
 ]
 
 _DELAY = re.compile(r"[0-9]+(\.[0-9]+)?")
+_RESET = re.compile(r"x-ratelimit-reset-.+|anthropic-ratelimit-.+-reset")
+_DURATION = re.compile(r"(?:([0-9]+)h)?(?:([0-9]+)m(?!s))?(?:([0-9.]+)s)?(?:([0-9.]+)ms)?")  # 1h2m3.5s, 6m0s, 120ms
+_UNITS = (3600.0, 60.0, 1.0, 0.001)
+_MAX_RESET = 60.0
 _ASCTIME = re.compile(r"\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}")
 _TWO_DIGIT_YEAR = re.compile(r"\w+, *\d\d-\w+-(\d\d) ")
 _PIVOT_YEARS = 50
@@ -51,15 +56,20 @@ def retry_after(exception: BaseException) -> float | None:
     Sources, in this order:
 
     1. an attribute `retry_after` of the exception, in seconds;
-    2. the `Retry-After` header (RFC 9110, section 10.2.3) of its `response` (httpx, requests, botocore);
-    3. the `Retry-After` header of the exception itself (aiohttp, urllib).
+    2. the header `retry-after-ms`, in milliseconds (OpenAI, Azure);
+    3. the header `Retry-After` (RFC 9110, section 10.2.3);
+    4. the reset of each limit of which nothing remains: `x-ratelimit-reset-*` where `x-ratelimit-remaining-*` is 0
+       (OpenAI and services like it; "6m0s", "120ms" or seconds), and `anthropic-ratelimit-*-reset` where
+       `anthropic-ratelimit-*-remaining` is 0 (a date of RFC 3339). The longest counts, but not more than 60 seconds:
+       a limit is full after its reset, and the next call needs only a part of it.
 
-    The header contains whole seconds or a date in one of HTTP's three formats. A fraction of a second, which some
-    services send against the RFC, is read as well. The delay until a date is relative to the `Date` of the same
-    response, so the two clocks may differ; a date in the past gives 0. A group gives the longest delay of its
-    exceptions. The delay has no upper limit: the element's deadline limits it.
+    The headers are those of the exception's `response` (httpx, requests, botocore), or of the exception itself
+    (aiohttp, urllib). `Retry-After` contains whole seconds or a date in one of HTTP's three formats. A fraction of a
+    second, which some services send against the RFC, is read as well. The delay until a date is relative to the `Date`
+    of the same response, so the two clocks may differ; a date in the past gives 0. A group gives the longest delay of
+    its exceptions. The delays of the first three sources have no upper limit: the element's deadline limits them.
 
-    Never raises. A value that cannot be parsed is ignored.
+    Never raises. A value that cannot be parsed is ignored, and the next source counts.
 
     Returns:
         Finite seconds, not negative, or None.
@@ -75,7 +85,7 @@ def retry_after(exception: BaseException) -> float | None:
 
 
 def _seconds_of(exception: BaseException) -> float | None:
-    for read in (_of_attribute, _of_headers):
+    for read in (_of_attribute, _of_milliseconds, _of_retry_after, _of_resets):
         try:
             seconds = read(exception)
         except Exception:  # noqa: BLE001, S112 - a bad value must not hide the service's own error
@@ -91,28 +101,48 @@ def _of_attribute(exception: BaseException) -> float | None:
     return float(value) if is_number or (isinstance(value, str) and _is_plain(value)) else None
 
 
-def _of_headers(exception: BaseException) -> float | None:
-    for headers in _headers_of(exception):
-        if callable(attribute_of(headers, "items")):
-            by_name = {str(name).lower(): value for name, value in headers.items()}
-            if (value := by_name.get("retry-after")) is not None:
-                return _of_header(str(value).strip(), by_name.get("date"))
-    return None
+def _of_milliseconds(exception: BaseException) -> float | None:
+    value = _headers_of(exception).get("retry-after-ms", "")
+    return float(value) / 1000 if _DELAY.fullmatch(value) else None
 
 
-def _headers_of(exception: BaseException) -> Iterator[Any]:
-    response = attribute_of(exception, "response")
-    if isinstance(response, dict):  # botocore
-        yield attribute_of(response.get("ResponseMetadata"), "get")("HTTPHeaders")
-    yield attribute_of(response, "headers")
-    yield attribute_of(exception, "headers")
+def _of_retry_after(exception: BaseException) -> float | None:
+    headers = _headers_of(exception)
+    value = headers.get("retry-after", "")
+    return float(value) if _DELAY.fullmatch(value) else _seconds_until(_date_of(value), headers)
 
 
-def _of_header(value: str, date: Any) -> float:
+def _of_resets(exception: BaseException) -> float | None:
+    headers = _headers_of(exception)
+    waits = []
+    for name, value in headers.items():
+        if _RESET.fullmatch(name) and headers.get(name.replace("reset", "remaining")) == "0":
+            with suppress(TypeError, ValueError, OverflowError):
+                waits.append(min(_MAX_RESET, _of_reset(value, headers)))
+    return max(waits, default=None)
+
+
+def _of_reset(value: str, headers: Mapping[str, str]) -> float:
     if _DELAY.fullmatch(value):
         return float(value)
-    since = datetime.now(UTC) if date is None else _date_of(str(date))
-    return max(0.0, (_date_of(value) - since).total_seconds())
+    if value and (found := _DURATION.fullmatch(value)):
+        return sum(float(number) * unit for number, unit in zip(found.groups("0"), _UNITS, strict=True))
+    return _seconds_until(datetime.fromisoformat(value), headers)
+
+
+def _headers_of(exception: BaseException) -> dict[str, str]:
+    """The headers of its response and its own, by their names in lower case."""
+    response = attribute_of(exception, "response")
+    found = [attribute_of(exception, "headers"), attribute_of(response, "headers")]
+    if isinstance(response, dict):  # botocore
+        found.append(attribute_of(response.get("ResponseMetadata"), "get")("HTTPHeaders"))
+    mappings = [headers for headers in found if callable(attribute_of(headers, "items"))]
+    return {str(name).lower(): str(value).strip() for headers in mappings for name, value in headers.items()}
+
+
+def _seconds_until(date: datetime, headers: Mapping[str, str]) -> float:
+    since = _date_of(headers["date"]) if "date" in headers else datetime.now(UTC)
+    return max(0.0, (date - since).total_seconds())
 
 
 def _date_of(text: str) -> datetime:

@@ -5,6 +5,4 @@
 #     __main__                       the job, from top to bottom: begin here
 #     _stream                        the same flights as a stream of files
 #     _session  _summary  service    Spark and Ctrl-C; what a run prints at its end; the HTTP service
-#     _flights  _server              the source data; what the HTTP services have in common
-#
-#     llm  _llm_protocols            a stand-in for paid LLM services, for a recipe of the documentation
+#     _flights  _server              the source data; the HTTP service as a process

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeVar
 
 import httpx
 
@@ -15,7 +16,10 @@ from ._origin import Certificate, Verify
 from ._proxies import chosen_proxies, proxy_mounts
 from ._transport import BoundedTransport, StackTransport
 
-__all__ = ["check_options", "client"]
+__all__ = ["Pool", "check_options", "client", "completed_from"]
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 _TIMEOUT: Final = httpx.Timeout(None, connect=30.0)
 
@@ -92,22 +96,8 @@ def client(
     """
     check_options(options)
     check_body_limit(max_body_bytes)
-    proxies = chosen_proxies(proxy, from_environment=trust_env and transport is None)
-    if transport is None:
-        transport = StackTransport(
-            verify=verify,
-            cert=cert,
-            trust_env=trust_env,
-            max_connections=max_connections,
-            max_idle=max_idle,
-            keepalive_expiry=keepalive_expiry,
-            retries=retries,
-        )
-    limits = httpx.Limits(
-        max_connections=max_connections, max_keepalive_connections=max_idle, keepalive_expiry=keepalive_expiry
-    )
-    proxied = partial(httpx.AsyncHTTPTransport, verify=verify, cert=cert, trust_env=trust_env, limits=limits)
-    mounted = {**proxy_mounts(proxies, proxied), **(mounts or {})}
+    pool = Pool(verify, cert, trust_env, max_connections, max_idle, keepalive_expiry, retries)
+    transport, mounted = pool.transports(httpx, StackTransport, transport, mounts, proxy)
     limit = math.inf if max_body_bytes is None else max_body_bytes
     http = FastClient(
         transport=BoundedTransport(transport, limit),
@@ -119,6 +109,46 @@ def client(
     if "Accept-Encoding" not in httpx.Headers(options.get("headers")):
         http.headers["Accept-Encoding"] = ACCEPT_ENCODING  # what this package decodes
     return http
+
+
+class Pool(NamedTuple):
+    """The options of a client that its transports take, of httpx or httpx2."""
+
+    verify: Verify
+    cert: Certificate | None
+    trust_env: bool
+    max_connections: int | None
+    max_idle: int
+    keepalive_expiry: float
+    retries: int
+
+    def transports(
+        self, library: Any, stack_transport: Callable[..., T], transport: T | None, mounts: Any, proxy: Any
+    ) -> tuple[T, dict[str, Any]]:
+        """Return the transport of a client, and those for some URLs: the proxies, and then the given ones."""
+        proxies = chosen_proxies(proxy, from_environment=self.trust_env and transport is None)
+        limits = library.Limits(
+            max_connections=self.max_connections,
+            max_keepalive_connections=self.max_idle,
+            keepalive_expiry=self.keepalive_expiry,
+        )
+        proxied = partial(
+            library.AsyncHTTPTransport, verify=self.verify, cert=self.cert, trust_env=self.trust_env, limits=limits
+        )
+        made = stack_transport(**self._asdict()) if transport is None else transport
+        return made, {**proxy_mounts(proxies, proxied), **(mounts or {})}
+
+
+def completed_from(source: Any) -> Callable[[F], F]:
+    """Make a decorator that completes a docstring of httpx2 with what follows the first line of that of httpx."""
+
+    def decorate(target: F) -> F:
+        if source.__doc__ and target.__doc__:  # none under `python -OO`
+            _, end, rest = source.__doc__.partition("\n")
+            target.__doc__ += end + re.sub(r"\bhttpx\b", "httpx2", rest)
+        return target
+
+    return decorate
 
 
 def check_options(options: dict[str, Any]) -> None:

@@ -26,6 +26,8 @@ _SHOWN: Final = 60  # bytes of the server's data, in an error
 _FIRST_STATUS: Final = 100
 _SWITCHING_PROTOCOLS: Final = 101
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+_LENGTH: Final = re.compile(rb"(?im)^(content-length):(.*)\r\n")
+_SEVERAL_LENGTHS: Final = re.compile(rb"(?is)\ncontent-length:([^\n]*,|.*\ncontent-length:)")
 
 # A server repeats its head while date and length stay the same
 _KNOWN: Final = 256
@@ -134,7 +136,12 @@ class ResponseParser:
       is cut off would look complete
     * more than `MAX_HEAD_BYTES` of heads, or of anything else without a byte of body
 
-    It accepts what llhttp refuses and RFC 9112 allows: blanks after the size of a chunk.
+    It accepts what llhttp refuses and the RFCs allow:
+
+    * blanks after the size of a chunk (RFC 9112, section 7.1.1)
+    * a Content-Length that is repeated with the same value (RFC 9110, section 8.6)
+    * a Content-Length among the trailers, which is ignored (RFC 9110, section 6.5.1)
+    * an interim response that closes the connection or is in HTTP/1.0: what counts is the final one, as in h11
 
     Surplus data after a response makes the connection unusable, because it could be taken for the next response.
 
@@ -220,33 +227,51 @@ class ResponseParser:
         self._is_in_chunks = False
 
     def _start_head(self) -> None:
+        self._head = bytearray()  # what has arrived of it
+        self._refusal: httpx.RemoteProtocolError | None = None
+        self._start_llhttp()
+
+    def _start_llhttp(self) -> None:
         if self._needs_new_llhttp:
             self._llhttp, self._needs_new_llhttp = httptools.HttpResponseParser(self), False
-        self._tail = b""  # the last bytes of the head, in which its end may begin
-        self._head_length = 0  # what has arrived of it
         self._reason = b""
         self._fields: Fields = []
         self._codings: list[bytes] = []
 
     def _feed_head(self, data: bytes) -> bytes:
         """Parse the part of the data that belongs to the head; return the rest."""
-        if not data.startswith(_START[self._head_length : self._head_length + len(data)]):
+        start = len(self._head)
+        if not data.startswith(_START[start : start + len(data)]):
             raise httpx.RemoteProtocolError(f"the response does not begin with HTTP/1: {data[:_SHOWN]!r}")
-        tail = self._tail + data
-        found = tail.find(_END)
-        if found < 0:
-            end = len(data)
-            self._tail = tail[1 - len(_END) :]
-        else:
-            end = found + len(_END) - len(self._tail)
-        self._head_length += end
+        self._head += data
+        found = self._head.find(_END, max(0, start + 1 - len(_END)))
+        end = len(data) if found < 0 else found + len(_END) - start
+        del self._head[start + end :]
         self._bytes_without_body += end
         if self._bytes_without_body > MAX_HEAD_BYTES:
             raise _too_large()
-        self._parse(data[:end])
+        self._parse_head(data[:end], is_end=found >= 0)
         if found >= 0 and not self.has_head:  # it was an interim response
+            self._needs_new_llhttp = True  # this one is at its end if the interim response says so
             self._start_head()
         return data[end:]
+
+    def _parse_head(self, data: bytes, *, is_end: bool) -> None:
+        """Parse a part of the head. One with several lengths is refused by llhttp, and parsed again when complete."""
+        if self._refusal is None:
+            try:
+                self._parse(data)
+            except httpx.RemoteProtocolError as error:
+                if _SEVERAL_LENGTHS.search(self._head) is None:
+                    raise
+                self._refusal = error
+        if self._refusal is not None and is_end:
+            head = _with_one_length(bytes(self._head))
+            if head is None:
+                raise self._refusal
+            self._needs_new_llhttp = True
+            self._start_llhttp()
+            self._parse(head)
 
     def _feed_body(self, data: bytes | memoryview) -> None:
         if self.is_complete:
@@ -267,7 +292,10 @@ class ResponseParser:
     def _begin_chunks(self) -> None:
         self._llhttp = httptools.HttpResponseParser(self)
         self._llhttp.feed_data(_CHUNKED)
-        self._llhttp.set_dangerous_leniencies(lenient_spaces_after_chunk_size=True)
+        self._llhttp.set_dangerous_leniencies(
+            lenient_spaces_after_chunk_size=True,
+            lenient_chunked_length=True,  # of a trailer: the head is the one above
+        )
         self._is_in_chunks = self._needs_new_llhttp = True
         self._bytes_without_body = 0
 
@@ -349,6 +377,15 @@ def _known(data: bytes) -> ResponseHead | None:
     except httpx.RemoteProtocolError:
         return None
     return parser.head if parser.has_head and not parser.has_surplus else None
+
+
+def _with_one_length(head: bytes) -> bytes | None:
+    """Return a head with several equal lengths as if it had one; None if they differ."""
+    lengths = {value.strip(b" \t") for found in _LENGTH.finditer(head) for value in found[2].split(b",")}
+    if len(lengths) != 1:
+        return None
+    first = iter([rb"\1: %b\r\n" % lengths.pop()])
+    return _LENGTH.sub(lambda found: found.expand(next(first, b"")), head)
 
 
 def _head(llhttp: httptools.HttpResponseParser, reason: bytes, fields: Fields) -> ResponseHead:

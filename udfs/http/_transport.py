@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import httpx
 
@@ -17,7 +17,7 @@ from ._pool import ConnectionPool
 from ._request import RequestWriter
 from ._response import BoundedResponse, ResponseBody
 
-__all__ = ["ANSWERED", "BoundedTransport", "StackTransport"]
+__all__ = ["ANSWERED", "Around", "BoundedTransport", "StackTransport"]
 
 # The extension of a request with the response that has already arrived
 ANSWERED: Final = "udfs.http.answered"
@@ -102,17 +102,42 @@ class StackTransport(httpx.AsyncBaseTransport):
         self.exchanger.close()
 
 
-class BoundedTransport(httpx.AsyncBaseTransport):
-    """Another transport, whose responses are read as `BoundedResponse` reads them.
+class Around:
+    """Another transport, of httpx or httpx2, which is opened and closed with this one.
 
     Args:
         transport: Sends the requests.
         max_body_bytes: Upper limit of a decoded body; `math.inf` for none.
     """
 
-    def __init__(self, transport: httpx.AsyncBaseTransport, max_body_bytes: float) -> None:
+    def __init__(self, transport: Any, max_body_bytes: float) -> None:
         self._transport = transport
         self._max_body_bytes = max_body_bytes
+
+    async def __aenter__(self) -> Self:
+        await self._transport.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None = None,
+        error: BaseException | None = None,
+        traceback: TracebackType | None = None,
+    ) -> None:
+        await self._transport.__aexit__(kind, error, traceback)
+
+    async def aclose(self) -> None:
+        """Close the transport."""
+        await self._transport.aclose()
+
+
+class BoundedTransport(Around, httpx.AsyncBaseTransport):
+    """Another transport, whose responses are read as `BoundedResponse` reads them.
+
+    Args:
+        transport: Sends the requests.
+        max_body_bytes: Upper limit of a decoded body; `math.inf` for none.
+    """
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request, unless its response is among its extensions."""
@@ -137,22 +162,6 @@ class BoundedTransport(httpx.AsyncBaseTransport):
             await response.aclose()
             raise httpx.RemoteProtocolError("Invalid URL in location header.", request=request)
         return response
-
-    async def __aenter__(self) -> Self:
-        await self._transport.__aenter__()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None = None,
-        error: BaseException | None = None,
-        traceback: TracebackType | None = None,
-    ) -> None:
-        await self._transport.__aexit__(kind, error, traceback)
-
-    async def aclose(self) -> None:
-        """Close the transport."""
-        await self._transport.aclose()
 
 
 def _has_readable_host(location: str) -> bool:

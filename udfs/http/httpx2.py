@@ -13,9 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
-from functools import partial
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import httpx
 
@@ -24,12 +22,13 @@ try:
 except ImportError as error:
     raise ImportError("udfs.http.httpx2 needs httpx2: pip install 'trio-asyncio-io[httpx2]'") from error
 
-from ._client import check_options
+from ._client import Pool, check_options, completed_from
+from ._client import client as _httpx_client
 from ._connection import Connection
 from ._decoding import check_body_limit, received_limit, too_large_text
 from ._origin import Certificate, Verify, origin_of_url
-from ._proxies import chosen_proxies, proxy_mounts
 from ._request import RequestWriter
+from ._transport import Around
 from ._transport import StackTransport as _HttpxTransport
 
 __all__ = ["BodyTooLargeError", "HostRefusedError", "StackTransport", "client"]
@@ -37,6 +36,7 @@ __all__ = ["BodyTooLargeError", "HostRefusedError", "StackTransport", "client"]
 _TIMEOUT: Final = httpx2.Timeout(None, connect=30.0)
 
 
+@completed_from(_httpx_client)
 def client(
     *,
     verify: Verify = True,
@@ -53,90 +53,20 @@ def client(
     mounts: Mapping[str, httpx2.AsyncBaseTransport | None] | None = None,
     **options: Any,
 ) -> httpx2.AsyncClient:
-    """Return an `httpx2.AsyncClient` on a `StackTransport`, with the defaults of `udfs.http.client`.
-
-    **Cancellation** of a request closes its connection and no other.
-
-    Args:
-        verify: True for certifi's authorities, False for no verification, or an `ssl.SSLContext`.
-        cert: A client certificate, as httpx2 takes it.
-        trust_env: Whether `SSL_CERT_FILE` and `SSL_CERT_DIR` are read. With True, the proxies of the environment
-            (`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`) are also used, as by httpx2. `.netrc` is not read:
-            pass `auth=httpx2.NetRCAuth()`.
-        max_connections: Upper limit of open connections, idle ones included, at least 1. Further requests wait, up to
-            httpx2's pool timeout. None: no limit but the operator's capacity.
-        max_idle: Upper limit of idle connections over all origins, at least 0. 0: no connection is reused.
-        keepalive_expiry: Seconds after which an idle connection is closed, at least 0. `math.inf`: never.
-        retries: Attempts to connect after the first, at least 0. Leave it at 0 where the operator has a retry strategy,
-            which also counts its attempts.
-        timeout: Seconds for each step, an `httpx2.Timeout`, or None for no limit. By default each attempt to connect
-            has 30 s and the other steps have no limit.
-        max_body_bytes: Upper limit of the decoded body of a response, at least 1. A larger one raises a
-            `BodyTooLargeError` and closes its connection. None: no limit.
-        proxy: The proxy of all requests, and not those of the environment.
-        transport: Sends the requests instead of a `StackTransport`, for example an `httpx2.MockTransport` in a test.
-        mounts: Transports for some URLs, by httpx2's patterns.
-        options: Any other option of `httpx2.AsyncClient`: `base_url`, `headers`, `auth` and so on.
-
-    Returns:
-        A client. The caller closes it: `async with client() as http`, or `await http.aclose()`.
-
-    Raises:
-        ValueError: As for `udfs.http.client`.
-        TypeError: httpx2 has no such option.
-
-    Example:
-        >>> class Embedding(AsyncFunction):
-        ...     async def open(self):
-        ...         self.service = AsyncOpenAI(http_client=client(), max_retries=0)
-        ...     async def close(self):
-        ...         await self.service.close()
-    """
+    """Return an `httpx2.AsyncClient` on a `StackTransport`, with the options of `udfs.http.client`."""
     check_options(options)
     check_body_limit(max_body_bytes)
-    proxies = chosen_proxies(proxy, from_environment=trust_env and transport is None)
-    if transport is None:
-        transport = StackTransport(
-            verify=verify,
-            cert=cert,
-            trust_env=trust_env,
-            max_connections=max_connections,
-            max_idle=max_idle,
-            keepalive_expiry=keepalive_expiry,
-            retries=retries,
-        )
-    limits = httpx2.Limits(
-        max_connections=max_connections, max_keepalive_connections=max_idle, keepalive_expiry=keepalive_expiry
-    )
-    proxied = partial(httpx2.AsyncHTTPTransport, verify=verify, cert=cert, trust_env=trust_env, limits=limits)
-    mounted = {**proxy_mounts(proxies, proxied), **(mounts or {})}
+    pool = Pool(verify, cert, trust_env, max_connections, max_idle, keepalive_expiry, retries)
+    transport, mounted = pool.transports(httpx2, StackTransport, transport, mounts, proxy)
     if max_body_bytes is not None:
         transport = _BodyLimit(transport, max_body_bytes)
         mounted = {pattern: each and _BodyLimit(each, max_body_bytes) for pattern, each in mounted.items()}
     return httpx2.AsyncClient(transport=transport, mounts=mounted, trust_env=trust_env, timeout=timeout, **options)
 
 
+@completed_from(_HttpxTransport)
 class StackTransport(httpx2.AsyncBaseTransport):
-    """As `udfs.http.StackTransport`, which it uses, for httpx2.
-
-    Args:
-        verify: True for certifi's authorities, False for no verification, or an `ssl.SSLContext`. The context takes
-            about 100 ms to make, so it is made once, at the first HTTPS request.
-        cert: A client certificate, as httpx2 takes it.
-        trust_env: Whether `SSL_CERT_FILE` and `SSL_CERT_DIR` are read.
-        max_connections: Upper limit of open connections, idle ones included, at least 1. Further requests wait, up to
-            httpx2's pool timeout. None: no limit but the operator's capacity.
-        max_idle: Upper limit of idle connections over all origins. 0: no connection is reused.
-        keepalive_expiry: Seconds after which an idle connection is closed, at least 0. `math.inf`: never.
-        retries: Attempts to connect after the first. Leave it at 0 where the operator has a retry strategy, which
-            also counts its attempts.
-        uds: The path of a Unix socket, to which every request is sent, whatever the host of its URL.
-        only_public: Whether only hosts with globally routable addresses are connected to, as in
-            `udfs.http.StackTransport`.
-
-    Raises:
-        ValueError: A limit is out of its range; or `uds` and `only_public` are both given.
-    """
+    """As `udfs.http.StackTransport`, which it uses, for httpx2."""
 
     def __init__(
         self,
@@ -241,7 +171,7 @@ def _translated(error: httpx.RequestError, request: httpx2.Request) -> httpx2.Re
     return kind(str(error), request=request)
 
 
-class _BodyLimit(httpx2.AsyncBaseTransport):
+class _BodyLimit(Around, httpx2.AsyncBaseTransport):
     """Limits the bodies of another transport's responses.
 
     Args:
@@ -249,34 +179,14 @@ class _BodyLimit(httpx2.AsyncBaseTransport):
         max_body_bytes: Upper limit of a body, decoded.
     """
 
-    def __init__(self, transport: httpx2.AsyncBaseTransport, max_body_bytes: int) -> None:
-        self._transport = transport
-        self._max_body_bytes = max_body_bytes
-
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request. The body of its response is limited as it is read."""
         response = await self._transport.handle_async_request(request)
         limited = _LimitedResponse(
             response.status_code, headers=response.headers, stream=response.stream, extensions=response.extensions
         )
-        limited.max_body_bytes = self._max_body_bytes
+        limited.max_body_bytes = int(self._max_body_bytes)
         return limited
-
-    async def __aenter__(self) -> Self:
-        await self._transport.__aenter__()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None = None,
-        error: BaseException | None = None,
-        traceback: TracebackType | None = None,
-    ) -> None:
-        await self._transport.__aexit__(kind, error, traceback)
-
-    async def aclose(self) -> None:
-        """Close the transport."""
-        await self._transport.aclose()
 
 
 class _LimitedResponse(httpx2.Response):

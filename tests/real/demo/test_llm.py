@@ -1,40 +1,41 @@
-"""The stand-in for paid LLM services, called by the functions of the example."""
+"""The stand-in for paid LLM services, called by the functions of the examples."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from copy import copy
 from typing import Any
 
 import httpx
 import pytest
 import trio
 
-from tests.llm import example, served
+from tests.llm import LLMApp, example, served, service
 from trio_asyncio_io import ordered_wait, retry_after
 from trio_asyncio_io.gates import Budget
-from udfs.demo import llm
-from udfs.demo.llm import LLMApp, rating
 
 pytestmark = pytest.mark.processes
 
 TEXTS = ["A moving story", "Dull, but a great end", "A boring, bad film", "A long film"]
 SERVICES = ["OpenAI", "Anthropic", "Bedrock"]
+KEY = {"authorization": "Bearer secret", "x-api-key": "secret"}
+EXPECTED = [("positive", 1.0), ("neutral", 0.0), ("negative", -1.0), ("neutral", 0.0)]
 
 
 @pytest.fixture(autouse=True)
 def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(llm, "_LATENCY_SECONDS", 0.0)
+    monkeypatch.setattr(service, "LATENCY_SECONDS", 0.0)
 
 
 @pytest.fixture
-def app() -> LLMApp:
+def app() -> Any:
     """A service at whose clock no time passes: a request may start at once."""
-    return LLMApp(requests_per_minute=20, tokens_per_minute=20_000, clock=lambda: 0.0)
+    return LLMApp(requests_per_minute=20, tokens_per_minute=60_000, clock=lambda: 0.0)
 
 
 @pytest.fixture
-def names(app: LLMApp) -> Iterator[dict[str, Any]]:
-    """The names of the example, which calls the service."""
+def names(app: Any) -> Iterator[dict[str, Any]]:
+    """The names of the examples, which call the service."""
     with served(app) as url:
         yield {**example(url), "url": url}
 
@@ -43,15 +44,25 @@ def stats(names: dict[str, Any]) -> dict[str, float]:
     return dict(httpx.get(f"{names['url']}/stats").json())
 
 
-@pytest.mark.parametrize("service", SERVICES)
-def test_the_example_gets_a_rating_for_each_text_and_the_price(names: dict[str, Any], service: str) -> None:
-    budget = Budget(1.0, weight=names["dollars"], name="dollars")
+def rated(names: dict[str, Any], function: Any, texts: list[str] = TEXTS, **options: Any) -> list[Any]:
+    """The rating of each text, or its error."""
+
+    async def keep(text: str, error: Exception) -> Exception:
+        return error
 
     async def main() -> list[Any]:
-        async with ordered_wait(TEXTS, names[service](), group=10, timeout=60.0, gate=budget) as results:
+        given = {"group": 10, "timeout": 60.0, "on_error": keep, **options}
+        async with ordered_wait(texts, function, **given) as results:
             return [result async for result in results]
 
-    assert trio.run(main) == [rating(text) for text in TEXTS]
+    return trio.run(main)
+
+
+@pytest.mark.parametrize("provider", SERVICES)
+def test_the_example_gets_a_rating_for_each_text_and_the_price(names: dict[str, Any], provider: str) -> None:
+    budget = Budget(1.0, weight=names["dollars"], name="dollars")
+    assert rated(names, names[provider](), gate=budget) == EXPECTED
+    assert [service.rating(text) for text in TEXTS] == EXPECTED
     counted = stats(names)
     assert budget.spent == pytest.approx(counted["dollars"])
     assert (counted["requests"], counted["rows"], counted["rows_paid_twice"]) == (1, 4, 0)
@@ -59,7 +70,7 @@ def test_the_example_gets_a_rating_for_each_text_and_the_price(names: dict[str, 
 
 
 @pytest.mark.parametrize(
-    ("service", "seconds", "header"),
+    ("provider", "seconds", "header"),
     [
         ("OpenAI", 3.0, "x-ratelimit-remaining-requests"),
         ("Anthropic", 3.0, "anthropic-ratelimit-requests-remaining"),
@@ -67,24 +78,10 @@ def test_the_example_gets_a_rating_for_each_text_and_the_price(names: dict[str, 
     ],
 )
 def test_a_request_beyond_the_limit_is_refused_and_costs_nothing(
-    names: dict[str, Any], service: str, seconds: float | None, header: str | None
+    names: dict[str, Any], provider: str, seconds: float | None, header: str | None
 ) -> None:
-    errors: list[Exception] = []
     budget = Budget(1.0, weight=names["dollars"], name="dollars")
-
-    async def keep(text: str, error: Exception) -> None:
-        errors.append(error)
-
-    async def main() -> None:
-        rater = names[service]()
-        async with ordered_wait(
-            TEXTS[:3], rater, group=1, capacity=1, timeout=60.0, gate=budget, on_error=keep
-        ) as results:
-            async for _ in results:
-                pass
-
-    trio.run(main)
-    (error,) = errors
+    *_, error = rated(names, names[provider](), TEXTS[:3], group=1, capacity=1, gate=budget)
     assert isinstance(error, httpx.HTTPStatusError)
     assert error.response.status_code == 429
     assert retry_after(error) == seconds
@@ -92,6 +89,16 @@ def test_a_request_beyond_the_limit_is_refused_and_costs_nothing(
     counted = stats(names)
     assert (counted["answered"], counted["throttled"]) == (2, 1)
     assert budget.spent == pytest.approx(counted["dollars"])
+
+
+def test_the_reset_of_a_limit_is_the_delay_without_retry_after(
+    names: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "retry_after", lambda limit: ("x-nothing", ""))
+    for provider in ("OpenAI", "Anthropic"):
+        httpx.post(f"{names['url']}/reset")
+        *_, error = rated(names, names[provider](), TEXTS[:3], group=1, capacity=1)
+        assert retry_after(error) == pytest.approx(6.0, abs=1.0)  # dates have whole seconds
 
 
 def test_a_call_is_paid_even_if_the_client_hangs_up(names: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,9 +119,9 @@ def test_a_call_is_paid_even_if_the_client_hangs_up(names: dict[str, Any], monke
         await rater.invoke(TEXTS)
         await rater.close()
 
-    monkeypatch.setattr(llm, "_LATENCY_SECONDS", 3600.0)
+    monkeypatch.setattr(service, "LATENCY_SECONDS", 3600.0)
     trio.run(hang_up)
-    monkeypatch.setattr(llm, "_LATENCY_SECONDS", 0.0)
+    monkeypatch.setattr(service, "LATENCY_SECONDS", 0.0)
     trio.run(once_more)
     counted = stats(names)
     assert (counted["hung_up"], counted["answered"], counted["rows_paid_twice"]) == (1, 1, 4)
@@ -123,8 +130,121 @@ def test_a_call_is_paid_even_if_the_client_hangs_up(names: dict[str, Any], monke
     assert stats(names) == {"rows": 0, "rows_paid_twice": 0, "dollars": 0, "dollars_twice": 0}
 
 
-@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/model/some/converse"])
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/embeddings", "/v1/messages", "/model/some/converse"])
 def test_a_request_that_is_not_in_the_protocol_is_an_error_and_costs_nothing(names: dict[str, Any], path: str) -> None:
-    response = httpx.post(names["url"] + path, json={"model": "some", "messages": []})
+    response = httpx.post(names["url"] + path, json={"model": "some", "messages": []}, headers=KEY)
     assert response.status_code == 400
     assert stats(names)["dollars"] == 0
+
+
+# The estimate
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["A moving story " * 20, "一个感人的故事" * 40, "Трогательная история " * 20, "👩‍👩‍👧😀🙃" * 20, '"\\\n\t\0' * 30],
+)
+@pytest.mark.parametrize("provider", SERVICES)
+def test_the_estimate_is_enough_for_any_text_if_each_byte_is_a_token(
+    names: dict[str, Any], app: Any, monkeypatch: pytest.MonkeyPatch, provider: str, text: str
+) -> None:
+    def usage(prompt: Any, content: Any) -> Any:
+        return service.Usage(len(prompt.read.encode()), prompt.most)
+
+    monkeypatch.setattr(app, "usage", usage)
+    texts = [f"{number} {text}" for number in range(10)]
+    results = rated(names, names[provider](), texts)
+    assert not any(isinstance(result, Exception) for result in results)
+    assert 0 < stats(names)["dollars"] <= sum(map(names["dollars"], texts))
+
+
+def test_a_text_is_paid_as_it_is_and_not_escaped(
+    names: dict[str, Any], app: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    content = app.content
+    monkeypatch.setattr(app, "content", lambda prompt: (read.append(prompt.read), content(prompt))[1])
+    rated(names, names["OpenAI"](), ["一个感人的故事"])
+    assert "一个感人的故事" in read[0]
+
+
+# Answers in which something is wrong
+
+
+def changed(items: list[dict[str, Any]], change: str) -> list[Any]:
+    first, second, third, fourth = items
+    return {
+        "reordered": [fourth, second, first, third],
+        "missing": [first, third, fourth],
+        "repeated": [first, second, second, third, fourth],
+        "foreign": [first, {**second, "id": 5}, third, fourth],
+        "counted": [{**item, "id": number} for number, item in enumerate(items, 1)],
+        "invalid": [first, {**second, "score": 2.0}, third, fourth],
+        "text": [first, "positive", third, fourth],
+        "more": [first, {**second, "why": "great"}, third, fourth],
+        "null": [first, {"id": second["id"], "label": None, "score": None}, third, fourth],
+    }[change]
+
+
+@pytest.mark.parametrize(
+    ("change", "failed"),
+    [
+        ("reordered", []),
+        *((change, [1]) for change in ("missing", "repeated", "foreign", "invalid", "text", "more", "null")),
+        ("counted", [0, 1, 2, 3]),
+    ],
+)
+@pytest.mark.parametrize("provider", SERVICES)
+def test_an_item_counts_for_the_row_of_its_id_and_fails_no_other(  # noqa: PLR0917 - parameters
+    names: dict[str, Any], app: Any, monkeypatch: pytest.MonkeyPatch, provider: str, change: str, failed: list[int]
+) -> None:
+    content: Callable[[Any], dict[str, Any]] = app.content
+    monkeypatch.setattr(app, "content", lambda prompt: {"items": changed(content(prompt)["items"], change)})
+    results = rated(names, names[provider]())
+    for number, (result, expected) in enumerate(zip(results, EXPECTED, strict=True)):
+        if number in failed:
+            assert type(result).__name__ == "MalformedError"
+        else:
+            assert result == expected
+    assert stats(names)["requests"] == 1
+
+
+@pytest.mark.parametrize(
+    ("provider", "fault", "error"),
+    [
+        *((provider, "malformed", "MalformedError") for provider in SERVICES),
+        *((provider, "cut", "TruncatedError") for provider in SERVICES),
+        *((provider, "refused", "RefusalError") for provider in SERVICES),
+        ("OpenAI", "filtered", "ContentFilterError"),
+        ("Bedrock", "filtered", "ContentFilterError"),
+    ],
+)
+def test_an_answer_without_ratings_has_an_error_with_a_name_and_is_paid(
+    names: dict[str, Any], provider: str, fault: str, error: str
+) -> None:
+    budget = Budget(1.0, weight=names["dollars"], name="dollars")
+    retry = names["options"](1.0)["retry"]
+    results = rated(names, names[provider](), [*TEXTS, f"#{fault}"], gate=budget, retry=retry)
+    assert {type(result).__name__ for result in results} == {error}
+    counted = stats(names)
+    assert counted["requests"] == 1
+    assert budget.spent == pytest.approx(counted["dollars"]) != 0
+
+
+# Accounts
+
+
+@pytest.mark.parametrize("provider", SERVICES)
+@pytest.mark.parametrize("error", ["WrongKeyError", "QuotaError"])
+def test_an_account_that_cannot_pay_stops_the_job(
+    names: dict[str, Any], app: Any, monkeypatch: pytest.MonkeyPatch, provider: str, error: str
+) -> None:
+    if error == "WrongKeyError":
+        monkeypatch.setenv("LLM_API_KEY", "wrong")
+    else:
+        app.quota = 0.0
+    retry, gate = names["options"](1.0)["retry"], copy(names["STOP"])
+    gate.give_up = 0.01
+    with pytest.raises(names[error]):
+        rated(names, names[provider](), TEXTS * 100, group=1, capacity=3, retry=retry, gate=gate)
+    assert stats(names)["requests"] <= 3

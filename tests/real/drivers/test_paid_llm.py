@@ -11,12 +11,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.llm import EXAMPLE, served
+from tests.llm import EXAMPLE, LLMApp, served, service
 from tests.processes import Family
 from tests.support import PATIENCE, wait_until
 from tests.wheel import ROOT, environment_of_a_user
 from udfs._memo.directory import Directory
-from udfs.demo.llm import LLMApp
 
 pytestmark = [pytest.mark.spark, pytest.mark.processes]
 
@@ -39,24 +38,20 @@ class HalfAnswered(LLMApp):
         self.hangs = True
         self.calls = self.held = self.texts = 0
 
-    async def _complete(self, *arguments: Any) -> Any:
-        response = await super()._complete(*arguments)
+    async def complete(self, *arguments: Any) -> Any:
+        response = await super().complete(*arguments)
         if response is None or response.status != 200:
             return response
         self.calls += 1
         if self.hangs and self.calls > ANSWERED:
             self.held += 1
             await asyncio.Event().wait()
-        (choice,) = json.loads(response.body)["choices"]
-        self.texts += len(json.loads(choice["message"]["content"])["ratings"])
+        (choice,) = response.value["choices"]
+        self.texts += len(json.loads(choice["message"]["content"])["items"])
         return response
 
-    @property
-    def stats(self) -> dict[str, float]:
-        return dict(self._stats())
 
-
-def job(url: str, folder: Path) -> Family:
+def job(url: str, folder: Path, **more: str) -> Family:
     """The example, with this service, and limits that do not slow down the test."""
     source = EXAMPLE.read_text(encoding="utf-8")
     for old, new in [
@@ -64,11 +59,12 @@ def job(url: str, folder: Path) -> Family:
         ("REQUESTS, TOKENS = 300, 60_000", "REQUESTS, TOKENS = 60_000, 60_000_000"),
         ("capacity=5,", f"capacity={CAPACITY},"),
         ("initial=1.0", "initial=0.01"),
+        ("give_up=10,", "give_up=0.1,"),
     ]:
         assert source.count(old) == 1, old
         source = source.replace(old, new)
     (folder / "job.py").write_text(source, encoding="utf-8")
-    environment = environment_of_a_user(PYSPARK_PYTHON=sys.executable, PYTHONPATH=str(ROOT))
+    environment = environment_of_a_user(PYSPARK_PYTHON=sys.executable, PYTHONPATH=str(ROOT), **more)
     return Family([sys.executable, "job.py", "1.00"], folder, environment, "driver")
 
 
@@ -91,7 +87,7 @@ def test_a_job_that_is_killed_half_way_pays_twice_only_for_what_was_in_flight(tm
             assert first.leader.poll() is None, first.tail()
         finally:
             first.kill()
-        in_flight = app.stats["rows"] - app.texts
+        in_flight = app.stats()["rows"] - app.texts
         assert 0 < in_flight <= TASKS * CAPACITY * GROUP
 
         app.hangs = False
@@ -100,7 +96,7 @@ def test_a_job_that_is_killed_half_way_pays_twice_only_for_what_was_in_flight(tm
             assert second.leader.wait(2 * PATIENCE) == 0, second.tail()
         finally:
             second.kill()
-    stats = app.stats
+    stats = app.stats()
     assert stats["rows"] == ROWS
     assert stats["rows_paid_twice"] == in_flight
     assert stats["dollars"] <= 1.00
@@ -108,3 +104,43 @@ def test_a_job_that_is_killed_half_way_pays_twice_only_for_what_was_in_flight(tm
     rows = pq.read_table(tmp_path / "rated").to_pylist()
     assert len(rows) == ROWS
     assert all(row["label"] in {"positive", "neutral", "negative"} and row["error"] is None for row in rows)
+
+
+@pytest.mark.timeout(4 * PATIENCE, method="thread")
+def test_a_wrong_key_stops_the_job_although_errors_go_into_a_column(tmp_path: Path) -> None:
+    app = LLMApp(**ROOMY)
+    with served(app) as url:
+        failed = job(url, tmp_path, LLM_API_KEY="wrong")
+        try:
+            assert failed.leader.wait(2 * PATIENCE) != 0
+        finally:
+            failed.kill()
+    assert "WrongKeyError" in failed.tail()
+    assert app.stats()["requests"] <= TASKS * CAPACITY
+    assert app.stats()["dollars"] == 0
+
+
+class Forgetful(LLMApp):
+    """A service whose answers leave out one text, and are in another order than the texts."""
+
+    def content(self, prompt: Any) -> Any:
+        left_out = next((row for row, text in prompt.texts.items() if text.startswith("Film 7:")), None)
+        items = super().content(prompt)["items"]
+        return {"items": [item for item in reversed(items) if item["id"] != left_out]}
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(4 * PATIENCE, method="thread")
+def test_a_text_that_the_model_leaves_out_is_the_error_of_its_row_alone(tmp_path: Path) -> None:
+    with served(Forgetful(**ROOMY)) as url:
+        rating = job(url, tmp_path)
+        try:
+            assert rating.leader.wait(2 * PATIENCE) == 0, rating.tail()
+        finally:
+            rating.kill()
+    rows = pq.read_table(tmp_path / "rated").to_pylist()
+    failed = [(row["text"][:7], row["error"]["type"]) for row in rows if row["error"] is not None]
+    assert failed == [("Film 7:", "MalformedError")]
+    assert {(row["text"], row["label"]) for row in rows if row["error"] is None} == {
+        (row["text"], service.rating(row["text"])[0]) for row in rows if row["error"] is None
+    }

@@ -34,7 +34,7 @@ def response(body: bytes, *headers: bytes) -> bytes:
 
 @asynccontextmanager
 async def exchanging(*parts: bytes) -> AsyncIterator[tuple[Exchanger, Origin, list[Peer]]]:
-    async with serving(sending(*parts)) as server, StackTransport() as transport:
+    async with serving(sending(*parts)) as server, StackTransport(keepalive_expiry=math.inf) as transport:
         url = httpx.URL(server.url)
         yield transport.exchanger, Origin(b"http", url.raw_host, url.port or 80), server.peers
 

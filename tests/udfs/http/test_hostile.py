@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -53,7 +54,7 @@ async def hostile_server(
 
     async with (
         serving(respond, tls) as server,
-        client(base_url=server.url, verify=client_context(), timeout=None) as http,
+        client(base_url=server.url, verify=client_context(), timeout=None, keepalive_expiry=math.inf) as http,
     ):
         yield http, server.peers
 
@@ -285,7 +286,7 @@ async def test_an_end_of_tcp_within_tls_is_a_protocol_error() -> None:
 
 
 async def test_a_server_that_sends_no_handshake_exceeds_the_connect_timeout() -> None:
-    async with serving(never) as server, client(verify=client_context()) as http:
+    async with serving(never) as server, client(verify=client_context(), keepalive_expiry=math.inf) as http:
         with pytest.raises(httpx.ConnectTimeout, match=r"connect timeout of 0\.01 s"):
             await http.get(f"https://127.0.0.1:{server.port}/", timeout=httpx.Timeout(None, connect=0.01))
         await server.peers[0].ended.wait()

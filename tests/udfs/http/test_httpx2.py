@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -104,7 +105,7 @@ async def test_server_sent_events_arrive_one_by_one() -> None:
     async def respond(peer: Peer) -> None:
         await peer.respond(b"data: a\n\ndata: b\n\n", "content-type: text/event-stream")
 
-    async with serving(respond) as server, client() as http, http.sse(server.url) as events:
+    async with serving(respond) as server, client(keepalive_expiry=math.inf) as http, http.sse(server.url) as events:
         assert [event.data async for event in events] == ["a", "b"]
 
 
@@ -190,7 +191,10 @@ async def test_an_idempotent_request_on_a_connection_that_died_idle_is_sent_once
 
 
 async def test_an_unread_response_closes_its_connection() -> None:
-    async with serving(lambda peer: peer.respond(bytes(1_000_000))) as server, client(base_url=server.url) as http:
+    async with (
+        serving(lambda peer: peer.respond(bytes(1_000_000))) as server,
+        client(base_url=server.url, keepalive_expiry=math.inf) as http,
+    ):
         async with http.stream("GET", "/a"):
             pass
         await server.peers[0].ended.wait()
@@ -227,7 +231,7 @@ async def test_the_limit_counts_decoded_bytes_as_they_are_streamed(chunk_size: i
     bomb = gzip.compress(bytes(50_000_000), 1)
     async with (
         serving(lambda peer: peer.respond(bomb, "content-encoding: gzip", missing=1)) as server,
-        client(max_body_bytes=200) as http,
+        client(max_body_bytes=200, keepalive_expiry=math.inf) as http,
         http.stream("GET", server.url) as response,
     ):
         received: list[bytes] = []

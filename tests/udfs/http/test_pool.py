@@ -1,7 +1,11 @@
-"""ConnectionPool, over real connections: reuse, limits, and what closes a connection."""
+"""ConnectionPool, over real connections: reuse, limits, and what closes a connection.
+
+A test that waits until a connection is closed lets none expire, so that only the rule under test can close it.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import httpx
@@ -83,7 +87,7 @@ async def test_a_cancelled_request_closes_its_connection_and_no_other() -> None:
             return await never(peer)
         return await ok(peer)
 
-    async with serving(some) as server, client(base_url=server.url) as http:
+    async with serving(some) as server, client(base_url=server.url, keepalive_expiry=math.inf) as http:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(http.get, "/slow")
             await requested.wait()
@@ -132,7 +136,7 @@ async def test_an_unread_response_closes_its_connection() -> None:
     async def endless(peer: Peer) -> None:
         await peer.stream.send_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\nthe start")
 
-    async with serving(endless) as server, client(base_url=server.url) as http:
+    async with serving(endless) as server, client(base_url=server.url, keepalive_expiry=math.inf) as http:
         async with http.stream("GET", "/"):
             pass
         await server.peers[0].ended.wait()
@@ -152,7 +156,7 @@ async def test_an_idle_connection_that_the_server_closed_is_not_reused() -> None
 async def test_connection_close_in_a_response_closes_the_connection() -> None:
     async with (
         serving(lambda peer: peer.respond(b"", "connection: close")) as server,
-        client(base_url=server.url) as http,
+        client(base_url=server.url, keepalive_expiry=math.inf) as http,
     ):
         await http.get("/")
         await server.peers[0].ended.wait()
@@ -160,7 +164,7 @@ async def test_connection_close_in_a_response_closes_the_connection() -> None:
 
 @pytest.mark.parametrize("value", ["close", "Close", "te, close"])
 async def test_connection_close_in_a_request_closes_the_connection(value: str) -> None:
-    async with serving(ok) as server, client(base_url=server.url) as http:
+    async with serving(ok) as server, client(base_url=server.url, keepalive_expiry=math.inf) as http:
         await http.get("/a", headers={"Connection": value})
         await server.peers[0].ended.wait()
         await http.get("/b", headers={"X-Closed": "close", "Connection": "te"})
@@ -172,7 +176,7 @@ async def test_a_cancelled_read_closes_the_connection_although_the_response_is_o
     async def endless(peer: Peer) -> None:
         await peer.stream.send_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n")
 
-    async with serving(endless) as server, client(base_url=server.url) as http:
+    async with serving(endless) as server, client(base_url=server.url, keepalive_expiry=math.inf) as http:
         response = await http.send(http.build_request("GET", "/"), stream=True)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(response.aread)
@@ -191,7 +195,7 @@ async def test_an_expired_connection_is_closed_and_not_reused() -> None:
 
 
 async def test_an_unusable_idle_connection_is_closed_by_a_request_to_another_origin() -> None:
-    async with serving(ok) as here, serving(ok) as there, client() as http:
+    async with serving(ok) as here, serving(ok) as there, client(keepalive_expiry=math.inf) as http:
         await http.get(here.url)
         stream = here.peers[0].stream
         assert isinstance(stream, trio.SocketStream)
@@ -212,7 +216,7 @@ async def test_closing_the_client_closes_every_idle_connection() -> None:
         await peer.respond()
 
     async with serving(together) as server:
-        async with client(base_url=server.url) as http:
+        async with client(base_url=server.url, keepalive_expiry=math.inf) as http:
             await get_all(http, ["/"] * 5)
         for peer in server.peers:
             await peer.ended.wait()
@@ -245,7 +249,7 @@ async def test_closing_the_transport_fails_requests_in_flight() -> None:
 
 async def test_a_response_read_after_the_transport_was_closed_leaves_no_connection_open() -> None:
     async with serving(ok) as server:
-        transport = StackTransport()
+        transport = StackTransport(keepalive_expiry=math.inf)
         async with httpx.AsyncClient(transport=transport, base_url=server.url) as http:
             async with http.stream("GET", "/a") as response:
                 await transport.aclose()
@@ -275,7 +279,7 @@ async def test_a_request_that_waits_for_a_connection_fails_when_the_transport_is
 async def test_no_task_of_a_client_outlives_it() -> None:
     async with serving(ok) as server:
         before = trio.lowlevel.current_statistics().tasks_living
-        async with client(base_url=server.url, timeout=60.0) as http:
+        async with client(base_url=server.url, keepalive_expiry=math.inf, timeout=60.0) as http:
             await http.get("/")
         for peer in server.peers:
             await peer.ended.wait()
@@ -326,7 +330,7 @@ async def test_a_request_waits_no_longer_than_the_pool_timeout() -> None:
 
 
 async def test_an_idle_connection_is_closed_for_another_origin_at_max_connections() -> None:
-    async with serving(ok) as here, serving(ok) as there, client(max_connections=1) as http:
+    async with serving(ok) as here, serving(ok) as there, client(max_connections=1, keepalive_expiry=math.inf) as http:
         await http.get(here.url)
         await http.get(there.url)
         await here.peers[0].ended.wait()

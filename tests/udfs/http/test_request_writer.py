@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -65,7 +66,7 @@ async def test_a_large_body_arrives_complete() -> None:
 @pytest.mark.parametrize("is_streamed", [False, True])
 async def test_a_body_whose_length_differs_from_its_content_length_is_refused(length: int, is_streamed: bool) -> None:
     content: Any = parts(b"wea", b"ther!") if is_streamed else b"weather!"
-    async with serving(never) as server, client(base_url=server.url) as http:
+    async with serving(never) as server, client(base_url=server.url, keepalive_expiry=math.inf) as http:
         with pytest.raises(httpx.LocalProtocolError, match=rf"Content-Length is {length:,}") as caught:
             await http.post("/", content=content, headers={"content-length": str(length)})
         assert caught.value.request.method == "POST"
@@ -78,7 +79,7 @@ async def test_an_exception_of_the_body_fails_the_request_unchanged() -> None:
         yield b"the start"
         raise KeyError("no more")
 
-    async with serving(never) as server, client(base_url=server.url) as http:
+    async with serving(never) as server, client(base_url=server.url, keepalive_expiry=math.inf) as http:
         with pytest.raises(KeyError, match="no more"):
             await http.post("/", content=broken())
         await server.peers[0].ended.wait()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 import os
 import pickle
 import zlib
@@ -34,7 +35,7 @@ async def responding(body: bytes, *headers: str) -> AsyncIterator[tuple[httpx.As
         else:
             await ok(peer)
 
-    async with serving(respond) as server, client(base_url=server.url) as http:
+    async with serving(respond) as server, client(base_url=server.url, keepalive_expiry=math.inf) as http:
         yield http, server
 
 
@@ -160,7 +161,7 @@ async def test_a_body_larger_than_the_limit_is_an_error_and_closes_its_connectio
     body = b"weather" if coding is None else gzip.compress(b"weather")
     async with (
         serving(lambda peer: peer.respond(body, *headers, missing=1)) as server,
-        client(base_url=server.url, max_body_bytes=6) as http,
+        client(base_url=server.url, max_body_bytes=6, keepalive_expiry=math.inf) as http,
         http.stream("GET", "/path") as response,
     ):
         with pytest.raises(BodyTooLargeError, match=r"larger than the 6 bytes .*allow more") as caught:

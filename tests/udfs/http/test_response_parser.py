@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
+import h11
 import httpx
 import pytest
 from hypothesis import given, settings
@@ -24,6 +25,13 @@ RESPONSES = {
     "chunks and trailers": CHUNKED + b"7\r\nweather\r\n0\r\nChecksum: 1\r\nX: 2\r\n\r\n",
     "interim responses": b"HTTP/1.1 100 Continue\r\n\r\n" + EARLY + OK + b"Content-Length: 7\r\n\r\nweather",
     "padded chunks": CHUNKED + b"3  \r\nwea\r\n4\t;x=y\r\nther\r\n0 \r\n\r\n",
+    "one length twice": OK + b"Content-Length: 1\r\nA: b\r\ncontent-length:1 \r\n\r\nx",
+    "a list of equal lengths": OK + b"A: b\r\nContent-Length: 1 ,1\r\nContent-Length: 1\r\n\r\nx",
+    "a length among the trailers": CHUNKED + b"1\r\nx\r\n0\r\nContent-Length: 9\r\n\r\n",
+    "an interim response that closes": b"HTTP/1.1 100 Continue\r\nConnection: close\r\n\r\n"
+    + OK
+    + b"Content-Length: 1\r\n\r\nx",
+    "an interim response in HTTP/1.0": b"HTTP/1.0 103 Early\r\n\r\n" + OK + b"Content-Length: 1\r\n\r\nx",
     "204": b"HTTP/1.1 204 No Content\r\nA: b\r\n\r\n",
     "204 with chunks": b"HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n",
     "304 with a length": b"HTTP/1.1 304 Not Modified\r\nContent-Length: 7\r\n\r\n",
@@ -52,8 +60,14 @@ REFUSED = {
     "101": b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nraw",
     "101 that names no protocol": b"HTTP/1.1 101 Switching\r\n\r\nraw",
     "two lengths": OK + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nxx",
-    "one length twice": OK + b"Content-Length: 1\r\nContent-Length: 1\r\n\r\nx",
-    "a list of lengths": OK + b"Content-Length: 1, 1\r\n\r\nx",
+    "two lengths with other headers between": OK + b"Content-Length: 1\r\nA: b\r\nContent-length: 2\r\n\r\nxx",
+    "a list of two lengths": OK + b"Content-Length: 1, 2\r\n\r\nxx",
+    "a list with an empty length": OK + b"Content-Length: 1,\r\n\r\nx",
+    "two empty lengths": OK + b"Content-Length:\r\nContent-Length:\r\n\r\nx",
+    "a length twice, with a sign": OK + b"Content-Length: +1\r\nContent-Length: +1\r\n\r\nx",
+    "a length twice and chunks": OK + b"Content-Length: 1, 1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+    "a length twice and a folded header": OK + b"A: b\r\nContent-Length: 1, 1\r\n c\r\n\r\nx",
+    "a length twice and a NUL": OK + b"Content-Length: 1, 1\r\nA: \0\r\n\r\nx",
     "a length with a sign": OK + b"Content-Length: +1\r\n\r\nx",
     "a negative length": OK + b"Content-Length: -1\r\n\r\nx",
     "a hexadecimal length": OK + b"Content-Length: 0x1\r\n\r\nx",
@@ -86,7 +100,8 @@ REFUSED = {
     "a chunk without a size": CHUNKED + b"\r\nx\r\n0\r\n\r\n",
     "chunks with lone line feeds": CHUNKED + b"1\nx\n0\n\n",
     "a line feed in a chunk's extension": CHUNKED + b"1;a\nb\r\nx\r\n0\r\n\r\n",
-    "a length among the trailers": CHUNKED + b"1\r\nx\r\n0\r\nContent-Length: 9\r\n\r\n",
+    "two lengths among the trailers": CHUNKED + b"1\r\nx\r\n0\r\nContent-Length: 9\r\nContent-Length: 8\r\n\r\n",
+    "no number among the trailers": CHUNKED + b"1\r\nx\r\n0\r\nContent-Length: x\r\n\r\n",
 }
 
 
@@ -193,6 +208,94 @@ def test_a_body_without_a_length_does_not_end_with_an_unclean_end() -> None:
 def test_the_end_before_a_response_is_an_error() -> None:
     with pytest.raises(httpx.RemoteProtocolError, match="without sending a response"):
         fed(EARLY).feed_end()
+
+
+def test_blanks_between_equal_lengths_take_linear_time() -> None:
+    assert found(fed(OK + b"Content-Length: 1," + b" " * 90_000 + b"1\r\n\r\nx")).body == b"x"
+
+
+# What h11 reads, and therefore httpx
+
+INTERIM = [
+    b"",
+    b"HTTP/1.1 100 Continue\r\n\r\n",
+    b"HTTP/1.0 103 Early\r\nA: b\r\n\r\n",
+    b"HTTP/1.1 103 E\r\nConnection: close\r\n\r\n",
+]
+STATUSES = [
+    b"HTTP/1.1 200 OK\r\n",
+    b"HTTP/1.0 200 OK\r\n",
+    b"HTTP/1.1 404 \r\n",
+    b"HTTP/1.1 204 No Content\r\n",
+    b"HTTP/1.1 304 N\r\n",
+]
+FIELDS = [
+    *(
+        b"A: b",
+        b"A:",
+        b"Connection: close",
+        b"Connection: keep-alive",
+        b"Transfer-Encoding: chunked",
+        b"Transfer-Encoding: gzip",
+    ),
+    *(
+        b"Content-Length: " + value
+        for value in (b"2", b"2 ", b"2, 2", b"2 ,2", b"2, 3", b"2,", b"02", b"-2", b"", b"2 2", b"0")
+    ),
+    *(b"content-length:2", b"Content-Length2: 2", b"X: Content-Length: 2, 2"),
+]
+BODIES = [b"", b"ok", b"2\r\nok\r\n0\r\n\r\n", b"2;a=b\r\nok\r\n0\r\nContent-Length: 2\r\n\r\n", b"okok"]
+
+
+def read_by_h11(response: bytes) -> tuple[int, list[tuple[bytes, bytes]], bytes, bool] | None:
+    """The status, the headers and the body, and whether the connection can be reused; None: it is refused."""
+    connection = h11.Connection(h11.CLIENT)
+    connection.send(h11.Request(method="GET", target="/", headers=[("host", "a")]))
+    connection.send(h11.EndOfMessage())
+    connection.receive_data(response)
+    head, body, ends_with_connection = None, b"", False
+    try:
+        while not isinstance(event := connection.next_event(), h11.EndOfMessage):
+            if isinstance(event, h11.Response):
+                head = event
+            elif isinstance(event, h11.Data):
+                body += bytes(event.data)
+            elif event is h11.NEED_DATA:
+                connection.receive_data(b"")
+                ends_with_connection = True
+    except h11.RemoteProtocolError:
+        return None
+    assert head is not None
+    is_reusable = connection.their_state is h11.DONE and not connection.trailing_data[0] and not ends_with_connection
+    return head.status_code, head.headers.raw_items(), body, is_reusable
+
+
+def read_by_us(response: bytes) -> tuple[int, list[tuple[bytes, bytes]], bytes, bool] | None:
+    try:
+        parser = fed(response)
+        parser.feed_end()
+    except httpx.RemoteProtocolError:
+        return None
+    read = found(parser)
+    return read.status, read.headers, read.body, read.allows_reuse
+
+
+@given(
+    st.lists(st.sampled_from(INTERIM), max_size=3).map(b"".join),
+    st.sampled_from(STATUSES),
+    st.lists(st.sampled_from(FIELDS), max_size=4),
+    st.sampled_from(BODIES),
+)
+@settings(deadline=None, max_examples=300)
+def test_a_response_is_read_as_by_h11(interim: bytes, status: bytes, fields: list[bytes], body: bytes) -> None:
+    """The one difference, on purpose: h11 reads a response with both a length and chunks, by its chunks."""
+    lowered = b"\n".join(fields).lower()
+    expected = read_by_h11(
+        response := interim + status + b"".join(field + b"\r\n" for field in fields) + b"\r\n" + body
+    )
+    if b"content-length:" in lowered.replace(b"x: content", b"") and b"transfer-encoding:" in lowered:
+        expected = None
+    assert read_by_us(response) == expected
 
 
 # HEAD

@@ -1,0 +1,47 @@
+"""Needs the service: python llm_service.py"""
+
+from typing import Literal
+
+import trio
+from paid_llm import OpenAI
+from pydantic import BaseModel, Field
+
+from trio_asyncio_io import ordered_wait
+from trio_asyncio_io.gates import settle
+
+DOLLARS = 2e-8  # for a token of an embedding
+
+
+class Topic(BaseModel, extra="forbid", strict=True):
+    id: int
+    topic: Literal["delivery", "price", "other"]
+    certainty: float = Field(ge=0, le=1)
+
+
+class Classifier(OpenAI):
+    item = Topic
+    instructions = "Name the topic of each text of the JSON array. Repeat its id."
+
+
+class Embedder(OpenAI):
+    path = "/v1/embeddings"
+
+    async def invoke(self, texts):
+        request = {"model": "text-embedding-3-small", "input": texts}
+        body = await self.send(request)
+        settle(DOLLARS * body["usage"]["total_tokens"], "dollars")
+        embeddings = {each["index"]: each["embedding"] for each in body["data"]}
+        if sorted(embeddings) != list(range(len(texts))):
+            raise ValueError(f"{len(embeddings)} embeddings for {len(texts)} texts")
+        return [embeddings[index] for index in range(len(texts))]
+
+
+async def main():
+    texts = ["The delivery was slow", "A great price, a good film", "It is excellent"]
+    for function in (Classifier(), Embedder()):
+        async with ordered_wait(texts, function, group=10, timeout=60.0) as results:
+            print([result async for result in results])
+
+
+if __name__ == "__main__":
+    trio.run(main)
