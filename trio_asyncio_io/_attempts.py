@@ -50,6 +50,7 @@ class Invoker:
         call: entry -> awaitable of the function's result, for one attempt. The caller is open to interrupts.
         retries: Decides whether another attempt follows; None: never.
         flatten: The function's result -> its outputs. None if a result is one output.
+        has_groups: Whether a call has several records.
         splits: Whether the records of a group that has failed are called again in halves.
         notes: Adds notes to exceptions.
     """
@@ -58,6 +59,7 @@ class Invoker:
         self._options = options
         self._ledger = ledger
         self._on_timeout: OnTimeout | None = options.on_timeout or _timeout_method(function)
+        self.has_groups = options.group is not None
         self.splits = options.group_split
         self.notes = Notes()
         self.retries = self._retries(options)
@@ -86,19 +88,6 @@ class Invoker:
         if error is not None:
             self.notes.add(error, "it was not retried: the operator's retry budget is used up")
 
-    async def rescue(self, entry: Entry, error: Exception | None, cause: Exception | None = None) -> Sequence[Any]:
-        """The outputs of an element that has failed with `error`, or timed out if that is None.
-
-        Args:
-            cause: The cause of a timeout: the error of the last attempt, if the next one could not begin before the
-                deadline; or what the function raised while the deadline cancelled it.
-
-        Raises:
-            Exception: The element's own, or the one that `on_error` raised. Its note names the element.
-        """
-        self.end(entry, error)
-        return await self.replace(entry, error, cause)
-
     def end(self, entry: Entry, error: Exception | None) -> None:
         """Record that an element has failed with `error`, or timed out if that is None."""
         if error is None:
@@ -109,7 +98,15 @@ class Invoker:
             self._ledger.fail(entry, error, trio.current_time())
 
     async def replace(self, entry: Entry, error: Exception | None, cause: Exception | None) -> Sequence[Any]:
-        """The outputs of an element after `end`. See `rescue`."""
+        """The outputs of an element that has failed with `error`, or timed out if that is None, after `end`.
+
+        Args:
+            cause: The cause of a timeout: the error of the last attempt, if the next one could not begin before the
+                deadline; or what the function raised while the deadline cancelled it.
+
+        Raises:
+            Exception: The element's own, or the one that `on_error` raised. Its note names the element.
+        """
         if error is not None:
             return await self._apply_policy(entry, error)
         try:

@@ -181,7 +181,6 @@ class GroupLedger(Ledger):
             super().retry(record)
 
     def end_call(self, now: float) -> None:
-        """Free the slot of a call. Each of its records has ended, or waits for its retry."""
         self.counters.running -= 1
         self.flow.change_calls(-1, now)
 
@@ -367,7 +366,6 @@ class GroupScheduler(Scheduler):
         super().__init__(*arguments, **options)
         self._most_retries *= size
         self._grouping = Grouping(size, wait)
-        self._parts: dict[int, Part] = {}  # by sequence, of records in a backoff
         self._now = 0.0
         self.is_plain = False
 
@@ -401,22 +399,6 @@ class GroupScheduler(Scheduler):
         if jobs and not (may_grow and self._grouping.waits_for_more(jobs)):
             number += max(1, jobs // self._grouping.size)
         return min(free, number)
-
-    def retry(
-        self,
-        entry: Entry,
-        context: Any,
-        seconds: float,
-        now: float,
-        *,
-        has_raised: bool = True,
-        part: Part | None = None,
-    ) -> bool:
-        """End an attempt of a record that is followed by another one, in this part. See `Scheduler.retry`."""
-        may_retry = super().retry(entry, context, seconds, now, has_raised=has_raised)
-        if may_retry and part is not None:
-            self._parts[entry.sequence] = part
-        return may_retry
 
     def _candidates_to_retry(self) -> int:
         return super()._candidates_to_retry() + self._grouping.number_of_groups(
