@@ -96,6 +96,12 @@ def is_alive(pid: int) -> bool:
     return _state(pid) is not None
 
 
+def parent_of(pid: int) -> int | None:
+    """The id of the parent of a process; None if the process is dead."""
+    state = _state(pid)
+    return None if state is None else int(state[1])
+
+
 def _in_session(pid: int, leader: int) -> Process | None:
     state = _state(pid)
     if state is None or int(state[3]) != leader:

@@ -31,8 +31,8 @@ from ._core.observer import Observer
 from ._core.options import Options
 from ._core.retry import DelayList, ExponentialBackoff, FixedDelay, RetryBudget, RetryStrategy, retry_after
 from ._core.snapshot import Snapshot, SnapshotElement, SnapshotError
-from ._core.statistics import Statistics, Totals
-from ._core.verdict import Verdict
+from ._core.statistics import Statistics
+from ._core.verdict import Totals, Verdict
 from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError, transient
 from ._function import AsyncFunction
 from ._operator import AsyncWaitOperator

@@ -1,36 +1,41 @@
-"""The call that the present task makes: its deadline, its gates, its operator, and the scope of what it uses by name.
+"""The present call: its deadline, its gates, its operator, and the scope of what it uses by name.
 
-A worker's calls are found by its task. Calls that a function makes in tasks of its own, or that several elements share,
-are found by the nurseries above them.
+A worker is registered by its task. A function may make calls in tasks of its own, and elements may share a call: the
+operators of such tasks are registered by the nurseries above them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import Context, ContextVar
 from dataclasses import dataclass
 from math import inf
-from typing import Protocol
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary, WeakMethod
 
 import trio
-from trio.lowlevel import Task, current_task
+from trio.lowlevel import Task, current_task, enable_ki_protection
 
+from ._core.admission import Admission, CallEndedError, Passage
+from ._core.gate import CURRENT_CALL
 from ._core.ledger import Ledger
+from ._core.queue import Entry
 from ._errors import combine, reraise
 
 __all__ = [
     "GatesOfCall",
     "Scope",
+    "WeighedCall",
     "answer_from_cache",
-    "cover",
     "deadline_of_call",
     "follow_creator",
     "gates_of_call",
     "ledger_of_call",
-    "own_calls",
+    "present_call",
     "present_scope",
+    "register_operator",
+    "register_worker",
     "stop_of_call",
 ]
 
@@ -58,7 +63,7 @@ class Scope:
             thing.join()
             self._used[thing] = None
 
-    def cover(self, nursery: trio.Nursery) -> None:
+    def include(self, nursery: trio.Nursery) -> None:
         """The tasks of this nursery, and theirs, are in this scope."""
         _SCOPES[nursery] = self
 
@@ -123,6 +128,85 @@ def nurseries_of_call() -> Iterator[trio.Nursery]:
 def follow_creator(context: Context) -> None:
     """A system task with this context works for the same operators as the present task."""
     context.run(_CREATOR.set, current_task())
+    context.run(CURRENT_CALL.set, _SharedCall(CURRENT_CALL.get()))
+
+
+# What the present call weighs: the values of CURRENT_CALL
+
+
+@dataclass(frozen=True, slots=True)
+class WeighedCall:
+    """A call in gates with weights.
+
+    Args:
+        admission: The call.
+        on_failure: Called with the exception of a broken gate.
+        outer: What is around it, or None: the call of the element, if a policy has gates of its own.
+    """
+
+    admission: Admission
+    on_failure: Callable[[Exception, Entry | None], None]
+    outer: Any = None
+
+    @enable_ki_protection
+    def settle(self, actual: float, name: str | None) -> None:
+        """Correct the weight in the gates that have one, or in those of this name, and that of the call around it.
+
+        Raises:
+            CallEndedError: The call has ended.
+            ValueError: The call, or the one around it, has settled less before.
+        """
+        self.admission.check_settle(actual, name)
+        try:
+            self.admission.settle(actual, name)
+        except Exception as error:  # noqa: BLE001 - a gate may raise anything
+            self.on_failure(error, None)
+        _settle_if_running(self.outer, actual, name)
+
+    def usage(self, name: str | None) -> tuple[float, float] | None:
+        """See `Admission.usage`. A gate of the call around it counts if this one has none."""
+        found = self.admission.usage(name)
+        return _usage_of(self.outer, name) if found is None else found
+
+
+@dataclass(frozen=True, slots=True)
+class _SharedCall:
+    """A call that several elements share. It settles for the element that started it, until that one's call ends.
+
+    Args:
+        creator: The call of that element, or None.
+    """
+
+    creator: Any
+
+    def settle(self, actual: float, name: str | None) -> None:
+        _settle_if_running(self.creator, actual, name)
+
+    def usage(self, name: str | None) -> tuple[float, float] | None:
+        return _usage_of(self.creator, name)
+
+
+def _settle_if_running(call: Any, actual: float, name: str | None) -> None:
+    if call is not None:
+        with suppress(CallEndedError):
+            call.settle(actual, name)
+
+
+def _usage_of(call: Any, name: str | None) -> tuple[float, float] | None:
+    return None if call is None else call.usage(name)
+
+
+def present_call(passage: Passage) -> WeighedCall | None:
+    """The present task's call that has passed these gates."""
+    call: object = CURRENT_CALL.get()
+    while isinstance(call, WeighedCall):
+        if call.admission.passage is passage:
+            return call
+        call = call.outer
+    return None
+
+
+# What policies need of the present call
 
 
 class GatesOfCall(Protocol):
@@ -135,7 +219,7 @@ class GatesOfCall(Protocol):
         """Report that the call has raised, or was cancelled (None), and that another call has given the result."""
 
 
-class _Owner(GatesOfCall, Protocol):
+class _Worker(GatesOfCall, Protocol):
     has_gates: bool
 
     def deadline(self) -> float: ...
@@ -149,38 +233,38 @@ class _Operator:
     stop: WeakMethod[Callable[[Exception], None]]  # its object holds the nursery
 
 
-_OWNERS: WeakKeyDictionary[trio.lowlevel.Task, _Owner] = WeakKeyDictionary()
+_WORKERS: WeakKeyDictionary[trio.lowlevel.Task, _Worker] = WeakKeyDictionary()
 # By nursery, not as a context variable, which would cost each element time
 _OPERATORS: WeakKeyDictionary[trio.Nursery, _Operator] = WeakKeyDictionary()
 
 
-def own_calls(owner: _Owner) -> None:
+def register_worker(worker: _Worker) -> None:
     """The present task makes the calls of this worker."""
-    _OWNERS[trio.lowlevel.current_task()] = owner
+    _WORKERS[trio.lowlevel.current_task()] = worker
 
 
-def cover(nursery: trio.Nursery, ledger: Ledger, stop: Callable[[Exception], None]) -> None:
+def register_operator(nursery: trio.Nursery, ledger: Ledger, stop: Callable[[Exception], None]) -> None:
     """The tasks of this nursery make the calls of the operator with this ledger. Its method `stop` stops it."""
     _OPERATORS[nursery] = _Operator(ledger, WeakMethod(stop))
 
 
 def deadline_of_call() -> float:
     """When the present task's call is cancelled: the deadline of its element, or of a cancel scope around it."""
-    owner = _OWNERS.get(trio.lowlevel.current_task())
-    return min(inf if owner is None else owner.deadline(), trio.current_effective_deadline())
+    worker = _WORKERS.get(trio.lowlevel.current_task())
+    return min(inf if worker is None else worker.deadline(), trio.current_effective_deadline())
 
 
 def answer_from_cache() -> None:
     """Report that the present task's call is answered from a cache."""
-    owner = _OWNERS.get(trio.lowlevel.current_task())
-    if owner is not None:
-        owner.answer_from_cache()
+    worker = _WORKERS.get(trio.lowlevel.current_task())
+    if worker is not None:
+        worker.answer_from_cache()
 
 
 def gates_of_call() -> GatesOfCall | None:
     """The gates of the present task's call. None: its operator has no gates, or the task is not an operator's."""
-    owner = _OWNERS.get(trio.lowlevel.current_task())
-    return owner if owner is not None and owner.has_gates else None
+    worker = _WORKERS.get(trio.lowlevel.current_task())
+    return worker if worker is not None and worker.has_gates else None
 
 
 def ledger_of_call() -> Ledger | None:

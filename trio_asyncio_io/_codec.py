@@ -115,7 +115,7 @@ def _tree(value: Any, depth: int) -> Any:
     write = _WRITERS.get(kind)
     if write is None:
         raise TypeError(f"the plain format has no form for the type {kind.__qualname__}")
-    if depth == MAX_DEPTH:
+    if depth >= MAX_DEPTH and kind in _CONTAINERS:
         raise _TooDeepError
     return write(value, depth + 1)
 
@@ -159,8 +159,10 @@ def _read_datetime(kind: Any, text: str, fold: int, zone: tzinfo | None) -> Any:
 
 
 def _zone(value: ZoneInfo, _: int) -> str:
-    if value.key is None:
-        raise TypeError("the zone has no key")
+    try:
+        value.__reduce__()
+    except pickle.PicklingError:  # so its key, if it has one, does not determine its rules
+        raise TypeError("it was read with ZoneInfo.from_file") from None
     return value.key
 
 
@@ -187,6 +189,8 @@ def _fields_of(kind: type) -> tuple[Callable[[Any, int], Any], Callable[[Any], A
 _AS_THEMSELVES: Final = frozenset({str, bool, type(None)})
 
 _RECORDS: Final = (StreamRecord, Watermark, SnapshotElement, Snapshot)
+
+_CONTAINERS: Final = frozenset({list, tuple, dict, set, frozenset, DeadLetter, *_RECORDS})
 
 # By type: the content behind its tag, and the value of a content
 _TAGGED: Final[dict[type, tuple[Callable[[Any, int], Any], Callable[[Any], Any]]]] = {

@@ -71,7 +71,7 @@ class Feeder:
         self._check_open()
         async with self._lock:
             self._check_open()
-            while not self._try_accept(element):
+            while not self._try_accept(element, trio.current_time()):
                 await self._wait_for_room()
                 self._check_open()
 
@@ -80,7 +80,7 @@ class Feeder:
         self._check_open()
         self._lock.acquire_nowait()
         try:
-            if not self._try_accept(element):
+            if not self._try_accept(element, trio.current_time()):
                 raise trio.WouldBlock
         finally:
             self._lock.release()
@@ -122,29 +122,20 @@ class Feeder:
     @enable_ki_protection
     def _accept_or_hold(self, element: Any) -> bool:
         """Accept an element of the source. Returns whether to pause before the next one."""
-        # Local names: Python takes longer for `self._accept(...)`, because it is not a method of the class
-        accept, current_time, on_job = self._accept, self._current_time, self._on_job
+        current_time = self._current_time  # a local name: Python takes longer to call what is not a method of the class
         now = current_time()
         try:
-            entry = accept(element, now)
+            is_accepted = self._try_accept(element, now)
         except StopIteration as error:  # `map` would take it for the end of the source
             self._ledger.hold(element)
             raise RuntimeError(f"a function of the operator raised StopIteration for {describe(element)}") from error
         except BaseException:  # raised by the user's key, or an interrupt in it
             self._ledger.hold(element)
             raise
-        if entry is None:
+        if not is_accepted:
             self._ledger.hold(element)
             return True
-        if entry.results is None:  # `_accepted` without its call
-            on_job()
-        else:
-            self._on_completed()
-        pace = self._pace
-        pace.steps_left -= 1  # `Pace.is_due` without its call
-        if pace.steps_left <= 0 or now >= pace.due:
-            return True
-        return self._refusal is not None
+        return self._pace.is_due(now) or self._refusal is not None
 
     @enable_ki_protection
     async def _pause(self) -> bool:
@@ -166,25 +157,32 @@ class Feeder:
                 await pace.step()
 
     async def _wait_for_room(self) -> None:
-        flow = self._ledger.flow
-        flow.wait_for_room(trio.current_time(), jobs=self._ledger.count_jobs())
+        self._ledger.wait_for_room(trio.current_time())
         if self._on_full is not None:
             self._on_full()
         try:
             await self._has_room.wait()
         finally:
-            flow.have_room(trio.current_time())
+            self._ledger.flow.have_room(trio.current_time())
 
     def _check_open(self) -> None:
         if self._refusal is not None:
             raise self._refusal(self._reason) from self._cause
 
-    def _try_accept(self, element: Any) -> bool:
-        entry = self._accept(element, trio.current_time())
+    def _try_accept(self, element: Any, now: float) -> bool:
+        accept = self._accept  # a local name: as above
+        entry = accept(element, now)
         if entry is None:
             return False
         self._accepted(entry)
         return True
+
+    def _accepted(self, entry: Entry) -> None:
+        if entry.results is None:
+            on_job = self._on_job
+            on_job()
+        else:
+            self._on_completed()
 
     def _accept_known(self, element: Any, now: float, results: Sequence[Any] | None = None) -> Entry | None:
         """Accept an element, with its outputs if the function knows them."""
@@ -192,9 +190,3 @@ class Feeder:
         if results is None and not isinstance(element, Watermark) and self._ledger.has_room():
             results = self._known(value_of(element))
         return self._ledger.accept(element, now, results)
-
-    def _accepted(self, entry: Entry) -> None:
-        if entry.results is None:
-            self._on_job()
-        else:
-            self._on_completed()

@@ -1,25 +1,26 @@
-"""The gates of an operator: shared by name or object, one copy for each key, and the calls that they have admitted.
+"""The gates of an operator, in Trio: their clocks, their users, and the ends of calls.
 
-The scheduler decides which call the gates admit. Here are their clocks, their users, and the reports of calls that end.
+The scheduler decides which call may start; see `_core.admission`. This module reports to the gates how calls end.
 
-A gate belongs to its object, or to all gates of its class and name in the present Trio run. A gate of a `PerKey` is a
-family: one copy for each key. All operators that use a gate or a family share one `GateInUse` or `GateFamily`, and are
-notified when it has changed.
+Operators that use one gate, by object or by class and name, share one `GateInUse`, which notifies them when it changes.
+The copies that a `PerKey` makes of a gate are a `GateFamily`, which is shared in the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, TypeAlias, TypeVar
+from itertools import repeat
+from typing import Final, TypeVar
 from weakref import ref
 
 import trio
 from trio.lowlevel import RunVar, enable_ki_protection
 
+from ._calls import WeighedCall, present_call
 from ._core.admission import Admission, KeyGates, Line, Passage, Weights
-from ._core.gate import CANCELLED, CURRENT_CALL, OK, Copies, Gate, Outcome, PerKey
+from ._core.gate import CANCELLED, CURRENT_CALL, OK, Copies, Gate, Outcome, PerKey, identity_of
 from ._core.queue import Entry
 from ._errors import outcome_for
 
@@ -119,7 +120,7 @@ class GateInUse:
         """Remove a user. A gate without a name and without users is forgotten; its state is in the gate."""
         self.users.discard(user)
         if not self.users and self.gate.name is None:
-            _of_run(_IN_USE).pop(_key(self.gate), None)
+            _of_run(_IN_USE).pop(identity_of(self.gate), None)
 
     def _notify(self) -> None:
         if self.gate.is_idle != self._was_idle:
@@ -226,7 +227,7 @@ def use(gate: Gate, user: User) -> GateInUse:
     Raises:
         ValueError: Another operator uses a gate of this name with another configuration.
     """
-    gates, key = _of_run(_IN_USE), _key(gate)
+    gates, key = _of_run(_IN_USE), identity_of(gate)
     in_use = gates.get(key)
     if in_use is None or not _check_configuration(in_use.gate, gate, is_used=bool(in_use.users)):
         in_use = gates[key] = in_present_run(gate)
@@ -277,12 +278,8 @@ def _check_configuration(first: Gate, given: Gate, *, is_used: bool) -> bool:
     return is_same
 
 
-def _key(gate: Gate) -> Hashable:
-    return id(gate) if gate.name is None else (type(gate), gate.name)
-
-
 def _key_of_family(copies: Copies) -> Hashable:
-    return id(copies) if copies.gate.name is None else (type(copies.gate), copies.gate.name)
+    return id(copies) if copies.gate.name is None else identity_of(copies.gate)
 
 
 def _of_run(variable: RunVar[dict[Hashable, T]]) -> dict[Hashable, T]:
@@ -293,56 +290,9 @@ def _of_run(variable: RunVar[dict[Hashable, T]]) -> dict[Hashable, T]:
         return variable.get()
 
 
-# In the place of an admission: the end of the call has been reported
-_REPORTED: Final = Admission(Passage((), ()), 0.0, ())
-
-_End: TypeAlias = Callable[[Sequence[Outcome], float], None]
-
-
-@dataclass(frozen=True, slots=True)
-class _EndedCall:
-    """A call that has ended, and how its end is reported."""
-
-    admission: Admission
-    end: _End
-
-
-@dataclass(slots=True)
-class SettledCall:
-    """A call whose weight `settle` corrects.
-
-    Args:
-        admission: The call.
-        on_failure: Called with the exception of a broken gate.
-        outer: The call around it, whose weight is corrected as well, or None.
-    """
-
-    admission: Admission
-    on_failure: Callable[[Exception, Entry | None], None]
-    outer: SettledCall | None = None
-
-    @enable_ki_protection
-    def settle(self, actual: float, name: str | None) -> None:
-        """Correct the weight in the gates that have one, or in those of this name."""
-        try:
-            self.admission.settle(actual, name)
-        except Exception as error:  # noqa: BLE001 - a gate may raise anything
-            self.on_failure(error, None)
-        if self.outer is not None:
-            self.outer.settle(actual, name)
-
-    def usage(self, name: str | None) -> tuple[float, float] | None:
-        """See `Admission.usage`. A gate of the call around it counts if this one has none."""
-        found = self.admission.usage(name)
-        return self.outer.usage(name) if found is None and self.outer is not None else found
-
-
-def _present_call(passage: Passage) -> SettledCall | None:
-    """The present task's call that has passed these gates."""
-    call: SettledCall | None = CURRENT_CALL.get()
-    while call is not None and call.admission.passage is not passage:
-        call = call.outer
-    return call
+# A call that was reported as lost
+_LOST: Final = Admission(Passage((), ()), 0.0, ())
+_LOST.has_ended = True
 
 
 class Gates:
@@ -435,24 +385,24 @@ class Gates:
 
     def completed(self, entry: Entry) -> None:
         """A call has returned."""
-        self._end_admitted(entry, OK)
+        self._end(self.admissions.pop(entry.sequence, None), repeat(OK))
 
     def cancelled(self, entry: Entry) -> None:
         """A call was cancelled."""
-        self._end_admitted(entry, CANCELLED)
+        self._end(self.admissions.pop(entry.sequence, None), repeat(CANCELLED))
 
     def expired(self, entry: Entry) -> None:
         """The deadline of a record has expired during a call."""
         outcome = Outcome("overload", error=TimeoutError("the deadline of an element expired"))
-        if (call := self._take(entry)) is not None:
-            self._report(call.end, [outcome] * len(call.admission.weights))
+        self._end(self._failing(entry), repeat(outcome))
 
     def failed(self, entry: Entry, error: Exception) -> Exception:
         """A call has raised this error. Returns why the attempt failed: the error, or the exception of a `classify`."""
-        if (call := self._take(entry)) is None:
+        admission = self._failing(entry)
+        if admission is None or admission.has_ended:
             return error
-        outcomes, problem = self._outcomes_of(error, call.admission.passage)
-        self._report(call.end, outcomes)
+        outcomes, problem = self._outcomes_of(error, admission.passage)
+        self._end(admission, outcomes)
         return problem or error
 
     def lost(self, entry: Entry, error: Exception | None) -> None:
@@ -461,28 +411,28 @@ class Gates:
             self.cancelled(entry)
         else:
             self.failed(entry, error)
-        self.admissions[entry.sequence] = _REPORTED
+        self.admissions[entry.sequence] = _LOST
 
-    def call_of(self, entry: Entry) -> SettledCall | None:
+    def call_of(self, entry: Entry) -> WeighedCall | None:
         """The call of a record, for `settle`. None: all gates were idle when it started."""
         admission = self.admissions.get(entry.sequence)
-        return None if admission is None else SettledCall(admission, self._on_failure)
+        return None if admission is None else WeighedCall(admission, self._on_failure)
 
     def weights_of_call(self, passage: Passage) -> Weights:
-        """The weights of the present task's call."""
-        call = _present_call(passage) if passage.is_weighted else None
+        """The weights that the present task's call was estimated to have."""
+        call = present_call(passage) if passage.is_weighted else None
         return passage.unweighted if call is None else call.admission.weights
 
     @contextmanager
     def around(self, admission: Admission) -> Iterator[None]:
         """What an admitted call runs in. Reports its end."""
-        outcomes: Sequence[Outcome] = [CANCELLED] * len(admission.weights)
-        earlier = _present_call(admission.passage)  # of the same element, in these gates
+        outcomes: Iterable[Outcome] = repeat(CANCELLED)
+        earlier = present_call(admission.passage)  # of the same element, in these gates
         outer = CURRENT_CALL.get() if earlier is None else earlier.outer
-        token = CURRENT_CALL.set(SettledCall(admission, self._on_failure, outer))
+        token = CURRENT_CALL.set(WeighedCall(admission, self._on_failure, outer))
         try:
             yield
-            outcomes = [OK] * len(admission.weights)
+            outcomes = repeat(OK)
         except Exception as error:
             outcomes, problem = self._outcomes_of(error, admission.passage)
             if problem is not None:
@@ -490,31 +440,28 @@ class Gates:
             raise
         finally:
             CURRENT_CALL.reset(token)
-            self._report(admission.end, outcomes)
+            self._end(admission, outcomes)
 
-    def _end_admitted(self, entry: Entry, outcome: Outcome) -> None:
-        admission = self.admissions.pop(entry.sequence, None)
-        if admission is not None and admission is not _REPORTED:
-            self._report(admission.end, [outcome] * len(admission.weights))
-
-    def _take(self, entry: Entry) -> _EndedCall | None:
-        """The call of a record that ends. None: its end was reported."""
+    def _failing(self, entry: Entry) -> Admission | None:
+        """The call of a record that fails. None: the user's key is broken, so its gates are not known."""
         admission = self.admissions.pop(entry.sequence, None)
         if admission is not None:
-            return None if admission is _REPORTED else _EndedCall(admission, admission.end)
+            return admission
         try:
             keys = self.of_key(entry.records[0].value)
         except Exception as error:  # noqa: BLE001 - the user's key may raise anything
             self._on_failure(error, entry)
             return None
         passage = self.passage if keys is None else keys.passage
-        admission = Admission(passage, entry.since, passage.unweighted)
-        return _EndedCall(admission, admission.report)
+        return Admission(passage, entry.since, passage.unweighted)
 
     @enable_ki_protection
-    def _report(self, end: _End, outcomes: Sequence[Outcome]) -> None:
+    def _end(self, admission: Admission | None, outcomes: Iterable[Outcome]) -> None:
+        """Report the end of a call. None: its start was not reported, so its end is not either."""
+        if admission is None:
+            return
         try:
-            end(outcomes, trio.current_time())
+            admission.end(outcomes, trio.current_time())
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
             self._on_failure(error, None)
 

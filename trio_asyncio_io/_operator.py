@@ -2,7 +2,7 @@
 
     feeder:     for element in source:                      # or: the caller puts elements
                     while the buffer is full: wait          # backpressure: nothing is read meanwhile
-                    entry = queue.put(element)              # the queue decides the output order
+                    entry = order.append(element)           # the order decides what may be emitted
                     if it is a record: wake or start a worker
                     else: emit                              # a watermark has no invocation
                 input_ended = True
@@ -23,16 +23,19 @@
                     sleep until the first instant           # a deadline, the end of a backoff, a gate that opens
                     cancel the scopes of workers whose deadlines have expired; let workers call scheduler.next()
 
-    emit:       if the emitter waits: send the entry that may be emitted; wake the emitter if there are more
+    emit:       if the emitter waits and little is leaving: emit a chunk here; if there is more, wake the emitter
 
-    emitter:    until input_ended and the queue is empty:
-                    while the queue has a completed entry that may be emitted:
-                        await channel.send(entry)           # waits while the consumer does not receive
+    emitter:    until input_ended and the order is empty:
+                    while the order has a completed entry that may be emitted:
+                        wait while 4 * capacity entries are leaving     # the consumer does not receive
+                        move all such entries to `leaving`              # a chunk
+                        wake the consumers that wait in the channel
                     wait
                 close the channel                           # the consumer's loop ends
 
-    consumer:   for output in channel:
+    consumer:   for output in output:                       # the next of `leaving`, or wait in the channel
                     wake the feeder                         # when a part of the buffer is free, or no job waits
+                    wake the emitter                        # if it waits for this
 
     failure:    remember the first exception, stop the feeder, start no more attempts, cancel the nursery
     end:        cancel the nursery, wait until every task has unwound, close the function, raise the failure
@@ -52,7 +55,7 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from ._attempts import Invoker
-from ._calls import Scope, cover
+from ._calls import Scope, register_operator
 from ._core.describe import describe
 from ._core.elements import Element, StreamRecord, Watermark
 from ._core.groups import GroupScheduler
@@ -62,8 +65,8 @@ from ._core.options import Mode, Options, OptionsArguments
 from ._core.queue import Entry
 from ._core.scheduler import Scheduler
 from ._core.snapshot import Snapshot
-from ._core.statistics import Statistics, Totals
-from ._core.verdict import Verdict
+from ._core.statistics import Statistics
+from ._core.verdict import Totals, Verdict
 from ._errors import combine, flatten, is_cancelled, is_caused_by, reraise, split
 from ._feeder import ELEMENTS_PER_PASS, Feeder
 from ._function import Function, GroupFunction, as_function, known_of
@@ -301,13 +304,22 @@ class Parts(Generic[R]):
         on_output_closed: Callable[[], None],
     ) -> None:
         self.ledger = ledger_for(options, None if options.key is None else interruptible(options.key))
-        # Entries in this channel still count towards `buffer`. It holds a few rounds of results, so the emitter rarely
-        # waits for the consumer
-        self._send, receive = trio.open_memory_channel[Entry](4 * options.capacity)
-        has_room = Wakeup()
+        self._send, receive = trio.open_memory_channel[None](0)  # wakes the consumer
+        has_room, has_received = Wakeup(), Wakeup()
         dead_letters = DeadLetters(self.ledger, has_room)
-        self.output: Results[R] = Results(receive, dead_letters, self.ledger, has_room, on_output_closed)
-        self.emitter = Emitter(self.ledger, self._send, dead_letters, has_room)
+        self.output: Results[R] = Results(
+            receive,
+            dead_letters,
+            self.ledger,
+            has_room=has_room,
+            has_received=has_received,
+            on_close=on_output_closed,
+        )
+        # A chunk holds a few rounds of results, so the emitter rarely waits for the consumer
+        chunk = 4 * options.capacity
+        self.emitter = Emitter(
+            self.ledger, self._send, chunk, dead_letters, has_room=has_room, has_received=has_received
+        )
         self._on_failure = on_failure
         self._gates = self._gates_of(options)
         self.invoker = Invoker(function, options, self.ledger, self._gates)
@@ -335,7 +347,7 @@ class Parts(Generic[R]):
 
     async def start(self, nursery: trio.Nursery) -> None:
         """Start the tasks, and accept the elements of a restored snapshot."""
-        cover(nursery, self.ledger, self._on_failure)
+        register_operator(nursery, self.ledger, self._on_failure)
         self._workers.open(nursery)
         nursery.start_soon(self.emitter.run, name="trio_asyncio_io emitter")
         if self.ledger.backlog:
@@ -413,7 +425,7 @@ class Lifetime:
             await self._scope.end()
             raise
         self._nursery = await self._manager.__aenter__()
-        self._scope.cover(self._nursery)
+        self._scope.include(self._nursery)
         return self._nursery
 
     def fail(self, error: Exception) -> None:

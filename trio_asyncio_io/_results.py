@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections import deque
 from collections.abc import Callable
 from typing import Generic, NoReturn, Self, TypeVar
 
@@ -24,26 +25,31 @@ R = TypeVar("R")
 
 _log = logging.getLogger("trio_asyncio_io")
 
-# Entries without outputs between two checkpoints. For outputs, the channel suspends the emitter
-ENTRIES_PER_PASS = 1_000
-# With more entries that the consumer has not received, a burst of the task costs less than single outputs
+# Chunks without outputs between two checkpoints. A chunk with outputs suspends the emitter in the end
+CHUNKS_PER_PASS = 100
+# With more entries that the consumer has not received, a chunk of the task costs less than single outputs
 LEAVING_AT_ONCE = 2
 
 
 class Emitter:
-    """Sends entries in the order in which the queue returns them. It decides nothing itself.
+    """Lets completed entries leave, in chunks: everything that may be emitted leaves together. It decides nothing.
 
-    `emit` sends a single output in the task that completed it, which saves a scheduler pass. A task of its own sends
-    everything that takes longer: many entries, several outputs of one entry, or outputs for a full channel.
+    The consumer takes its outputs from the entries that leave. The channel carries nothing; it only wakes a consumer
+    that waits, and its end is the end of the output. So a chunk costs a wake-up, and an output costs little.
 
-    **Emits when** the queue has an entry that may be emitted. **Backpressures when** the channel is full.
-    **Completes when** the input has ended and every accepted element has been sent.
+    A task emits the chunks. While few entries leave, `emit` does so in the task that completed an entry, which saves a
+    scheduler pass.
+
+    **Emits when** the order has an entry that may be emitted. **Backpressures when** a chunk has not been received.
+    **Completes when** the input has ended and every accepted element has left.
 
     Args:
-        ledger: Holds the queue.
-        channel: Receives each entry once per output.
+        ledger: Holds the entries.
+        channel: Wakes a consumer. Its buffer has size 0.
+        chunk: Upper limit of entries that leave, at least 1.
         dead_letters: Receives the dead letters.
         has_room: Woken when an entry without outputs has made room in the buffer.
+        has_received: Woken when the consumer has received an output.
 
     Attributes:
         has_work: Awaited by the emitter's task while there is nothing to emit. Meanwhile, call `emit` for an entry.
@@ -52,42 +58,43 @@ class Emitter:
     def __init__(
         self,
         ledger: Ledger,
-        channel: trio.MemorySendChannel[Entry],
+        channel: trio.MemorySendChannel[None],
+        chunk: int,
         dead_letters: DeadLetters,
+        *,
         has_room: Wakeup,
+        has_received: Wakeup,
     ) -> None:
         self._ledger = ledger
         self._channel = channel
+        self._chunk = chunk
         self._dead_letters = dead_letters
         self._has_room = has_room
-        self._unsent: Entry | None = None  # polled by `emit`, left to the task
+        self._has_received = has_received
         self.has_work = Wakeup()
 
     def emit(self, now: float | None = None) -> None:
-        """Emit the next entry, if there is one and the consumer keeps up. Wakes the task for the rest, and at the end.
+        """Emit what may be emitted if the consumer keeps up. Otherwise, and at the end, wake the task.
 
-        While the task itself emits, this has no effect, so the order remains. None: read the clock, if necessary.
+        While the task itself emits, this has no effect. None: read the clock, if necessary.
         """
         if self.has_work.is_awaited:
             ledger = self._ledger
-            if len(ledger.leaving) < LEAVING_AT_ONCE:
-                entry = ledger.poll(trio.current_time() if now is None else now)
-                if entry is not None:
-                    self._emit_at_once(entry)
-            if self._unsent is not None or ledger.queue.has_completed() or self._is_finished():
+            has_more = ledger.order.has_completed()
+            if has_more and len(ledger.leaving) < LEAVING_AT_ONCE:
+                has_more = self._emit_chunk(trio.current_time() if now is None else now)
+            if has_more or self._is_finished():
                 self.has_work.wake()
 
     @enable_ki_protection
     async def run(self) -> None:
-        """Emit until the input has ended and everything has been sent, and then close the channel.
+        """Emit until the input has ended and everything has left, and then close the channel.
 
-        Cancellation: entries that were not sent stay in the ledger. The channel stays open, because a consumer would
-        take its end for the end of the stream.
+        Cancellation: entries that have not left stay in the order. The channel stays open, because a consumer would
+        take its end for the end of the output.
         """
         try:
             await self._emit_all()
-        except trio.BrokenResourceError:
-            pass  # the consumer closed its end, which has also stopped the feeder
         finally:
             # A function may ignore its cancellation. Its worker must not start another call afterwards
             self._ledger.stop_starting()
@@ -95,33 +102,31 @@ class Emitter:
         self._dead_letters.end()
 
     async def _emit_all(self) -> None:
-        poll, send_nowait = self._ledger.poll, self._channel.send_nowait
-        pace = Pace(ENTRIES_PER_PASS)
+        ledger, pace = self._ledger, Pace(CHUNKS_PER_PASS)
         while not self._is_finished():
-            now = trio.current_time()
-            while (entry := self._unsent or poll(now)) is not None:
-                self._unsent = None
-                if not entry.results:
-                    self._emit_nothing(entry)
-                    await pace.step()
-                    now = trio.current_time()
-                for _ in entry.results or ():
-                    try:
-                        send_nowait(entry)
-                    except trio.WouldBlock:
-                        await self._channel.send(entry)
-                        now = trio.current_time()
+            while ledger.order.has_completed():
+                while len(ledger.leaving) >= self._chunk:
+                    await self._has_received.wait()
+                self._emit_chunk(trio.current_time())
+                await pace.step()
             if not self._is_finished():
                 await self.has_work.wait()
 
-    def _emit_at_once(self, entry: Entry) -> None:
-        if entry.results is None or len(entry.results) != 1:
-            self._unsent = entry
-            return
+    def _emit_chunk(self, now: float) -> bool:
+        """Let entries leave, and wake consumers that wait. Returns whether there may be more entries."""
+        leaving = self._ledger.leaving
+        limit = self._chunk - len(leaving)
+        polled = self._ledger.poll(now, limit)
+        for entry in polled:
+            if not entry.results:
+                self._emit_nothing(entry)
         try:
-            self._channel.send_nowait(entry)
+            for entry in leaving:
+                for _ in entry.results or ():
+                    self._channel.send_nowait(None)  # wakes a consumer for each output
         except (trio.WouldBlock, trio.BrokenResourceError):
-            self._unsent = entry
+            pass  # no other consumer waits: one that comes later looks at `leaving` first
+        return len(polled) == limit
 
     def _emit_nothing(self, entry: Entry) -> None:
         dead_letter = self._ledger.dead_letter_of(entry)
@@ -131,7 +136,7 @@ class Emitter:
             self._has_room.wake()
 
     def _is_finished(self) -> bool:
-        return self._ledger.input_ended and self._unsent is None and self._ledger.is_drained()
+        return self._ledger.input_ended and self._ledger.is_drained()
 
 
 class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
@@ -199,7 +204,7 @@ class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
         except trio.BrokenResourceError:
             self._release(entry)
             return
-        bound = self._ledger.queue.bound
+        bound = self._ledger.bound
         is_unread = self._ledger.counts_dead_letters and not self._was_read
         if is_unread and self._send.statistics().current_buffer_used == bound:
             _log.warning(
@@ -240,16 +245,20 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
 
     def __init__(
         self,
-        channel: trio.MemoryReceiveChannel[Entry],
+        channel: trio.MemoryReceiveChannel[None],
         dead_letters: DeadLetters,
         ledger: Ledger,
+        *,
         has_room: Wakeup,
+        has_received: Wakeup,
         on_close: Callable[[], None],
     ) -> None:
         self._channel = channel
         self.dead_letters = dead_letters
         self._ledger = ledger
+        self._leaving = ledger.leaving  # what may be received: nothing after `close`
         self._has_room = has_room
+        self._has_received = has_received
         self._on_close = on_close
 
     def __aiter__(self) -> Self:
@@ -260,28 +269,21 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
 
     @enable_ki_protection
     async def __anext__(self) -> R:
-        # The base class would call `receive`, and so run a second coroutine for each output
-        ledger = self._ledger
-        if ledger.leaving:  # otherwise the channel is empty
+        if self._leaving:
             await checkpoint_if_cancelled()
+        has_waited = not self._leaving
+        while not self._leaving:  # another consumer may be faster
             try:
-                entry = self._channel.receive_nowait()
-            except trio.WouldBlock:
-                pass
+                await self._channel.receive()
             except trio.EndOfChannel:
                 raise StopAsyncIteration from None
-            else:
-                output = entry.next_output()  # `_received` without its call
-                if ledger.receive(entry) and self._has_room.is_awaited:
-                    self._has_room.wake()
-                if not ledger.leaving:
-                    ledger.catch_up(trio.current_time())
-                return output  # type: ignore[no-any-return]
-        try:
-            entry = await self._channel.receive()
-        except trio.EndOfChannel:
-            raise StopAsyncIteration from None
-        return self._received_after_wait(entry)
+        output = self._receive()
+        if has_waited:
+            if self._leaving:
+                self._ledger.take_over(trio.current_time())
+        elif not self._leaving:
+            self._ledger.catch_up(trio.current_time())
+        return output
 
     @enable_ki_protection
     async def receive(self) -> R:
@@ -293,14 +295,10 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
 
         Cancellation: nothing was received.
         """
-        if self._ledger.leaving:  # otherwise the channel is empty
-            await checkpoint_if_cancelled()
-            try:
-                return self.receive_nowait()
-            except trio.WouldBlock:
-                pass
-        entry = await self._channel.receive()  # outside: no error of it has WouldBlock as its context
-        return self._received_after_wait(entry)
+        try:
+            return await self.__anext__()
+        except StopAsyncIteration:
+            raise trio.EndOfChannel from None
 
     @enable_ki_protection
     def receive_nowait(self) -> R:
@@ -310,8 +308,10 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
             trio.WouldBlock: It is not available yet.
             trio.EndOfChannel, trio.ClosedResourceError: As in `receive`.
         """
-        output = self._received(self._channel.receive_nowait())
-        if not self._ledger.leaving:
+        while not self._leaving:
+            self._channel.receive_nowait()
+        output = self._receive()
+        if not self._leaving:
             self._ledger.catch_up(trio.current_time())
         return output
 
@@ -323,6 +323,7 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
         Those that run are cancelled when the operator's block ends.
         """
         self._channel.close()
+        self._leaving = deque()
         self._on_close()
 
     @enable_ki_protection
@@ -356,14 +357,11 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
         """
         return self._ledger.verdict(read_clocks)
 
-    def _received_after_wait(self, entry: Entry) -> R:
-        output = self._received(entry)
-        if self._ledger.leaving:  # further outputs came meanwhile
-            self._ledger.take_over(trio.current_time())
-        return output
-
-    def _received(self, entry: Entry) -> R:
-        output = entry.next_output()
-        if self._ledger.receive(entry):
+    def _receive(self) -> R:
+        ledger = self._ledger
+        output = ledger.receive()
+        if self._has_received.is_awaited:
+            self._has_received.wake()
+        if self._has_room.is_awaited and ledger.may_refill():
             self._has_room.wake()
         return output  # type: ignore[no-any-return]

@@ -234,7 +234,7 @@ class _ResultsOf(AbstractAsyncContextManager[Results[R]], Generic[R]):
     def _warn_of_blocking(self) -> None:
         """Log a warning if the function blocked the loop. Its line is known only to a `BlockedLoop`."""
         totals = self._operator.totals()
-        if totals.peak != 1 or totals.latency < BLOCKING_SECONDS * totals.calls:
+        if totals.blocked < BLOCKING_SECONDS * totals.calls:
             return
         if totals.explain().limit == "blocking":
             _log.warning(
@@ -242,7 +242,7 @@ class _ResultsOf(AbstractAsyncContextManager[Results[R]], Generic[R]):
                 "client instead, or run the blocking code in threads with trio_asyncio_io.adapters.in_thread. To see "
                 "the line that blocks, use trio.run(main, instruments=[trio_asyncio_io.blocking.BlockedLoop()])",
                 describe(innermost(self._function)),
-                1e3 * totals.latency / totals.calls,
+                1e3 * totals.blocked / totals.calls,
             )
 
     def _refuse(self, *_: object) -> NoReturn:

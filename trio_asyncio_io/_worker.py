@@ -25,7 +25,7 @@ import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from ._attempts import Invoker
-from ._calls import own_calls
+from ._calls import register_worker
 from ._core.admission import KeyGates
 from ._core.describe import describe
 from ._core.groups import Group, Part
@@ -211,7 +211,7 @@ class Worker:
     @enable_ki_protection
     async def run(self) -> None:
         """Make attempts until cancelled, or until a record stops the operator."""
-        own_calls(self)
+        register_worker(self)
         may_continue = True
         while may_continue:
             self._scope = trio.CancelScope()
@@ -236,7 +236,7 @@ class Worker:
         call = self._invoker.call if self._retries is None else self._call_again
         task, is_changed_in = trio.lowlevel.current_task(), block.is_changed_in
         now: float | None = current_time()
-        due, jobs_left = 0.0, 0
+        due, jobs_left = inf, 0
         while now is not None:
             while now is not None:
                 if task.custom_sleep_data is not _NOT_SUSPENDED:  # Trio clears it whenever the task has been suspended
@@ -246,6 +246,7 @@ class Worker:
                     block.restore(task)
                     jobs_left = 0
                 if now >= due or not jobs_left:
+                    self._count_block(due)
                     await trio.lowlevel.checkpoint()
                     now = current_time()
                 elif (entry := start(now)) is None:
@@ -258,7 +259,15 @@ class Worker:
                         if self._entry is None:  # not raised by user code
                             raise
                         now = end(None, _End.RAISED, error)
+            if task.custom_sleep_data is _NOT_SUSPENDED:
+                self._count_block(due)
             now = await self._pause()
+
+    def _count_block(self, due: float) -> None:
+        """Account for calls that have let no other task run, if they took longer than until this instant."""
+        late = self._current_time() - due
+        if late >= 0:
+            self._ledger.flow.block(late + SECONDS_PER_PASS)
 
     # One attempt
 
@@ -310,6 +319,7 @@ class Worker:
         assert scheduler.started is not None
         self._context = scheduler.started.context
         if self._refusal is not None:
+            self._refusal.__cause__ = self._refusal.__cause__ or scheduler.started.cause
             return None
         if entry.attempts:
             self._timer.wake_by(scheduler.deadlines.set_retry(entry, self._scope))
@@ -498,7 +508,8 @@ class Worker:
         context = trio.lowlevel.current_task().context
         is_changed = not self._has_groups and self._pool.context.is_changed_in(context)
         changed = context if is_changed else None
-        if self._scheduler.retry(entry, changed, seconds, now, has_raised=error is not None, part=part):
+        cause = None if self._gates is None else error
+        if self._scheduler.retry(entry, changed, seconds, now, cause, has_raised=error is not None, part=part):
             if self._retries is not None:
                 self._retries.withdraw()
             self._ended.add(entry)

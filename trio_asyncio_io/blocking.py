@@ -19,9 +19,6 @@ __all__ = ["BlockedLoop"]
 # makes a single sleep between two of them longer.
 SAMPLES = 6
 
-# A thread that is ready to run and has a CPU for a smaller share of the time than this waits for one
-MIN_SHARE = 0.5
-
 # The limit of warnings per detector, one per function
 MAX_REPORTED = 100
 
@@ -40,9 +37,10 @@ class BlockedLoop(trio.abc.Instrument):
 
     A thread reads the stack of the loop only while one pass of Trio's scheduler takes long; while the loop waits for
     I/O, it does not poll. Each task runs at most once within a pass. So a function with the same frame in all samples
-    of a pass has not awaited between them. On Linux, time in which the loop's thread was ready to run and had no CPU
-    does not count, so a busy machine causes no warning. A call into C that holds the interpreter lock stops the
-    sampling, too, and is not reported.
+    of a pass has not awaited between them. On Linux, while the loop's thread is ready to run, only the CPU time that it
+    has had counts. So a thread that waits for a CPU causes no warning, and a function that computes is reported on a
+    busy machine, too, only later. A call into C that holds the interpreter lock stops the sampling, and is not
+    reported.
 
     The workers of Spark have one already.
 
@@ -133,17 +131,15 @@ class BlockedLoop(trio.abc.Instrument):
     def _sample(self, current: object) -> None:
         """Take samples until the pass ends or a function is in enough of them."""
         common: list[FrameType] = []
-        samples = 0
+        blocked = 0.0
         while True:
             frames = self._frames_of_the_loop()
             if self._is_idle or self._pass is not current:
                 return
+            intervals = self._cpu.seconds(self._interval) / self._interval
             still = [frame for before, frame in zip(common, frames, strict=False) if before is frame]
-            if not still:
-                common, samples = frames, 1
-            elif not self._cpu.was_withheld():
-                common, samples = still, samples + 1
-            if samples == SAMPLES:
+            common, blocked = (still, blocked + intervals) if still else (frames, 0.0)
+            if blocked >= SAMPLES - 1:
                 self._report(_culprit(common))
                 return
             time.sleep(self._interval)
@@ -170,7 +166,7 @@ class BlockedLoop(trio.abc.Instrument):
 
 
 class _CpuTime:
-    """Whether a thread that makes no progress only lacks a CPU, by Linux's statistics of its scheduler.
+    """The CPU time of a thread, by Linux's statistics of its scheduler.
 
     Args:
         thread: The native identifier of the thread, in this process.
@@ -180,19 +176,21 @@ class _CpuTime:
         self._statistics = Path(f"/proc/self/task/{thread}/schedstat")
         self._status = Path(f"/proc/self/task/{thread}/stat")
         self._ran = 0
-        self._at = 0
 
-    def was_withheld(self) -> bool:
-        """Whether the thread is ready to run, and had a CPU for less than half of the time since the last call."""
+    def seconds(self, interval: float) -> float:
+        """For how long the thread has run or waited in a system call, since the last call of this method.
+
+        Args:
+            interval: The time between two calls, in seconds. A wait counts as no more, because a suspended process
+                waits for longer.
+        """
         try:
             ran = int(self._statistics.read_text().split()[0])
             is_ready = self._status.read_text().rpartition(") ")[2].startswith("R")
         except (OSError, ValueError):  # not Linux, or a kernel without these statistics
-            return False
-        now = time.monotonic_ns()
-        share = (ran - self._ran) / (now - self._at)
-        self._ran, self._at = ran, now
-        return is_ready and share < MIN_SHARE
+            return interval
+        seconds, self._ran = (ran - self._ran) / 1e9, ran
+        return seconds if is_ready else max(seconds, interval)
 
 
 def _culprit(frames: list[FrameType]) -> FrameType:

@@ -71,9 +71,10 @@ def ordered_wait(
             default): no such column.
         metrics: A name, or an `Observation`, under which Spark sums up calls, errors and times. None (the default): no
             sums.
-        memo: A directory of answers, or a `Memo` with options: no call is paid for twice. Known keys are answered
-            without a call, others are called once in all tasks, and their answers are written while the query runs. All
-            rows are shuffled. None (the default): each row is called.
+        memo: A directory of answers, or a `Memo` with options. Known keys are answered without a call, others are
+            called once in all tasks, and their answers are written while the query runs. A query that is killed and run
+            again repeats only the calls that were in flight. All rows are shuffled. None (the default): each row is
+            called.
         skip_nulls: True: a row with null in an input column makes no call. Its result is None; with `flatten`, it has
             no outputs. False by default: the function is called with None.
         And the other keyword arguments of `UDFArguments`.

@@ -15,62 +15,71 @@ from typing import Any
 import trio
 from trio.testing import MockClock
 
-from trio_asyncio_io import AsyncWaitOperator
-from trio_asyncio_io.rehearsal import ForecastRow, Sample, record, rehearse
+from trio_asyncio_io import Options
+from trio_asyncio_io.rehearsal import Forecast, ForecastRow, Sample, record, rehearse
+from trio_asyncio_io.rehearsal._simulation import simulate
 
-from ._services import SERVICES, Planted, function_of
+from ._services import HELD_OUT, Planted, function_of
 
 ELEMENTS = 4_000
-SAMPLES, QUICK_SAMPLES = 20, 4
+SIZES = (200, 800)
+SAMPLES, QUICK_SAMPLES = 5, 2
+CAPACITIES = (15, 50, 150)
 TIMEOUT = 60.0
-SETTINGS: dict[str, dict[str, Any]] = {
-    "20, ordered": {"capacity": 20, "mode": "ordered"},
-    "100, ordered, buffer 200": {"capacity": 100, "mode": "ordered", "buffer": 200},
-    "150, unordered": {"capacity": 150, "mode": "unordered"},
-}
-HEAD = ("service", "setting", "measured", "forecast (median)", "error (median)", "worst error", "in the interval")
+HEAD = ("service", "calls in the sample", "error of the time", "worst", "time", "cost", "p99", "best setting")
+NUMBERS = ("seconds", "weight", "p99")
+NEAR = 1.05  # a setting is right if it is within 5 % of the best one
 MARKED = re.compile(r"(<!-- forecasts -->\n).*?(<!-- end of forecasts -->)", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A run, and its forecasts from several samples."""
+    """The runs of a service with each capacity, and forecasts of them from several samples of one size."""
 
     service: Planted
-    setting: str
-    seconds: float
-    rows: list[ForecastRow]
+    size: int
+    runs: dict[int, dict[str, float]]
+    forecasts: list[Forecast]
 
     def line(self) -> str:
         """A line of the table."""
-        errors = [row.seconds / self.seconds - 1 for row in self.rows]
-        inside = fmean(row.low <= self.seconds <= row.high for row in self.rows)
-        forecast = median(row.seconds for row in self.rows)
+        pairs = [(row, self.runs[row.capacity]) for forecast in self.forecasts for row in forecast.rows]
+        errors = [row.seconds / run["seconds"] - 1 for row, run in pairs]
+        inside = [fmean(_covers(row, name, run[name]) for row, run in pairs) for name in NUMBERS]
+        fastest = min(run["seconds"] for run in self.runs.values())
+        given = [forecast.best_row.capacity for forecast in self.forecasts if forecast.is_known]
+        right = sum(self.runs[capacity]["seconds"] <= NEAR * fastest for capacity in given)
         cells = (
             f"{self.service.name}{'' if self.service.is_expected else ' *'}",
-            self.setting,
-            f"{self.seconds:.1f} s",
-            f"{forecast:.1f} s",
+            f"{self.size}",
             f"{median(map(abs, errors)):.0%}",
             f"{max(errors, key=abs):+.0%}",
-            f"{inside:.0%}",
+            *(f"{share:.0%}" for share in inside),
+            f"{right} of {len(given)}" if given else "none",
         )
         return f"| {' | '.join(cells)} |"
+
+
+def _covers(row: ForecastRow, name: str, value: float) -> bool:
+    low, high = row.intervals[name]
+    return low * (1 - 1e-9) <= value <= high * (1 + 1e-9)
 
 
 def main() -> None:
     """Compare forecasts with runs, print the table and write it into a page."""
     parser = ArgumentParser("python -m benchmarks.forecast", description=__doc__)
     parser.add_argument("--quick", action="store_true", help=f"take {QUICK_SAMPLES} samples instead of {SAMPLES}")
+    parser.add_argument("--size", type=int, choices=SIZES, help="only samples of this size")
     parser.add_argument("--page", type=Path, help="a page whose marked table is replaced")
     options = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)  # of samples that have not reached their load
     lines = [f"| {' | '.join(HEAD)} |", f"|{'---|' * len(HEAD)}"]
-    for service in SERVICES:
-        samples = [sample_of(service, seed) for seed in range(QUICK_SAMPLES if options.quick else SAMPLES)]
-        for name, setting in SETTINGS.items():
-            rows = [row for sample in samples for row in rehearse(sample, ELEMENTS, **setting).rows]
-            lines.append(Cell(service, name, seconds_of(service, setting), rows).line())
+    for service in HELD_OUT:
+        runs = {capacity: numbers_of(service, capacity) for capacity in CAPACITIES}
+        for size in SIZES if options.size is None else (options.size,):
+            samples = [sample_of(service, seed, size) for seed in range(QUICK_SAMPLES if options.quick else SAMPLES)]
+            forecasts = [rehearse(sample, ELEMENTS, capacity=CAPACITIES) for sample in samples]
+            lines.append(Cell(service, size, runs, forecasts).line())
             print(lines[-1], flush=True)
     if options.page is not None:
         table = "\n".join(lines)
@@ -83,31 +92,18 @@ def in_virtual_time(main: Callable[[], Awaitable[Any]]) -> Any:
     return trio.run(main, clock=MockClock(autojump_threshold=0))
 
 
-def sample_of(service: Planted, seed: int) -> Sample:
-    """A sample of 200 elements."""
+def sample_of(service: Planted, seed: int, size: int = 200) -> Sample:
+    """A sample of so many elements, whose calls settle their price."""
     function = function_of(service, Random(1000 + seed))
-    sample: Sample = in_virtual_time(lambda: record(range(10**6), function, timeout=TIMEOUT, retry=service.retry))
+    options: dict[str, Any] = {"timeout": TIMEOUT, "retry": service.retry, "weight": lambda _: 1.5}
+    sample: Sample = in_virtual_time(lambda: record(range(10**6), function, size, **options))
     return sample
 
 
-def seconds_of(service: Planted, setting: dict[str, Any]) -> float:
-    """The length of the operator's run."""
-
-    async def run() -> float:
-        async with AsyncWaitOperator(
-            function_of(service, Random(1)),
-            source=range(ELEMENTS),
-            timeout=TIMEOUT,
-            retry=service.retry,
-            on_error="skip",
-            **setting,
-        ) as operator:
-            began = trio.current_time()
-            async for _ in operator.output:
-                pass
-            return trio.current_time() - began
-
-    return float(in_virtual_time(run))
+def numbers_of(service: Planted, capacity: int) -> dict[str, float]:
+    """A run against the service itself: a property holds the simulation to the operator on a virtual clock."""
+    run = simulate(service, ELEMENTS, Options(TIMEOUT, capacity=capacity, retry=service.retry), Random(1))
+    return {"seconds": run.seconds, "weight": run.weight, "p99": run.delay(0.99)}
 
 
 if __name__ == "__main__":

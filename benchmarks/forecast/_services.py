@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from heapq import heapreplace
+from math import inf
 from random import Random
 from typing import Any, TypeAlias
 
 import trio
 
 from trio_asyncio_io import ExponentialBackoff, FixedDelay, RetryStrategy
+from trio_asyncio_io.gates import settle
+from trio_asyncio_io.rehearsal import RecordedCall
 
-__all__ = ["SERVICES", "BusyError", "Planted", "function_of"]
+__all__ = ["HELD_OUT", "SERVICES", "BusyError", "Planted", "function_of"]
 
 Draw: TypeAlias = Callable[[Random], tuple[float, Exception | None]]
-Begin: TypeAlias = Callable[[float], tuple[float, Exception | None, Any]]
+Answer: TypeAlias = tuple[float, RecordedCall]
+Begin: TypeAlias = Callable[[float, float], Answer]
 
 
 class BusyError(Exception):
     """A response with a status."""
 
-    def __init__(self, status: int) -> None:
+    def __init__(self, status: int, retry_after: float | None = None) -> None:
         super().__init__(status)
         self.status = status
+        self.retry_after = retry_after
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,10 @@ class Planted:
         draw: Draws the time of a call, and its error.
         servers: How many calls it works on at once, in the order in which they arrive.
         rate: How many calls it admits per second. It refuses the others with a status 429.
-        window: With `rate`: seconds of a fixed window; 0: a token bucket that holds a tenth of a second.
+        burst: How many calls its token bucket admits at once; None: those of a tenth of a second.
+        window: With `rate`: seconds of a window; 0: a token bucket.
+        slides: Whether the window slides.
+        hint: With `rate`: the `Retry-After` of its refusals, in seconds.
         slows_at: The number of the call from which on calls take 50 % longer.
         retry: The retry strategy of its callers.
         is_expected: Whether the forecast is expected to be right.
@@ -45,58 +54,86 @@ class Planted:
     draw: Draw
     servers: int | None = None
     rate: float | None = None
+    burst: float | None = None
     window: float = 0.0
+    slides: bool = False
+    hint: float | None = None
     slows_at: int | None = None
     retry: RetryStrategy | None = None
     is_expected: bool = True
 
     def open(self, random: Random) -> Begin:
         """Begin a run."""
-        begin: Begin = lambda now: (*self.draw(random), None)  # noqa: E731
+        begin: Begin = lambda _, __: _answer(*self.draw(random))  # noqa: E731
         if self.servers is not None:
             begin = _limited(begin, self.servers)
         if self.rate is not None:
-            begin = _windowed(begin, self.rate, self.window) if self.window else _capped(begin, self.rate)
+            refusal = _answer(0.004, BusyError(429, self.hint))
+            burst = self.rate / 10 if self.burst is None else self.burst
+            if not self.window:
+                begin = _capped(begin, self.rate, burst, refusal)
+            else:
+                begin = (_sliding if self.slides else _windowed)(begin, self.rate, self.window, refusal)
         return begin if self.slows_at is None else _slowing(begin, self.slows_at)
+
+
+def _answer(seconds: float, error: Exception | None) -> Answer:
+    outcome: Any = "answered" if error is None else "refused" if isinstance(error, BusyError) else "failed"
+    price = 0.5 + 1e4 * seconds % 1
+    return seconds, RecordedCall(0.0, seconds, outcome, price, 1, 0, error, estimate=1.5)
 
 
 def _limited(inner: Begin, servers: int) -> Begin:
     free = [0.0] * servers
 
-    def begin(now: float) -> tuple[float, Exception | None, Any]:
-        seconds, error, _ = inner(now)
+    def begin(now: float, until: float) -> Answer:
+        seconds, call = inner(now, until)
         end = max(now, free[0]) + seconds
         heapreplace(free, end)
-        return end - now, error, None
+        return end - now, call
 
     return begin
 
 
-def _capped(inner: Begin, rate: float) -> Begin:
-    tokens, at, most = rate / 10, 0.0, rate / 10
+def _capped(inner: Begin, rate: float, burst: float, refusal: Answer) -> Begin:
+    tokens, at = burst, 0.0
 
-    def begin(now: float) -> tuple[float, Exception | None, Any]:
+    def begin(now: float, until: float) -> Answer:
         nonlocal tokens, at
-        tokens, at = min(most, tokens + (now - at) * rate), now
+        tokens, at = min(burst, tokens + (now - at) * rate), now
         if tokens < 1:
-            return 0.004, BUSY, None
+            return refusal
         tokens -= 1
-        return inner(now)
+        return inner(now, until)
 
     return begin
 
 
-def _windowed(inner: Begin, rate: float, seconds: float) -> Begin:
+def _windowed(inner: Begin, rate: float, seconds: float, refusal: Answer) -> Begin:
     window, admitted = 0, 0
 
-    def begin(now: float) -> tuple[float, Exception | None, Any]:
+    def begin(now: float, until: float) -> Answer:
         nonlocal window, admitted
         if now // seconds != window:
             window, admitted = int(now // seconds), 0
         if admitted >= rate * seconds:
-            return 0.004, BUSY, None
+            return refusal
         admitted += 1
-        return inner(now)
+        return inner(now, until)
+
+    return begin
+
+
+def _sliding(inner: Begin, rate: float, seconds: float, refusal: Answer) -> Begin:
+    admitted = deque[float]()
+
+    def begin(now: float, until: float) -> Answer:
+        while admitted and admitted[0] <= now - seconds:
+            admitted.popleft()
+        if len(admitted) >= rate * seconds:
+            return refusal
+        admitted.append(now)
+        return inner(now, until)
 
     return begin
 
@@ -104,11 +141,11 @@ def _windowed(inner: Begin, rate: float, seconds: float) -> Begin:
 def _slowing(inner: Begin, slows_at: int) -> Begin:
     calls = 0
 
-    def begin(now: float) -> tuple[float, Exception | None, Any]:
+    def begin(now: float, until: float) -> Answer:
         nonlocal calls
         calls += 1
-        seconds, error, result = inner(now)
-        return (1.5 * seconds if calls > slows_at else seconds), error, result
+        seconds, call = inner(now, until)
+        return (1.5 * seconds if calls > slows_at else seconds), call
 
     return begin
 
@@ -121,16 +158,18 @@ def function_of(service: Planted, random: Random) -> Callable[[Any], Awaitable[A
         nonlocal begin
         if begin is None:
             begin = service.open(random)
-        seconds, error, _ = begin(trio.current_time())
+        seconds, planned = begin(trio.current_time(), inf)
         await trio.sleep(seconds)
+        settle(planned.weight)
+        error = planned.error
         if error is not None:
-            raise BusyError(error.status) if isinstance(error, BusyError) else error
+            raise BusyError(error.status, error.retry_after) if isinstance(error, BusyError) else error
         return value
 
     return call
 
 
-BUSY, BROKEN = BusyError(429), BusyError(500)
+BROKEN = BusyError(500)
 PATIENT = ExponentialBackoff(30, initial=0.1, maximum=5.0)
 ONCE_MORE = FixedDelay(3, 0.2)
 
@@ -172,4 +211,49 @@ SERVICES = (
     Planted("2 % stragglers", _straggling, is_expected=False),
     Planted("heavy tail (Pareto, 1.3)", _heavy, is_expected=False),
     Planted("50 % slower after 2,000 calls", _gamma, slows_at=2_000, is_expected=False),
+)
+
+
+def _of(draw: Callable[[Random], float], failing: float = 0.0, hanging: float = 0.0) -> Draw:
+    """Draws times, and of the calls, shares that fail and that hang."""
+
+    def planned(random: Random) -> tuple[float, Exception | None]:
+        seconds, luck = draw(random), random.random()
+        return (1e6 if luck < hanging else seconds), BROKEN if hanging <= luck < hanging + failing else None
+
+    return planned
+
+
+_quick = _of(lambda random: 0.02 + random.expovariate(1 / 0.03))
+_even = _of(lambda random: random.uniform(0.05, 0.4))
+_model = _of(lambda random: random.lognormvariate(-0.3, 0.45))
+_tokens = _of(lambda random: 0.3 + 0.01 * random.randint(10, 200))
+
+# Services that were written down after the model, and that nothing was fitted to
+HELD_OUT = (
+    Planted("exponential", _quick),
+    Planted("uniform", _even),
+    Planted("lognormal", _model),
+    Planted("answers of 10 to 200 tokens", _tokens),
+    Planted("two data centers", _of(lambda random: random.gauss(0.08 if random.random() < 0.7 else 0.2, 0.01))),
+    Planted("constant", _of(lambda _: 0.15)),
+    Planted("3 % failures, retried", _of(lambda random: random.gammavariate(2, 0.06), 0.03), retry=ONCE_MORE),
+    Planted("20 % failures, retried", _of(lambda random: random.gammavariate(5, 0.03), 0.2), retry=ONCE_MORE),
+    Planted("12 servers", _quick, servers=12),
+    Planted("55 servers", _even, servers=55),
+    Planted("100 servers", _model, servers=100),
+    Planted("25 servers, 5 % failures", _of(lambda random: random.gammavariate(3, 0.05), 0.05), 25, retry=ONCE_MORE),
+    Planted("bucket 45/s of 15, no hint", _quick, rate=45.0, burst=15.0, retry=PATIENT),
+    Planted("bucket 310/s of 8, hint 0.2", _even, rate=310.0, burst=8.0, hint=0.2, retry=PATIENT),
+    Planted("bucket 90/s of 25, hint 1", _quick, rate=90.0, burst=25.0, hint=1.0, retry=PATIENT),
+    Planted("bucket 190/s of 60, hint 2", _model, rate=190.0, burst=60.0, hint=2.0, retry=PATIENT),
+    Planted("bucket 33/s of 1, hint 10", _even, rate=33.0, burst=1.0, hint=10.0, retry=PATIENT),
+    Planted("bucket 75/s of 120, hint 5", _quick, rate=75.0, burst=120.0, hint=5.0, retry=PATIENT, is_expected=False),
+    Planted("bucket 150/s of 200, hint 1", _quick, rate=150.0, burst=200.0, hint=1.0, retry=PATIENT, is_expected=False),
+    Planted("window of 30 in 0.6 s, hint 0.6", _quick, rate=50.0, window=0.6, hint=0.6, retry=PATIENT),
+    Planted("window of 80 in 2 s, hint 1", _even, rate=40.0, window=2.0, hint=1.0, retry=PATIENT),
+    Planted("sliding 25 in 0.4 s, hint 0.5", _quick, rate=62.5, window=0.4, slides=True, hint=0.5, retry=PATIENT),
+    Planted("sliding 60 in 1.5 s, hint 3", _model, rate=40.0, window=1.5, slides=True, hint=3.0, retry=PATIENT),
+    Planted("1 % hang", _of(lambda random: random.gammavariate(3, 0.05), hanging=0.01), is_expected=False),
+    Planted("heavy tail (lognormal, 1.2)", _of(lambda random: random.lognormvariate(-2.5, 1.2)), is_expected=False),
 )

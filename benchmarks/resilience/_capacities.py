@@ -54,10 +54,17 @@ def _knee(gate: Callable[[], Gate | None], capacity: int, quick: bool) -> Result
 
 
 def measure_knee(
-    gate: Callable[[], Gate | None], tasks: int, servers: int, latency: float, seconds: float, *, seed: int = 1
+    gate: Callable[[], Gate | None],
+    tasks: int,
+    servers: int,
+    latency: float,
+    seconds: float,
+    *,
+    queue: float = inf,
+    seed: int = 1,
 ) -> tuple[float, float]:
     """After 20 s: the share of the highest throughput, and the mean calls in the service, relative to its knee."""
-    service = KneeService(servers, latency)
+    service = KneeService(servers, latency, queue)
     in_flight: Points = []
     control = sampler(in_flight, lambda: float(service.running), 0.25)
     simulate(seconds, service, [gate() for _ in range(tasks)], capacity=100, control=control, seed=seed)

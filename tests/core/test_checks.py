@@ -55,6 +55,7 @@ def test_a_path_object_is_returned_as_a_string() -> None:
         (check_int, 1.0, {"at_least": 1}, TypeError, "x must be a whole number, got 1.0"),
         (check_int, True, {"at_least": 1}, TypeError, "x must be a whole number, got True"),
         (check_int, 0, {"at_least": 1}, ValueError, "x must be at least 1, got 0"),
+        (check_int, 9, {"at_least": 1, "at_most": 8}, ValueError, "x must be at most 8, got 9"),
         (check_int, 7, {"at_least": 8, "limit_name": "y"}, ValueError, "x must be at least y, 8, got 7"),
         (check_share, True, {}, TypeError, "x must be a share, got True"),
         (check_share, 1.5, {}, ValueError, "x must be a share from 0.0 to 1.0, got 1.5"),

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from trio_asyncio_io._core.flow import Wait
+from trio_asyncio_io._core.flow import Stopwatch
 from trio_asyncio_io._core.ledger import Ledger
-from trio_asyncio_io._core.queue import Entry
-from trio_asyncio_io._core.verdict import Evidence
-from trio_asyncio_io.queues import OrderedStreamElementQueue
+from trio_asyncio_io._core.queue import Entry, InputOrder
+from trio_asyncio_io._core.verdict import Totals
 
 
 def ledger_of(*elements: str, bound: int = 2, capacity: int = 2) -> Ledger:
-    ledger = Ledger(OrderedStreamElementQueue(bound), capacity=capacity)
+    ledger = Ledger(InputOrder(), bound, capacity=capacity)
     ledger.flow.begin((0.0, 0.0))
     for element in elements:
         ledger.accept(element, 0.0)
     return ledger
 
 
-def evidence_at(ledger: Ledger, now: float) -> Evidence:
-    return ledger.flow.evidence(lambda: (now, now / 2))
+def totals_at(ledger: Ledger, now: float) -> Totals:
+    """The totals of the verdict, which include the time of the invocations that run."""
+    flow = ledger.flow
+    return (
+        flow._totals((now, now / 2), flow._running(now)) if flow._end is None else flow.totals(lambda: (now, now / 2))
+    )
 
 
 def start(ledger: Ledger, now: float) -> Entry:
@@ -29,7 +32,7 @@ def start(ledger: Ledger, now: float) -> Entry:
 
 
 def test_the_waits_of_several_tasks_count_once() -> None:
-    wait = Wait()
+    wait = Stopwatch()
     wait.begin(1.0)
     wait.begin(2.0)
     wait.end(3.0)
@@ -39,23 +42,31 @@ def test_the_waits_of_several_tasks_count_once() -> None:
     assert not wait.is_on
 
 
+def test_waits_for_retries_are_in_the_account() -> None:
+    ledger = ledger_of("a")
+    ledger.flow.wait_for_retries(1.0)
+    assert totals_at(ledger, 3.0).retries == 2.0
+    ledger.flow.end_wait_for_retries(4.0)
+    assert totals_at(ledger, 9.0).retries == 3.0
+
+
 def test_running_invocations_count_as_busy_slots() -> None:
     ledger = ledger_of("a", "b")
     start(ledger, 0.0)
     entry = start(ledger, 1.0)
-    assert evidence_at(ledger, 4.0).in_flight == (4.0 + 3.0) / 4.0
+    assert totals_at(ledger, 4.0).in_flight == (4.0 + 3.0) / 4.0
     ledger.complete(entry, ["b"], 4.0)
-    assert evidence_at(ledger, 10.0).in_flight == (10.0 + 3.0) / 10.0
+    assert totals_at(ledger, 10.0).in_flight == (10.0 + 3.0) / 10.0
 
 
 def test_a_handler_counts_as_a_busy_slot_and_not_as_latency() -> None:
     ledger = ledger_of("a")
     entry = start(ledger, 0.0)
     ledger.fail(entry, ValueError(), 1.0)
-    assert evidence_at(ledger, 3.0).in_flight == 1.0
+    assert totals_at(ledger, 3.0).in_flight == 1.0
     ledger.finish(entry, ["A"], 5.0)
-    evidence = evidence_at(ledger, 10.0)
-    assert (evidence.in_flight, evidence.latency) == (0.5, 1.0)
+    totals = totals_at(ledger, 10.0)
+    assert (totals.in_flight, totals.mean_latency) == (0.5, 1.0)
 
 
 def test_a_full_buffer_starves_only_while_a_slot_is_free() -> None:
@@ -66,8 +77,8 @@ def test_a_full_buffer_starves_only_while_a_slot_is_free() -> None:
     ledger.complete(b, ["B"], 4.0)
     ledger.flow.idle(4.0)
     ledger.flow.have_room(7.0)
-    evidence = evidence_at(ledger, 10.0)
-    assert (evidence.starved, evidence.source_wait) == (0.3, 0.3)
+    totals = totals_at(ledger, 10.0)
+    assert (totals.full, totals.source) == (3.0, 3.0)
 
 
 def test_the_time_after_the_last_start_does_not_count() -> None:
@@ -78,14 +89,14 @@ def test_the_time_after_the_last_start_does_not_count() -> None:
     ledger.flow.idle(2.0)
     ledger.complete(b, ["B"], 50.0)
     ledger.flow.idle(50.0)
-    assert evidence_at(ledger, 50.0).in_flight == 2.0
+    assert totals_at(ledger, 50.0).in_flight == 2.0
 
 
 def test_the_clocks_are_not_read_after_the_end() -> None:
     ledger = ledger_of()
     ledger.flow.end((8.0, 2.0))
-    evidence = evidence_at(ledger, 100.0)
-    assert (evidence.seconds, evidence.cpu) == (8.0, 0.25)
+    totals = totals_at(ledger, 100.0)
+    assert (totals.seconds, totals.cpu) == (8.0, 2.0)
 
 
 def test_slots_wait_for_a_gate_of_a_key_if_the_last_records_leave_some_free() -> None:
@@ -93,4 +104,4 @@ def test_slots_wait_for_a_gate_of_a_key_if_the_last_records_leave_some_free() ->
     ledger.wait_for_gate_of_key(ledger.take(), 0.0)
     ledger.end_input(0.0)
     start(ledger, 0.0)
-    assert evidence_at(ledger, 2.0).gated == 1.0
+    assert totals_at(ledger, 2.0).gated == 2.0

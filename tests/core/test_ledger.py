@@ -10,11 +10,11 @@ import pytest
 from trio_asyncio_io import Histogram, Snapshot, SnapshotElement, StreamRecord, Watermark
 from trio_asyncio_io._core.elements import inserted_watermark
 from trio_asyncio_io._core.ledger import Ledger
-from trio_asyncio_io.queues import KeyedStreamElementQueue, OrderedStreamElementQueue, UnorderedStreamElementQueue
+from trio_asyncio_io._core.queue import CompletionOrder, InputOrder, KeyOrder
 
 
 def ordered(bound: int = 3, *restored: SnapshotElement) -> Ledger:
-    return Ledger(OrderedStreamElementQueue(bound), Snapshot(restored, taken=len(restored)))
+    return Ledger(InputOrder(), bound, Snapshot(restored, taken=len(restored)))
 
 
 def accept(ledger: Ledger, *elements: Any, now: float = 0.0) -> list[Any]:
@@ -45,9 +45,9 @@ def test_a_record_counts_in_the_buffer_until_the_consumer_has_received_it() -> N
     assert accept(ledger, "b") == [None]
     finish(ledger, ["A"])
     assert accept(ledger, "b") == [None]
-    entry = ledger.poll(0.0)
+    ledger.poll(0.0, 9)
     assert accept(ledger, "b") == [None]
-    assert ledger.receive(entry)
+    assert ledger.receive() == "A"
     assert accept(ledger, "b") != [None]
 
 
@@ -55,16 +55,19 @@ def test_only_the_last_output_of_an_element_frees_room_in_the_buffer() -> None:
     ledger = ordered(1)
     accept(ledger, "a")
     finish(ledger, [1, 2, 3])
-    entry = ledger.poll(0.0)
-    assert [ledger.receive(entry) for _ in range(3)] == [False, False, True]
+    ledger.poll(0.0, 9)
+    assert [(ledger.receive(), ledger.has_room()) for _ in range(3)] == [(1, False), (2, False), (3, True)]
 
 
 def receive_all(ledger: Ledger) -> list[bool]:
-    """Receive the completed entries; return for each whether that made room."""
-    made_room = []
-    while ledger.queue.has_completed():
-        made_room.append(ledger.receive(ledger.poll(0.0)))
-    return made_room
+    """Receive the completed entries; return for each whether a feeder that waits for room may continue then."""
+    may_refill = []
+    ledger.wait_for_room(0.0)
+    ledger.poll(0.0, 99)
+    while ledger.leaving:
+        ledger.receive()
+        may_refill.append(ledger.may_refill())
+    return may_refill
 
 
 def test_a_burst_of_room_is_a_sixteenth_of_the_buffer() -> None:
@@ -87,6 +90,14 @@ def test_any_room_is_enough_if_no_job_waits() -> None:
     assert receive_all(ledger) == [True] * 95
 
 
+def test_a_feeder_that_waits_with_a_watermark_continues_when_one_has_been_received() -> None:
+    ledger = ordered(2)
+    accept(ledger, Watermark(1), Watermark(2), "a", "b")
+    ledger.wait_for_room(0.0)
+    assert not ledger.may_refill()
+    assert receive_all(ledger) == [True, True]
+
+
 def test_any_room_is_enough_without_bursts() -> None:
     ledger = ordered(48)
     accept(ledger, *range(48))
@@ -99,7 +110,8 @@ def test_an_element_without_outputs_is_gone_when_it_is_polled() -> None:
     accept(ledger, "a")
     finish(ledger, [])
     assert snapshot_of(ledger) == [(0, "a", [])]
-    ledger.poll(0.0)
+    assert [entry.results for entry in ledger.poll(0.0, 9)] == [[]]
+    assert not ledger.leaving
     assert snapshot_of(ledger) == []
     assert ledger.statistics().buffered == 0
 
@@ -111,8 +123,9 @@ def test_as_many_watermarks_as_records_may_be_buffered() -> None:
     assert accept(ledger, Watermark(3)) == [None]
     for _ in range(2):
         finish(ledger, ["x"])
-    for entry in [ledger.poll(0.0) for _ in range(3)]:
-        ledger.receive(entry)
+    ledger.poll(0.0, 3)
+    for _ in range(3):
+        ledger.receive()
     assert accept(ledger, Watermark(3)) != [None]
 
 
@@ -123,7 +136,7 @@ def test_jobs_start_in_arrival_order() -> None:
 
 
 def test_a_record_that_waited_for_its_key_starts_before_later_records() -> None:
-    ledger = Ledger(KeyedStreamElementQueue(8, key=lambda value: value[0]))
+    ledger = Ledger(KeyOrder(lambda value: value[0]), 8)
     accept(ledger, "a1", "a2", "b1", "c1", "a3")
     assert finish(ledger, []).value == "a1"
     assert [ledger.start(0.0).value for _ in range(3)] == ["a2", "b1", "c1"]
@@ -131,7 +144,7 @@ def test_a_record_that_waited_for_its_key_starts_before_later_records() -> None:
 
 
 def test_nothing_becomes_a_job_after_close() -> None:
-    ledger = Ledger(KeyedStreamElementQueue(8, key=lambda value: value[0]))
+    ledger = Ledger(KeyOrder(lambda value: value[0]), 8)
     accept(ledger, "a1", "a2", "b1")
     entry = ledger.start(0.0)
     ledger.stop_starting()
@@ -142,13 +155,13 @@ def test_nothing_becomes_a_job_after_close() -> None:
     assert [value for _, value, _ in snapshot_of(ledger)] == ["a1", "a2", "b1", "c1"]
 
 
-def test_a_snapshot_has_all_elements_from_the_backlog_to_the_channel_in_arrival_order() -> None:
-    ledger = Ledger(UnorderedStreamElementQueue(4))
+def test_a_snapshot_has_all_elements_from_the_backlog_to_those_that_leave_in_arrival_order() -> None:
+    ledger = Ledger(CompletionOrder(), 4)
     accept(ledger, "a", "b", Watermark(1), "c", "d")
     a, b, c = (ledger.start(0.0) for _ in range(3))
     ledger.finish(c, ["C"], 0.0)
     ledger.finish(b, ["B"], 0.0)
-    ledger.poll(0.0)
+    ledger.poll(0.0, 1)
     ledger.hold("in hand")
     assert snapshot_of(ledger) == [
         (0, "a", None),
@@ -166,11 +179,11 @@ def test_a_snapshot_of_a_partly_received_element_has_the_remaining_outputs_only(
     ledger = ordered()
     accept(ledger, StreamRecord("a", 7))
     finish(ledger, [1, 2, 3])
-    entry = ledger.poll(0.0)
-    ledger.receive(entry)
+    ledger.poll(0.0, 9)
+    ledger.receive()
     assert snapshot_of(ledger) == [(0, StreamRecord("a", 7), [2, 3])]
-    ledger.receive(entry)
-    ledger.receive(entry)
+    ledger.receive()
+    ledger.receive()
     assert snapshot_of(ledger) == []
 
 
@@ -196,14 +209,14 @@ def test_restored_elements_come_first_and_get_new_sequence_numbers() -> None:
 
 
 def test_taken_counts_the_elements_of_all_runs() -> None:
-    ledger = Ledger(OrderedStreamElementQueue(2), Snapshot((SnapshotElement(7, "a"),), taken=10))
+    ledger = Ledger(InputOrder(), 2, Snapshot((SnapshotElement(7, "a"),), taken=10))
     assert ledger.snapshot().taken == 10
     ledger.accept_held(0.0)
     accept(ledger, "b")
     assert ledger.snapshot().taken == 11
     ledger.hold("c")
     assert ledger.snapshot().taken == 12
-    assert Ledger(OrderedStreamElementQueue(2), Snapshot(taken=10)).snapshot().taken == 10
+    assert Ledger(InputOrder(), 2, Snapshot(taken=10)).snapshot().taken == 10
 
 
 def test_inserted_watermarks_do_not_count_as_taken() -> None:
@@ -218,7 +231,7 @@ def test_inserted_watermarks_do_not_count_as_taken() -> None:
 def test_restored_watermarks_do_not_change_taken(through: Any) -> None:
     ledger = ordered(3)
     accept(ledger, "a", inserted_watermark(1), Watermark(2))
-    restored = Ledger(OrderedStreamElementQueue(3), through(ledger.snapshot()))
+    restored = Ledger(InputOrder(), 3, through(ledger.snapshot()))
     while restored.backlog:
         assert restored.snapshot().taken == 2
         restored.accept_held(0.0)
@@ -241,8 +254,9 @@ def test_the_statistics_follow_each_step() -> None:
     a, b = ledger.start(1.0), ledger.start(3.0)
     ledger.finish(b, ["B"], 4.0)
     ledger.finish(a, ["A"], 6.0)
+    ledger.poll(6.5, 9)
     for _ in range(2):
-        ledger.receive(ledger.poll(6.5))
+        ledger.receive()
     statistics = ledger.statistics()
     assert (statistics.running, statistics.peak_running) == (0, 2)
     assert (statistics.buffered, statistics.peak_buffered) == (1, 3)
@@ -276,7 +290,7 @@ def test_a_record_that_a_gate_refused_has_no_latency() -> None:
     numbers = ledger.statistics()
     assert (numbers.failed, numbers.refused, numbers.latency) == (1, 1, Histogram.of([1.0]))
     totals = ledger.totals(lambda: (9.0, 0.0))
-    assert (totals.calls, totals.failed, totals.refused) == (1, 0, 1)
+    assert (totals.records, totals.without_result, totals.refused) == (1, 0, 1)
 
 
 def consumer_share(ledger: Ledger, now: float) -> str:
@@ -285,26 +299,26 @@ def consumer_share(ledger: Ledger, now: float) -> str:
 
 
 def test_outputs_that_wait_for_the_consumer_make_it_the_limit() -> None:
-    ledger = Ledger(OrderedStreamElementQueue(3), capacity=1)  # so that two calls are enough to judge
+    ledger = Ledger(InputOrder(), 3, capacity=1)  # so that two calls are enough to judge
     accept(ledger, "a", "b")
     for _ in range(2):
         ledger.complete(ledger.start(0.0), ["x"], 0.5)
-    first, second = ledger.poll(0.5), ledger.poll(0.5)
+    ledger.poll(0.5, 9)
     assert "Outputs waited for the consumer 95% of the time." in consumer_share(ledger, 10.0)
-    ledger.receive(first)
-    ledger.receive(second)
+    ledger.receive()
+    ledger.receive()
     ledger.catch_up(10.0)
     assert "Outputs waited for the consumer 90% of the time." in consumer_share(ledger, 10.5)
     assert "waited for the consumer" not in consumer_share(ledger, 20.0)
 
 
 def test_outputs_do_not_wait_for_a_consumer_that_waits_for_them() -> None:
-    ledger = Ledger(OrderedStreamElementQueue(3), capacity=1)  # so that two calls are enough to judge
+    ledger = Ledger(InputOrder(), 3, capacity=1)  # so that two calls are enough to judge
     accept(ledger, "a", "b")
     for _ in range(2):
         ledger.complete(ledger.start(0.0), ["x"], 0.5)
-    first, _ = ledger.poll(0.5), ledger.poll(0.5)
-    ledger.receive(first)
+    ledger.poll(0.5, 9)
+    ledger.receive()
     ledger.take_over(10.0)  # it waited, and has not run before because the event loop was busy
     assert "waited for the consumer" not in consumer_share(ledger, 10.0)
 
@@ -316,25 +330,26 @@ def test_a_dead_letter_does_not_wait_for_the_consumer() -> None:
     ledger.fail(entry, ValueError(), 0.5)
     ledger.dead_letter(entry, ValueError(), 0.5)
     ledger.finish(entry, [], 0.5)
-    ledger.poll(0.5)
+    ledger.poll(0.5, 9)
     assert "waited for the consumer" not in consumer_share(ledger, 10.0)
 
 
 def test_watermarks_do_not_count_in_the_statistics() -> None:
     ledger = ordered()
     accept(ledger, Watermark(1))
-    assert ledger.receive(ledger.poll(5.0))
+    ledger.poll(5.0, 9)
+    assert ledger.receive() == Watermark(1)
     statistics = ledger.statistics()
     assert (statistics.emitted, statistics.peak_buffered, statistics.head_wait_seconds) == (0, 0, 0.0)
 
 
-def test_the_ledger_is_drained_when_backlog_and_queue_are_empty() -> None:
+def test_the_ledger_is_drained_when_backlog_and_order_are_empty() -> None:
     ledger = ordered()
     assert ledger.is_drained()
     accept(ledger, "a")
     assert not ledger.is_drained()
     finish(ledger, ["A"])
-    ledger.poll(0.0)
+    ledger.poll(0.0, 9)
     assert ledger.is_drained()
 
 
@@ -349,8 +364,6 @@ def test_the_ledger_is_drained_when_backlog_and_queue_are_empty() -> None:
 def test_outputs_have_the_timestamp_of_their_element(element: Any, outputs: list[Any]) -> None:
     ledger = ordered()
     accept(ledger, element)
-    entry = finish(ledger, [1, 2])
-    ledger.poll(0.0)
-    for output in outputs:
-        assert entry.next_output() == output
-        ledger.receive(entry)
+    finish(ledger, [1, 2])
+    ledger.poll(0.0, 9)
+    assert [ledger.receive() for _ in outputs] == outputs

@@ -10,15 +10,15 @@ import pytest
 
 import trio_asyncio_io
 from trio_asyncio_io._core.ledger import Ledger
-from trio_asyncio_io._core.statistics import Counters
-from trio_asyncio_io.queues import OrderedStreamElementQueue
+from trio_asyncio_io._core.queue import InputOrder
+from trio_asyncio_io._core.statistics import Counts
 
 PACKAGE = Path(trio_asyncio_io.__file__).parent
 LEDGER = {PACKAGE / "_core" / "ledger.py", PACKAGE / "_core" / "groups.py"}
 OTHERS = sorted({*PACKAGE.rglob("*.py")} - LEDGER)
 
-ATTRIBUTES = {*vars(Ledger(OrderedStreamElementQueue(1))), *Counters.__slots__}
-DEQUES = {"backlog", "jobs"}
+ATTRIBUTES = {*vars(Ledger(InputOrder(), 1)), *Counts.__slots__}
+DEQUES = {"backlog", "jobs", "leaving"}
 MUTATORS = {"append", "appendleft", "clear", "extend", "extendleft", "insert", "pop", "popleft", "remove", "rotate"}
 
 

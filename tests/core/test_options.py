@@ -59,6 +59,7 @@ def test_an_invalid_timeout_is_refused(timeout: Any, error: type[Exception]) -> 
     [
         ({"capacity": 0}, ValueError, "capacity must be at least 1, got 0"),
         ({"capacity": -5}, ValueError, "capacity must be at least 1, got -5"),
+        ({"capacity": 10**400}, ValueError, "capacity must be at most 1,000,000,000, got 1000"),
         ({"capacity": 1.0}, TypeError, "capacity must be a whole number, got 1.0"),
         ({"capacity": True}, TypeError, "capacity must be a whole number, got True"),
         ({"capacity": None}, TypeError, "capacity must be a whole number, got None"),

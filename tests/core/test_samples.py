@@ -6,9 +6,9 @@ import pytest
 
 from trio_asyncio_io import Histogram
 from trio_asyncio_io._core.ledger import Ledger
+from trio_asyncio_io._core.queue import InputOrder
 from trio_asyncio_io._core.samples import EXACT_RECORDS, FOLD, STRIDE, Sampling, histograms_of, loads_of
 from trio_asyncio_io._core.verdict import LoadClass
-from trio_asyncio_io.queues import OrderedStreamElementQueue
 
 
 def call_one(ledger: Ledger, seconds: float) -> None:
@@ -16,11 +16,12 @@ def call_one(ledger: Ledger, seconds: float) -> None:
     ledger.accept("a", 0.0)
     entry = ledger.start(seconds)
     ledger.complete(entry, ["x"], 2 * seconds)
-    ledger.receive(ledger.poll(3 * seconds))
+    ledger.poll(3 * seconds, 1)
+    ledger.receive()
 
 
 def test_a_latency_counts_at_the_load_that_the_calls_shared() -> None:
-    ledger = Ledger(OrderedStreamElementQueue(3))
+    ledger = Ledger(InputOrder(), 3)
     for value in "abc":
         ledger.accept(value, 0.0)
     a, b, c = [ledger.start(0.0) for _ in range(3)]
@@ -30,7 +31,7 @@ def test_a_latency_counts_at_the_load_that_the_calls_shared() -> None:
 
 
 def test_the_latency_of_a_failure_has_no_load() -> None:
-    ledger = Ledger(OrderedStreamElementQueue(4))
+    ledger = Ledger(InputOrder(), 4)
     for value in "ab":
         ledger.accept(value, 0.0)
     a, b = ledger.start(0.0), ledger.start(0.0)
@@ -44,7 +45,7 @@ def test_the_latency_of_a_failure_has_no_load() -> None:
 
 
 def test_the_first_records_are_counted_exactly() -> None:
-    ledger = Ledger(OrderedStreamElementQueue(1))
+    ledger = Ledger(InputOrder(), 1)
     seconds = [number / 8 for number in range(EXACT_RECORDS)]
     for each in seconds:
         call_one(ledger, each)
@@ -53,7 +54,7 @@ def test_the_first_records_are_counted_exactly() -> None:
 
 
 def test_later_records_are_counted_as_a_sample_and_their_sums_exactly() -> None:
-    ledger = Ledger(OrderedStreamElementQueue(1))
+    ledger = Ledger(InputOrder(), 1)
     rounds, seconds = 30, [value / 1024 for value in range(1, 1001)]
     for _ in range(rounds):
         for each in seconds:
@@ -69,7 +70,7 @@ def test_later_records_are_counted_as_a_sample_and_their_sums_exactly() -> None:
 
 @pytest.mark.parametrize("calls", [1, EXACT_RECORDS, EXACT_RECORDS + 5, 994, 1000, 2345])
 def test_the_histogram_of_the_latency_has_a_duration_for_each_call(calls: int) -> None:
-    ledger = Ledger(OrderedStreamElementQueue(1))
+    ledger = Ledger(InputOrder(), 1)
     for number in range(calls):
         call_one(ledger, 1 + number % 7)
     numbers = ledger.statistics()
@@ -78,15 +79,15 @@ def test_the_histogram_of_the_latency_has_a_duration_for_each_call(calls: int) -
 
 def test_the_longest_duration_is_exact_even_if_it_is_in_no_sample() -> None:
     for late in range(STRIDE):
-        ledger = Ledger(OrderedStreamElementQueue(1))
+        ledger = Ledger(InputOrder(), 1)
         for number in range(EXACT_RECORDS + 40):
             call_one(ledger, 3.41 if number == EXACT_RECORDS + late else 1.0)
         assert ledger.statistics().longest_seconds == pytest.approx(3.41)
-        assert ledger.totals(lambda: (9.0, 0.0)).longest == ledger.statistics().longest_seconds
+        assert ledger.totals(lambda: (9.0, 0.0)).longest_seconds == ledger.statistics().longest_seconds
 
 
 def test_answers_from_a_cache_have_no_load() -> None:
-    ledger = Ledger(OrderedStreamElementQueue(4))
+    ledger = Ledger(InputOrder(), 4)
     for value in "ab":
         ledger.accept(value, 0.0)
     a, b = ledger.start(0.0), ledger.start(0.0)
@@ -98,7 +99,7 @@ def test_answers_from_a_cache_have_no_load() -> None:
 
 
 def test_the_lists_of_durations_stay_short() -> None:
-    ledger = Ledger(OrderedStreamElementQueue(1))
+    ledger = Ledger(InputOrder(), 1)
     lengths = set()
     for _ in range(12_000):
         call_one(ledger, 1.0)

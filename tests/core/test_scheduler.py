@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from trio_asyncio_io._core.admission import Admission, KeyGates, Line, Passage
 from trio_asyncio_io._core.gate import OK, Gate, Outcome, RefusedError
 from trio_asyncio_io._core.ledger import Ledger
-from trio_asyncio_io._core.queue import Entry
+from trio_asyncio_io._core.queue import Entry, InputOrder, KeyOrder
 from trio_asyncio_io._core.scheduler import ENDED, FOR_SLOT, RUNNING, TRANSITIONS, Deadlines, Scheduler
-from trio_asyncio_io.queues import KeyedStreamElementQueue, OrderedStreamElementQueue
 
 
 class Watched(Gate):
@@ -97,7 +96,7 @@ class FakeGates:
 def made(
     values: Any, *, capacity: int = 2, timeout: float = inf, gates: FakeGates | None = None
 ) -> tuple[Ledger, Scheduler]:
-    ledger = Ledger(OrderedStreamElementQueue(100), capacity=capacity)
+    ledger = Ledger(InputOrder(), 100, capacity=capacity)
     failures: list[Exception] = []
     scheduler = Scheduler(
         ledger, capacity, timeout, gates=gates, on_failure=lambda error, entry: failures.append(error)
@@ -317,8 +316,8 @@ def test_a_record_that_waits_for_a_gate_when_the_operator_ends_has_waited_for_it
 
 
 def entry_since(since: float, sequence: int, attempts: int = 1) -> Entry:
-    entry = Entry("a", sequence)
-    entry.since, entry.attempts = since, attempts
+    entry = Entry("a", "a", sequence, since)
+    entry.attempts = attempts
     return entry
 
 
@@ -370,8 +369,7 @@ def test_random_runs_keep_the_invariants(
 ) -> None:
     common = [] if interval is None else [Watched(interval, at_once)]
     gates = FakeGates([*common], None if key_interval is None else lambda: Watched(key_interval))
-    queue = KeyedStreamElementQueue(99, key=lambda v: v[0]) if keyed else OrderedStreamElementQueue(99)
-    ledger = Ledger(queue, capacity=capacity)
+    ledger = Ledger(KeyOrder(lambda v: v[0]) if keyed else InputOrder(), 99, capacity=capacity)
     failures: list[Any] = []
     scheduler = Scheduler(
         ledger,

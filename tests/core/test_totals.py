@@ -9,24 +9,31 @@ import pytest
 
 from trio_asyncio_io import Totals
 from trio_asyncio_io._core.ledger import Ledger
-from trio_asyncio_io.queues import OrderedStreamElementQueue
+from trio_asyncio_io._core.queue import InputOrder
 
 # 100 calls of 1 s in 10 of 10 slots
 BUSY = Totals(
     operators=1,
     capacity=10,
     buffer=1000,
-    peak=10,
-    longest=1.0,
+    peak_running=10,
+    longest_seconds=1.0,
     seconds=10.0,
-    calls=100,
-    latency=100.0,
+    completed=100,
+    latency_seconds=100.0,
     supply=10.0,
     busy=100.0,
 )
 # The same time with one call at once, because the source is slow
 IDLE = replace(
-    BUSY, calls=10, latency=10.0, busy=10.0, source=9.0, peak=2, longest=3.0, seconds_by_gate={"RateLimit": 0.5}
+    BUSY,
+    completed=10,
+    latency_seconds=10.0,
+    busy=10.0,
+    source=9.0,
+    peak_running=2,
+    longest_seconds=3.0,
+    seconds_by_gate={"RateLimit": 0.5},
 )
 
 
@@ -37,17 +44,17 @@ IDLE = replace(
         (IDLE, "source"),
         (replace(IDLE, withheld=4.0), "source"),
         (replace(IDLE, withheld=5.0), "consumer"),
-        (replace(IDLE, gated=5.0, gate_waits=50.0), "gate"),
-        (replace(IDLE, source=0.0, starved=9.0), "buffer"),
-        (replace(IDLE, source=0.0, starved=9.0, keyed=5.0), "key"),
+        (replace(IDLE, gated=5.0, gate_wait_seconds=50.0), "gate"),
+        (replace(IDLE, source=0.0, full=9.0), "buffer"),
+        (replace(IDLE, source=0.0, full=9.0, keyed=5.0), "key"),
         (replace(BUSY, low_calls=10, low_latency=4.0, high_calls=80, high_latency=80.0), "service"),
         (replace(BUSY, low_calls=10, low_latency=10.0, high_calls=80, high_latency=80.0), "capacity"),
         (replace(BUSY, low_calls=4, low_latency=1.6, high_calls=80, high_latency=80.0), "capacity"),
-        (replace(BUSY, timed_out=50.0), "timeouts"),
-        (replace(BUSY, repeated=50.0), "retries"),
+        (replace(BUSY, timed_out_seconds=50.0), "timeouts"),
+        (replace(BUSY, repeated_seconds=50.0), "retries"),
         (replace(BUSY, cpu=9.5), "cpu"),
         (replace(BUSY, consumer=9.5), "consumer"),
-        (replace(BUSY, busy=10.0, peak=1), "blocking"),
+        (replace(BUSY, blocked=9.0), "blocking"),
         (Totals(), "unknown"),
     ],
 )
@@ -61,11 +68,11 @@ def test_a_sum_of_few_records_may_have_one_operator_with_many() -> None:
         operators=1,
         capacity=10,
         buffer=1000,
-        peak=2,
-        longest=1.0,
+        peak_running=2,
+        longest_seconds=1.0,
         seconds=1.0,
-        calls=2,
-        latency=2.0,
+        completed=2,
+        latency_seconds=2.0,
         supply=1.0,
         busy=2.0,
     )
@@ -77,9 +84,15 @@ def test_a_sum_of_few_records_may_have_one_operator_with_many() -> None:
 
 def test_the_sum_is_the_mean_operator() -> None:
     both = BUSY + IDLE
-    assert (both.operators, both.capacity, both.peak, both.longest, both.calls) == (2, 10, 10, 3.0, 110)
-    assert both.evidence().busy == pytest.approx(0.55)
-    assert both.evidence().source_wait == pytest.approx(0.45)
+    assert (both.operators, both.capacity, both.peak_running, both.longest_seconds, both.records) == (
+        2,
+        10,
+        10,
+        3.0,
+        110,
+    )
+    assert both.slots_busy == pytest.approx(0.55)
+    assert both.of_supply(both.source) == pytest.approx(0.45)
     assert both.explain().sentences[0] == (
         "110 calls in 20 s, summed over 2 operators: each 5.5 a second, with a mean latency of 1 s."
     )
@@ -95,7 +108,7 @@ def test_differences_add_up_to_the_last_totals() -> None:
 
 
 def test_invocations_that_run_do_not_count_in_totals() -> None:
-    ledger = Ledger(OrderedStreamElementQueue(10), capacity=2)
+    ledger = Ledger(InputOrder(), 10, capacity=2)
     ledger.begin_run((0.0, 0.0))
     for element in "ab":
         ledger.accept(element, 0.0)

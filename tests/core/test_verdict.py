@@ -7,22 +7,29 @@ from dataclasses import replace
 
 import pytest
 
-from trio_asyncio_io._core.verdict import Evidence, LoadClass, judge
+from trio_asyncio_io import Totals
+from trio_asyncio_io._core.verdict import LoadClass, judge
 
 # 100 calls a second of 0.1 s each, in 10 of 10 slots
-BUSY = Evidence(
+BUSY = Totals(
+    operators=1,
+    ordered=1,
     capacity=10,
     buffer=1000,
     seconds=100.0,
-    calls=10_000,
-    in_flight=10.0,
-    latency=0.1,
-    longest=1.0,
-    source_wait=0.0,
-    starved=0.0,
-    consumer=0.01,
-    cpu=0.2,
+    supply=100.0,
+    completed=10_000,
+    latency_seconds=1000.0,
+    busy=1000.0,
+    longest_seconds=1.0,
+    consumer=1.0,
+    cpu=20.0,
 )
+
+
+def ended(count: int) -> dict[str, float]:
+    """So many calls of 0.1 s each have ended."""
+    return {"completed": count, "latency_seconds": count / 10}
 
 
 def loads(low: float, high: float, calls: int = 100) -> tuple[LoadClass, ...]:
@@ -30,49 +37,57 @@ def loads(low: float, high: float, calls: int = 100) -> tuple[LoadClass, ...]:
 
 
 @pytest.mark.parametrize(
-    ("evidence", "limit"),
+    ("totals", "loads", "limit"),
     [
-        (BUSY, "capacity"),
-        (replace(BUSY, loads=loads(0.1, 0.11)), "capacity"),
-        (replace(BUSY, loads=loads(0.01, 0.1)), "service"),
-        (replace(BUSY, loads=loads(0.01, 0.1, calls=9)), "capacity"),
-        (replace(BUSY, cpu=0.95), "cpu"),
-        (replace(BUSY, consumer=0.95), "consumer"),
-        (replace(BUSY, in_flight=1.0, gated=0.6), "gate"),
-        (replace(BUSY, gated=0.4), "capacity"),
-        (replace(BUSY, in_flight=5.0, source_wait=0.6), "source"),
-        (replace(BUSY, in_flight=5.0, starved=0.6), "buffer"),
-        (replace(BUSY, in_flight=5.0, starved=0.4, source_wait=0.5), "source"),
-        (replace(BUSY, in_flight=6.0, starved=0.2, source_wait=0.2), "capacity"),
-        (replace(BUSY, in_flight=9.5, source_wait=1.0), "capacity"),
-        (replace(BUSY, in_flight=1.0, peak=1), "blocking"),
-        (replace(BUSY, in_flight=1.0, peak=1, capacity=1), "capacity"),
-        (replace(BUSY, in_flight=1.0, peak=1, calls=9), "unknown"),
-        (replace(BUSY, calls=9, running=1), "unknown"),
-        (replace(BUSY, calls=9, gated=0.6), "gate"),
-        (replace(BUSY, calls=10, running=1), "capacity"),
-        (replace(BUSY, calls=10), "source"),
-        (replace(BUSY, calls=5, running=5, operators=2), "unknown"),
-        (replace(BUSY, calls=20, operators=2), "source"),
-        (replace(BUSY, calls=2, capacity=1, in_flight=1.0), "capacity"),
-        (replace(BUSY, calls=1, running=1, capacity=1, in_flight=1.0), "unknown"),
-        (replace(BUSY, capacity=100, in_flight=100.0, calls=50, running=100), "unknown"),
-        (replace(BUSY, timed_out=0.5), "timeouts"),
-        (replace(BUSY, timed_out=0.4, repeated=0.5), "retries"),
-        (replace(BUSY, timed_out=0.4, repeated=0.4), "capacity"),
-        (replace(BUSY, in_flight=5.0, starved=0.6, keyed=0.3), "key"),
-        (replace(BUSY, in_flight=5.0, starved=0.6, keyed=0.2), "buffer"),
-        (replace(BUSY, in_flight=5.0, starved=0.2, keyed=0.9, source_wait=0.7), "source"),
-        (replace(BUSY, calls=0, latency=0.0), "unknown"),
-        (replace(BUSY, seconds=0.0), "unknown"),
+        (BUSY, (), "capacity"),
+        (BUSY, loads(0.1, 0.11), "capacity"),
+        (BUSY, loads(0.01, 0.1), "service"),
+        (BUSY, loads(0.01, 0.1, calls=9), "capacity"),
+        (replace(BUSY, cpu=95.0), (), "cpu"),
+        (replace(BUSY, consumer=95.0), (), "consumer"),
+        (replace(BUSY, busy=100.0, gated=60.0), (), "gate"),
+        (replace(BUSY, gated=40.0), (), "capacity"),
+        (replace(BUSY, busy=500.0, source=60.0), (), "source"),
+        (replace(BUSY, busy=500.0, full=60.0), (), "buffer"),
+        (replace(BUSY, busy=500.0, full=40.0, source=50.0), (), "source"),
+        (replace(BUSY, busy=600.0, full=20.0, source=20.0), (), "capacity"),
+        (replace(BUSY, busy=950.0, source=100.0), (), "capacity"),
+        (replace(BUSY, busy=500.0, retries=60.0), (), "retries"),
+        (replace(BUSY, busy=500.0, retries=40.0, source=50.0), (), "source"),
+        (replace(BUSY, busy=500.0, retries=40.0, full=50.0), (), "buffer"),
+        (replace(BUSY, busy=100.0, peak_running=1), (), "capacity"),
+        (replace(BUSY, busy=100.0, blocked=90.0), (), "blocking"),
+        (replace(BUSY, busy=100.0, blocked=90.0, gated=90.0, consumer=95.0), (), "blocking"),
+        (replace(BUSY, busy=100.0, blocked=60.0), (), "blocking"),
+        (replace(BUSY, busy=100.0, blocked=60.0, gated=60.0), (), "gate"),
+        (replace(BUSY, busy=100.0, blocked=60.0, source=90.0), (), "source"),
+        (replace(BUSY, busy=100.0, blocked=40.0), (), "capacity"),
+        (replace(BUSY, busy=100.0, blocked=90.0, **ended(2)), (), "blocking"),
+        (replace(BUSY, running=1, **ended(9)), (), "unknown"),
+        (replace(BUSY, gated=60.0, **ended(9)), (), "gate"),
+        (replace(BUSY, running=1, **ended(10)), (), "capacity"),
+        (replace(BUSY, **ended(10)), (), "source"),
+        (replace(BUSY, running=5, operators=2, **ended(5)), (), "unknown"),
+        (replace(BUSY, operators=2, **ended(20)), (), "source"),
+        (replace(BUSY, capacity=1, busy=100.0, **ended(2)), (), "capacity"),
+        (replace(BUSY, running=1, capacity=1, busy=100.0, **ended(1)), (), "unknown"),
+        (replace(BUSY, capacity=100, busy=10_000.0, running=100, **ended(50)), (), "unknown"),
+        (replace(BUSY, timed_out_seconds=500.0), (), "timeouts"),
+        (replace(BUSY, timed_out_seconds=400.0, repeated_seconds=500.0), (), "retries"),
+        (replace(BUSY, timed_out_seconds=400.0, repeated_seconds=400.0), (), "capacity"),
+        (replace(BUSY, busy=500.0, full=60.0, keyed=30.0), (), "key"),
+        (replace(BUSY, busy=500.0, full=60.0, keyed=20.0), (), "buffer"),
+        (replace(BUSY, busy=500.0, full=20.0, keyed=90.0, source=70.0), (), "source"),
+        (replace(BUSY, **ended(0)), (), "unknown"),
+        (replace(BUSY, seconds=0.0), (), "unknown"),
     ],
 )
-def test_numbers_have_their_limit(evidence: Evidence, limit: str) -> None:
-    assert judge(evidence).limit == limit
+def test_numbers_have_their_limit(totals: Totals, loads: tuple[LoadClass, ...], limit: str) -> None:
+    assert judge(totals, loads).limit == limit
 
 
 def test_a_verdict_prints_its_sentences_and_its_advice() -> None:
-    assert str(judge(replace(BUSY, loads=loads(0.1, 0.1)))) == (
+    assert str(judge(BUSY, loads(0.1, 0.1))) == (
         "10,000 calls in 100 s: 100 a second, with a mean latency of 100 ms.\n"
         "The capacity of 10 allows 100 a second at this latency; on average 10.0 slots were busy (100%).\n"
         "All slots were busy 100% of the time. The latency did not rise with the load: 100 ms with about 1 call at "
@@ -83,25 +98,25 @@ def test_a_verdict_prints_its_sentences_and_its_advice() -> None:
 
 
 def test_failures_are_counted_and_come_before_more_capacity() -> None:
-    verdict = judge(replace(BUSY, failed=5_000))
+    verdict = judge(replace(BUSY, completed=5_000, failed=5_000))
     assert verdict.sentences[0].startswith("10,000 calls (5,000 failed or timed out) in 100 s: ")
     assert verdict.advice.startswith("Find out why the calls fail.")
-    assert judge(replace(BUSY, failed=4_999)).advice.startswith("Try capacity=20")
+    assert judge(replace(BUSY, completed=5_001, failed=4_999)).advice.startswith("Try capacity=20")
 
 
 def test_the_advised_buffer_holds_all_results_behind_the_longest_call() -> None:
-    verdict = judge(replace(BUSY, in_flight=2.0, starved=0.8, buffer=20, longest=5.0))
+    verdict = judge(replace(BUSY, busy=200.0, full=80.0, buffer=20, longest_seconds=5.0))
     assert verdict.advice.startswith("Set buffer=500, ")  # 100 calls a second, for 5 s
 
 
 def test_the_advised_capacity_is_not_below_what_ran_at_the_low_load() -> None:
     low, high = LoadClass(24, 100, 0.01), LoadClass(200, 1000, 1.0)
-    evidence = replace(BUSY, capacity=200, in_flight=200.0, loads=(low, high))
-    assert judge(evidence).advice.endswith("for this one, capacity=24 is enough.")
+    totals = replace(BUSY, capacity=200, busy=20_000.0)
+    assert judge(totals, (low, high)).advice.endswith("for this one, capacity=24 is enough.")
 
 
 def test_calls_and_records_are_told_apart_if_there_were_retries() -> None:
-    verdict = judge(replace(BUSY, calls=200, retried=22, failed=3))
+    verdict = judge(replace(BUSY, retried=22, failed=3, completed=197, latency_seconds=20.0))
     assert verdict.sentences[0] == (
         "222 calls for 200 records (22 retried, 3 failed or timed out) in 100 s: 2 records a second, with a mean "
         "latency of 100 ms."
@@ -109,9 +124,18 @@ def test_calls_and_records_are_told_apart_if_there_were_retries() -> None:
 
 
 def test_the_waits_for_gates_are_summed_over_records_if_these_share_calls() -> None:
-    gated = replace(BUSY, in_flight=1.0, gated=0.6, gates=(("RateLimit", 40.0),))
+    gated = replace(BUSY, busy=100.0, gated=60.0, seconds_by_gate={"RateLimit": 40.0})
     assert "Summed over all calls: RateLimit 40 s." in str(judge(gated))
-    assert "Summed over all records: RateLimit 40 s." in str(judge(replace(gated, groups=10, grouped=100)))
+    assert "Summed over all records: RateLimit 40 s." in str(judge(replace(gated, groups=1_000, grouped=10_000)))
+
+
+def test_the_wait_for_retries_is_named_with_a_gate_as_the_remedy() -> None:
+    verdict = judge(replace(BUSY, busy=100.0, retries=70.0, retried=400))
+    assert verdict.sentences[-1] == (
+        "No new record began 70% of the time, because 10 records, as many as the capacity, waited for their retry: the "
+        "service refuses calls."
+    )
+    assert "A gate such as AdaptiveRate or CircuitBreaker" in verdict.advice
 
 
 def test_an_unpickled_verdict_equals_the_original() -> None:

@@ -36,9 +36,9 @@ def window(gate: AdaptiveCapacity, now: float, latency: float, latencies: Iterat
     return now
 
 
-def limits(gate: AdaptiveCapacity, latency_of: Callable[[int], float], windows: int) -> list[int]:
+def limits(gate: AdaptiveCapacity, latency_of: Callable[[int], float], windows: int, now: float = 0.0) -> list[int]:
     """The limits after each of so many windows, if a limit has this latency."""
-    now, found = 0.0, []
+    found = []
     for _ in range(windows):
         now = window(gate, now, latency_of(gate.limit))
         found.append(gate.limit)
@@ -63,6 +63,33 @@ def test_a_start_above_the_knee_goes_down_until_the_latency_no_longer_falls() ->
 
 def test_a_start_at_the_maximum_goes_down_as_well() -> None:
     assert limits(AdaptiveCapacity(60, 60), knee(20), 4) == [30, 15, 7, 20]
+
+
+def test_a_start_with_no_room_for_a_step_that_proves_something_goes_down_as_well() -> None:
+    assert limits(AdaptiveCapacity(90, 100), knee(8), 6) == [45, 22, 11, 5, 2, 8]
+
+
+def test_a_descent_in_between_takes_the_limit_down_if_calls_wait() -> None:
+    """A knee that has fallen from 64 to 20: half of the limit has half of the latency."""
+    gate = AdaptiveCapacity(8, 64)
+    assert limits(gate, knee(64), 12)[-1] == 64
+    assert limits(gate, knee(20), 14, now=1000.0)[-1] == 20
+
+
+def test_a_descent_in_between_changes_nothing_if_the_service_only_became_slower() -> None:
+    gate = AdaptiveCapacity(8, 64)
+    assert limits(gate, lambda limit: 0.1, 8)[-1] == 64
+    assert {*limits(gate, lambda limit: 0.3, 30, now=1000.0)} == {32, 64}
+
+
+def test_answers_of_no_latency_are_not_measured() -> None:
+    gate = AdaptiveCapacity(3, 3)
+    for number in range(1000):
+        now = number / 100
+        assert gate.delay(now, 1.0) == 0.0
+        gate.started(now, 1.0)
+        gate.ended(now, 0.0, OK, 1.0)
+    assert gate.limit == 3
 
 
 def test_a_start_at_the_maximum_returns_to_it_if_the_service_is_only_far_away() -> None:
@@ -133,7 +160,7 @@ def test_an_overload_beside_answers_does_not_let_the_limit_rise_at_once() -> Non
     gate = AdaptiveCapacity(100, 200)
     for second in range(1, 4):
         gate.ended(2.0 * second, 0.0, Outcome("overload"), 1.0)
-        gate.ended(2.0 * second, 0.0, OK, 1.0)
+        gate.ended(2.0 * second + 0.125, 0.125, OK, 1.0)
     assert gate.limit == 34  # 100 * 0.7 * 0.7 * 0.7
 
 

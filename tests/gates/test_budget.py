@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from copy import deepcopy
+from decimal import Decimal
 from math import inf, nan
 from typing import Any
 
@@ -12,8 +13,8 @@ import pytest
 import trio
 
 from trio_asyncio_io import FixedDelay, ordered_wait, unordered_wait
-from trio_asyncio_io.gates import Budget, BudgetError, Outcome, PerKey, RateLimit, Usage, settle, usage
-from trio_asyncio_io.policies import hedged
+from trio_asyncio_io.gates import Budget, BudgetError, CallEndedError, Outcome, PerKey, RateLimit, Usage, settle, usage
+from trio_asyncio_io.policies import hedged, single_flight
 from trio_asyncio_io.progress import summary
 
 OK = Outcome("ok")
@@ -248,6 +249,177 @@ async def test_each_tenant_has_a_budget_that_is_never_forgotten(
     assert (found, len(errors)) == (list(range(500)), 1000)
 
 
+# The end of a call is final
+
+
+@pytest.mark.parametrize("actual", [0.0, 3.0])
+async def test_a_settle_after_the_end_of_its_call_changes_nothing_and_raises(
+    actual: float, autojump_clock: None
+) -> None:
+    budget, late = Budget(10.0, weight=lambda _: 1.0), []
+
+    async def audit() -> None:
+        await trio.sleep(0.01)
+        with pytest.raises(
+            CallEndedError, match=rf"^settle\({actual:g}\) changes nothing: its call has ended, or has lost"
+        ):
+            settle(actual)
+        late.append(usage())
+
+    async with trio.open_nursery() as background:
+
+        async def call(element: int) -> int:
+            background.start_soon(audit)
+            await trio.sleep(0.005)
+            return element
+
+        found, errors, _ = await run(call, budget, capacity=2)
+    assert (len(found), len(errors)) == (10, 90)
+    assert (budget.spent, budget.reserved) == (10.0, 0.0)
+    assert late == [Usage(1.0, 1.0)] * 10
+
+
+async def test_a_settle_of_an_earlier_attempt_does_not_reach_the_present_one(autojump_clock: None) -> None:
+    budget, late = Budget(10.0, weight=lambda _: 2.0), []
+
+    async def settle_late() -> None:
+        await trio.sleep(1.0)
+        with pytest.raises(CallEndedError):
+            settle(0.0)
+        late.append(trio.current_time())
+
+    async with trio.open_nursery() as background:
+
+        async def call(element: int) -> int:
+            if not late:
+                background.start_soon(settle_late)
+                await trio.sleep(0.5)
+                raise ConnectionError
+            return element
+
+        async def wait_then_call(element: int) -> int:
+            if background.child_tasks:
+                await trio.sleep(2.0)
+            return await call(element)
+
+        await run(wait_then_call, budget, range(1), retry=FixedDelay(1, 0.1))
+    assert (budget.spent, budget.reserved, len(late)) == (4.0, 0.0, 1)
+
+
+async def test_a_call_that_lost_to_its_hedge_can_no_longer_settle(autojump_clock: None) -> None:
+    budget = Budget(1000.0, weight=lambda _: 10.0)
+    calls: list[int] = []
+
+    async def fetch(element: int) -> int:
+        calls.append(element)
+        await trio.sleep(5.0 if calls.count(element) == 1 else 0.1)
+        return element
+
+    hedge = hedged(fetch, after=0.5, budget=1.0)
+
+    async def ask(element: int) -> int:
+        answer = await hedge(element)
+        settle(2.0)
+        return answer
+
+    _, errors, _ = await run(ask, budget, range(20), capacity=1)
+    assert [type(error) for error in errors] == [CallEndedError] * 20
+    assert (len(calls), budget.spent, budget.reserved) == (40, 400.0, 0.0)
+
+
+async def test_a_rate_is_not_loosened_by_a_late_settle(autojump_clock: None) -> None:
+    gate, starts = RateLimit(1.0, burst=10.0, weight=lambda _: 10.0), []
+
+    async def settle_late() -> None:
+        await trio.sleep(0.2)
+        with pytest.raises(CallEndedError):
+            settle(0.0)
+
+    async with trio.open_nursery() as background:
+
+        async def call(_: int) -> None:
+            starts.append(trio.current_time())
+            background.start_soon(settle_late)
+            await trio.sleep(0.1)
+
+        await run(call, gate, range(30))
+    assert starts == pytest.approx([10.0 * number for number in range(30)])
+
+
+async def test_a_call_that_elements_share_settles_the_one_that_started_it_while_that_runs(
+    autojump_clock: None,
+) -> None:
+    budget = Budget(10.0, weight=lambda _: 2.0)
+
+    async def call(key: str) -> str:
+        await trio.sleep(3.0)
+        settle(0.5)
+        return key
+
+    async def arriving() -> AsyncIterator[str]:
+        yield "a"
+        await trio.sleep(2.0)
+        yield "a"
+
+    found, _, operator = await run(single_flight(call), budget, arriving(), timeout=2.5)
+    assert (found, operator.statistics().timed_out) == (["a"], 1)  # the second one has its result
+    assert (budget.spent, budget.reserved) == (4.0, 0.0)
+
+
+async def test_a_settled_weight_only_falls(autojump_clock: None) -> None:
+    budget, refused = Budget(10.0, weight=lambda _: 5.0), []
+
+    async def call(_: int) -> None:
+        settle(7.0)  # more than the estimate
+        settle(0.0)
+        with pytest.raises(
+            ValueError, match=r"^settle: actual must be at most 0, which the call has settled before, got 5"
+        ):
+            settle(5.0)
+        refused.append(usage())
+
+    await run(call, budget, range(3))
+    assert refused == [Usage(5.0, 0.0)] * 3
+    assert budget.spent == 0.0
+
+
+async def test_weights_of_two_units_fall_on_their_own(autojump_clock: None) -> None:
+    dollars = Budget(1.0, weight=lambda _: 0.5, name="dollars")
+    tokens = Budget(1000, weight=lambda _: 100, name="tokens")
+
+    async def ask(_: int) -> None:
+        settle(0.01, "dollars")
+        settle(80, "tokens")
+        with pytest.raises(ValueError, match=r"at most 0\.01"):
+            settle(0.02)
+
+    await run(ask, [tokens, dollars], range(2))
+    assert (dollars.spent, tokens.spent) == (0.02, 160.0)
+
+
+async def test_a_further_call_reserves_its_own_estimate_not_what_the_first_has_settled(autojump_clock: None) -> None:
+    budget, calls, estimates = Budget(10.0, weight=lambda _: 1.0), set[int](), set[float]()
+
+    async def rows() -> AsyncIterator[int]:
+        for number in range(200):
+            yield number
+            await trio.sleep(0.05)
+
+    async def ask(element: int) -> int:
+        if element not in calls:
+            calls.add(element)
+            await trio.sleep(0.1)
+            settle(0.0)
+            raise ConnectionError
+        estimates.add(usage().estimated)  # type: ignore[union-attr]
+        await trio.sleep(20.0)
+        return element
+
+    found, *_ = await run(hedged(ask, after=2.0, budget=1.0), budget, rows(), timeout=60.0, capacity=500)
+    assert (len(found), estimates) == (10, {1.0})
+    assert (budget.spent, budget.reserved) == (10.0, 0.0)
+
+
 async def test_a_second_call_of_hedged_pays_and_is_not_made_beyond_the_budget(autojump_clock: None) -> None:
     budget = Budget(3.0)
     service = Service(1.0)
@@ -278,10 +450,13 @@ async def test_usage_is_the_estimate_before_settle_and_none_without_a_weight(aut
     assert (weighted, unweighted, usage()) == ([[Usage(2.0, 2.0)]], [[None]], None)
 
 
-@pytest.mark.parametrize("weight", [nan, -1.0, inf, "1"])
+NONSENSE = [nan, -1.0, inf, "1", None, True, Decimal(1)]
+
+
+@pytest.mark.parametrize("weight", NONSENSE)
 async def test_a_weight_that_is_none_stops_the_operator(weight: Any, autojump_clock: None) -> None:
     budget = Budget(10.0, weight=lambda _: weight)
-    with pytest.raises((ValueError, TypeError), match="weight must be"):
+    with pytest.raises((ValueError, TypeError), match=r"^weight of Budget\(10\.0, .*\) must be"):
         await run(Service(1.0), budget)
     assert (budget.spent, budget.reserved) == (0.0, 0.0)
 
@@ -293,7 +468,7 @@ async def test_a_weight_that_raises_stops_the_operator(autojump_clock: None) -> 
     assert service.calls == 3
 
 
-@pytest.mark.parametrize("actual", [nan, -1.0, inf, None])
+@pytest.mark.parametrize("actual", NONSENSE)
 async def test_a_call_that_settles_nonsense_fails_and_stays_paid(actual: Any, autojump_clock: None) -> None:
     budget = Budget(10.0, weight=lambda _: 2.0)
 
@@ -301,7 +476,7 @@ async def test_a_call_that_settles_nonsense_fails_and_stays_paid(actual: Any, au
         settle(actual)
 
     _, errors, _ = await run(ask, budget, range(3))
-    assert [str(error).partition(" must")[0] for error in errors] == ["actual"] * 3
+    assert [str(error).partition(" must")[0] for error in errors] == ["settle: actual"] * 3
     assert budget.spent == 6.0
 
 
@@ -329,6 +504,17 @@ async def test_explain_says_that_a_retry_was_refused(autojump_clock: None) -> No
 
     _, _, operator = await run(fail, Budget(1.0), range(1), retry=FixedDelay(1, 0.1))
     assert "Gates refused retries: budget used up after 1 call: 1.00 of 1.00." in operator.explain().sentences
+
+
+async def test_the_refusal_of_a_retry_keeps_the_error_of_the_attempt_that_was_paid(autojump_clock: None) -> None:
+    reason = ConnectionError("the real reason")
+
+    async def fail(_: int) -> None:
+        raise reason
+
+    _, (error,), _ = await run(fail, Budget(1.0), range(1), retry=FixedDelay(3, 0.1))
+    assert isinstance(error, BudgetError)
+    assert error.__cause__ is reason
 
 
 async def test_calls_wait_for_what_larger_ones_leave(autojump_clock: None) -> None:

@@ -237,6 +237,21 @@ def test_the_capacity_stays_near_a_knee_below_the_start(start: int, tasks: int, 
     assert in_flight <= most
 
 
+def test_a_start_far_above_the_knee_and_just_below_the_maximum_comes_down() -> None:
+    throughput, in_flight = measure_knee(lambda: AdaptiveCapacity(90, 100), 1, 8, 0.1, 45.0)
+    assert throughput >= 0.95
+    assert in_flight <= 1.3
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_tasks_whose_first_steps_are_refused_come_down_to_the_knee_together(seed: int) -> None:
+    """Four tasks start at 1.6 x the knee, and a step of all of them overflows the queue of the service."""
+    gates = [AdaptiveCapacity(8, 100) for _ in range(4)]
+    throughput, in_flight = measure_knee(gates.pop, 4, 20, 0.1, 60.0, queue=40, seed=seed)
+    assert throughput >= 0.95
+    assert in_flight <= 1.6
+
+
 def test_the_capacity_finds_a_knee_within_twenty_seconds() -> None:
     service = KneeService(20, 0.1)
     simulate(20.0, service, [AdaptiveCapacity(8, 100)])

@@ -15,7 +15,16 @@ from rich.console import Console
 from trio.testing import MockClock
 
 from tests.interrupting import LineCounter, default_sigint
-from trio_asyncio_io import AsyncWaitOperator, FixedDelay, Statistics, StreamRecord, Watermark, ordered_wait
+from trio_asyncio_io import (
+    AsyncWaitOperator,
+    FixedDelay,
+    Snapshot,
+    SnapshotElement,
+    Statistics,
+    StreamRecord,
+    Watermark,
+    ordered_wait,
+)
 from trio_asyncio_io.gates import AdaptiveCapacity, RateLimit
 from trio_asyncio_io.progress import progress, summary
 from trio_asyncio_io.testing import Scripted, Step, fails_first
@@ -112,6 +121,18 @@ async def test_the_line_is_updated_at_most_four_times_a_second(async_wait: Any, 
     await shown(console, async_wait(range(1000), Scripted(default=Step(0.01)), timeout=5.0, capacity=1))
     changes = written(console).count(" running")
     assert 38 <= changes <= 41  # in 10 seconds; the last one is drawn again when it is erased
+
+
+async def test_restored_and_remembered_results_count_as_finished(autojump_clock: MockClock) -> None:
+    console = terminal()
+    snapshot = Snapshot(tuple(SnapshotElement(number, number, [number]) for number in range(5)), taken=5)
+    function = Scripted(default=Step(0.3))
+    await shown(console, ordered_wait(range(5, 10), function, timeout=5.0, restore=snapshot), total=10)
+    assert "50% of 10" in frames(console)[0]
+    async with ordered_wait(range(5, 10), function, timeout=5.0, restore=snapshot) as results:
+        assert len([result async for result in results]) == 10
+    numbers = results.statistics()
+    assert (numbers.known, numbers.completed, numbers.done) == (5, 5, 10)
 
 
 async def test_a_wide_terminal_shows_a_bar(autojump_clock: MockClock) -> None:

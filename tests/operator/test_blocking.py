@@ -292,25 +292,45 @@ def test_time_without_a_cpu_does_not_count(reports: Reports, steps: Steps, tmp_p
 @pytest.mark.parametrize(
     ("ran", "state", "expected"),
     [
-        pytest.param(0.1, "R", True, id="ready and without a CPU"),
-        pytest.param(0.9, "R", False, id="running"),
-        pytest.param(0.0, "S", False, id="waiting in a system call"),
+        pytest.param(0.0, "R", 0.0, id="ready and without a CPU"),
+        pytest.param(0.006, "R", 0.006, id="ready, with a CPU for some of the time"),
+        pytest.param(0.5, "R", 0.5, id="running for longer than the sampling thread wanted to sleep"),
+        pytest.param(0.0, "S", 0.02, id="waiting in a system call"),
+        pytest.param(0.5, "S", 0.5, id="waiting after a computation"),
     ],
 )
-def test_a_thread_lacks_a_cpu_if_it_is_ready_and_does_not_run(
-    ran: float, state: str, expected: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_thread_that_is_ready_has_its_cpu_time_counted(
+    ran: float, state: str, expected: float, tmp_path: Path
 ) -> None:
     thread = _CpuTime(threading.get_native_id())
-    thread._statistics = file_with(tmp_path / "schedstat", f"{round(ran * 1e9)} 0 1")
     thread._status = file_with(tmp_path / "stat", f"12 (name) {state} 1")
-    monkeypatch.setattr("trio_asyncio_io.blocking.time.monotonic_ns", lambda: 10**9)
-    assert thread.was_withheld() is expected
+    thread._statistics = file_with(tmp_path / "schedstat", "7000000000 0 1")
+    thread.seconds(0.02)
+    file_with(tmp_path / "schedstat", f"{7_000_000_000 + round(ran * 1e9)} 0 1")
+    assert thread.seconds(0.02) == pytest.approx(expected)
+
+
+def test_a_function_that_computes_on_a_busy_machine_is_reported(
+    reports: Reports, steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its thread has a CPU for a fifth of the time."""
+    monkeypatch.setattr(_CpuTime, "seconds", lambda _, interval: interval / 5)
+    texts: list[list[str]] = []
+
+    async def compute(_: BlockedLoop) -> None:
+        for _ in range(10 * SAMPLES):
+            steps.step()
+            texts.append(reports.texts.copy())
+
+    run_watched(compute)
+    assert texts[2 * SAMPLES] == []
+    assert len(reports.texts) == 1
 
 
 def test_without_the_statistics_of_linux_all_time_counts(tmp_path: Path) -> None:
     thread = _CpuTime(threading.get_native_id())
     thread._statistics = tmp_path / "missing"
-    assert not thread.was_withheld()
+    assert thread.seconds(0.02) == 0.02
 
 
 def test_the_time_limit_and_the_logger_can_be_chosen(steps: Steps, caplog: pytest.LogCaptureFixture) -> None:

@@ -227,15 +227,16 @@ def test_the_error_has_the_place_of_the_value(value: Any, place: str) -> None:
     assert str(caught.value).startswith(f"{place} is {'Zone()' if 'tzinfo' in place else '<Color.RED'}")
 
 
-def test_a_zone_without_a_key_is_refused() -> None:
+@pytest.mark.parametrize("key", [None, "Europe/Oslo"])
+def test_a_zone_from_a_file_is_refused(key: str | None) -> None:
+    """Its key does not determine its rules."""
     counts = b"".join(count.to_bytes(4, "big") for count in (0, 0, 0, 0, 1, 4))
-    zone = ZoneInfo.from_file(BytesIO(b"TZif\0" + bytes(15) + counts + bytes(6) + b"UTC\0"))  # RFC 8536
-    with pytest.raises(NotStorableError, match=r"^value\.tzinfo is .*: the zone has no key; convert"):
+    zone = ZoneInfo.from_file(BytesIO(b"TZif\0" + bytes(15) + counts + bytes(6) + b"UTC\0"), key=key)  # RFC 8536
+    with pytest.raises(NotStorableError, match=r"^value\.tzinfo is .*: it was read with ZoneInfo.from_file; convert"):
         encoded(datetime(2026, 1, 1, tzinfo=zone), "plain", "value")
 
 
-def nested(depth: int, make: Any) -> Any:
-    value: Any = 1
+def nested(depth: int, make: Any, value: Any = 1) -> Any:
     for _ in range(depth):
         value = make(value)
     return value
@@ -244,12 +245,29 @@ def nested(depth: int, make: Any) -> Any:
 MAKERS = [lambda value: [value], lambda value: (value,), lambda value: {1: value}, lambda value: {"a": value}]
 
 
+LEAVES = [
+    1,
+    2**70,
+    1.5,
+    math.inf,
+    "x",
+    None,
+    True,
+    b"x",
+    Decimal(1),
+    date(2026, 1, 1),
+    datetime(2026, 1, 1, tzinfo=PARIS),
+]
+
+
 @pytest.mark.parametrize("make", MAKERS, ids=["list", "tuple", "dict", "object"])
-def test_nested_values_are_stored_to_a_fixed_depth(make: Any) -> None:
-    deepest = nested(MAX_DEPTH - 1, make)
+@pytest.mark.parametrize("leaf", LEAVES, ids=repr)
+def test_nested_values_are_stored_to_a_fixed_depth(make: Any, leaf: Any) -> None:
+    """Whatever is in the innermost container."""
+    deepest = nested(MAX_DEPTH, make, leaf)
     assert decoded(encoded(deepest, "plain", "value"), "plain") == deepest
     with pytest.raises(NotStorableError, match=r"^value is .*nested deeper than 100 levels, or contains itself"):
-        encoded(nested(MAX_DEPTH + 1, make), "plain", "value")
+        encoded(nested(MAX_DEPTH + 1, make, leaf), "plain", "value")
 
 
 def test_a_container_that_contains_itself_is_refused() -> None:

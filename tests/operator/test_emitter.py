@@ -13,7 +13,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from tests.support import outputs, timed_outputs
 from trio_asyncio_io import StreamRecord, Watermark, keyed_wait, ordered_wait, unordered_wait
-from trio_asyncio_io._results import ENTRIES_PER_PASS
+from trio_asyncio_io._results import CHUNKS_PER_PASS
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 NEVER = Step(math.inf)
@@ -173,7 +173,7 @@ async def test_a_record_that_completes_while_the_emitter_pauses_has_no_negative_
         mock_clock.jump(1.0)
         return value
 
-    source = range(20 + ENTRIES_PER_PASS)
+    source = range(20 + CHUNKS_PER_PASS)
     async with unordered_wait(source, function, timeout=math.inf, buffer=len(source), on_error="skip") as results:
         assert len([result async for result in results]) == 20
     assert results.statistics().head_wait.quantile(1.0) >= 0.0

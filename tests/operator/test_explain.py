@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Callable
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from trio_asyncio_io import FixedDelay, Verdict, keyed_wait, ordered_wait, unordered_wait
+from trio_asyncio_io import FixedDelay, StreamRecord, Verdict, Watermark, keyed_wait, ordered_wait, unordered_wait
+from trio_asyncio_io.gates import AdaptiveCapacity, RateLimit
 
 
 async def flood(count: int) -> AsyncIterator[int]:
@@ -228,8 +230,8 @@ async def test_before_the_first_call_has_ended_nothing_is_known(autojump_clock: 
     ("count", "sentence"),
     [
         (0, "No call was made."),
-        (1, "Too few to judge: of 1 started, 1 ended, with a capacity of 10."),
-        (9, "Too few to judge: of 9 started, 9 ended, with a capacity of 10."),
+        (1, "Too few calls to judge: of 1 started, 1 ended, with a capacity of 10."),
+        (9, "Too few calls to judge: of 9 started, 9 ended, with a capacity of 10."),
     ],
 )
 @pytest.mark.parametrize("source", [flood, partial(trickle, seconds=5.0)], ids=["at once", "slowly"])
@@ -285,6 +287,159 @@ def test_a_verdict_is_available_after_the_event_loop_has_ended() -> None:
 
     results = trio.run(main, clock=MockClock(autojump_threshold=0))
     assert results.explain().limit == "capacity"
+
+
+async def hangs_for_some(values: list[int]) -> list[int]:
+    await trio.sleep(math.inf if values[0] in {0, 20} else 0.4)
+    return values
+
+
+async def one_second_for_all(values: list[int]) -> list[int]:
+    await trio.sleep(1.0)
+    return values
+
+
+async def flood_with_watermarks(count: int) -> AsyncIterator[Any]:
+    for number in range(count):
+        yield StreamRecord(number, timestamp=number)
+        yield Watermark(number)
+
+
+ONE_AT_A_TIME = {
+    "the buffer holds one group": Situation(
+        "buffer",
+        lambda: flood(200),
+        lambda: one_second_for_all,
+        wait=unordered_wait,
+        options={"group": 10, "buffer": 10, "capacity": 2},
+    ),
+    "groups, of which some time out": Situation(
+        "buffer",
+        lambda: flood(40),
+        lambda: hangs_for_some,
+        options={"group": 10, "buffer": 10, "capacity": 2, "timeout": 0.5, "on_error": "skip"},
+    ),
+    "a gate, keys, watermarks and a slow consumer": Situation(
+        "consumer",
+        lambda: flood_with_watermarks(40),
+        wait=keyed_wait,
+        options={"key": lambda value: value % 10, "buffer": 10, "capacity": 2},
+        consumer_seconds=1.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("situation", ONE_AT_A_TIME.values(), ids=ONE_AT_A_TIME.keys())
+async def test_one_call_at_a_time_that_awaits_does_not_block(
+    situation: Situation, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    if situation.wait is keyed_wait:
+        situation = replace(situation, options=situation.options | {"gate": AdaptiveCapacity(1, 2)})
+    verdict = await explained(situation)
+    assert verdict.limit == situation.limit, str(verdict)
+    assert caplog.messages == []
+
+
+async def blocks_and_fails(value: int) -> int:
+    await blocks(value)
+    raise ConnectionError
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"capacity": 1},
+        {"gate": RateLimit(100.0)},
+        {"group": 1},
+        {"retry": FixedDelay(1, 0.0)},
+        {"retry": FixedDelay(1, 0.0, retry_on_result=lambda _: False)},
+    ],
+    ids=["alone", "one slot", "a gate", "groups", "retries", "results that may be retried"],
+)
+@pytest.mark.parametrize("count", [2, 3, 30])
+@pytest.mark.parametrize("function", [blocks, blocks_and_fails])
+async def test_a_function_that_blocks_is_named_however_few_calls_it_makes(
+    count: int, function: Any, options: dict[str, Any], autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    if "group" in options:
+        function = partial(of_each, function)
+    options = {"on_error": "skip", **options}
+    verdict = await explained(Situation("blocking", lambda: flood(count), lambda: function, options=options))
+    assert verdict.limit == "blocking", str(verdict)
+    [message] = caplog.messages
+    assert "blocked the Trio loop for 1000 ms in each call" in message
+
+
+async def of_each(function: Any, values: list[int]) -> list[int]:
+    return [await function(value) for value in values]
+
+
+@pytest.mark.parametrize(
+    ("situation", "sentence", "advice"),
+    [
+        pytest.param(
+            replace(ONE_AT_A_TIME["the buffer holds one group"], options={"group": 20, "buffer": 20, "capacity": 10}),
+            "it has room for 1 call of 20 records.",
+            "Set buffer=200: it gives each of the 10 slots a full group.",
+            id="a buffer of one group",
+        ),
+        pytest.param(
+            Situation(
+                "unknown",
+                lambda: trickle(50, 1.0),
+                lambda: one_second_for_all,
+                options={"group": 10, "group_wait": 30.0},
+            ),
+            "Too few calls to judge: of 5 started, 5 ended, with a capacity of 10.",
+            "Judge a run in which at least 10 calls, and one in each slot, have ended.",
+            id="few calls of many records",
+        ),
+        pytest.param(
+            Situation(
+                "capacity",
+                lambda: trickle(500, 0.1),
+                lambda: one_second_for_all,
+                options={"group": 50, "group_wait": 0.0, "capacity": 2, "buffer": 1_000},
+            ),
+            "of at most 50 records",
+            "Make fewer calls: with a longer group_wait, more of the 50 places in a group are taken.",
+            id="groups that do not wait",
+        ),
+        pytest.param(
+            Situation(
+                "gate",
+                lambda: flood(500),
+                lambda: one_second_for_all,
+                options={"group": 2, "capacity": 25, "gate": RateLimit(10.0)},
+            ),
+            "Summed over all records: RateLimit",
+            "If the gate counts calls, make fewer: try group=4, if the service accepts as many records in a call.",
+            id="a rate of calls in front of full groups",
+        ),
+    ],
+)
+async def test_groups_have_their_own_reasons_and_advice(
+    situation: Situation, sentence: str, advice: str, autojump_clock: MockClock
+) -> None:
+    verdict = await explained(situation)
+    assert verdict.limit == situation.limit, str(verdict)
+    assert sentence in "\n".join(verdict.sentences)
+    assert verdict.advice.endswith(advice)
+
+
+async def test_an_unordered_run_is_not_told_to_be_unordered(autojump_clock: MockClock) -> None:
+    situation = Situation(
+        "buffer",
+        lambda: flood_with_watermarks(500),
+        lambda: straggler,
+        wait=unordered_wait,
+        options={"buffer": 20},
+    )
+    verdict = await explained(situation)
+    assert verdict.limit == "buffer", str(verdict)
+    assert "results waited for an earlier call" in str(verdict)
+    assert "unordered_wait" not in verdict.advice
 
 
 ADVICE = {

@@ -21,7 +21,9 @@ from trio_asyncio_io import (
     ordered_wait,
     unordered_wait,
 )
-from trio_asyncio_io.gates import Gate, Outcome, RateLimit, RefusedError
+from trio_asyncio_io.gates import Gate, Outcome, PerKey, RateLimit, RefusedError
+from trio_asyncio_io.policies import gated
+from trio_asyncio_io.progress import summary
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 
 
@@ -103,7 +105,7 @@ async def test_the_waits_of_several_operators_add_up_by_gate(autojump_clock: Moc
                 pass
         totals += operator.totals()
     assert totals.seconds_by_gate == {"RateLimit": 1.0 + 2.0, "Spy": 2 * 2.0}
-    assert totals.gate_waits == 7.0
+    assert totals.gate_wait_seconds == 7.0
     assert (totals - operator.totals()).seconds_by_gate == {"RateLimit": 1.0, "Spy": 4.0}
 
 
@@ -115,7 +117,10 @@ async def test_a_weight_is_computed_from_the_value(autojump_clock: MockClock) ->
 
 @pytest.mark.parametrize(
     ("value", "message"),
-    [(5, "object of type 'int' has no len()"), ("", "weight must be finite and not negative, got nan")],
+    [
+        (5, "object of type 'int' has no len()"),
+        ("", "weight of RateLimit(rate=1.0, burst=1.0) must be finite and not negative, got nan"),
+    ],
     ids=["raises", "no weight"],
 )
 async def test_a_weight_that_raises_stops_the_operator(
@@ -342,6 +347,36 @@ async def test_a_gate_that_holds_calls_back_is_the_verdict(autojump_clock: MockC
     verdict = results.explain()
     assert verdict.limit == "gate"
     assert "RateLimit" in str(verdict)
+
+
+async def test_gates_of_one_class_are_told_apart_by_their_names(autojump_clock: MockClock) -> None:
+    requests = RateLimit(10.0, name="requests")
+    tokens = RateLimit(15.0, name="tokens", weight=lambda value: 2.0)
+    function = Scripted(default=Step(0.1))
+    async with ordered_wait(range(20), function, timeout=1.0, gate=[requests, tokens]) as results:
+        async for _ in results:
+            pass
+    waits = results.statistics().seconds_by_gate
+    assert {*waits} == {"RateLimit 'tokens'"}
+    assert "RateLimit 'tokens'" in str(results.explain())
+    assert "(RateLimit 'tokens')" in summary(results.statistics(), 1.0)
+
+
+LIMIT, NAMED = RateLimit(1.0), RateLimit(1.0, name="weather")
+
+
+@pytest.mark.parametrize("twice", [[LIMIT, LIMIT], [NAMED, RateLimit(1.0, name="weather")]])
+def test_a_gate_that_is_given_twice_is_refused(twice: list[Gate]) -> None:
+    message = (
+        r"^gate must not have the same gate twice, got RateLimit\(rate=1.0, .*\) again: give it once, or give each"
+    )
+    for use in (
+        lambda: ordered_wait("ab", Scripted(), timeout=1.0, gate=twice),
+        lambda: PerKey(twice, key=len),
+        lambda: gated(Scripted(), twice),
+    ):
+        with pytest.raises(ValueError, match=message):
+            use()
 
 
 async def test_a_gate_that_has_nothing_to_hold_back_is_not_the_verdict(autojump_clock: MockClock) -> None:

@@ -30,6 +30,7 @@ from trio_asyncio_io.gates import (
     usage,
 )
 from trio_asyncio_io.policies import cached, gated, hedged, single_flight
+from trio_asyncio_io.rehearsal import record
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 ROUNDING = 1e-6  # seconds
@@ -424,7 +425,7 @@ async def test_a_weight_or_a_key_that_raises_stops_the_operator(gate: Any) -> No
 
 
 async def test_a_delay_that_is_not_a_number_stops_the_operator() -> None:
-    with pytest.raises(ValueError, match="must be seconds, got nan"):
+    with pytest.raises(ValueError, match=r"^delay of .* must be seconds, not NaN \(0\.0 admits the call\), got nan"):
         await drained("abc", gated(Scripted(), Broken("nan")), timeout=9.0)
 
 
@@ -489,3 +490,15 @@ def test_limits_per_key_and_for_all_calls_hold_and_every_patient_call_starts(
     trio.run(main, clock=MockClock(autojump_threshold=0))
     assert running == []
     assert {number for number, caller in enumerate(callers) if caller[3] == math.inf} <= set(results)
+
+
+async def test_a_recorded_function_with_gates_of_its_own_settles_in_them(autojump_clock: MockClock) -> None:
+    async def call(value: int) -> int:
+        await trio.sleep(0.1)
+        settle(2.0)
+        return value
+
+    budget = Budget(1000.0, weight=lambda value: 3.0)
+    sample = await record(range(900), gated(call, budget), 40, loads=(2, 4), timeout=5.0, weight=lambda value: 3.0)
+    assert [call.weight for call in sample.calls] == [2.0] * 40
+    assert (budget.spent, budget.reserved) == (80.0, 0.0)

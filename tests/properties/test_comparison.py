@@ -114,7 +114,7 @@ def seen(seed: int, **others: Any) -> Seen:
             sorted(outputs),
             calls,
             asdict(replace(numbers, throttled=0, groups=0, grouped=0)),  # counted only if there are gates, or groups
-            asdict(replace(totals, cpu=0.0, throttled=0, groups=0, grouped=0)),
+            asdict(replace(totals, cpu=0.0, throttled=0, groups=0, grouped=0, group=0)),
             operator.explain().limit,
         )
 
@@ -188,6 +188,29 @@ def test_groups_of_one_record_change_nothing_in_front_of_gates_per_key(seed: int
     for one, other in zip(with_groups.calls, without.calls, strict=True):
         assert one[0] == other[0]
         assert one[1:] == pytest.approx(other[1:])  # a gate adds up instants
+
+
+@given(SEEDS)
+def test_a_function_that_only_awaits_never_blocks(seed: int) -> None:
+    """Whatever holds calls back: groups, gates, keys, watermarks, the buffer or a slow consumer."""
+    values, steps, options = scenario_of(seed)
+    random = Random(seed)
+    group, capacity = random.choice([None, 2, 10]), options["capacity"]
+    gate = random.choice([None, AdaptiveCapacity(1, capacity), PerKey(RateLimit(0.7), key=lambda value: value[0])])
+    buffer = max(capacity, group or 1) + random.choice([0, 0, 3, 100])
+    pause = random.choice([0.0, 0.0, 1.0])
+
+    async def body() -> str:
+        source = source_with_watermarks(values, seed)
+        function = Scripted(steps) if group is None else of_lists(Scripted(steps))
+        options.update(gate=gate, group=group, buffer=buffer, group_wait=random.choice([0.0, 1.0]))
+        async with AsyncWaitOperator(function, source=source, **options) as operator:
+            async for _ in operator.output:
+                await trio.sleep(pause)
+        assert operator.totals().blocked == 0.0
+        return operator.explain().limit
+
+    assert on_virtual_time(body) != "blocking"
 
 
 HOOKS = [name for name, _ in getmembers(Observer, isfunction)]

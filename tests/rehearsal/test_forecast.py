@@ -1,18 +1,23 @@
 from __future__ import annotations
 
 import pickle
+import re
+from functools import partial
+from math import inf
 from random import Random
 from statistics import median
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
+import trio
 
-from benchmarks.forecast._services import SERVICES, BusyError, Planted, function_of
+from benchmarks.forecast._services import PATIENT, SERVICES, Planted, function_of
 from tests.rehearsal.planted import in_virtual_time, operated, sampled
 from trio_asyncio_io import FixedDelay, ordered_wait
-from trio_asyncio_io.gates import AdaptiveCapacity, Budget, Gate, PerKey, RateLimit
-from trio_asyncio_io.rehearsal import Forecast, RecordedCall, Sample, rehearse
+from trio_asyncio_io.gates import AdaptiveCapacity, Budget, Gate, PerKey, RateLimit, settle
+from trio_asyncio_io.rehearsal import Forecast, ForecastRow, RecordedCall, Sample, record, rehearse
+from trio_asyncio_io.rehearsal._service import fit
 
 BY_NAME = {service.name: service for service in SERVICES}
 GAMMA = BY_NAME["gamma"]
@@ -55,14 +60,37 @@ def test_a_rate_is_found_and_a_gate_for_it_needs_fewer_calls() -> None:
     assert any("The service admits 1" in each and "compare gate=RateLimit(1" in each for each in without.assumptions)
 
 
-def test_a_rate_that_the_sample_hardly_shows_is_called_rough() -> None:
-    def call(start: float, outcome: Any = "answered", error: Exception | None = None) -> RecordedCall:
-        return RecordedCall(start, 0.1, outcome, 0.0, 30, 0, error)
+@pytest.mark.parametrize(
+    ("rate", "options", "most"),
+    [
+        (260.0, {"burst": 30.0, "hint": 1.0}, 0.05),
+        (20.0, {"burst": 1.0, "hint": 10.0}, 0.1),
+        (50.0, {"window": 1.0, "hint": 2.0}, 0.1),
+        (10.0, {"window": 3.0, "slides": True, "hint": 0.4}, 0.1),
+    ],
+    ids=["bucket", "no burst", "fixed window", "sliding window"],
+)
+def test_a_rate_with_retry_after_is_found(rate: float, options: dict[str, Any], most: float) -> None:
+    service = Planted("capped", GAMMA.draw, rate=rate, retry=PATIENT, **options)
+    forecast = rehearse(sampled(service, 1), 1_000, capacity=20)
+    (found,) = [
+        re.search(r"admits ([\d.,]+) calls per second", each) for each in forecast.assumptions if "admits" in each
+    ]
+    assert found is not None
+    assert float(found[1].replace(",", "")) == pytest.approx(rate, rel=most)
 
-    calls = [call(0.0)] * 20 + [call(0.0, "refused", BusyError(429))] * 10 + [call(1.0)] * 10
-    forecast = rehearse(Sample(tuple(calls), 30, (), 5.0), 10_000, capacity=20, retry=FixedDelay(9, 0.1))
-    assert any("admits 30 calls per second, and 20 at once" in each for each in forecast.assumptions)
-    assert any("too short to know this rate" in each for each in forecast.assumptions)
+
+def test_a_rate_that_the_sample_cannot_tell_has_bounds_and_no_advice() -> None:
+    service = Planted("capped", GAMMA.draw, rate=700.0, burst=50.0, hint=3.0, retry=PATIENT)
+    forecast = rehearse(sampled(service, 1), 5_000, capacity=[20, 100])
+    assert any("the sample cannot tell from which rate on: at least" in each for each in forecast.assumptions)
+    assert not any("compare gate=RateLimit" in each for each in forecast.assumptions)
+    assert "> Take" not in str(forecast)
+    with pytest.raises(ValueError, match="the forecast has no best setting, because the sample cannot tell"):
+        _ = forecast.best
+    for row in forecast.rows:
+        seconds, _ = operated(service, 5_000, 1, capacity=row.capacity, timeout=60.0, retry=service.retry)
+        assert row.low <= seconds <= row.high
 
 
 def test_servers_are_found_and_more_slots_are_not_recommended() -> None:
@@ -75,6 +103,11 @@ def test_servers_are_found_and_more_slots_are_not_recommended() -> None:
 def test_no_limit_is_invented(name: str) -> None:
     for seed in range(5):
         assert any("No limit" in each for each in rehearse(sampled(BY_NAME[name], seed), 100).assumptions)
+
+
+def test_equal_calls_show_no_limit_because_of_rounding() -> None:
+    taken = sampled(Planted("constant", lambda _: (0.15, None)), 1, 800)
+    assert any("No limit" in each for each in rehearse(taken, 100).assumptions)
 
 
 def test_rare_and_heavy_calls_are_named() -> None:
@@ -133,11 +166,83 @@ def test_the_same_sample_gives_the_same_forecast(sample: Sample) -> None:
     assert rehearse(sample, 300, **options).rows == rehearse(sample, 300, **options).rows
 
 
-def test_weights_are_summed_over_answered_calls() -> None:
+def test_all_calls_weigh_what_a_budget_counts() -> None:
     taken = sampled(BY_NAME["8 % failures, retried"], 1, weight=lambda _: 0.25)
     (row,) = rehearse(taken, 100_000, capacity=50).rows
-    assert row.weight == pytest.approx(25_000, rel=0.001)
     assert row.retried > 0
+    assert row.weight == pytest.approx(0.25 * row.calls, rel=0.001)
+
+
+@pytest.mark.parametrize("what", ["settles and fails", "fails without settle", "is cut", "is cut by the run"])
+@pytest.mark.parametrize("retry", [None, FixedDelay(3, 0.1, attempt_timeout=2.0)])
+def test_the_money_of_a_forecast_is_that_of_the_budget(what: str, retry: FixedDelay | None) -> None:
+    """A quarter of the calls fails. Each is paid: what it settled, or else its estimate."""
+
+    async def ask(value: int) -> int:
+        fails = Random(f"{value} {trio.current_time()}").random() < 0.25
+        if what == "settles and fails":
+            settle(3.0)
+        await trio.sleep(30.0 if fails and what == "is cut" else 1.0 if fails and "run" in what else 0.1)
+        if fails and "fails" in what:
+            raise ValueError("planted")
+        settle(2.0)
+        return value
+
+    timeout = 0.5 if "run" in what else 3.0
+    options: dict[str, Any] = {"capacity": 20, "timeout": timeout, "retry": retry}
+    budget = Budget(1e9, weight=lambda _: 5.0)
+
+    async def main() -> ForecastRow:
+        taken = await record(range(400), ask, 400, timeout=3.0, loads=(5, 20), weight=lambda _: 5.0, retry=retry)
+        async with ordered_wait(range(3_000), ask, gate=budget, on_error="skip", **options) as results:
+            async for _ in results:
+                pass
+        return rehearse(taken, 3_000, **options).rows[0]
+
+    row: ForecastRow = in_virtual_time(main)
+    low, high = row.intervals["weight"]
+    assert row.weight == pytest.approx(budget.spent, rel=0.1)
+    assert 0.98 * low <= budget.spent <= 1.02 * high
+
+
+def test_a_call_that_hangs_keeps_its_server_until_it_is_cut() -> None:
+    def draw(random: Random) -> tuple[float, None]:
+        return (1e9 if random.random() < 0.03 else random.gammavariate(4, 0.1)), None
+
+    async def run(seed: int, elements: int, retry: FixedDelay | None, *, takes_sample: bool) -> Any:
+        random, servers = Random(seed), trio.CapacityLimiter(40)
+
+        async def call(value: int) -> int:
+            async with servers:
+                await trio.sleep(draw(random)[0])
+            return value
+
+        if takes_sample:
+            return await record(range(elements), call, elements, timeout=6.0, retry=retry)
+        began = trio.current_time()
+        options: dict[str, Any] = {"timeout": 6.0, "capacity": 75, "on_error": "skip", "retry": retry}
+        async with ordered_wait(range(elements), call, **options) as results:
+            async for _ in results:
+                pass
+        return trio.current_time() - began, results.statistics().timed_out
+
+    for retry in (None, FixedDelay(2, 0.1, attempt_timeout=2.5)):
+        taken = in_virtual_time(partial(run, 1, 400, retry, takes_sample=True))
+        seconds, timed_out = in_virtual_time(partial(run, 99, 3_000, retry, takes_sample=False))
+        (row,) = rehearse(taken, 3_000, capacity=75).rows
+        assert row.seconds == pytest.approx(seconds, rel=0.25)
+        assert row.timed_out == pytest.approx(timed_out, abs=60)
+
+
+def test_a_long_call_of_the_forecast_is_never_longer_than_the_timeout_of_the_sample() -> None:
+    def draw(random: Random) -> tuple[float, None]:
+        return min(4.9, 0.05 * random.paretovariate(0.8)), None
+
+    service = fit(sampled(Planted("heavy", draw), 1, timeout=5.0))
+    assert service.tail is not None
+    begin = service.open(Random(1))
+    times = [begin(0.0, inf)[0] for _ in range(20_000)]
+    assert max(times) == 5.0
 
 
 def test_a_gate_with_weights_limits_the_weights_of_the_sample() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import AsyncIterator
 from typing import Any
@@ -138,9 +139,54 @@ def test_weights_are_settled_by_the_call() -> None:
         return await answer(value)
 
     sample = sample_of(range(40), ask, 40, weight=lambda value: 100.0 * value)
-    assert [call.weight for call in sample.calls][:4] == [0.0, 7.0, 0.0, 300.0]
+    assert [call.weight for call in sample.calls][:4] == [0.0, 7.0, 200.0, 300.0]
     assert sample.is_weighted
-    assert sample.weight == pytest.approx(7.0 + 100.0 * sum(range(3, 40)))
+    assert [call.estimate for call in sample.calls][:4] == [0.0, 100.0, 200.0, 300.0]
+    assert sample.weight == pytest.approx(7.0 + 100.0 * sum(range(2, 40)))
+
+
+def _unknown(_: int) -> float:
+    raise KeyError("no such model")
+
+
+@pytest.mark.parametrize(
+    ("weight", "error", "message"),
+    [
+        (lambda value: math.nan if value == 7 else 1.0, ValueError, "weight must be finite and not negative, got nan"),
+        (lambda value: 6.0 - value, ValueError, r"weight must be finite and not negative, got -1\.0"),
+        (lambda value: "cheap" if value == 7 else 1.0, TypeError, "weight must be a number, got 'cheap'"),
+        (_unknown, KeyError, "no such model"),
+    ],
+)
+def test_a_weight_that_fails_names_the_element_and_costs_no_call(
+    weight: Any, error: type[Exception], message: str
+) -> None:
+    calls: list[int] = []
+
+    async def ask(value: int) -> None:
+        calls.append(value)
+
+    with pytest.raises(error, match=message) as caught:
+        sample_of(range(40), ask, 40, weight=weight)
+    element = 0 if error is KeyError else 7
+    assert caught.value.__notes__ == [f"weight was called with the element {element}, before any call was made"]
+    assert not calls
+
+
+def test_refused_calls_do_not_come_back_together() -> None:
+    refused: set[int] = set()
+
+    async def busy(value: int) -> int:
+        if value not in refused:
+            refused.add(value)
+            await trio.sleep(0.1)
+            raise BusyError
+        return await answer(value)
+
+    sample = sample_of(range(40), busy, 40, loads=(40,), timeout=5.0, retry=FixedDelay(2, 0.5))
+    back = sorted(call.start for call in sample.calls if call.outcome == "answered")
+    assert 0.6 <= back[0] < back[-1] <= 1.1
+    assert len(set(back)) == 40
 
 
 def test_a_weight_may_have_a_name() -> None:

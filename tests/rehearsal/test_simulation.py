@@ -13,6 +13,7 @@ from benchmarks.forecast._services import Planted
 from tests.rehearsal.planted import operated, simulated
 from trio_asyncio_io import FixedDelay, RetryBudget
 from trio_asyncio_io.gates import AdaptiveCapacity, CircuitBreaker, Gate, RateLimit, RefusedError
+from trio_asyncio_io.rehearsal import RecordedCall
 from trio_asyncio_io.rehearsal._service import Begin
 
 pytestmark = pytest.mark.hypothesis
@@ -135,7 +136,11 @@ class Recovering(Planted):
 
     def open(self, random: Random) -> Begin:
         errors = iter([ConnectionError()] * 40)
-        return lambda _: (random.uniform(0.01, 0.02), next(errors, None), None)
+
+        def begin(_: float, __: float) -> tuple[float, RecordedCall]:
+            return random.uniform(0.01, 0.02), RecordedCall(0.0, 0.0, "failed", 0.0, 1, 0, next(errors, None))
+
+        return begin
 
 
 def test_an_open_circuit_breaker_holds_back_a_simulated_run() -> None:

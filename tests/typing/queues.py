@@ -7,7 +7,7 @@ from trio_asyncio_io import StreamRecord, Watermark
 from trio_asyncio_io.queues import KeyedStreamElementQueue, OrderedStreamElementQueue, UnorderedStreamElementQueue
 
 
-def drive(queue: OrderedStreamElementQueue | UnorderedStreamElementQueue) -> None:
+def drive(queue: OrderedStreamElementQueue | UnorderedStreamElementQueue | KeyedStreamElementQueue) -> None:
     entry = queue.try_put(StreamRecord("a", 1))
     if entry is None:
         return

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import trio
 
-from benchmarks.forecast.__main__ import SERVICES, in_virtual_time, sample_of
-from benchmarks.forecast._services import Planted, function_of
+from benchmarks.forecast.__main__ import in_virtual_time, sample_of
+from benchmarks.forecast._services import SERVICES, Planted, function_of
 from tests.rehearsal.planted import sampled
 from trio_asyncio_io import AsyncWaitOperator
 from trio_asyncio_io.gates import AdaptiveCapacity, Budget, Outcome, RateLimit

@@ -14,7 +14,7 @@ from math import inf
 from operator import sub
 from typing import Any, Protocol, TypeAlias
 
-from .checks import check_number
+from .checks import check_number, check_weight
 from .describe import describe
 from .gate import CANCELLED, Gate, Outcome
 from .queue import Entry
@@ -23,6 +23,7 @@ from .statistics import combined
 __all__ = [
     "SAME_INSTANT",
     "Admission",
+    "CallEndedError",
     "GateInUse",
     "Holders",
     "KeyGates",
@@ -87,21 +88,42 @@ def weights_of(value: object, passage: Passage, *others: object) -> Weights:
     """
     if not passage.is_weighted:
         return passage.unweighted
-    return tuple(1.0 if gate.weight is None else _checked(gate.weight(value, *others)) for gate in passage.given)
+    return tuple(
+        1.0 if gate.weight is None else check_weight("weight", gate.weight(value, *others), of=gate)
+        for gate in passage.given
+    )
 
 
-def _checked(weight: Any) -> float:
-    return check_number("weight", weight, "finite and not negative", lambda number: 0 <= number < inf)
+class CallEndedError(RuntimeError):
+    """`settle` came after the end of its call, or after the call had lost to another one of `hedged`.
+
+    Nothing changes: the call has cost what it had settled, or its estimate.
+    """
 
 
 @dataclass(slots=True)
 class Admission:
-    """An admitted call: its start, and its weight in each gate, as estimated and as corrected."""
+    """A call in its gates, from its start to its end.
+
+    The end is final: afterwards `end` has no effect, and `settle` is an error.
+
+    Args:
+        passage: The gates.
+        since: When the call started.
+        weights: What it was estimated to weigh in each gate.
+
+    Attributes:
+        settled: By position of a gate, what `settle` has said.
+        has_started: Whether the start was reported. The start of a call is not, if all gates are idle.
+        has_ended: Whether the call has ended.
+    """
 
     passage: Passage
     since: float
     weights: Weights
-    estimated: Weights = ()  # before `settle`; empty: it was not called
+    settled: dict[int, float] = field(default_factory=dict, init=False)
+    has_started: bool = field(default=False, init=False)
+    has_ended: bool = field(default=False, init=False)
 
     def start(self) -> Admission:
         """Report the start of the call to its gates.
@@ -116,45 +138,63 @@ class Admission:
                 for earlier, its_weight in zip(self.passage.in_use[:position], self.weights, strict=False):
                     earlier.ended(self.since, 0.0, CANCELLED, its_weight)
                 raise
+        self.has_started = True
         self.passage.running += 1
         return self
 
     def end(self, outcomes: Iterable[Outcome], now: float) -> None:
-        """Report the end of the call. Every gate gets the report, even if another one raises.
+        """Report the end of the call, with an outcome for each gate. Only the first end counts.
+
+        Every gate gets the report, even if another one raises.
 
         Raises:
             Exception: The first exception of a gate.
         """
-        self.passage.running -= 1
-        self.report(outcomes, now)
-
-    def report(self, outcomes: Iterable[Outcome], now: float) -> None:
-        """Report the end of a call whose start was not reported, because the gates were idle.
-
-        Raises the same errors as `end`.
-        """
+        if self.has_ended:
+            return
+        self.has_ended = True
+        self.passage.running -= self.has_started
         problem: Exception | None = None
-        for each, weight, outcome in zip(self.passage.in_use, self.weights, outcomes, strict=True):
+        for position, (each, outcome) in enumerate(zip(self.passage.in_use, outcomes, strict=False)):
             try:
-                each.ended(now, now - self.since, outcome, weight)
+                each.ended(now, now - self.since, outcome, self._weight(position))
             except Exception as error:  # noqa: BLE001 - a gate may raise anything
                 problem = problem or error
         if problem is not None:
             raise problem
 
-    def settle(self, actual: float, name: str | None = None) -> None:
-        """Correct the weight in each gate that has one, or in those of this name."""
-        self.estimated = self.estimated or self.weights
-        weights = list(self.weights)
+    def check_settle(self, actual: float, name: str | None) -> None:
+        """Check that the call may settle this weight.
+
+        Raises:
+            CallEndedError: The call has ended.
+            ValueError: It has settled less. The difference may be spent already, so a settled weight only falls.
+        """
+        if self.has_ended:
+            raise CallEndedError(
+                f"settle({actual:g}) changes nothing: its call has ended, or has lost to another call of hedged. Call "
+                "settle in the function that makes the request, before it returns"
+            )
+        least = min((self.settled.get(position, inf) for position in self._weighted(name)), default=inf)
+        if actual > least:
+            raise ValueError(
+                f"settle: actual must be at most {least:g}, which the call has settled before, got {actual:g}: call "
+                "settle once, when the actual weight is known"
+            )
+
+    def settle(self, actual: float, name: str | None) -> None:
+        """Correct the weight in each gate that has one, or in those of this name. Call `check_settle` before."""
         for position in self._weighted(name):
-            self.passage.in_use[position].correct(weights[position], actual)
-            weights[position] = actual
-        self.weights = tuple(weights)
+            self.passage.in_use[position].correct(self._weight(position), actual)
+            self.settled[position] = actual
 
     def usage(self, name: str | None) -> tuple[float, float] | None:
         """The estimated and the present weight in the first of the gates that `settle` would correct."""
         position = next(self._weighted(name), None)
-        return None if position is None else ((self.estimated or self.weights)[position], self.weights[position])
+        return None if position is None else (self.weights[position], self._weight(position))
+
+    def _weight(self, position: int) -> float:
+        return self.settled.get(position, self.weights[position])
 
     def _weighted(self, name: str | None) -> Iterator[int]:
         """The positions of the gates with a weight, or of those of this name."""
@@ -169,6 +209,7 @@ class Waiting:
     Attributes:
         entry: The record.
         context: The context variables of its earlier attempts: opaque here. None: those of the operator's block.
+        cause: The error of its last attempt, which becomes the cause of a gate's refusal, or None.
         state: A state of `scheduler.TRANSITIONS`.
         since: When the present wait began.
         rank: Of its next attempt.
@@ -180,6 +221,7 @@ class Waiting:
     """
 
     __slots__ = (
+        "cause",
         "context",
         "earlier",
         "entry",
@@ -197,6 +239,7 @@ class Waiting:
     def __init__(self, entry: Entry, context: Any, state: str, since: float) -> None:
         self.entry = entry
         self.context = context
+        self.cause: Exception | None = None
         self.state = state
         self.since = since
         self.rank = rank_of(entry)
@@ -269,10 +312,6 @@ class Line:
         """The record of the lowest rank."""
         return self._heap[0][1]
 
-    def records(self) -> list[Waiting]:
-        """All records that wait."""
-        return [waiting for _, waiting in self._heap]
-
     def join(self, waiting: Waiting, now: float) -> None:
         """A record starts to wait."""
         waiting.earlier = self.holders.seconds(now)
@@ -299,20 +338,18 @@ class Line:
         longest, holder = 0.0, None
         for each, weight in zip(self.in_use, weights, strict=True):
             delay = each.delay(now, weight)
-            if not delay <= SAME_INSTANT:
+            if delay != 0.0:
                 _check_delay(delay, each)
-                if delay > longest:
-                    longest, holder = delay, each.gate
+            if delay > max(longest, SAME_INSTANT):
+                longest, holder = delay, each.gate
         if holder is not None:
-            self.holders.change(type(holder).__name__, now)
+            self.holders.change(holder.label, now)
         return longest
 
 
 def _check_delay(delay: float, in_use: GateInUse) -> None:
-    if delay != delay:  # noqa: PLR0124 - NaN
-        raise ValueError(
-            f"the delay of the gate {describe(in_use.gate)} must be seconds, got nan: return 0.0 to admit the call"
-        )
+    legal = "seconds, not NaN (0.0 admits the call)"
+    check_number("delay", delay, legal, lambda seconds: seconds >= -inf, kind="seconds as a number", of=in_use.gate)
     if delay == inf and not in_use.has_calls():
         raise RuntimeError(
             f"the gate {describe(in_use.gate)} holds calls back for ever: its delay is inf, and no call runs whose end "

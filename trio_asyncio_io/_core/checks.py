@@ -20,22 +20,31 @@ __all__ = [
     "check_optional_name",
     "check_path",
     "check_seconds",
+    "check_weight",
 ]
 
 
-def check_int(name: str, value: object, *, at_least: int, limit_name: str = "") -> int:
-    """Return a whole number of `at_least` or more. The error calls that limit by its name, if it has one."""
+def check_int(name: str, value: object, *, at_least: int, limit_name: str = "", at_most: int | None = None) -> int:
+    """Return a whole number in these limits. The error calls the lower one by its name, if it has one."""
     if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         raise TypeError(f"{name} must be a whole number, got {describe(value)}")
     number = operator.index(value)
     if number < at_least:
         limit = f"{limit_name}, {at_least}" if limit_name else at_least
         raise ValueError(f"{name} must be at least {limit}, got {number}")
+    if at_most is not None and number > at_most:
+        raise ValueError(f"{name} must be at most {at_most:,}, got {describe(number)}")
     return number
 
 
 def check_number(
-    name: str, value: object, legal: str, is_legal: Callable[[float], bool], *, kind: str = "a number"
+    name: str,
+    value: object,
+    legal: str,
+    is_legal: Callable[[float], bool],
+    *,
+    kind: str = "a number",
+    of: object = None,
 ) -> float:
     """Return a legal number as a float.
 
@@ -45,13 +54,18 @@ def check_number(
         legal: Describes the legal numbers, in the error.
         is_legal: number -> whether it is one of them.
         kind: Describes a number of this kind, in the error for a value of another type.
+        of: What user code belongs to that has returned the value. The error describes it. None: nothing.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{name} must be {kind}, got {describe(value)}")
+        raise TypeError(f"{_source(name, of)} must be {kind}, got {describe(value)}")
     number = _as_float(value)
     if not is_legal(number):
-        raise ValueError(f"{name} must be {legal}, got {describe(value)}")
+        raise ValueError(f"{_source(name, of)} must be {legal}, got {describe(value)}")
     return number
+
+
+def _source(name: str, of: object) -> str:
+    return name if of is None else f"{name} of {describe(of)}"
 
 
 def _as_float(value: float) -> float:
@@ -74,6 +88,12 @@ def check_seconds(name: str, value: object, *, positive: bool = False, finite: b
     elif finite:
         legal = "finite seconds and not negative"
     return check_number(name, value, legal + hint, is_legal, kind=f"seconds as a number{hint}")
+
+
+def check_weight(name: str, value: object, *, of: object = None) -> float:
+    """Return what a call weighs, a finite number that is not negative, as a float."""
+    legal = "finite and not negative"
+    return check_number(name, value, legal, lambda number: 0 <= number < math.inf, kind="an int or a float", of=of)
 
 
 def check_flag(name: str, value: object) -> bool:

@@ -46,11 +46,10 @@ class DeadLetter:
 
     def __reduce__(self) -> Any:
         links = [_picklable(link) for link in _chain_of(self.error)]
-        return _unpickled, (self.element, links, self.attempts, self.seconds)
+        return DeadLetter, (self.element, links[0], self.attempts, self.seconds), links
 
-
-def _unpickled(element: Any, links: list[Exception], attempts: int, seconds: float) -> DeadLetter:
-    return DeadLetter(element, _chained(links), attempts, seconds)
+    def __setstate__(self, links: list[BaseException]) -> None:
+        _chained(links)
 
 
 def texts_of(error: BaseException) -> list[tuple[str, list[str]]]:

@@ -1,20 +1,21 @@
-"""The flow: where the time of an operator goes, as evidence for a verdict."""
+"""The flow: where the time of an operator goes, as totals for a verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
-from .histogram import Durations, Histogram
-from .queue import Entry, StreamElementQueue
+from .histogram import Durations
+from .queue import Entry, Order
 from .samples import FOLD, Sampling, histograms_of, loads_of
-from .statistics import Counters, Totals
-from .verdict import Evidence
+from .statistics import Counters, Statistics
+from .verdict import Totals, Verdict, judge
 
 __all__ = ["Flow"]
 
 
-class Wait:
+class Stopwatch:
     """The time in which at least one task waited for something."""
 
     __slots__ = ("_seconds", "_since", "_tasks")
@@ -73,20 +74,24 @@ class Flow:
 
     Args:
         capacity: The operator's limit.
-        queue: Holds the invocations that have not ended.
+        bound: Upper limit of records in the buffer.
+        order: Holds the invocations that have not ended.
         counters: The operator's counts and sums.
 
     Attributes:
         capacity: As given.
+        group: The largest number of records in a call; 0: calls are made for single records.
+        is_ordered: Whether results wait for those of earlier elements.
         sampling: The durations of some records.
         room: The feeder's waits for room in the buffer.
-        starved: The parts of these waits in which a slot was free.
+        full: The parts of these waits in which a slot was free, and the same after the end of the input.
         consumer_seconds: The time in which outputs waited for the consumer.
         gate: The waits of records for a gate while a slot is free for them, and for a gate of their key while no other
             record could use the free slots.
         gate_wait: The waits of each record for gates.
         retries: The time in which new records wait for retries, while a slot is free for them.
         lanes: The waits of records for an earlier one with the same key.
+        blocked_seconds: The time in which calls let no other task run.
         backoffs: By sequence, when the backoff of a record ends or has ended whose retry has not started.
         spent: By sequence, of a record that has been retried and has no result: its backoffs, and its attempts before
             the present one, in seconds.
@@ -96,30 +101,34 @@ class Flow:
         handlers_seconds: The time that records held their slot after their last call: `on_timeout` and `on_error`.
     """
 
-    def __init__(self, capacity: int, queue: StreamElementQueue, counters: Counters) -> None:
+    def __init__(self, capacity: int, bound: int, order: Order, counters: Counters) -> None:
+        self.capacity = capacity
+        self.group = 0
+        self.is_ordered = False
         self.sampling = Sampling(capacity)
-        self.room = Wait()
-        self.starved = Wait()
+        self.room = Stopwatch()
+        self.full = Stopwatch()
         self.consumer_seconds = 0.0
-        self.gate = Wait()
+        self.gate = Stopwatch()
         self._at_keys = 0  # records that wait for gates of their key
-        self._is_shut = False  # whether they count in `gate`: slots are free, and no other record can start
+        self._keys_hold_slots = False  # whether `gate` counts them: slots are free, and no other record can start
         self.gate_wait = Durations()
-        self.retries = Wait()
-        self.lanes = Wait()
+        self.lanes = Stopwatch()
+        self.retries = Stopwatch()
+        self.blocked_seconds = 0.0
         self.backoffs: dict[int, float] = {}
         self.spent: dict[int, tuple[float, float]] = {}
         self.rested_seconds = 0.0
         self.repeated_seconds = 0.0
         self.timed_out_seconds = 0.0
         self.handlers_seconds = 0.0
-        self.capacity = capacity
-        self._queue = queue
+        self._bound = bound
+        self._order = order
         self._counters = counters
         self._begin = (0.0, 0.0)
         self._end: tuple[float, float] | None = None
         self._input_end: float | None = None
-        self._supply_end: tuple[float, float, float, float] | None = None
+        self._supply_end: Totals | None = None
         self._running_calls: Calls | None = None  # None: each call has one record
 
     def count_calls(self) -> None:
@@ -145,8 +154,8 @@ class Flow:
         if not self._has_free_slots(jobs):
             return
         if self.lanes.is_on:
-            self.starved.begin(now)
-        self._shut(now)
+            self.full.begin(now)
+        self._let_keys_hold_slots(now)
 
     def wait_for_room(self, now: float, *, jobs: int) -> None:
         """The feeder starts to wait for room. So many records can start."""
@@ -156,9 +165,9 @@ class Flow:
     def have_room(self, now: float) -> None:
         """The feeder no longer waits for room."""
         self.room.end(now)
-        if self.starved.is_on:
-            self.starved.end(now)
-        self._open(now)
+        if self.full.is_on:
+            self.full.end(now)
+        self._release_slots_of_keys(now)
 
     def end_gate_wait(self, seconds: float, now: float) -> None:
         """A record has waited for a gate."""
@@ -173,7 +182,7 @@ class Flow:
         """A record has waited for a gate of its key."""
         self._at_keys -= 1
         if not self._at_keys:
-            self._open(now)
+            self._release_slots_of_keys(now)
         self._add_wait(seconds)
 
     def wait_for_retries(self, now: float) -> None:
@@ -205,9 +214,9 @@ class Flow:
     def check_slots(self, now: float, *, jobs: int) -> None:
         """A slot may be free for which there is no record, because so many can start and no more come now."""
         is_waiting = self.room.is_on or (self._input_end is not None and self.lanes.is_on)
-        if is_waiting and self._has_free_slots(jobs) and not self.starved.is_on:
-            self.starved.begin(now)
-            self._shut(now)
+        if is_waiting and self._has_free_slots(jobs) and not self.full.is_on:
+            self.full.begin(now)
+            self._let_keys_hold_slots(now)
 
     def _has_free_slots(self, jobs: int) -> bool:
         """Whether slots are free for lack of records, of which so many can start.
@@ -223,109 +232,104 @@ class Flow:
         if self._counters.at_gate or self.retries.is_on:  # the slots are not free for lack of jobs
             return
         if self.room.is_on or (self._input_end is not None and self.lanes.is_on):
-            if not self.starved.is_on:
-                self.starved.begin(now)
-            self._shut(now)
+            if not self.full.is_on:
+                self.full.begin(now)
+            self._let_keys_hold_slots(now)
         elif self._input_end is not None and self._at_keys:
-            self._shut(now)
+            self._let_keys_hold_slots(now)
         elif self._input_end is not None and self._supply_end is None:
             self._supply_end = self._supply(now, self._running(now))  # free slots are normal from here on
 
     def start_after_wait(self, now: float) -> None:
         """A record starts that has waited for more than a slot."""
         if self._counters.running >= self.capacity:
-            self._open(now)
+            self._release_slots_of_keys(now)
 
-    def _shut(self, now: float) -> None:
-        if self._at_keys and not self._is_shut:
-            self._is_shut = True
+    def block(self, seconds: float) -> None:
+        """Calls have let no other task run for this long."""
+        self.blocked_seconds += seconds
+
+    def _let_keys_hold_slots(self, now: float) -> None:
+        if self._at_keys and not self._keys_hold_slots:
+            self._keys_hold_slots = True
             self.gate.begin(now)
 
-    def _open(self, now: float) -> None:
-        if self._is_shut:
-            self._is_shut = False
+    def _release_slots_of_keys(self, now: float) -> None:
+        if self._keys_hold_slots:
+            self._keys_hold_slots = False
             self.gate.end(now)
 
-    def histograms(self) -> dict[str, Histogram]:
-        """The histograms, by their names in `Statistics`."""
-        return {**histograms_of(self.sampling, self._calls), "gate_wait": self.gate_wait.histogram()}
+    # The account
 
-    def evidence(self, read_clocks: Callable[[], tuple[float, float]], *, ready_since: float | None = None) -> Evidence:
-        """The numbers so far, with those of the invocations that run.
+    def statistics(self) -> Statistics:
+        """The counts so far, and the histograms."""
+        histograms: dict[str, Any] = histograms_of(self.sampling, self._counters.records)
+        return Statistics(**self._counters.values(), **histograms, gate_wait=self.gate_wait.histogram())
+
+    def totals(self, read_clocks: Callable[[], tuple[float, float]]) -> Totals:
+        """The sums so far. Takes the same short time however many invocations run: their time does not count yet.
 
         Args:
             read_clocks: Returns the time and the CPU time of the operator's thread.
+        """
+        return self._totals(self._end or read_clocks(), 0.0)
+
+    def verdict(self, read_clocks: Callable[[], tuple[float, float]], *, ready_since: float | None = None) -> Verdict:
+        """What limits the operator, with the time of the invocations that run.
+
+        Args:
+            read_clocks: As for `totals`.
             ready_since: Since when outputs wait for the consumer; None: there are none.
         """
         clocks = self._end or read_clocks()
-        totals = self._totals(clocks, self._supply_end or self._supply(clocks[0], self._running(clocks[0])))
+        totals = self._totals(clocks, self._running(clocks[0]))
         late = 0.0 if ready_since is None else clocks[0] - ready_since
-        totals = replace(totals, consumer=totals.consumer + late)
-        return replace(totals.evidence(), loads=loads_of(self.sampling), running=self._counters.running)
+        return judge(replace(totals, consumer=totals.consumer + late), loads_of(self.sampling))
 
-    def totals(self, read_clocks: Callable[[], tuple[float, float]]) -> Totals:
-        """The sums so far, without the invocations that run. Takes the same short time however many there are."""
-        clocks = self._end or read_clocks()
-        return self._totals(clocks, self._supply_end or self._supply(clocks[0], 0.0))
-
-    def _totals(self, clocks: tuple[float, float], supply: tuple[float, float, float, float]) -> Totals:
-        counters = self._counters
+    def _totals(self, clocks: tuple[float, float], running: float) -> Totals:
         now, cpu_seconds = clocks
         begin, begin_cpu = self._begin
-        supply_end, busy, source_wait, starved = supply
-        return Totals(
-            operators=1,
-            capacity=self.capacity,
-            buffer=self._queue.bound,
-            peak=counters.peak_running,
+        return replace(
+            self._supply_end or self._supply(now, running),
+            **self._counters.values(),
             seconds=now - begin,
-            longest=counters.longest_seconds,
-            calls=self._calls,
-            failed=counters.failed + counters.timed_out - counters.refused,
-            refused=counters.refused,
-            refusal=counters.refusal,
-            latency=counters.latency_seconds - self.rested_seconds,
-            supply=supply_end - begin,
-            busy=busy,
-            source=source_wait,
-            starved=starved,
             consumer=self.consumer_seconds,
             cpu=cpu_seconds - begin_cpu,
-            keyed=self.lanes.seconds(supply_end),
-            gated=self.gate.seconds(supply_end),
-            gate_waits=counters.gate_wait_seconds,
-            seconds_by_gate=counters.seconds_by_gate,
-            repeated=self.repeated_seconds,
-            rested=self.rested_seconds,
-            timed_out=self.timed_out_seconds,
-            retried=counters.retried,
-            throttled=counters.throttled,
-            hedged=counters.hedged,
-            hedges_won=counters.hedges_won,
-            groups=counters.groups,
-            grouped=counters.grouped,
-            group_waits=counters.group_wait_seconds,
+            rested_seconds=self.rested_seconds,
+            repeated_seconds=self.repeated_seconds,
+            timed_out_seconds=self.timed_out_seconds,
         )
 
-    @property
-    def _calls(self) -> int:
-        """Invocations that have ended and made a call."""
-        counters = self._counters
-        return counters.completed + counters.failed + counters.timed_out - counters.refused
+    def _supply(self, now: float, running: float) -> Totals:
+        """What has happened as long as there were elements: until now, or until all records had started.
 
-    def _running(self, now: float) -> float:
-        """The time for which the invocations that have not ended have held slots."""
-        ends = self.backoffs
-        entries = (entry for entry in self._queue.entries() if entry.attempts and entry.results is None)
-        seconds = sum(ends.get(entry.sequence, now) - entry.since for entry in entries)
-        return seconds - sum(rested for rested, _ in self.spent.values())
-
-    def _supply(self, now: float, running: float) -> tuple[float, float, float, float]:
-        """The time, and up to it the busy time of all slots, the wait for the source, and the time without jobs."""
+        Args:
+            running: The time for which the invocations that have not ended have held slots.
+        """
         if self._running_calls is None:
             busy = self._counters.latency_seconds - self.rested_seconds + self.handlers_seconds + running
         else:
             busy = self._running_calls.seconds(now)
-        input_end = now if self._input_end is None else self._input_end
-        source_wait = input_end - self._begin[0] - self.room.seconds(now)
-        return now, busy, source_wait, self.starved.seconds(now)
+        begin, input_end = self._begin[0], now if self._input_end is None else self._input_end
+        return Totals(
+            operators=1,
+            ordered=int(self.is_ordered),
+            capacity=self.capacity,
+            buffer=self._bound,
+            group=self.group,
+            supply=now - begin,
+            busy=busy,
+            source=input_end - begin - self.room.seconds(now),
+            full=self.full.seconds(now),
+            keyed=self.lanes.seconds(now),
+            gated=self.gate.seconds(now),
+            retries=self.retries.seconds(now),
+            blocked=self.blocked_seconds,
+        )
+
+    def _running(self, now: float) -> float:
+        """The time for which the invocations that have not ended have held slots."""
+        ends = self.backoffs
+        entries = (entry for entry in self._order.entries() if entry.attempts and entry.results is None)
+        seconds = sum(ends.get(entry.sequence, now) - entry.since for entry in entries)
+        return seconds - sum(rested for rested, _ in self.spent.values())

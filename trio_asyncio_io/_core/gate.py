@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from contextvars import ContextVar
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
-from .checks import check_callable
+from .checks import check_callable, check_seconds
 from .describe import describe
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "RefusedError",
     "as_gates",
     "as_outcome",
+    "identity_of",
 ]
 
 
@@ -61,10 +62,12 @@ def as_outcome(value: object, error: Exception) -> Outcome:
     """What a `classify` callable has returned, as an outcome.
 
     Raises:
-        TypeError: It is neither an outcome nor the name of a kind.
+        TypeError, ValueError: It is neither an outcome nor the name of a kind, or its `retry_after` is not seconds.
     """
     if isinstance(value, Outcome):
-        return value
+        if value.retry_after is not None:
+            check_seconds("retry_after of an Outcome", value.retry_after)
+        return value if value.error is not None else replace(value, error=error)
     if value in get_args(OutcomeKind):
         return Outcome(value, error=error)  # type: ignore[arg-type]
     raise TypeError(
@@ -136,6 +139,12 @@ class Gate(ABC):
         """
         return self.is_idle
 
+    @property
+    def label(self) -> str:
+        """What statistics call the gate: its class, and its `name` if it has one."""
+        kind = type(self).__name__
+        return kind if self.name is None else f"{kind} {self.name!r}"
+
     def configuration(self) -> dict[str, Any]:
         """The arguments in which gates of one name must be equal. `repr` shows them."""
         return {}
@@ -164,7 +173,7 @@ class PerKey:
             If it raises, the operator stops with its exception.
 
     Raises:
-        TypeError: An argument has another type.
+        TypeError, ValueError: An argument has another type, or a gate is given twice.
 
     Example:
         def host(url):
@@ -178,6 +187,7 @@ class PerKey:
         gates: object = (gate,) if isinstance(gate, Gate) else gate
         if not (isinstance(gates, Sequence) and gates and all(isinstance(each, Gate) for each in gates)):
             raise TypeError(f"the gate of a PerKey must be a Gate or a list of gates, got {describe(gate)}")
+        _check_distinct(gates)
         self.gates: tuple[Gate, ...] = tuple(gates)
         self.key = check_callable("key", key)
         self.copies: tuple[Copies, ...] = tuple(Copies(each) for each in self.gates)
@@ -194,14 +204,33 @@ def as_gates(gate: Gate | PerKey | Sequence[Gate | PerKey]) -> tuple[Gate | PerK
     """The gates of an operator or a policy.
 
     Raises:
-        TypeError, ValueError: `gate` is something else, or has more than one `PerKey`.
+        TypeError, ValueError: `gate` is something else, has more than one `PerKey`, or has a gate twice.
     """
     gates: object = (gate,) if isinstance(gate, Gate | PerKey) else gate
     if not (isinstance(gates, Sequence) and all(isinstance(each, Gate | PerKey) for each in gates)):
         raise TypeError(f"gate must be a Gate, a PerKey or a list of them, got {describe(gate)}")
     if sum(isinstance(each, PerKey) for each in gates) > 1:
         raise ValueError(f"gate must have at most one PerKey, got {describe(gate)}: give it all of their gates")
+    _check_distinct([each for each in gates if isinstance(each, Gate)])
     return tuple(gates)
+
+
+def identity_of(gate: Gate) -> Hashable:
+    """Gates of one identity have one state: it is the object, or its class and name."""
+    return id(gate) if gate.name is None else (type(gate), gate.name)
+
+
+def _check_distinct(gates: Sequence[Gate]) -> None:
+    """Check that no gate would count each call twice."""
+    seen: set[Hashable] = set()
+    for gate in gates:
+        identity = identity_of(gate)
+        if identity in seen:
+            raise ValueError(
+                f"gate must not have the same gate twice, got {describe(gate)} again: give it once, or give each gate "
+                "a name of its own"
+            )
+        seen.add(identity)
 
 
 class Copies(dict[Hashable, Gate]):

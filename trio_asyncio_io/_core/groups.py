@@ -67,10 +67,8 @@ class Group(Entry):
         self, records: Sequence[Entry], waits: Sequence[float], group_waits: Sequence[float], part: Part | None = None
     ) -> None:
         first = records[0]
-        super().__init__(first.element, first.sequence)
-        self.value = [entry.value for entry in records]
+        super().__init__(first.element, [entry.value for entry in records], first.sequence, min(waits))
         self.attempts = first.attempts
-        self.since = min(waits)
         self._records = records
         self.waits = waits
         self.group_waits = group_waits
@@ -81,11 +79,6 @@ class Group(Entry):
     def records(self) -> Sequence[Entry]:
         """As given."""
         return self._records
-
-    @property
-    def splits(self) -> int:
-        """How many calls have been split to make this one."""
-        return 0 if self.part is None else self.part.splits
 
 
 class GroupLedger(Ledger):
@@ -108,7 +101,7 @@ class GroupLedger(Ledger):
         if self.input_ended and not self.backlog:
             return False
         is_full = self.flow.room.is_on or not self.has_room()
-        return not is_full or self.counters.running > 0 or len(self.leaving) > 0 or self.queue.has_completed()
+        return not is_full or self.counters.running > 0 or len(self.leaving) > 0 or self.order.has_completed()
 
     def refill_in_bursts(self) -> None:
         """A group may wait for the next record, so each free place is filled at once."""
@@ -218,7 +211,7 @@ class GroupLedger(Ledger):
 
     def _start_successor(self, entry: Entry, now: float) -> None:
         super()._start_successor(entry, now)
-        successor = self.queue.successor(entry)
+        successor = self.order.successor(entry)
         if successor is not None and self.may_start:
             self.free_since[successor.sequence] = now
 

@@ -12,6 +12,7 @@ from math import ceil
 from struct import pack, unpack
 
 from .checks import check_number
+from .describe import duration, plural
 
 __all__ = ["Durations", "Histogram"]
 
@@ -45,12 +46,16 @@ class Histogram:
     def __post_init__(self) -> None:
         object.__setattr__(self, "counts", tuple((bucket, count) for bucket, count in self.counts))
 
+    def __repr__(self) -> str:
+        durations = f"{plural(self.count, 'duration')}, p50 {duration(self.p50)}, p99 {duration(self.p99)}"
+        return f"Histogram({durations if self.count else ''})"
+
     @classmethod
     def of(cls, durations: Iterable[float]) -> Histogram:
         """The histogram of durations, in seconds, at least 0."""
         recorded = Durations()
-        for duration in durations:
-            recorded.add(duration)
+        for seconds in durations:
+            recorded.add(seconds)
         return recorded.histogram()
 
     @property

@@ -1,13 +1,16 @@
-"""The ledger: the state of every accepted element, and the account of its time.
+"""The ledger: owns each element from its arrival until its last output has been received, and the account of its time.
 
-    backlog ──accept──▶ queue ──start──▶ running ──complete──▶ completed ──poll──▶ leaving ──receive──▶ gone
-    (held)              (jobs)            │    ▲
+    backlog ──accept──▶ order ──start──▶ running ──complete──▶ completed ──poll──▶ leaving ──receive──▶ gone
+    (held)              (jobs)            │    ▲                              └──▶ unread ──receive_dead_letter──▶ gone
                                   back_off▼    │begin
                                     waits for its retry
 
 The ledger is the synchronous core of the operator. It never awaits and has no clock. The tasks and the scheduler call
 one method per step, and nothing else writes to the ledger, so both limits, the snapshot and the statistics are always
 consistent.
+
+An element is in the backlog, in the order, leaving, or an unread dead letter: `snapshot` reads these four. Jobs and
+running records are in the order, which decides when they leave it.
 
 A record's time is divided once, here: waiting for its key, for a slot, for gates, in a backoff, running, in a handler,
 waiting for its place in the output order, and for the consumer. Statistics, verdict and observers have it from here.
@@ -18,70 +21,89 @@ from __future__ import annotations
 from bisect import insort
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from operator import add
+from operator import add, attrgetter
 from typing import Any
 
 from .dead_letter import DeadLetter
-from .elements import Watermark, is_inserted
+from .elements import Element, Watermark, is_inserted, value_of, with_value
 from .flow import Flow
-from .queue import Entry, StreamElementQueue
-from .snapshot import Inventory, Snapshot, by_sequence
-from .statistics import Counters, Statistics, Totals, combined
-from .verdict import Verdict, judge
+from .queue import Entry, Order
+from .snapshot import Snapshot, SnapshotElement
+from .statistics import Counters, Statistics, combined
+from .verdict import Totals, Verdict
 
 __all__ = ["Ledger"]
+
+by_sequence = attrgetter("sequence")
 
 
 class Ledger:
     """The state of one operator: the elements that it holds, and its numbers.
 
     Args:
-        queue: Decides the output order. Its bound is the buffer.
+        order: Decides the output order.
+        bound: The buffer: upper limit of records accepted and not yet received. The same number of watermarks may be
+            held besides.
         restored: The snapshot to start with, or None.
         capacity: Upper limit of invocations running at once; None: the buffer. Only the verdict depends on it.
         counts_dead_letters: Whether a dead letter counts towards the buffer until it is received. False if nobody is
             expected to receive dead letters, which are then those of a restored snapshot. Snapshots hold them anyway.
 
     Attributes:
-        queue: As given.
-        jobs: Records whose first attempt may start, in starting order.
+        backlog: (element, results or None) of elements that were taken from the source but are not accepted yet:
+            restored elements, or the element that the feeder holds.
+        order: The accepted elements that have not been polled.
+        jobs: Those whose first attempt may start, in starting order.
+        leaving: The polled elements with outputs, in output order. Of the first one, some may have been received.
+        arrived: The number of elements accepted, and so the sequence of the next one.
+        room_at: The sequence at which a record would raise `peak_buffered`. Each record that is gone raises it by one,
+            and each watermark takes a sequence number without a place in the buffer. So one comparison finds both a
+            full buffer and a new peak.
+        peak_buffered: The highest number of records in the buffer so far.
+        bound, counts_dead_letters: As given.
         may_start: Whether attempts may still start.
+        input_ended: Whether no more elements will be accepted.
         counters: The numbers behind `Statistics`.
         flow: Where the time goes.
-        backlog: (element, results or None) of elements that were taken from the source but are not in the queue yet:
-            restored elements, or the element that the feeder holds.
-        input_ended: Whether no more elements will be accepted.
-        leaving: By sequence, the entries with outputs that have left the queue and are not received yet.
-        counts_dead_letters: As given.
 
     The attributes are read-only outside this class.
     """
 
     def __init__(
         self,
-        queue: StreamElementQueue,
+        order: Order,
+        bound: int,
         restored: Snapshot | None = None,
         *,
         capacity: int | None = None,
         counts_dead_letters: bool = True,
     ) -> None:
-        self.queue = queue
+        restored = Snapshot() if restored is None else restored
+        self.backlog: deque[tuple[Any, Sequence[Any] | None]] = deque(
+            (element.element, element.results) for element in restored.elements
+        )
+        self.order = order
         self.jobs: deque[Entry] = deque()
-        self.may_start = True
-        self.counters = Counters()
-        self.flow = Flow(capacity or queue.bound, queue, self.counters)
-        self.input_ended = False
+        self.leaving: deque[Entry] = deque()
+        self.arrived = self.room_at = self.peak_buffered = 0
+        self.bound = bound
         self.counts_dead_letters = counts_dead_letters
+        self.may_start = True
+        self.input_ended = False
+        self.counters = Counters()
+        self.flow = Flow(capacity or bound, bound, order, self.counters)
+        self._watermarks = 0  # accepted and not received
+        self._inserted = 0  # watermarks accepted that are not elements of the source
+        self._taken_before = restored.taken - self._sources_in_backlog()
+        self._received = 0  # outputs of the first element that leaves
+        self._unread: dict[int, Entry] = {}  # by sequence, the elements of dead letters that have been polled
+        self._dead_letters: dict[int, DeadLetter] = {}  # of elements in the order, or unread
+        self._ready_since = 0.0  # since then, outputs have waited for the consumer, if there are any
+        self._low_water = bound - 1  # a feeder that waits for room continues at this number of records
+        self._refill_at = 0  # `room_at` when it is reached
+        self._has_keys = order.has_keys
         self._sampling = self.flow.sampling
         self._spent = self.flow.spent
-        self._has_keys = queue.has_keys
-        self._inventory = Inventory(queue, Snapshot() if restored is None else restored)
-        self.backlog = self._inventory.backlog
-        self.leaving = self._inventory.leaving
-        self._dead_letters = self._inventory.dead_letters
-        self._ready_since = 0.0  # since then, outputs have waited for the consumer, if there are any
-        self._watermarks = 0
-        self._low_water = queue.bound - 1
 
     def begin_run(self, clocks: tuple[float, float]) -> None:
         """The operator starts. `clocks` are the time and the CPU time of its thread."""
@@ -94,30 +116,46 @@ class Ledger:
     # Input
 
     def accept(self, element: Any, now: float, results: Sequence[Any] | None = None) -> Entry | None:
-        """Put an element into the queue. Returns None if the buffer is full."""
-        counters, bound = self.counters, self.queue.bound
-        if counters.buffered >= bound or self._watermarks >= bound:
-            held = self._watermarks if isinstance(element, Watermark) else counters.buffered
-            if held >= bound:
-                return None
-        entry = self.queue.try_put(element)
-        if entry is None:
-            raise AssertionError("the queue holds more elements than the ledger has counted")
-        if entry.results is not None:
-            self._watermarks += 1
-            self._inventory.inserted += is_inserted(element)
-            return entry
-        entry.since = now
-        counters.buffered += 1
-        if counters.buffered > counters.peak_buffered:
-            counters.peak_buffered = counters.buffered
+        """Accept an element, perhaps with its results. Returns None if the buffer is full."""
+        value = element
+        if isinstance(element, Element):  # one test for a bare value: each that fails is expensive
+            if isinstance(element, Watermark):
+                return self._accept_watermark(element, now)
+            value = value_of(element)
+        sequence = self.arrived
+        is_peak = sequence >= self.room_at
+        if is_peak and self.peak_buffered == self.bound:
+            return None
+        entry = self.order.append(element, value, sequence, now)
+        self.arrived = sequence + 1
+        if is_peak:
+            self.peak_buffered += 1
+            self.room_at += 1
         if results is not None:
-            entry.complete(self._inventory.outputs_of(entry, results))
-        elif self._has_keys and not self.queue.may_start(entry):
+            self.counters.known += 1
+            entry.complete(self._outputs_of(entry, results))
+        elif self._has_keys and not self.order.may_start(entry):
             self.flow.lanes.begin(now)
         elif self.may_start:
             self.jobs.append(entry)
         return entry
+
+    def _accept_watermark(self, watermark: Watermark, now: float) -> Entry | None:
+        if self._watermarks >= self.bound:
+            return None
+        entry = self.order.append_watermark(watermark, self.arrived, now)
+        self._watermarks += 1
+        self._inserted += is_inserted(watermark)
+        self.arrived += 1
+        self.room_at += 1
+        return entry
+
+    def _outputs_of(self, entry: Entry, results: Sequence[Any]) -> Sequence[Any]:
+        """The outputs of a restored record. Its dead letter is stored separately."""
+        if len(results) == 1 and isinstance(results[0], DeadLetter):
+            self._dead_letters[entry.sequence] = results[0]
+            return ()
+        return tuple(results)
 
     def hold(self, element: Any) -> None:
         """Keep an element that was taken from the source but not accepted."""
@@ -131,17 +169,31 @@ class Ledger:
             self.backlog.popleft()
         return entry
 
-    def refill_in_bursts(self) -> None:
-        """Let `receive` report room for a sixteenth of the buffer instead of room for one record."""
-        self._low_water = self.queue.bound - max(1, self.queue.bound // 16)
+    @property
+    def buffered(self) -> int:
+        """The number of records accepted and not yet received."""
+        return self.arrived - self.room_at + self.peak_buffered
 
     def has_room(self) -> bool:
         """Whether another record would be accepted."""
-        return self.counters.buffered < self.queue.bound
+        return self.buffered < self.bound
+
+    def refill_in_bursts(self) -> None:
+        """Let a feeder that waits for room continue when a sixteenth of the buffer is free, not at the first place."""
+        self._low_water = self.bound - max(1, self.bound // 16)
+
+    def wait_for_room(self, now: float) -> None:
+        """Record that the feeder waits for room. It continues when `may_refill` is true."""
+        self._refill_at = self.room_at + self.buffered - self._low_water
+        self.flow.wait_for_room(now, jobs=self.count_jobs())
+
+    def may_refill(self) -> bool:
+        """Whether a feeder that waits for room may continue. Room for any element suffices if no job waits."""
+        return self.room_at >= self._refill_at or not self.jobs
 
     def has_unreported_room(self) -> bool:
-        """Whether there is room that `receive` has not reported, because the feeder waits for more."""
-        return self._low_water < self.counters.buffered < self.queue.bound
+        """Whether there is room in which the feeder is not interested yet, because it waits for more."""
+        return self._low_water < self.buffered < self.bound
 
     def end_input(self, now: float) -> None:
         """Record that no more elements will be accepted."""
@@ -288,7 +340,7 @@ class Ledger:
         load = counters.running
         if entry.samples is not None:
             entry.samples.latency[max(entry.load, load).bit_length()].add(latency)
-        counters.running = load - 1  # `finish` without its call
+        counters.running = load - 1
         entry.since = now
         entry.complete(results)
         if self._has_keys:
@@ -350,47 +402,65 @@ class Ledger:
 
     # Output
 
-    def poll(self, now: float) -> Entry | None:
-        """Remove the next entry that may be emitted from the queue. An entry without outputs is gone at once."""
-        entry = self.queue.next_completed()
-        if entry is None:
-            return None
-        if not entry.is_watermark:
-            head_wait = now - entry.since
-            self.counters.head_wait_seconds += head_wait
-            if entry.samples is not None:
-                entry.samples.leave(head_wait)
-        if entry.results:
-            leaving = self.leaving
-            if not leaving:
-                self._ready_since = now
-            leaving[entry.sequence] = entry
-            return entry
+    def poll(self, now: float, limit: int) -> list[Entry]:
+        """Remove the next entries that may be emitted from the order, at most `limit`, and return them.
+
+        Those with outputs leave from now on. Those without are gone, apart from their dead letters.
+        """
+        leaving, counters, polled = self.leaving, self.counters, self.order.take(limit)
+        if not leaving:
+            self._ready_since = now
+        for entry in polled:
+            if not entry.is_watermark:
+                head_wait = now - entry.since
+                counters.head_wait_seconds += head_wait
+                if entry.samples is not None:
+                    entry.samples.leave(head_wait)
+            if entry.results:
+                leaving.append(entry)
+            else:
+                self._leave_without_outputs(entry)
+        return polled
+
+    def _leave_without_outputs(self, entry: Entry) -> None:
         is_dead_letter = entry.sequence in self._dead_letters
         if is_dead_letter:
-            self._inventory.unread[entry.sequence] = entry
+            self._unread[entry.sequence] = entry
         if not (is_dead_letter and self.counts_dead_letters):
-            self.counters.buffered -= 1
-        return entry
+            self.room_at += 1
 
-    def receive(self, entry: Entry) -> bool:
-        """Record that the consumer has received the entry's next output.
+    def receive(self) -> Any:
+        """Record that the consumer receives the next output, and return it: a result, with the element's timestamp.
 
-        Returns:
-            Whether there is room to refill the buffer. Room for any element suffices if no job waits.
+        Raises:
+            IndexError: No element is leaving.
         """
-        entry.received += 1
-        counters = self.counters
-        if not entry.is_watermark:
-            counters.emitted += 1
-        if entry.received < len(entry.results or ()):
-            return False
-        del self.leaving[entry.sequence]
+        entry = self.leaving.popleft()
         if entry.is_watermark:
-            self._watermarks -= 1
-            return True
-        counters.buffered -= 1
-        return counters.buffered <= self._low_water or not self.jobs
+            return self._receive_watermark(entry)
+        results: Any = entry.results
+        if len(results) == 1:
+            output = results[0]
+            self.room_at += 1
+        else:
+            output = self._receive_one_of(entry, results)
+        self.counters.emitted += 1
+        return output if entry.value is entry.element else with_value(entry.element, output)
+
+    def _receive_one_of(self, entry: Entry, results: Sequence[Any]) -> Any:
+        output = results[self._received]
+        self._received += 1
+        if self._received < len(results):
+            self.leaving.appendleft(entry)
+        else:
+            self._received = 0
+            self.room_at += 1
+        return output
+
+    def _receive_watermark(self, entry: Entry) -> Any:
+        self._watermarks -= 1
+        self._refill_at = self.room_at  # the feeder may wait for the place of a watermark
+        return entry.element
 
     def catch_up(self, now: float) -> None:
         """Record that the consumer has received all outputs, without waiting for them."""
@@ -407,31 +477,56 @@ class Ledger:
     def receive_dead_letter(self, entry: Entry) -> None:
         """Record that the entry's dead letter has been received or dropped."""
         del self._dead_letters[entry.sequence]
-        del self._inventory.unread[entry.sequence]
+        del self._unread[entry.sequence]
         if self.counts_dead_letters:
-            self.counters.buffered -= 1
+            self.room_at += 1
 
     def is_drained(self) -> bool:
-        """Whether neither the backlog nor the queue holds an element."""
-        return not self.backlog and self.queue.is_empty()
+        """Whether every element taken from the source has been polled."""
+        return not self.backlog and self.order.is_empty()
 
     # State
 
     def snapshot(self) -> Snapshot:
         """Every element accepted and not yet received, in arrival order."""
-        return self._inventory.snapshot()
+        entries = sorted([*self.leaving, *self._unread.values(), *self.order.entries()], key=by_sequence)
+        accepted = [SnapshotElement(entry.sequence, entry.element, self._unreceived(entry)) for entry in entries]
+        held = [
+            SnapshotElement(sequence, element, None if results is None else list(results))
+            for sequence, (element, results) in enumerate(self.backlog, start=self.arrived)
+        ]
+        taken = self._taken_before + self.arrived - self._inserted + self._sources_in_backlog()
+        return Snapshot((*accepted, *held), taken=taken)
+
+    def _unreceived(self, entry: Entry) -> list[Any] | None:
+        if entry.is_watermark or entry.results is None:
+            return None
+        if entry.sequence in self._dead_letters:
+            return [self._dead_letters[entry.sequence]]
+        is_first = bool(self.leaving) and entry is self.leaving[0]
+        return list(entry.results[self._received if is_first else 0 :])
+
+    def _sources_in_backlog(self) -> int:
+        """The number of elements in the backlog that are elements of the source."""
+        return sum(not is_inserted(element) for element, _ in self.backlog)
 
     def verdict(self, read_clocks: Callable[[], tuple[float, float]]) -> Verdict:
         """What limits the operator. `read_clocks` returns the time and the CPU time of its thread."""
-        return judge(self.flow.evidence(read_clocks, ready_since=self._ready_since if self.leaving else None))
+        self._count_buffered()
+        return self.flow.verdict(read_clocks, ready_since=self._ready_since if self.leaving else None)
 
     def totals(self, read_clocks: Callable[[], tuple[float, float]]) -> Totals:
         """Where the time went, as sums. `read_clocks` is as in `verdict`."""
+        self._count_buffered()
         return self.flow.totals(read_clocks)
 
     def statistics(self) -> Statistics:
         """The current numbers."""
-        return self.counters.freeze(self.flow.histograms())
+        self._count_buffered()
+        return self.flow.statistics()
+
+    def _count_buffered(self) -> None:
+        self.counters.buffered, self.counters.peak_buffered = self.buffered, self.peak_buffered
 
     def _sample(self, entry: Entry, slot_wait: float) -> None:
         """Count the durations of a record that starts."""
@@ -450,7 +545,7 @@ class Ledger:
 
     def _start_successor(self, entry: Entry, now: float) -> None:
         """Make a job of the record that waited for this one, before the jobs that arrived after it."""
-        successor = self.queue.successor(entry)
+        successor = self.order.successor(entry)
         if successor is None or not self.may_start:
             return
         self.flow.lanes.end(now)

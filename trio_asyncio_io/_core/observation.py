@@ -7,7 +7,7 @@ the hooks called. So an observer can neither miss a step that is in the table no
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextvars import Context, copy_context
 from functools import wraps
 from inspect import getmembers, isfunction
@@ -18,13 +18,7 @@ from .groups import GroupLedger
 from .ledger import Ledger
 from .observer import Observer
 from .options import Options
-from .queue import (
-    Entry,
-    KeyedStreamElementQueue,
-    OrderedStreamElementQueue,
-    StreamElementQueue,
-    UnorderedStreamElementQueue,
-)
+from .queue import CompletionOrder, Entry, InputOrder, KeyOrder, Order
 
 __all__ = ["HOOKS", "ledger_for"]
 
@@ -86,6 +80,23 @@ HOOKS: Final[dict[str, tuple[tuple[str, Details], ...]]] = {
     "receive_dead_letter": (("emitted", _nothing),),
 }
 
+
+def _its_records(ledger: Ledger, entry: Entry, *_: Any) -> Sequence[Entry]:  # noqa: ARG001
+    return entry.records
+
+
+def _next_to_leave(ledger: Ledger) -> Sequence[Entry]:
+    return (ledger.leaving[0],)
+
+
+# By step: the entries that it concerns, if they are not the records of its first argument. None: what it returns
+_SUBJECTS: Final[dict[str, Callable[..., Sequence[Entry]] | None]] = {
+    "accept": None,
+    "start": None,
+    "poll": None,
+    "receive": _next_to_leave,
+}
+
 # The ends of an invocation
 ENDS: Final = frozenset({"completed", "timed_out", "failed", "cancelled"})
 _OF_WATERMARKS: Final = {"accepted": "watermark_accepted", "dequeued": None, "emitted": "watermark_emitted"}
@@ -114,7 +125,7 @@ class Observation:
             )
         for name, hooks in HOOKS.items():
             if followed := [each for each in hooks if each[0] in needed]:
-                steps[name] = self._followed(getattr(ledger, name), followed)
+                steps[name] = self._followed(getattr(ledger, name), followed, _SUBJECTS.get(name, _its_records), ledger)
         steps["begin_run"] = self._then(ledger.begin_run, lambda _: ("run_started", options))
         steps["end_run"] = self._then(
             ledger.end_run, lambda clocks: ("run_ended", ledger.statistics(), ledger.verdict(lambda: clocks))
@@ -133,19 +144,25 @@ class Observation:
     def _overrides(self, name: str, empty: Callable[..., None]) -> bool:
         return getattr(getattr(self._observer, name), "__func__", None) is not empty
 
-    def _followed(self, step: Callable[..., Any], hooks: Iterable[tuple[str, Details]]) -> Callable[..., Any]:
+    def _followed(
+        self,
+        step: Callable[..., Any],
+        hooks: Iterable[tuple[str, Details]],
+        subjects: Callable[..., Sequence[Entry]] | None,
+        ledger: Ledger,
+    ) -> Callable[..., Any]:
         @wraps(step)
         def take(*arguments: Any) -> Any:
-            entry = arguments[0] if arguments and isinstance(arguments[0], Entry) else None
-            records = () if entry is None else entry.records
-            # Before the step, which changes the records
-            details = [[of(record, *arguments[1:]) for _, of in hooks] for record in records]
+            entries = () if subjects is None else subjects(ledger, *arguments)
+            # Before the step, which changes the entries
+            details = [[of(entry, *arguments[1:]) for _, of in hooks] for entry in entries]
             result = step(*arguments)
-            if entry is None and result is not None:  # accepted
-                records, details = (result,), [[of(result) for _, of in hooks]]
-            for record, of_record in zip(records, details, strict=True):
-                for (hook, _), of_hook in zip(hooks, of_record, strict=True):
-                    self._report(hook, record, of_hook)
+            if subjects is None and result is not None:
+                entries = result if isinstance(result, list) else (result,)
+                details = [[of(entry) for _, of in hooks] for entry in entries]
+            for entry, of_entry in zip(entries, details, strict=True):
+                for (hook, _), of_hook in zip(hooks, of_entry, strict=True):
+                    self._report(hook, entry, of_hook)
             return result
 
         return take
@@ -196,17 +213,18 @@ def _here(function: Callable[..., None], *arguments: Any) -> None:
 
 
 def ledger_for(options: Options, key: Callable[[Any], Hashable] | None) -> Ledger:
-    """A new ledger and its queue, observed if the options have an observer. `key` replaces the key of the options."""
+    """A new ledger and its order, observed if the options have an observer. `key` replaces the key of the options."""
     counts = options.on_error == "dead_letter"
     kind = Ledger if options.group is None else GroupLedger
-    ledger = kind(_queue_for(options, key), options.restore, capacity=options.capacity, counts_dead_letters=counts)
+    order = _order_for(options, key)
+    ledger = kind(order, options.bound, options.restore, capacity=options.capacity, counts_dead_letters=counts)
+    ledger.flow.group, ledger.flow.is_ordered = options.group or 0, options.mode == "ordered"
     if options.observer is not None:
         Observation(options.observer, has_groups=options.group is not None).follow(ledger, options)
     return ledger
 
 
-def _queue_for(options: Options, key: Callable[[Any], Hashable] | None) -> StreamElementQueue:
+def _order_for(options: Options, key: Callable[[Any], Hashable] | None) -> Order:
     if key is not None:
-        return KeyedStreamElementQueue(options.bound, key=key)
-    kind = OrderedStreamElementQueue if options.mode == "ordered" else UnorderedStreamElementQueue
-    return kind(options.bound)
+        return KeyOrder(key)
+    return InputOrder() if options.mode == "ordered" else CompletionOrder()

@@ -22,6 +22,7 @@ OnError: TypeAlias = Literal["raise", "skip", "dead_letter"] | Callable[[Any, Ex
 ERROR_POLICIES = ("raise", "skip", "dead_letter")
 MODES = ("ordered", "unordered", "keyed")
 DEFAULT_CAPACITY = 100
+MAX_CAPACITY = 1_000_000_000  # more than any process can run
 GROUP_WAIT = 0.05
 
 
@@ -58,8 +59,8 @@ class Options:
         timeout: Seconds from the start of an invocation to its result, with all attempts and backoffs; at least 0.
             Waiting for a slot does not count. 0 allows only calls that never wait, `math.inf` disables the timeout.
             Required, because no default suits every service.
-        capacity: Upper limit of invocations that run at once, at least 1. It protects the service. 1 makes one call at
-            a time. The gate `gates.AdaptiveCapacity` finds a lower limit during the run.
+        capacity: Upper limit of invocations that run at once, from 1 to 1,000,000,000. It protects the service. 1 makes
+            one call at a time. The gate `gates.AdaptiveCapacity` finds a lower limit during the run.
         buffer: Upper limit of records that are accepted and not yet received, at least `capacity` and `group`. It
             protects memory. None (the default) is a hundred times the capacity (times `group`), but at least 1,000 and
             at most 100,000, and never less than the capacity (times `group`). With `buffer == capacity`, the operator
@@ -117,7 +118,7 @@ class Options:
     def __post_init__(self) -> None:
         set_field = object.__setattr__  # the class is frozen
         set_field(self, "timeout", check_seconds("timeout", self.timeout, hint=" (math.inf for none)"))
-        set_field(self, "capacity", check_int("capacity", self.capacity, at_least=1))
+        set_field(self, "capacity", check_int("capacity", self.capacity, at_least=1, at_most=MAX_CAPACITY))
         if self.group is not None:
             set_field(self, "group", check_int("group", self.group, at_least=1))
         set_field(self, "group_wait", check_seconds("group_wait", self.group_wait))

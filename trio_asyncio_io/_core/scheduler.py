@@ -262,7 +262,15 @@ class Scheduler:
     # What happens
 
     def retry(
-        self, entry: Entry, context: Any, seconds: float, now: float, *, has_raised: bool = True, part: Any = None
+        self,
+        entry: Entry,
+        context: Any,
+        seconds: float,
+        now: float,
+        cause: Exception | None = None,
+        *,
+        has_raised: bool = True,
+        part: Any = None,
     ) -> bool:
         """End an attempt that is followed by another one after these seconds. Frees the slot.
 
@@ -271,6 +279,7 @@ class Scheduler:
             context: See `Waiting`.
             seconds: The backoff.
             now: The time.
+            cause: The error of the attempt, if a gate may refuse the next one.
             has_raised: Whether the attempt has raised; otherwise its result is retried.
             part: The `Part` of a group with which it is called.
 
@@ -284,6 +293,7 @@ class Scheduler:
         self.deadlines.running.pop(entry, None)
         self._ledger.back_off(entry, seconds, now)
         waiting = Waiting(entry, context, RUNNING, now)
+        waiting.cause = cause
         self._register(waiting, "retry", now)
         heappush(self._backoffs, (due, entry.sequence, waiting))
         if has_raised:

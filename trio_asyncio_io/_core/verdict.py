@@ -1,4 +1,4 @@
-"""The verdict: what limits an operator, from its measured numbers.
+"""The verdict: what limits an operator, from the sums of its times.
 
 Little's law connects them: calls in flight = calls per second x mean latency. If all slots are busy, the slots or the
 service are the limit. If slots are free, no record may start: either none has arrived, or the buffer is full.
@@ -6,14 +6,16 @@ service are the limit. If slots are free, no record may start: either none has a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import ceil
 from typing import Literal, TypeAlias
 
+from .._public import share_descriptions
 from .describe import amount, duration, plural
+from .statistics import Counts
 
-__all__ = ["EXPLANATIONS", "Evidence", "Limit", "LoadClass", "Verdict", "judge"]
+__all__ = ["LoadClass", "Totals", "Verdict", "judge"]
 
 
 CALLS_OF_A_CLASS = 10  # so that its mean is meaningful
@@ -34,245 +36,299 @@ class LoadClass:
     latency: float
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What an operator has measured.
+Compared: TypeAlias = tuple[LoadClass, LoadClass]  # the lowest and the highest load
 
-    Shares are from 0.0 to 1.0.
+
+@share_descriptions(Counts)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Totals(Counts):  # type: ignore[misc] # frozen, as `Counts` is
+    """Where the time of one or several operators has gone, as sums. Experimental: it may change in any release.
+
+    `+` adds those of several operators, such as one in each process. `-` gives what was added after earlier totals of
+    the same operator. Times are in seconds. `explain()` of the sum describes the mean operator.
 
     Args:
-        capacity, buffer: Its two limits.
-        seconds: The length of the run so far.
-        calls: Invocations that have ended, without records that a gate refused before their first attempt.
-        in_flight: Invocations that ran at once, the mean over the time in which there were elements.
-        latency: The mean time for which an invocation held a slot, in seconds.
-        longest: The longest duration of an invocation, in seconds.
-        source_wait: The share of the same time in which the input had not ended and the buffer had room.
-        starved: The share of the same time in which the buffer was full and a slot was free.
-        consumer: The share of the run in which outputs waited for the consumer.
-        cpu: The share of the run in which the thread of the loop used the CPU or, where the system counts that, waited
-            for it.
-        loads: The latency at each load, in ascending order.
-        keyed: The share of the same time in which a record waited for an earlier one with the same key.
-        repeated: The share of the time of calls that went into attempts that were retried.
-        rested: The share of the time of invocations that their records spent in backoffs, without a slot.
-        retried: Attempts after the first.
-        timed_out: The share of the time of invocations that their deadline ended.
-        peak: The most invocations that ran at once.
-        gated: The share of the same time in which a gate held back at least one call.
-        gates: By gate, the sum of the waits for it, in seconds.
-        withheld: The share of the same time in which the input could not be read, because outputs were being written.
-        operators: How many operators these are. All numbers are their sums, or the mean of their shares.
-        running: Invocations that run now.
-        failed: Invocations that failed or timed out.
-        refused: Records that a gate refused before their first attempt.
-        groups: Calls made for groups of records. 0: each record has its own calls.
-        grouped: Records in these calls.
-        group_wait: How long one of them waited for more records of its group, the mean, in seconds.
-        refusal: Why a gate refused a call; "": none did.
+        operators: How many operators these are.
+        ordered: How many of them have the mode "ordered".
+        capacity: Upper limit of invocations that run at once in an operator.
+        buffer: Upper limit of records that an operator holds.
+        group: Upper limit of records in a call. 0: without the option `group`.
+        seconds: The length of the runs so far.
+        supply: The part of `seconds` up to the moment when the input had ended and all records had started.
+        busy: The time for which invocations held a slot.
+        source: The time in which the input had not ended and the buffer had room.
+        withheld: The part of it in which the input could not be read, because outputs were being written.
+        full: The time in which the buffer was full, or the input had ended, and a slot was free for lack of records.
+        consumer: The time in which outputs waited for the consumer.
+        cpu: The CPU time of the thread of the loop and, where the system counts it, the time it waited for the CPU.
+        keyed: The time in which a record waited for an earlier one with the same key.
+        gated: The time in which a gate held back at least one call.
+        retries: The time in which no new record began, because as many as the capacity waited for their retry.
+        blocked: The time in which a call ran that let no other task run.
+        repeated_seconds: The sum of the durations of attempts that were retried.
+        rested_seconds: The sum of the backoffs of records, which hold no slot.
+        timed_out_seconds: The sum of the durations of invocations that their deadline ended.
+        low_calls: Calls at a low load: at most a quarter of the capacity ran at once.
+        low_latency: Their durations.
+        high_calls: Calls at a high load: more than half of the capacity ran at once.
+        high_latency: Their durations.
     """
 
-    capacity: int
-    buffer: int
-    seconds: float
-    calls: int
-    in_flight: float
-    latency: float
-    longest: float
-    source_wait: float
-    starved: float
-    consumer: float
-    cpu: float
-    loads: tuple[LoadClass, ...] = ()
-    keyed: float = 0.0
-    repeated: float = 0.0
-    rested: float = 0.0
-    retried: int = 0
-    timed_out: float = 0.0
-    peak: int = 0
-    gated: float = 0.0
-    gates: tuple[tuple[str, float], ...] = ()
+    operators: int = 0
+    ordered: int = 0
+    capacity: int = 0
+    buffer: int = 0
+    group: int = 0
+    seconds: float = 0.0
+    supply: float = 0.0
+    busy: float = 0.0
+    source: float = 0.0
     withheld: float = 0.0
-    operators: int = 1
-    running: int = 0
-    failed: int = 0
-    refused: int = 0
-    groups: int = 0
-    grouped: int = 0
-    group_wait: float = 0.0
-    refusal: str = ""
+    full: float = 0.0
+    consumer: float = 0.0
+    cpu: float = 0.0
+    keyed: float = 0.0
+    gated: float = 0.0
+    retries: float = 0.0
+    blocked: float = 0.0
+    repeated_seconds: float = 0.0
+    rested_seconds: float = 0.0
+    timed_out_seconds: float = 0.0
+    low_calls: int = 0
+    low_latency: float = 0.0
+    high_calls: int = 0
+    high_latency: float = 0.0
+
+    def explain(self) -> Verdict:
+        """What limits these operators, and what to change."""
+        low = LoadClass(max(1, self.capacity // 4), self.low_calls, _share(self.low_latency, self.low_calls))
+        high = LoadClass(self.capacity, self.high_calls, _share(self.high_latency, self.high_calls))
+        return judge(self, (low, high))
+
+    # Means and shares, of the mean operator
+
+    @property
+    def call_seconds(self) -> float:
+        """The sum of the durations of invocations without backoffs: the time for which they held slots."""
+        return self.latency_seconds - self.rested_seconds
+
+    @property
+    def mean_latency(self) -> float:
+        """The mean time for which an invocation held a slot."""
+        return _share(self.call_seconds, self.records)
 
     @property
     def size(self) -> float:
         """The mean number of records in a call."""
-        return self.grouped / self.groups if self.groups else 1.0
+        return self.group_size or 1.0
 
     @property
-    def ended(self) -> float:
-        """Calls that have ended, about."""
-        return self.calls / self.size
+    def first_calls(self) -> float:
+        """Calls that have ended without those of retries, about."""
+        return self.records / self.size
 
     @property
-    def busy(self) -> float:
+    def in_flight(self) -> float:
+        """Calls that ran at once, the mean over the time in which there were elements."""
+        return _share(self.busy, self.supply)
+
+    @property
+    def slots_busy(self) -> float:
         """The share of the slots that were busy."""
-        return self.in_flight / self.capacity
+        return _share(self.in_flight, self.capacity)
 
     @property
-    def slot_wait(self) -> float:
-        """The share of the time in which records waited for a slot."""
-        return max(0.0, 1 - self.source_wait - self.starved)
+    def slot_wait_share(self) -> float:
+        """The share of the time in which records waited for nothing but a slot."""
+        return max(0.0, 1.0 - self.of_supply(self.source + self.full + self.retries))
 
     @property
     def allowed(self) -> float:
         """Records per second that the slots allow at this latency."""
-        return self.capacity * self.size / self.latency
+        return self.capacity * self.size / self.mean_latency
 
     @property
     def started_at_once(self) -> bool:
-        """Whether there were no more records than slots, so that none had to wait for one.
+        """Whether there were no more calls than slots, so that none had to wait for one.
 
         Of several operators, one may have had many records. So none of them may have used all of its slots.
         """
-        calls = self.ended + self.running
-        return calls <= self.capacity or (calls <= self.operators * self.capacity and self.peak < self.capacity)
+        calls = self.first_calls + self.running
+        return calls <= self.capacity or (calls <= self.operators * self.capacity and self.peak_running < self.capacity)
 
-    @property
-    def compared(self) -> tuple[LoadClass, LoadClass] | None:
-        """The lowest and the highest load; None if they are about equal."""
-        loads = [each for each in self.loads if each.calls >= CALLS_OF_A_CLASS and each.latency > 0]
-        return (loads[0], loads[-1]) if loads and 2 * loads[0].running < loads[-1].running else None
+    def of_run(self, seconds: float) -> float:
+        """This time as a share of the run."""
+        return _share(seconds, self.seconds)
+
+    def of_supply(self, seconds: float) -> float:
+        """This time as a share of the time in which there were elements."""
+        return _share(seconds, self.supply)
+
+    def of_calls(self, seconds: float) -> float:
+        """This sum as a share of the time of calls."""
+        return min(1.0, _share(seconds, self.call_seconds))
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole > 0 else 0.0
 
 
 RISE = 1.25  # of the latency from a low to a high load
 
 
-def throughput(evidence: Evidence) -> Iterator[str]:
+def throughput(totals: Totals) -> Iterator[str]:
     """The sentences that each verdict has."""
-    calls, each = plural(evidence.calls + evidence.retried, "call"), ""
-    if evidence.retried or evidence.groups:
-        calls = plural(evidence.groups, "call") if evidence.groups else calls
-        calls, each = f"{calls} for {plural(evidence.calls, 'record')}", " records"
-    counts = {"retried": evidence.retried, "failed or timed out": evidence.failed}
+    calls, each = plural(totals.calls, "call"), ""
+    if totals.retried or totals.groups:
+        calls, each = f"{calls} for {plural(totals.records, 'record')}", " records"
+    counts = {"retried": totals.retried, "failed or timed out": totals.without_result}
     problems = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
-    runs = f", summed over {evidence.operators:,} operators: each" if evidence.operators > 1 else ":"
+    runs = f", summed over {totals.operators:,} operators: each" if totals.operators > 1 else ":"
     yield (
-        f"{calls}{f' ({problems})' if problems else ''} in {duration(evidence.seconds)}{runs} "
-        f"{amount(evidence.calls / evidence.seconds)}{each} a second, with a mean latency of "
-        f"{duration(evidence.latency)}."
+        f"{calls}{f' ({problems})' if problems else ''} in {duration(totals.seconds)}{runs} "
+        f"{amount(totals.records / totals.seconds)}{each} a second, with a mean latency of "
+        f"{duration(totals.mean_latency)}."
     )
-    yield from refusals(evidence)
+    yield from refusals(totals)
+    of_records = " records" if totals.groups else ""
     yield (
-        f"The capacity of {evidence.capacity:,} allows {amount(evidence.allowed)} a second at this latency; on average "
-        f"{evidence.in_flight:,.1f} slots were busy ({evidence.busy:.0%})."
+        f"The capacity of {totals.capacity:,} allows {amount(totals.allowed)}{of_records} a second at this latency; on "
+        f"average {totals.in_flight:,.1f} slots were busy ({totals.slots_busy:.0%})."
     )
-    if evidence.groups:
+    if totals.groups:
+        limit = f" of at most {totals.group:,}" if totals.group else ""
         yield (
-            f"On average, a call had {amount(evidence.size)} records, and each waited "
-            f"{duration(evidence.group_wait)} for its group to be complete."
+            f"On average, a call had {amount(totals.size)}{limit} records, and each waited "
+            f"{duration(totals.group_wait_seconds / totals.grouped)} for its group to be complete."
         )
 
 
-def refusals(evidence: Evidence) -> Iterator[str]:
+def refusals(totals: Totals) -> Iterator[str]:
     """What gates have refused, and why."""
-    why = f": {evidence.refusal}" if evidence.refusal else ""
-    if evidence.refused:
-        yield f"Gates refused {plural(evidence.refused, 'other record')}, for which no call was made{why}."
+    why = f": {totals.refusal}" if totals.refusal else ""
+    if totals.refused:
+        yield f"Gates refused {plural(totals.refused, 'other record')}, for which no call was made{why}."
     elif why:
         yield f"Gates refused retries{why}."
 
 
-def _of_cpu(evidence: Evidence) -> tuple[str, str]:
+def _of_cpu(totals: Totals) -> tuple[str, str]:
     return (
-        f"The thread of the event loop used the CPU, or waited for it, {evidence.cpu:.0%} of the time.",
+        f"The thread of the event loop used the CPU, or waited for it, {totals.of_run(totals.cpu):.0%} of the time.",
         "More capacity changes nothing: use more processes on free cores, or move computations out of the event loop.",
     )
 
 
-def _of_consumer(evidence: Evidence) -> tuple[str, str]:
+def _of_consumer(totals: Totals) -> tuple[str, str]:
     return (
-        f"Outputs waited for the consumer {evidence.consumer:.0%} of the time.",
+        f"Outputs waited for the consumer {totals.of_run(totals.consumer):.0%} of the time.",
         "Make the code that receives the results faster, or receive in several tasks.",
     )
 
 
-def _of_gate(evidence: Evidence) -> tuple[str, str]:
-    if evidence.refused > evidence.calls:
-        reason = f"Gates refused {evidence.refused:,} of {evidence.refused + evidence.calls:,} records."
+def _of_gate(totals: Totals) -> tuple[str, str]:
+    if totals.refused > totals.records:
+        reason = f"Gates refused {totals.refused:,} of {totals.refused + totals.records:,} records."
         return reason, "Remove the cause, such as an outage or a budget that is used up. More capacity changes nothing."
-    by_wait = sorted(evidence.gates, key=lambda gate: -gate[1])
+    by_wait = sorted(totals.seconds_by_gate.items(), key=lambda gate: -gate[1])
     waits = ", ".join(f"{name} {duration(seconds)}" for name, seconds in by_wait)
-    of_all = "records" if evidence.groups else "calls"
-    reason = f"A gate held calls back {evidence.gated:.0%} of the time. Summed over all {of_all}: {waits}."
+    of_all = "records" if totals.groups else "calls"
+    reason = (
+        f"A gate held calls back {totals.of_supply(totals.gated):.0%} of the time. Summed over all {of_all}: {waits}."
+    )
+    if fewer := _fewer_calls(totals):
+        return reason, f"More capacity changes nothing. If the gate counts calls, make fewer: {fewer}"
     return reason, "More capacity changes nothing. If the service allows more, change the gate; else accept the time."
 
 
-def _of_capacity(evidence: Evidence) -> tuple[str, str]:
-    if 2 * evidence.failed >= evidence.calls:
-        return _slots(evidence), "Find out why the calls fail. More capacity only makes more of them fail."
-    double, back = (
-        f"capacity={2 * evidence.capacity:,}",
-        f"If the throughput did not rise, go back to {evidence.capacity:,}.",
-    )
-    if evidence.compared is None:
-        reason = f"{_slots(evidence)} The load was always about the same, so its effect on the latency is unknown."
+def _fewer_calls(totals: Totals) -> str:
+    """How more records come to share a call; "" without groups."""
+    if not (totals.groups and totals.group):
+        return ""
+    if totals.group_size < GROUPS_ARE_FULL * totals.group:
+        return f"with a longer group_wait, more of the {totals.group:,} places in a group are taken."
+    return f"try group={2 * totals.group:,}, if the service accepts as many records in a call."
+
+
+def _of_capacity(totals: Totals, compared: Compared | None) -> tuple[str, str]:
+    reason = _slots(totals)
+    if 2 * totals.without_result >= totals.records:
+        return reason, "Find out why the calls fail. More capacity only makes more of them fail."
+    if totals.groups and totals.group_size < GROUPS_ARE_FULL * totals.group:
+        return reason, f"Make fewer calls: {_fewer_calls(totals)}"
+    back = f"If the throughput did not rise, go back to {totals.capacity:,}."
+    double = f"capacity={2 * totals.capacity:,}"
+    if compared is None:
+        reason = f"{reason} The load was always about the same, so its effect on the latency is unknown."
         return reason, f"Try {double}: it gives up to 2 x the throughput if the latency does not rise. {back}"
-    reason = f"{_slots(evidence)} {_response(*evidence.compared)}"
+    reason = f"{reason} {_response(*compared)}"
     return reason, f"Set {double}: it gives 2 x the throughput if the latency still does not rise. {back}"
 
 
-def _of_service(evidence: Evidence) -> tuple[str, str]:
-    assert evidence.compared is not None
-    low, high = evidence.compared
+def _of_service(totals: Totals, compared: Compared) -> tuple[str, str]:
+    low, high = compared
     # Not less than ran at the low load: only there the latency is known not to rise
-    enough = max(low.running, round(evidence.capacity * low.latency / high.latency))
-    advice = f"; for this one, capacity={enough:,} is enough" if enough < evidence.capacity else ""
+    enough = max(low.running, round(totals.capacity * low.latency / high.latency))
+    advice = f"; for this one, capacity={enough:,} is enough" if enough < totals.capacity else ""
     return (
-        f"{_slots(evidence)} {_response(low, high)} So the calls wait in the service.",
+        f"{_slots(totals)} {_response(low, high)} So the calls wait in the service.",
         f"More capacity only raises the latency. Make the service faster{advice}.",
     )
 
 
-def _of_blocking(evidence: Evidence) -> tuple[str, str]:
+def _of_blocking(totals: Totals) -> tuple[str, str]:
     return (
         (
-            f"Never more than one call ran at once, although records waited: the function does not let others run. The "
-            f"thread of the event loop used the CPU {evidence.cpu:.0%} of the time."
+            f"The function let nothing else run {totals.of_supply(totals.blocked):.0%} of the time, "
+            f"{duration(totals.blocked / totals.calls)} in each call. The thread of the loop used the CPU "
+            f"{totals.of_run(totals.cpu):.0%} of the time."
         ),
         "Call a blocking function in a thread, with adapters.in_thread, or replace it by an async one.",
     )
 
 
-def _of_timeouts(evidence: Evidence) -> tuple[str, str]:
+def _of_timeouts(totals: Totals) -> tuple[str, str]:
     return (
-        f"{_slots(evidence)} Calls that timed out took {evidence.timed_out:.0%} of that time.",
+        f"{_slots(totals)} Calls that timed out took {totals.of_calls(totals.timed_out_seconds):.0%} of that time.",
         "Make the service answer in time. A shorter timeout frees the slots earlier; more capacity adds more timeouts.",
     )
 
 
-def _of_retries(evidence: Evidence) -> tuple[str, str]:
-    if evidence.starved > evidence.slot_wait:
+def _of_retries(totals: Totals) -> tuple[str, str]:
+    if totals.retries > max(totals.full, totals.supply * totals.slot_wait_share):
         return (
             (
-                f"The buffer of {evidence.buffer:,} was full {evidence.starved:.0%} of the time, while slots were "
-                f"free: records spent {evidence.rested:.0%} of their time in backoffs, before {evidence.retried:,} "
+                f"No new record began {totals.of_supply(totals.retries):.0%} of the time, because {totals.capacity:,} "
+                f"records, as many as the capacity, waited for their retry: the service refuses calls."
+            ),
+            (
+                "Find out why the attempts fail. A gate such as AdaptiveRate or CircuitBreaker makes fewer calls while "
+                "the service refuses them."
+            ),
+        )
+    if totals.of_supply(totals.full) > totals.slot_wait_share:
+        rested = _share(totals.rested_seconds, totals.latency_seconds)
+        return (
+            (
+                f"{_full(totals)}: records spent {rested:.0%} of their time in backoffs, before {totals.retried:,} "
                 "retries."
             ),
             "Find out why the attempts fail. With a larger buffer, more other records can run during the backoffs.",
         )
     return (
         (
-            f"{_slots(evidence)} About {evidence.repeated:.0%} of that time went into {evidence.retried:,} attempts "
-            "that were repeated."
+            f"{_slots(totals)} About {totals.of_calls(totals.repeated_seconds):.0%} of that time went into "
+            f"{totals.retried:,} attempts that were repeated."
         ),
         "Find out why the attempts fail. More capacity also sends more attempts that fail; a retry budget limits them.",
     )
 
 
-def _of_key(evidence: Evidence) -> tuple[str, str]:
+def _of_key(totals: Totals) -> tuple[str, str]:
     return (
         (
-            f"Slots were free {evidence.starved:.0%} of the time, while records waited for earlier ones with the same "
-            "key."
+            f"Slots were free {totals.of_supply(totals.full):.0%} of the time, while records waited for earlier ones "
+            "with the same key."
         ),
         (
             "Use a finer key, combine the records of a key into one call, or make that call faster. More capacity "
@@ -281,47 +337,49 @@ def _of_key(evidence: Evidence) -> tuple[str, str]:
     )
 
 
-def _of_buffer(evidence: Evidence) -> tuple[str, str]:
-    needed = ceil(evidence.allowed * evidence.longest)
+def _of_buffer(totals: Totals) -> tuple[str, str]:
+    records = totals.capacity * max(totals.group, 1)  # in calls that use all slots
+    if totals.buffer < records and not _has_stragglers(totals):
+        calls = plural(max(1, round(totals.buffer / totals.size)), "call")
+        reason = f"{_full(totals)}: it has room for {calls} of {amount(totals.size)} records."
+        return reason, f"Set buffer={records:,}: it gives each of the {totals.capacity:,} slots a full group."
+    needed = ceil(totals.allowed * totals.longest_seconds)
     reason = (
-        f"The buffer of {evidence.buffer:,} was full {evidence.starved:.0%} of the time, while slots were free: "
-        f"results waited for an earlier call. The longest call took {duration(evidence.longest)}."
+        f"{_full(totals)}: results waited for an earlier call. The longest call took "
+        f"{duration(totals.longest_seconds)}."
     )
-    return reason, f"Set buffer={max(needed, 2 * evidence.buffer):,}, or use unordered_wait."
+    unordered = ", or use unordered_wait" if totals.ordered else ""
+    return reason, f"Set buffer={max(needed, 2 * totals.buffer):,}{unordered}."
 
 
-def _of_source(evidence: Evidence) -> tuple[str, str]:
-    if evidence.started_at_once and evidence.source_wait <= evidence.slot_wait:
-        count = plural(round(evidence.ended) + evidence.running, "call")
-        reason = f"No record waited for a slot: there were only {count}, for {evidence.capacity:,} slots."
+def _has_stragglers(totals: Totals) -> bool:
+    """Whether a tenth of the buffer, on average, were results that waited for the output order."""
+    return 10 * totals.head_wait_seconds > totals.buffer * totals.supply
+
+
+def _of_source(totals: Totals) -> tuple[str, str]:
+    source = totals.of_supply(totals.source)
+    if totals.started_at_once and source <= totals.slot_wait_share:
+        count = plural(round(totals.first_calls) + totals.running, "call")
+        reason = f"No record waited for a slot: there were only {count}, for {totals.capacity:,} slots."
         return reason, "More capacity changes nothing. With more elements, more calls can run at once."
-    enough = max(evidence.peak, ceil(1.2 * evidence.in_flight))
-    advice = f" For this one, capacity={enough:,} is enough." if evidence.peak and enough < evidence.capacity else ""
+    enough = max(totals.peak_running, ceil(1.2 * totals.in_flight))
+    is_less = totals.peak_running and enough < totals.capacity
+    advice = f" For this one, capacity={enough:,} is enough." if is_less else ""
     return (
-        f"Elements came too slowly: {evidence.source_wait:.0%} of the time the buffer had room for more.",
+        f"Elements came too slowly: {source:.0%} of the time the buffer had room for more.",
         f"Make the source faster.{advice}",
     )
 
 
-# By limit: evidence -> the reason and the advice
-EXPLANATIONS = {
-    "cpu": _of_cpu,
-    "consumer": _of_consumer,
-    "gate": _of_gate,
-    "blocking": _of_blocking,
-    "timeouts": _of_timeouts,
-    "retries": _of_retries,
-    "key": _of_key,
-    "capacity": _of_capacity,
-    "service": _of_service,
-    "buffer": _of_buffer,
-    "source": _of_source,
-}
-
-
-def _slots(evidence: Evidence) -> str:
-    share = max(evidence.busy, evidence.slot_wait)
+def _slots(totals: Totals) -> str:
+    share = max(totals.slots_busy, totals.slot_wait_share)
     return f"All slots were busy {share:.0%} of the time."
+
+
+def _full(totals: Totals) -> str:
+    share = totals.of_supply(totals.full)
+    return f"The buffer of {totals.buffer:,} was full {share:.0%} of the time, while slots were free"
 
 
 def _response(low: LoadClass, high: LoadClass) -> str:
@@ -331,6 +389,19 @@ def _response(low: LoadClass, high: LoadClass) -> str:
         f"once, {duration(high.latency)} with about {high.running:,}."
     )
 
+
+# By limit: totals -> the reason and the advice. "capacity" and "service" also need the loads
+EXPLANATIONS = {
+    "cpu": _of_cpu,
+    "consumer": _of_consumer,
+    "gate": _of_gate,
+    "blocking": _of_blocking,
+    "timeouts": _of_timeouts,
+    "retries": _of_retries,
+    "key": _of_key,
+    "buffer": _of_buffer,
+    "source": _of_source,
+}
 
 Limit: TypeAlias = Literal[
     "unknown",
@@ -355,8 +426,10 @@ MORE_CALLS = f"Judge a run in which at least {ENOUGH_CALLS} calls, and one in ea
 
 CPU_IS_BUSY = 0.9  # share of the time
 CONSUMER_IS_LATE = 0.9
+LOOP_IS_BLOCKED = 0.9
 SLOTS_ARE_BUSY = 0.9
 GATE_IS_SHUT = 0.5
+GROUPS_ARE_FULL = 0.5  # share of the largest size
 WASTE = 0.5  # share of the time of calls
 SATURATION = 2.0  # such a rise of the latency means that the calls wait in the service
 
@@ -371,9 +444,10 @@ class Verdict:
             slowly. "consumer": outputs wait for it. "buffer": slots are free and the buffer is full of results that
             wait for a straggler. "key": slots are free, because records wait for an earlier one with the same key.
             "timeouts": all slots are busy, most of the time with calls that time out. "retries": all slots are busy,
-            most of the time with attempts that are repeated; or slots are free, and records in backoffs fill the
-            buffer. "cpu": the thread of the event loop is busy. "blocking": the function blocks that thread, so the
-            calls run one after another. "unknown": too few invocations have ended.
+            most of the time with attempts that are repeated; or slots are free, and no new record begins because too
+            many wait for their retry, or because those fill the buffer. "cpu": the thread of the event loop is busy.
+            "blocking": the function blocks that thread, so the calls run one after another. "unknown": too few
+            invocations have ended.
         advice: What to change, in one sentence.
         sentences: The numbers on which this rests.
     """
@@ -386,87 +460,100 @@ class Verdict:
         return "\n".join([*self.sentences, self.advice])
 
 
-def judge(evidence: Evidence) -> Verdict:
-    """The verdict on an operator."""
-    if not (evidence.latency > 0 and evidence.seconds > 0):
-        return Verdict("unknown", MORE_CALLS, (_of_nothing(evidence), *refusals(evidence)))
-    limit = _limit_of(evidence)
+def judge(totals: Totals, loads: Iterable[LoadClass] = ()) -> Verdict:
+    """The verdict on operators, given the latency at each load in ascending order."""
+    if not (totals.mean_latency > 0 and totals.seconds > 0):
+        return Verdict("unknown", MORE_CALLS, (_of_nothing(totals), *refusals(totals)))
+    compared = _compared(loads)
+    limit = _limit_of(totals, compared)
     if limit == "unknown":
-        return Verdict(limit, MORE_CALLS, (*throughput(evidence), _of_few(evidence)))
-    reason, advice = EXPLANATIONS[limit](evidence)
-    return Verdict(limit, advice, (*throughput(evidence), reason))
+        return Verdict(limit, MORE_CALLS, (*throughput(totals), _of_few(totals)))
+    if limit == "capacity":
+        reason, advice = _of_capacity(totals, compared)
+    elif limit == "service":
+        assert compared is not None
+        reason, advice = _of_service(totals, compared)
+    else:
+        reason, advice = EXPLANATIONS[limit](totals)
+    return Verdict(limit, advice, (*throughput(totals), reason))
 
 
-def _of_nothing(evidence: Evidence) -> str:
-    if evidence.calls:
-        return f"No call took any time. Calls that have ended: {evidence.calls:,}."
-    if evidence.running:
-        return f"No call has ended yet. Calls that run: {evidence.running:,}."
+def _compared(loads: Iterable[LoadClass]) -> Compared | None:
+    """The lowest and the highest load; None if they are about equal."""
+    known = [each for each in loads if each.calls >= CALLS_OF_A_CLASS and each.latency > 0]
+    return (known[0], known[-1]) if known and 2 * known[0].running < known[-1].running else None
+
+
+def _of_nothing(totals: Totals) -> str:
+    if totals.records:
+        return f"No call took any time. Calls that have ended: {round(totals.first_calls):,}."
+    if totals.running:
+        return f"No call has ended yet. Calls that run: {totals.running:,}."
     return "No call was made."
 
 
-def _of_few(evidence: Evidence) -> str:
-    started = evidence.calls + evidence.running
+def _of_few(totals: Totals) -> str:
+    ended = round(totals.first_calls)
     return (
-        f"Too few to judge: of {started:,} started, {evidence.calls:,} ended, with a capacity of {evidence.capacity:,}."
+        f"Too few calls to judge: of {ended + totals.running:,} started, {ended:,} ended, with a capacity of "
+        f"{totals.capacity:,}."
     )
 
 
-def _limit_of(evidence: Evidence) -> Limit:
-    if evidence.ended < min(ENOUGH_CALLS, ROUNDS * evidence.capacity):
-        return "gate" if evidence.gated >= GATE_IS_SHUT else "unknown"
-    return _limit_outside(evidence) or _limit_of_flow(evidence)
+def _limit_of(totals: Totals, compared: Compared | None) -> Limit:
+    if totals.first_calls < min(ENOUGH_CALLS, ROUNDS * totals.capacity):
+        if totals.of_supply(totals.blocked) >= LOOP_IS_BLOCKED:
+            return "blocking"
+        return "gate" if totals.of_supply(totals.gated) >= GATE_IS_SHUT else "unknown"
+    return _limit_outside(totals) or _limit_of_flow(totals, compared)
 
 
-def _limit_outside(evidence: Evidence) -> Limit | None:
+def _limit_outside(totals: Totals) -> Limit | None:
     """What limits an operator, if it is neither its limits nor its source."""
-    if evidence.cpu >= CPU_IS_BUSY:
+    if totals.of_run(totals.cpu) >= CPU_IS_BUSY:
         return "cpu"
-    is_shut = evidence.gated >= GATE_IS_SHUT or evidence.refused > evidence.calls
-    if is_shut and evidence.consumer < CONSUMER_IS_LATE:
-        return "gate"
-    if _is_blocked(evidence):
+    blocked, is_late = totals.of_supply(totals.blocked), totals.of_run(totals.consumer) >= CONSUMER_IS_LATE
+    if blocked >= LOOP_IS_BLOCKED:
         return "blocking"
-    return "consumer" if evidence.consumer >= CONSUMER_IS_LATE else None
+    is_shut = totals.of_supply(totals.gated) >= GATE_IS_SHUT or totals.refused > totals.records
+    if is_shut and not is_late:
+        return "gate"
+    if blocked >= WASTE and _waits_for_slots(totals):
+        return "blocking"
+    return "consumer" if is_late else None
 
 
-def _limit_of_flow(evidence: Evidence) -> Limit:
-    if evidence.busy < SLOTS_ARE_BUSY and not _waits_for_slots(evidence):
-        return _limit_of_jobs(evidence)
-    if evidence.started_at_once:
+def _limit_of_flow(totals: Totals, compared: Compared | None) -> Limit:
+    if totals.slots_busy < SLOTS_ARE_BUSY and not _waits_for_slots(totals):
+        return _limit_of_jobs(totals)
+    if totals.started_at_once:
         return "source"
-    return _limit_of_slots(evidence) if evidence.ended >= evidence.capacity else "unknown"
+    return _limit_of_slots(totals, compared) if totals.first_calls >= totals.capacity else "unknown"
 
 
-def _limit_of_jobs(evidence: Evidence) -> Limit:
+def _limit_of_jobs(totals: Totals) -> Limit:
     """What limits an operator whose slots wait for records."""
-    if evidence.source_wait >= evidence.starved:
-        return "consumer" if 2 * evidence.withheld > evidence.source_wait else "source"
-    if 2 * evidence.keyed >= evidence.starved:
-        return "key"
-    return "retries" if evidence.rested >= WASTE else "buffer"
-
-
-def _is_blocked(evidence: Evidence) -> bool:
-    one_by_one = evidence.peak == 1 < evidence.capacity and evidence.calls >= CALLS_OF_A_CLASS
-    return one_by_one and _waits_for_slots(evidence)
-
-
-def _waits_for_slots(evidence: Evidence) -> bool:
-    return evidence.slot_wait >= max(evidence.source_wait, evidence.starved)
-
-
-def _limit_of_slots(evidence: Evidence) -> Limit:
-    """What limits an operator whose records wait for slots."""
-    if evidence.timed_out >= WASTE:
-        return "timeouts"
-    if evidence.repeated >= WASTE:
+    if totals.source >= max(totals.full, totals.retries):
+        return "consumer" if 2 * totals.withheld > totals.source else "source"
+    if totals.retries >= totals.full:
         return "retries"
-    return "service" if _is_saturated(evidence) else "capacity"
+    if 2 * totals.keyed >= totals.full:
+        return "key"
+    return "retries" if _share(totals.rested_seconds, totals.latency_seconds) >= WASTE else "buffer"
 
 
-def _is_saturated(evidence: Evidence) -> bool:
-    if evidence.compared is None:
-        return False
-    low, high = evidence.compared
+def _waits_for_slots(totals: Totals) -> bool:
+    return totals.slot_wait_share >= totals.of_supply(max(totals.source, totals.full, totals.retries))
+
+
+def _limit_of_slots(totals: Totals, compared: Compared | None) -> Limit:
+    """What limits an operator whose records wait for slots."""
+    if totals.of_calls(totals.timed_out_seconds) >= WASTE:
+        return "timeouts"
+    if totals.of_calls(totals.repeated_seconds) >= WASTE:
+        return "retries"
+    return "service" if compared is not None and _is_saturated(*compared) else "capacity"
+
+
+def _is_saturated(low: LoadClass, high: LoadClass) -> bool:
     return high.latency >= SATURATION * low.latency

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from functools import singledispatch
 from html import escape
 from itertools import islice
@@ -31,20 +32,7 @@ STYLE = """<style>
 MAX_ELEMENTS = 10
 FRAME_HEIGHT = 600
 
-COUNTS = (
-    *("emitted", "completed", "failed", "timed_out", "retried", "skipped", "dead_lettered", "cancelled"),
-    *(
-        "retries_denied",
-        "refused",
-        "throttled",
-        "hedged",
-        "hedges_won",
-        "running",
-        "buffered",
-        "peak_running",
-        "peak_buffered",
-    ),
-)
+COUNTS = tuple(each.name for each in fields(Statistics) if each.type == "int")
 
 
 @singledispatch

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field, fields
-from functools import partial, reduce
-from operator import add
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .._core.histogram import Histogram
-from .._core.statistics import Statistics, combined
+from .._core.statistics import Statistics
 from .._core.verdict import Verdict
 
 __all__ = ["MAX_BINS", "Failures", "Run", "Series", "SlowRecord", "merge", "merged"]
@@ -106,7 +104,6 @@ MAX_TYPES = 50
 OTHER_TYPES = "other types"
 
 HISTOGRAMS = ("latency", "slot_wait", "head_wait", "gate_wait")
-HIGHEST = ("peak_running", "peak_buffered", "longest_seconds", "refusal")
 
 
 @dataclass
@@ -227,24 +224,10 @@ def merge(name: str, runs: Iterable[Run]) -> Run:
         options=runs[0].options,
         series=merged((run.began - began, run.series) for run in runs),
         slowest=sorted(each for run in runs for each in run.slowest)[-MAX_SLOW:],
-        statistics=_sum([run.statistics for run in runs]),
+        statistics=sum((run.statistics for run in runs), Statistics()),
         verdicts=[verdict for run in runs for verdict in run.verdicts],
     )
     for run in runs:
         for kind, found in run.failures.items():
             whole.failures_of(kind).merge(found)
     return whole
-
-
-def _sum(parts: list[Statistics]) -> Statistics:
-    """The sums of several statistics; what is a maximum is that of all."""
-    values: dict[str, Any] = {}
-    for each in fields(Statistics):
-        found = [getattr(part, each.name) for part in parts]
-        if each.name in HIGHEST:
-            values[each.name] = max(found)
-        elif each.name == "seconds_by_gate":
-            values[each.name] = reduce(partial(combined, add), found)
-        else:
-            values[each.name] = sum(found[1:], found[0])
-    return Statistics(**values)

@@ -9,6 +9,7 @@ deadline of a call starts, so no call times out because it had to wait. Retries 
 #     _rate_limit  _adaptive_rate  _adaptive_capacity  _circuit_breaker  _budget    the gates
 #     _settle           corrects the weight of the present call, and reports it
 
+from .._core.admission import CallEndedError
 from .._core.gate import Gate, Outcome, PerKey, RefusedError
 from .._public import publish
 from ._adaptive_capacity import AdaptiveCapacity
@@ -23,6 +24,7 @@ __all__ = [
     "AdaptiveRate",
     "Budget",
     "BudgetError",
+    "CallEndedError",
     "CircuitBreaker",
     "CircuitOpenError",
     "Gate",

@@ -7,16 +7,19 @@ throughput; above it, calls only wait in the service, and the latency rises inst
 
 so at the knee there are as many calls as the throughput takes at the least latency: BBR's bandwidth-delay product.
 The throughput decides, because a batch of records does not care about 50 ms: a service that is only far away, or
-becomes slower, gets all calls. The latency is needed for two things that the throughput does not show: where the knee
-is, once the limit is above it, and whether calls wait although a step up gained throughput, namely that of other
-processes.
+becomes slower, gets all calls. The throughput alone has two blind spots. It is the same at the knee and far above it,
+and a step up gains throughput from other processes even if the service is saturated. In both cases calls wait, and the
+latency shows it. An answer that took no time did not come from the service, so it is not measured.
 
 The state. Time is divided into windows, and the limit changes between them. The gate is in one of three phases:
 
     climbing     the limit doubles while the throughput follows
-    descending   the first step gained nothing, so the limit was above the knee from the start: it halves until the
-                 latency no longer falls (BBR's ProbeRTT), which shows the least latency
-    holding      the limit stays for 8 windows, then a step down and a step up of 1.25 x are tried
+    descending   the limit halves until the latency no longer falls (BBR's ProbeRTT): how far it fell shows how many of
+                 the calls were waiting
+    holding      the limit stays for 8 windows; then the gate tries, in turn, a descent and a step up of 1.25 x
+
+A first step that gains nothing began above the knee, so a descent follows it. A start so close to the maximum that a
+step would prove nothing begins with a descent.
 
 Beside these, throttled calls and overload cut the limit, as in TCP.
 """
@@ -33,14 +36,13 @@ from .._core.gate import Classify, Gate, Outcome
 
 __all__ = ["AdaptiveCapacity"]
 
-Step: TypeAlias = Literal["first window", "up", "down", "descent", "none"]
+Step: TypeAlias = Literal["first window", "up", "descent", "none"]
 
 # Steps
 CLIMB = 2.0  # and of a descent
 PROBE = 1.25
 GAIN = 0.5  # of a step up that the throughput must gain: below, more calls wait than are served
 NO_GAIN = 0.2  # of a step up: it was saturated already
-LOSS = 0.05  # of the throughput that a step down may cost
 USED = 0.5  # of the limit, so that a step up makes sense
 HELD_WINDOWS = 8  # so that a step that fails costs a ninth of the time at most
 
@@ -101,7 +103,7 @@ class _Window:
         """By how much the latency may be wrong."""
         if not self.fresh:
             return 0.0
-        variance = max(0.0, self._squares / self.fresh - self.latency**2)
+        variance = max(0.0, self._squares / self.fresh - self.latency * self.latency)
         return ERRORS * sqrt(variance / self.fresh)
 
     def throughput(self, now: float) -> float:
@@ -125,12 +127,16 @@ class AdaptiveCapacity(Gate):
 
     It climbs: the limit doubles while each step raises the throughput by at least half as much as the limit, and calls
     take at most 1.25 x the least latency. Otherwise the limit becomes the number of calls that the throughput takes at
-    the least latency (Little's law), at least the limit before the step. If the very first step gains nothing, the
-    start was too high: the limit halves until the latency no longer falls, and then becomes that number.
+    the least latency (Little's law), at least the limit before the step.
 
-    It then stays for 8 windows, and tries 1.25 x fewer calls, which it keeps if the throughput falls by at most 5 %,
-    and 1.25 x more, under the conditions above. Calls that are throttled or overload cut the limit to 0.7 x, at most
-    once a second. It rises only if at least half of it is used.
+    A descent shows whether calls wait in the service: the limit halves until the latency no longer falls. Then it
+    becomes the former limit, multiplied by how far the latency fell. A descent follows if the very first step gains
+    nothing, and comes first if the maximum leaves no room for a step of 1.25 x.
+
+    The limit then stays for 8 windows. After that the gate tries, in turn, a descent and 1.25 x more calls, under the
+    conditions above. A descent takes half a second or 5 calls for each halving, and costs about 2 % of the throughput.
+    Calls that are throttled or overload cut the limit to 0.7 x, at most once a second. It rises only if at least half
+    of it is used.
 
     If no call succeeds between two cuts, the service is down, and not overloaded by this operator. Calls of less than a
     second that started before the first of them do not count. When calls succeed again, each raises the limit by 1, up
@@ -140,8 +146,8 @@ class AdaptiveCapacity(Gate):
     AIMD, the limit rises to the top in front of a service that is only far away.
 
     Operators that share it share the limit: it counts the calls of all of them. If several processes use one service,
-    choose `start` so that all of them together start below its knee: together they do not see how far above it they
-    are.
+    choose `start` so that all of them together start below its knee. From above they come down too, but in steps: each
+    one alone sees only a part of the queue.
 
     Args:
         start: The first limit, 1 or more.
@@ -169,10 +175,10 @@ class AdaptiveCapacity(Gate):
         self._step: Step = "first window"
         self._is_climbing = True
         self._before = (self._limit, 0.0, 0.0)  # the step: the limit, the throughput and the latency
-        self._descent_from = (self._limit, 0.0)  # the limit before it, and its latency
+        self._descent_from = (self._limit, 0.0, 0.0)  # the limit before it, its latency, and the error of that
         self._least_latency = inf
         self._held = 0
-        self._next_probe: Step = "down"
+        self._is_descent_next = True
         self._cut_at = -inf
         self._before_cuts = self._limit
         self._goal = 0.0  # of the slow start
@@ -202,7 +208,7 @@ class AdaptiveCapacity(Gate):
         self._ended_at = now
         if outcome.kind in {"throttled", "overload"}:
             self._back_off(now, now - seconds)
-        elif outcome.kind != "cancelled":
+        elif outcome.kind != "cancelled" and seconds > 0:
             self._succeeded(now, seconds)
             window = self._window
             window.add(now, seconds)
@@ -215,9 +221,6 @@ class AdaptiveCapacity(Gate):
         match self._step:
             case "up":
                 self._judge_step_up(window, throughput)
-            case "down":
-                limit, before, _ = self._before
-                self._hold(limit if throughput < before * (1 - LOSS) else self._limit)
             case "descent":
                 self._judge_descent(window)
             case "first window" | "none":
@@ -229,48 +232,57 @@ class AdaptiveCapacity(Gate):
         if throughput >= before * (1 + GAIN * step) and not self._has_queue(window):
             self._next_step(window, throughput)
         elif self._is_climbing and throughput < before * (1 + NO_GAIN * step) and limit > 1:
-            self._begin_descent(limit, latency)
+            self._begin_descent(limit, latency, 0.0)
         else:
             self._hold(max(limit, min(self._limit, self._calls_of(throughput))))
 
     def _next_step(self, window: _Window, throughput: float) -> None:
         if self._held:
             self._held -= 1
-        elif self._is_climbing and self._step == "first window" and self.maximum == self._limit > 1:
-            self._begin_descent(self._limit, window.latency)  # a step up cannot show where the knee is
-        elif not self._is_climbing and self._next_probe == "down":
-            self._next_probe = "up"
-            self._move("down", max(1.0, self._limit / PROBE), window, throughput)
+        elif self._limit > 1 and self._is_descent_due:
+            self._is_descent_next = False
+            self._begin_descent(self._limit, window.latency, window.error)
         elif window.peak >= USED * self._limit:
-            self._next_probe = "down"
+            self._is_descent_next = True
             if not self._is_climbing and self._has_queue(window):
                 self._hold(self._limit)
             else:
                 factor = CLIMB if self._is_climbing else PROBE
-                self._move("up", min(self.maximum, max(self._limit * factor, self._limit + 1)), window, throughput)
+                self._step_up(min(self.maximum, max(self._limit * factor, self._limit + 1)), window, throughput)
+
+    @property
+    def _is_descent_due(self) -> bool:
+        """Whether the limit is to halve next: in turn with steps up, or because there is no room for the first one."""
+        if self._is_climbing:
+            return self._step == "first window" and self._limit * PROBE > self.maximum
+        return self._is_descent_next
 
     def _judge_descent(self, window: _Window) -> None:
-        if window.latency + window.error < FALLEN * self._before[2] and self._limit > 1:
+        _, _, before = self._before
+        least = min(before, window.latency + window.error)
+        if least < FALLEN * before and self._limit > 1:
             self._descend(self._limit, window.latency)
-        else:
-            limit, latency = self._descent_from
-            self._hold(max(self._limit, min(limit, self._calls_of(limit / latency))))
+            return
+        limit, latency, error = self._descent_from
+        if least < latency - error:
+            limit = max(self._limit, ceil(limit * least / latency - ROUNDING))
+        self._hold(limit)
 
-    def _begin_descent(self, limit: float, latency: float) -> None:
+    def _begin_descent(self, limit: float, latency: float, error: float) -> None:
         self._is_climbing = False
-        self._descent_from = limit, latency
+        self._descent_from = limit, latency, error
         self._descend(limit, latency)
 
     def _descend(self, limit: float, latency: float) -> None:
         self._before = limit, 0.0, latency
         self._step, self._limit = "descent", max(1.0, limit / CLIMB)
 
-    def _move(self, step: Step, limit: float, window: _Window, throughput: float) -> None:
+    def _step_up(self, limit: float, window: _Window, throughput: float) -> None:
         if limit == self._limit:
             self._hold(limit)
         else:
             self._before = self._limit, throughput, window.latency
-            self._step, self._limit = step, limit
+            self._step, self._limit = "up", limit
 
     def _hold(self, limit: float) -> None:
         self._is_climbing = False
@@ -281,7 +293,7 @@ class AdaptiveCapacity(Gate):
         return window.latency - window.error > QUEUE * self._least_latency
 
     def _calls_of(self, throughput: float) -> float:
-        return ceil(throughput * self._least_latency - ROUNDING)
+        return ceil(min(throughput * self._least_latency, self.maximum) - ROUNDING)
 
     def _succeeded(self, now: float, seconds: float) -> None:
         """The service is up, unless this short call is one that an outage found half-way."""

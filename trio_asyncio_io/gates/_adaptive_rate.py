@@ -33,7 +33,7 @@ __all__ = ["AdaptiveRate"]
 LEAST_CALLS, MOST_SECONDS = 20.0, 6.0  # K is at least the time of so many calls, but no longer than this because of it
 BEYOND = 1.6  # times K: the cubic is 6 % above w, so the limit is not where it was, and the search begins again
 CALLS_PER_DOUBLING = 3.0  # or a second, if that is longer
-SLOWEST = 0.05  # calls per second
+SLOWEST, FASTEST = 0.05, 1e9  # calls per second
 
 # A refusal. Those of half a second are one event: they belong to calls at one rate, or to one window of the service
 EVENT = 0.5  # seconds from one cut to the next, and over which the rate is averaged that a cut takes for w
@@ -129,12 +129,13 @@ class AdaptiveRate(Gate):
             return inf
         seconds = max(0.0, now - self._grows_from)
         if self._w is None:
-            return self.start * _doublings(seconds)
+            return _within(self.start * _doublings(seconds))
         to_reach = max(cbrt((1 - self.cut) * self._w / self.growth), min(LEAST_CALLS / self._w, MOST_SECONDS))
-        cubic: float = 1 + (1 - self.cut) * (seconds / to_reach - 1) ** 3
+        part = seconds / to_reach - 1
+        cubic: float = 1 + (1 - self.cut) * part * part * part  # a power would overflow
         beyond = seconds - BEYOND * to_reach
         search = _doublings(beyond / max(1.0, CALLS_PER_DOUBLING / self._w)) if beyond > 0 else 0.0
-        return max(SLOWEST, self._w * max(cubic, search))
+        return _within(self._w * max(cubic, search))
 
     def delay(self, now: float, weight: float) -> float:  # noqa: ARG002 - it is paid by the next call
         """The seconds until the next start, and until the end of a pause."""
@@ -191,7 +192,7 @@ class AdaptiveRate(Gate):
         """Set w to what the service admitted: the rate, less the share of the calls that it refused."""
         if self._has_succeeded:
             admitted = 1 - self._refused / max(self._calls, FEW)
-            self._w = max(SLOWEST, self._average * max(LEAST_ADMITTED, admitted))
+            self._w = _within(self._average * max(LEAST_ADMITTED, admitted))
         self._calls = self._refused = 0.0
         self._cut_at = self._grows_from = now
         self._average = self.rate(now)
@@ -217,6 +218,10 @@ class AdaptiveRate(Gate):
 
     def __reduce__(self) -> tuple[Callable[..., AdaptiveRate], tuple[()]]:
         return partial(AdaptiveRate, **self.configuration(), classify=self.classify, name=self.name), ()
+
+
+def _within(rate: float) -> float:
+    return min(max(rate, SLOWEST), FASTEST)
 
 
 def _doublings(number: float) -> float:

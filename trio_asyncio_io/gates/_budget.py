@@ -14,8 +14,9 @@ from .._core.gate import Gate, Outcome, RefusedError
 
 __all__ = ["Budget", "BudgetError"]
 
-# Sums of the numbers as they are written: ten calls of 0.1 cost exactly 1. The context does not depend on the thread's
-_DECIMALS = Context(prec=60)
+# Sums of the numbers as they are written: ten calls of 0.1 cost exactly 1. The context does not depend on the thread's.
+# Sums of any floats are exact with so many digits
+_DECIMALS = Context(prec=700)
 
 
 class BudgetError(RefusedError):

@@ -31,7 +31,7 @@ class CircuitBreaker(Gate):
     """Makes no calls while a service is down, and finds out with few calls when it is back.
 
     It opens when at least `share` of at least `calls` calls in `window` seconds were overload: timeouts, connection
-    errors, statuses 5xx. So it does when `calls` calls in a row were, however long they took. An open circuit holds
+    errors, statuses 5xx. It also opens after `calls` overloads in a row, however long they took. An open circuit holds
     back all calls: records keep their place, and no deadline runs. After `open_for` seconds, +- 20 %, one call probes
     the service. If it is answered, `trickle` calls at once are allowed for `open_for` seconds, and then all. If not, or
     if at least `share` of that trickle is overload, the circuit is open for twice as long, up to `max_open`. So at full
@@ -115,8 +115,10 @@ class CircuitBreaker(Gate):
             return 0.0
         if self.mode == "fail":
             raise CircuitOpenError("the circuit is open: the service does not answer") from self._error
+        if self._error is None:  # there is nothing to fail with
+            return delay
         give_up_at = self._failing_since + self.give_up
-        if now >= give_up_at and self._error is not None:
+        if now >= give_up_at:
             self._notes.add(
                 self._error, f"the circuit was not closed for {self.give_up} s (give_up), so the operator stops"
             )

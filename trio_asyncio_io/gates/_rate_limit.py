@@ -16,6 +16,9 @@ __all__ = ["RateLimit"]
 # per second two millionths
 ROUNDING = 2e-9
 
+# Seconds that a call takes from the bucket at most, and the largest weight: their sums stay finite
+FOREVER, LARGEST = 1e12, 1e300
+
 CALLS = 50.0  # over which the share of the estimates that calls really weigh is averaged
 FEW = 10  # calls that have ended, before which the estimates stand
 
@@ -35,8 +38,9 @@ class RateLimit(Gate):
     ended. So the calls that run count with the share of their estimates that the last 50 calls or so weighed, at most
     all of it; a settled call counts exactly. Then the limit above holds on average over the calls that run.
 
-    For several limits, such as requests and tokens per minute, give the operator several gates. A process has one limit
-    for all calls that use this object, or this name; in Spark, that is each Python worker.
+    For several limits, such as requests and tokens per minute, give the operator several gates. Statistics and
+    `explain()` tell them apart by their names. A process has one limit for all calls that use this object, or this
+    name; in Spark, that is each Python worker.
 
     Args:
         rate: Weight per second, above 0 and finite. Without `weight`: calls per second.
@@ -50,9 +54,9 @@ class RateLimit(Gate):
         TypeError, ValueError: An argument is out of its range.
 
     Example:
-        tokens = RateLimit(100_000 / 60, burst=10_000, weight=lambda prompt: len(prompt) / 4)
-        gate = [RateLimit(50), tokens]
-        ordered_wait(prompts, ask, timeout=60.0, gate=gate)
+        requests = RateLimit(500 / 60, burst=10, name="requests")
+        tokens = RateLimit(100_000 / 60, burst=10_000, weight=lambda prompt: len(prompt) / 4, name="tokens")
+        ordered_wait(prompts, ask, timeout=60.0, gate=[requests, tokens])
     """
 
     def __init__(
@@ -67,6 +71,7 @@ class RateLimit(Gate):
         self.burst = _check("burst", burst, "above 0 and finite")
         self.weight = None if weight is None else check_callable("weight", weight)
         self.name = check_optional_name(name)
+        self._most = min(self.rate * FOREVER, LARGEST)
         self._theoretical_arrival = -inf  # if all calls that run weigh what was estimated
         self._running = 0.0  # weight
         self._ended = 0  # calls
@@ -75,12 +80,13 @@ class RateLimit(Gate):
     def delay(self, now: float, weight: float) -> float:
         """The seconds until the bucket holds the weight, or is full."""
         share = self._share_returned
-        in_bucket = max(0.0, self.burst - weight * (1 - share))
+        in_bucket = max(0.0, min(self.burst, self._most) - min(weight, self._most) * (1 - share))
         delay = self._theoretical_arrival - (self._running * share + in_bucket) / self.rate - now
         return max(delay, ROUNDING) if delay > 0 else 0.0
 
     def started(self, now: float, weight: float) -> None:
         """Take the weight from the bucket."""
+        weight = min(weight, self._most)
         expected = self._running * self._share_returned / self.rate  # a bucket that is full holds no more
         arrival = max(self._theoretical_arrival, now + expected)
         self._theoretical_arrival = _arrival_after(arrival, weight, self.rate)
@@ -88,6 +94,7 @@ class RateLimit(Gate):
 
     def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:  # noqa: ARG002
         """Compare the call's weight with its estimate."""
+        weight = min(weight, self._most)
         self._running = max(0.0, self._running - weight)
         if outcome.kind != "cancelled":
             self._ended += 1
@@ -100,9 +107,10 @@ class RateLimit(Gate):
 
     def correct(self, weight: float, actual: float) -> None:
         """Take the difference from the bucket, or put it back."""
-        self._theoretical_arrival += (actual - weight) / self.rate
-        self._running += actual - weight
-        self._returned += weight - actual
+        difference = min(actual, self._most) - min(weight, self._most)
+        self._theoretical_arrival += difference / self.rate
+        self._running += difference
+        self._returned -= difference
 
     @property
     def _share_returned(self) -> float:

@@ -14,7 +14,7 @@ from trio.lowlevel import checkpoint_if_cancelled, disable_ki_protection, enable
 
 from .._core.checks import check_int
 from .._core.describe import amount, duration, plural
-from .._core.statistics import Statistics
+from .._core.statistics import Counts, Statistics
 from .._results import Results
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Progress(Generic[R]):
     @disable_ki_protection
     def _show(self, display: Display) -> None:
         numbers = self._results.statistics()
-        done = numbers.completed + numbers.failed + numbers.timed_out
+        done = numbers.done
         total = None if self._total is None or done > self._total else self._total
         display.show(self._described("  ", _line(numbers, done, total, self._seconds())), done, total)
         self._due = trio.current_time() + display.interval
@@ -195,7 +195,7 @@ def summary(statistics: Statistics, seconds: float) -> Summary:
     return Summary(", ".join(parts))
 
 
-def gates_and_hedges(statistics: Statistics) -> list[str]:
+def gates_and_hedges(statistics: Counts) -> list[str]:
     """What gates and hedges did with an operator's calls, in words for a line such as `summary`. Does not need rich.
 
     Args:

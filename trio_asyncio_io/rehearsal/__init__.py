@@ -15,6 +15,7 @@ the sample, takes the place of the calls, and a heap of instants takes the place
 #     _drawing  _sentences   a forecast as a table, as SVG, and in words
 #     _record  _simulation   takes a sample with the operator; one simulated run, without tasks
 #     _service  _row         the model of the service, fitted to a sample; the forecast for one capacity
+#     _cap                   the rates at which the service may admit calls
 #     _sample                the calls of a sample
 
 from .._public import publish

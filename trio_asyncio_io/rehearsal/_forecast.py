@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from random import Random
-from statistics import fmean, median
+from statistics import median
 from typing import Any, Literal
 
 from .._core.checks import check_int, check_number, check_seconds
@@ -35,6 +35,7 @@ ADAPTIVE_ELEMENTS = 4_000  # an adaptive capacity takes a while to find its leve
 FEW_CALLS, MOST_CALLS = 1_000, 30_000  # of a shorter run and of the first one, if calls are retried again and again
 # The fitted service runs longer than the others, so that the forecast itself is not a matter of luck
 LONGER = 3
+DELAYS = ("p50", "p99")
 ABOUT_AS_FAST = 1.03
 SEED = 1
 
@@ -48,12 +49,15 @@ class Forecast:
         elements: How many elements the run has.
         assumptions: What was seen, what was assumed and what the sample cannot show, in sentences.
         options: The arguments of the run, without the capacity.
+        is_known: Whether the sample can tell from which rate on the service refuses calls, if it refused some.
+            Otherwise the intervals cover all possible rates, and there is no best setting.
     """
 
     rows: Sequence[ForecastRow]
     elements: int
     assumptions: Sequence[str]
     options: Mapping[str, Any] = field(repr=False)
+    is_known: bool = True
 
     @property
     def best_row(self) -> ForecastRow:
@@ -62,8 +66,13 @@ class Forecast:
         Capacities with which clearly more records have no result are left out.
 
         Raises:
-            ValueError: The sample has reached none of the capacities.
+            ValueError: The sample has reached none of the capacities, or `is_known` is False.
         """
+        if not self.is_known:
+            raise ValueError(
+                "the forecast has no best setting, because the sample cannot tell from which rate on the service "
+                "refuses calls: record more elements or a higher load, or choose a capacity yourself"
+            )
         tested = [row for row in self.rows if row.is_tested]
         if not tested:
             lowest = min(row.capacity for row in self.rows)
@@ -104,12 +113,14 @@ class Forecast:
         return "\n".join(comparison(found[0], self.elements, statistics, seconds))
 
     def __str__(self) -> str:
-        best = self.best_row if any(row.is_tested for row in self.rows) else None
-        return table_of(self.rows, self.elements, best, self.assumptions)
+        return table_of(self.rows, self.elements, self._best_row(), self.assumptions)
 
     def _repr_html_(self) -> str:
-        best = self.best_row if any(row.is_tested for row in self.rows) else None
-        return html_of(self.rows, self.elements, best, self.assumptions)
+        return html_of(self.rows, self.elements, self._best_row(), self.assumptions)
+
+    def _best_row(self) -> ForecastRow | None:
+        """The best row, or None if there is none."""
+        return self.best_row if self.is_known and any(row.is_tested for row in self.rows) else None
 
 
 def rehearse(
@@ -180,10 +191,14 @@ def rehearse(
     for options in settings:
         _check_setting(options, sample, service)
     random = Random(SEED)
-    others = [resampled(service, sample, random) for _ in range(RESAMPLES)]
+    shares = (position % EVENT_RESAMPLES / (EVENT_RESAMPLES - 1) for position in range(RESAMPLES))
+    others = [resampled(service, sample, random, share) for share in shares]
+    # Every second one has no call that is longer than those of the sample: nobody knows how the longest ones go on
+    others = [replace(each, tail=None) if position % 2 else each for position, each in enumerate(others)]
     rows = [_row(sample, service, others, elements, options) for options in settings]
     best = {name: value for name, value in common.items() if value is not None}
-    return Forecast(rows, elements, assumptions(sample, service, rows, settings[0], elements), best)
+    said = assumptions(sample, service, rows, settings[0], elements)
+    return Forecast(rows, elements, said, best, service.is_known)
 
 
 # Arguments
@@ -232,7 +247,7 @@ def _check_setting(options: Options, sample: Sample, service: Service) -> None:
             f"gate must have no weight, because the sample has none, got {describe(options.gate)}: give record() the "
             "same weight="
         )
-    if options.timeout == inf and any(seconds == inf for seconds, _, _ in service.admitted):
+    if options.timeout == inf and any(seconds == inf for seconds, _ in service.admitted):
         raise ValueError(
             f"timeout must be finite, got inf: calls of the sample were cut after {duration(sample.timeout)}, so "
             "nobody can say how long they would take"
@@ -253,16 +268,17 @@ def _row(sample: Sample, service: Service, others: Sequence[Service], elements: 
         trial = simulate(service, few, options, Random(SEED), weights=service.weights)
         longer = min(elements, max(longer, 2 * options.bound))  # records in backoffs fill the buffer
         few, longer = (_at_most(limit, each, trial) for limit, each in ((FEW_CALLS, few), (MOST_CALLS, longer)))
-    numbers = _numbers(simulate(service, longer, options, Random(SEED), weights=service.weights), service, elements)
+    numbers = _numbers(simulate(service, longer, options, Random(SEED), weights=service.weights), elements)
     shorter = [
-        _numbers(simulate(each, few, options, Random(SEED + position), weights=each.weights), each, elements)
+        _numbers(simulate(each, few, options, Random(SEED + position), weights=each.weights), elements)
         for position, each in enumerate(others[:number], 1)
     ]
     intervals = {}
     for name, value in numbers.items():
         values = sorted(each[name] for each in shorter)
         middle = median(values)
-        scale = value / middle if middle else 1.0
+        # A shorter run takes another time for each element, but its delays are the same
+        scale = value / middle if middle and name not in DELAYS else 1.0
         intervals[name] = min(value, scale * values[margin]), max(value, scale * values[-1 - margin])
     low, high = intervals["seconds"]
     return ForecastRow(
@@ -284,14 +300,14 @@ def _at_most(calls: int, elements: int, trial: Run) -> int:
     return max(1, min(elements, int(calls * trial.elements / max(1, trial.calls))))
 
 
-def _numbers(run: Run, service: Service, elements: int) -> dict[str, float]:
+def _numbers(run: Run, elements: int) -> dict[str, float]:
     factor = elements / run.elements
     counts = {name: factor * getattr(run, name) for name in ("calls", "refused", "retried", "timed_out", "failed")}
     return {
         "seconds": run.seconds_for(elements),
         "p50": run.delay(0.5),
         "p99": run.delay(0.99),
-        "weight": factor * run.answered * fmean(service.weights),
+        "weight": factor * run.weight,
         "latency": run.latency / run.elements,
         **{name: float(round(value)) for name, value in counts.items()},
     }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sequence
+from itertools import count, islice
 from math import inf
+from operator import length_hint
 from typing import Any
 from warnings import warn
 
@@ -24,6 +26,8 @@ __all__ = ["record"]
 # Of the elements, the share at the largest load. The others are divided among the smaller ones
 SHARE_AT_LARGEST = 0.75
 CALLS_PER_ELEMENT = 5
+SPREAD, GOLDEN_RATIO = 1_000.0, 0.618034  # multiples of the golden ratio are spread evenly between whole numbers
+_END = object()
 
 
 async def record(
@@ -47,8 +51,8 @@ async def record(
     question, and the smallest one so low that no call waits inside the service.
 
     Args:
-        source: An iterable or an async iterable. It is read for the sample only, and never closed. Watermarks in it are
-            ignored.
+        source: An iterable or an async iterable. The elements of the sample are read before the first call is made, and
+            no others. It is never closed. Watermarks in it are ignored.
         function: An async callable or an `AsyncFunction`, as for `ordered_wait`.
         elements: How many elements to call the function for, at least 1. 200 give the time of ordinary services to a
             few percent; a kind of call with a share of 1 % needs 2,000.
@@ -57,8 +61,9 @@ async def record(
             elements.
         retry: The retry strategy of the run, or None.
         gate: Gates for the sample's calls, or None. With them, loads may not be reached.
-        weight: element -> what its call weighs, such as tokens or money, at least 0; `gates.settle` corrects it in the
-            call. None: calls have no weight, unless they call `gates.settle`.
+        weight: element -> what its call weighs, such as tokens or money, at least 0 and finite; `gates.settle` corrects
+            it in the call. It is called for all elements before the first call is made. None: calls have no weight,
+            unless they call `gates.settle`.
         weight_name: The name with which `gates.settle` corrects this weight, if others have another unit. None: every
             call of `settle` does.
         max_calls: Upper limit of calls, retries included, at least 1. Calls that have started are not cancelled. None:
@@ -68,8 +73,9 @@ async def record(
         A `Sample`. It has every result, so that nothing is paid twice.
 
     Raises:
-        TypeError, ValueError: An argument is invalid, the elements are too few to reach the largest load, or the source
-            is empty.
+        TypeError, ValueError: An argument is invalid, the elements are too few to reach the largest load, the source is
+            empty, or `weight` returned no legal number.
+        Exception: What `weight` or the source raised. A note names the element.
 
     Warns:
         UserWarning: The sample has not reached the largest load, because the source or `max_calls` has ended it, or
@@ -82,32 +88,36 @@ async def record(
     counts = _counts(check_int("elements", elements, at_least=1), _checked_loads(loads))
     limit = _CallLimit(_checked_limit(max_calls, elements))
     gates = () if gate is None else (gate,) if isinstance(gate, Gate | PerKey) else tuple(gate)
-    recorded = _Recorded(
-        function, retry, None if weight is None else check_callable("weight", weight), check_optional_name(weight_name)
-    )
-    values = _Values(source)
-    for phase, (load, count) in enumerate(zip(loads, counts, strict=True)):
+    recorded = _Recorded(function, retry, check_optional_name(weight_name))
+    if weight is not None:
+        check_callable("weight", weight)
+    values = await _values(source, elements)
+    if not values:
+        raise ValueError("the source is empty, so no call was made: give it elements")
+    if weight is not None:
+        recorded.weights = {id(value): _estimate(weight, value) for value in values}
+    rest = iter(values)
+    for phase, (load, number) in enumerate(zip(loads, counts, strict=True)):
         recorded.phase = phase
         async with unordered_wait(
-            values.take(count, limit),
+            _until(limit, islice(rest, number)),
             recorded,
             capacity=load,
             timeout=timeout,
-            retry=retry,
+            retry=None if retry is None else _Spread(retry),
             on_error="skip",
             gate=[limit, *gates],
         ) as results:
             async for _ in results:
                 pass
-    if not values.taken:
-        raise ValueError("the source is empty, so no call was made: give it elements")
-    sample = recorded.sample(values.taken, float(timeout), is_limited=limit.is_reached)
+    taken = len(values) - length_hint(rest)
+    sample = recorded.sample(taken, float(timeout), is_limited=limit.is_reached)
     if sample.tested < max(loads):
         why = "calls end before others can start"
         if limit.is_reached:
             why = f"max_calls={limit.most}"
-        elif values.taken < elements:
-            why = f"the source has {values.taken} elements"
+        elif len(values) < elements:
+            why = f"the source has {len(values)} elements"
         warn(
             f"the sample has reached a load of {sample.tested}, not {max(loads)} ({why}): larger capacities are not "
             "tested",
@@ -142,29 +152,35 @@ def _counts(elements: int, loads: Sequence[int]) -> list[int]:
     return counts
 
 
-class _Values:
-    """The elements of the source, for one phase after the other."""
+async def _values(source: Any, most: int) -> list[Any]:
+    """The first elements of the source, without watermarks. None is read beyond them."""
+    is_async = isinstance(source, AsyncIterable)
+    elements: Any = aiter(source) if is_async else iter(source)
+    values: list[Any] = []
+    while len(values) < most:
+        element = await anext(elements, _END) if is_async else next(elements, _END)
+        if element is _END:
+            break
+        if not isinstance(element, Watermark):
+            values.append(value_of(element))
+    return values
 
-    def __init__(self, source: Any) -> None:
-        self._source = aiter(source) if isinstance(source, AsyncIterable) else iter(source)
-        self.taken = 0
 
-    async def take(self, count: int, limit: _CallLimit) -> AsyncIterator[Any]:
-        """At most this many elements, until the limit is reached."""
-        while count and not limit.is_reached:
-            element = await self._next()
-            if element is self:
-                return
-            if not isinstance(element, Watermark):
-                count -= 1
-                self.taken += 1
-                yield value_of(element)
+def _estimate(weight: Callable[[Any], float], value: Any) -> float:
+    """The weight of an element's calls. An exception names the element."""
+    try:
+        return check_number("weight", weight(value), "finite and not negative", lambda number: 0 <= number < inf)
+    except Exception as error:
+        error.add_note(f"weight was called with the element {describe(value)}, before any call was made")
+        raise
 
-    async def _next(self) -> Any:
-        """The next element; this object at the end of the source."""
-        if isinstance(self._source, AsyncIterator):
-            return await anext(self._source, self)
-        return next(self._source, self)
+
+def _until(limit: _CallLimit, values: Iterable[Any]) -> Iterator[Any]:
+    """The values, until the limit is reached."""
+    for value in values:
+        if limit.is_reached:
+            return
+        yield value
 
 
 class _CallLimit(Gate):
@@ -185,33 +201,70 @@ class _CallLimit(Gate):
         self.is_reached = self._calls >= self.most
 
 
+class _Spread(RetryStrategy):
+    """A strategy with which refused calls do not come back together.
+
+    Calls that are refused together are told the same delay. If they came back together as well, a sample would show
+    how many calls the service admits at once, but not how many per second. So each waits longer, by a share between a
+    thousandth and the whole of its delay. On a scale of logarithms, the shares are even: whatever the rate is, the
+    calls come faster at first and slower in the end.
+    """
+
+    _strategy: RetryStrategy
+    _numbers: Iterator[int]
+
+    def __init__(self, strategy: RetryStrategy) -> None:
+        super().__init__(strategy.max_retries, attempt_timeout=strategy.attempt_timeout, budget=strategy.budget)
+        object.__setattr__(self, "_strategy", strategy)
+        object.__setattr__(self, "_numbers", count(1))
+
+    def backoff(self, attempt: int, random: float) -> float:
+        """As the strategy."""
+        return self._strategy.backoff(attempt, random)
+
+    def retries_exception(self, exception: Exception) -> bool:
+        """As the strategy."""
+        return self._strategy.retries_exception(exception)
+
+    def retries_result(self, result: Any) -> bool:
+        """As the strategy."""
+        return self._strategy.retries_result(result)
+
+    def wait(self, attempt: int, random: float, exception: Exception | None = None) -> float:
+        """The strategy's seconds, and a share of them after a refusal."""
+        seconds = self._strategy.wait(attempt, random, exception)
+        if exception is None or outcome_of(exception).kind != "throttled":
+            return seconds
+        share = next(self._numbers) * GOLDEN_RATIO % 1
+        return seconds * (1.0 + float(SPREAD**-share))
+
+
 class _Recorded(Wrapper, AsyncFunction[Any, Any]):
     """A function whose calls are recorded.
 
     Attributes:
         phase: Of the calls that start now.
+        weights: By id of an element, the estimated weight of its calls. None: they have none.
     """
 
-    def __init__(
-        self, function: Any, retry: RetryStrategy | None, weight: Callable[[Any], float] | None, name: str | None
-    ) -> None:
+    def __init__(self, function: Any, retry: RetryStrategy | None, name: str | None) -> None:
         self.function = function
         self._inner = as_function(function)
         for each in ("open", "close"):  # the operator looks for these
             if callable(method := getattr(self._inner, each, None)):
                 setattr(self, each, method)
         self._retry = retry
-        self._weight = weight
         self._name = name
         self._running = 0
         self._calls: list[RecordedCall | None] = []  # None while a call runs
         self._answers: dict[int, tuple[Any, Any]] = {}
         self._zero: float | None = None
         self.phase = 0
+        self.weights: dict[int, float] | None = None
 
     async def invoke(self, value: Any) -> Any:
         """Call the function, and record the call."""
-        weight = _Weight(self._weight_of(value), self._name)
+        weight = _Weight(None if self.weights is None else self.weights[id(value)], self._name)
         token = CURRENT_CALL.set(weight)
         position, self._running, now = len(self._calls), self._running + 1, trio.current_time()
         self._zero = now if self._zero is None else self._zero
@@ -237,22 +290,16 @@ class _Recorded(Wrapper, AsyncFunction[Any, Any]):
         finally:
             self._running -= 1
             seconds = trio.current_time() - now
-            settled = weight.settled(is_answered=outcome in {"answered", "retried result"})
+            settled, estimate = weight.settled, weight.estimate or 0.0
             self._calls[position] = RecordedCall(
-                now - self._zero, seconds, outcome, settled, load, phase, failure, again
+                now - self._zero, seconds, outcome, settled, load, phase, failure, again, estimate
             )
             CURRENT_CALL.reset(token)
-
-    def _weight_of(self, value: Any) -> float | None:
-        if self._weight is None:
-            return None
-        legal = "finite and not negative"
-        return check_number("weight", self._weight(value), legal, lambda number: 0 <= number < inf)
 
     def sample(self, elements: int, timeout: float, *, is_limited: bool) -> Sample:
         """What was recorded."""
         calls = tuple(call for call in self._calls if call is not None)
-        is_weighted = self._weight is not None or any(call.weight for call in calls)
+        is_weighted = self.weights is not None or any(call.weight for call in calls)
         answers = tuple(self._answers[position] for position in sorted(self._answers))
         return Sample(calls, elements, answers, timeout, self._retry, is_weighted, is_limited)
 
@@ -261,7 +308,7 @@ class _Weight:
     """What a call weighs. In the place of the call's gates, for `settle` and `usage`."""
 
     def __init__(self, estimate: float | None, name: str | None) -> None:
-        self._estimate = estimate
+        self.estimate = estimate
         self._name = name
         self._actual: float | None = None
         self._outer = CURRENT_CALL.get()
@@ -276,15 +323,14 @@ class _Weight:
     def usage(self, name: str | None) -> tuple[float, float] | None:
         """The estimated and the present weight."""
         outer: tuple[float, float] | None = None if self._outer is None else self._outer.usage(name)
-        if outer is not None or self._estimate is None or not self._is_named(name):
+        if outer is not None or self.estimate is None or not self._is_named(name):
             return outer
-        return self._estimate, self._estimate if self._actual is None else self._actual
+        return self.estimate, self.estimate if self._actual is None else self._actual
 
-    def settled(self, *, is_answered: bool) -> float:
-        """The weight in the end."""
-        if self._actual is not None:
-            return self._actual
-        return (self._estimate or 0.0) if is_answered else 0.0
+    @property
+    def settled(self) -> float:
+        """The weight in the end: a call that has not settled weighs its estimate, whatever became of it."""
+        return (self.estimate or 0.0) if self._actual is None else self._actual
 
     def _is_named(self, name: str | None) -> bool:
         return name is None or self._name in {None, name}

@@ -22,7 +22,8 @@ class ForecastRow:
         retried: Attempts after the first.
         timed_out: Records that time out.
         failed: Records whose last call fails.
-        weight: What the answered calls weigh together, such as tokens or money; 0 for a sample without weights.
+        weight: What all calls weigh together, such as tokens or money, as a `Budget` counts it; 0 for a sample without
+            weights.
         latency: The mean duration of a record's calls and backoffs, in seconds.
         is_tested: Whether the sample has reached a load as high as the capacity. Otherwise the row is a guess.
         intervals: The interval of 90 % of each number, by its name.

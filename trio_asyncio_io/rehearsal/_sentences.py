@@ -11,7 +11,7 @@ from .._core.statistics import Statistics
 from ..gates import Budget, RateLimit
 from ._row import ForecastRow
 from ._sample import Sample
-from ._service import ROUGH, Service
+from ._service import Service
 
 __all__ = ["assumptions", "comparison"]
 
@@ -55,17 +55,21 @@ def assumptions(
 
 
 def _on_limits(service: Service, options: Options) -> list[str]:
-    if service.rate < inf:
+    if service.cap is not None and not service.is_known:
+        slowest, fastest = (amount(float(f"{service.caps[end].rate:.3g}")) for end in (0, -1))
+        rates = f"between {slowest} and {fastest}" if service.is_bounded else f"at least {slowest}"
         sentence = (
-            f"The service admits {amount(service.rate)} calls per second, and {amount(service.burst)} at once. "
-            "It refuses the others."
+            f"The service refuses calls, and the sample cannot tell from which rate on: {rates} calls per second."
         )
-        if service.rate_error >= ROUGH:
-            sentence += " The sample is too short to know this rate: record more elements."
+        return [f"{sentence} The intervals cover all of these rates. Record more elements for advice."]
+    if service.cap is not None:
+        rate, burst = (float(f"{each:.3g}") for each in (service.cap.rate, service.cap.burst))
+        sentence = f"The service admits {amount(rate)} calls per second, and {amount(burst)} at once. "
+        sentence += "It refuses the others."
         if not any(isinstance(gate, RateLimit) for gate in options.gates):
             sentence += (
                 " In a longer run, more refused records wait in the buffer, and more calls are refused than shown: "
-                f"compare gate=RateLimit({SAFE * service.rate:.3g})."
+                f"compare gate=RateLimit({SAFE * rate:.3g})."
             )
         return [sentence]
     if service.servers < inf:

@@ -2,8 +2,8 @@
 
 Three things are fitted, in this order:
 
-* A **rate**, if the service refused calls. It is a token bucket, which was empty at each refusal. So what was admitted
-  between the first refusal and the last one is what flowed in.
+* A **rate**, if the service refused calls: those that explain which calls were refused. If they differ by more than
+  a fifth, the sample cannot tell the rate, and the forecast covers all of them.
 * Otherwise a **number of servers**, if calls at a high load took longer. With n servers and one queue, the starts and
   ends of the calls give the time that each call spent in a server. n is the number with which these times do not depend
   on the load.
@@ -21,18 +21,21 @@ from heapq import heapreplace
 from math import exp, inf, log, sqrt
 from random import Random
 from statistics import StatisticsError, correlation, fmean, median
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from .._core.describe import describe
+from ._cap import Cap, caps_of
 from ._sample import RecordedCall, Sample
 
-__all__ = ["ROUGH", "Answer", "Begin", "Service", "Tail", "fit", "resampled"]
+__all__ = ["Answer", "Begin", "Service", "Tail", "fit", "resampled"]
 
-Answer: TypeAlias = tuple[float, Exception | None, Any]  # a call's seconds, its error, and a result that is retried
-Begin: TypeAlias = Callable[[float], Answer]  # the instant at which a call starts -> its answer
+Answer: TypeAlias = tuple[float, RecordedCall]  # a call's seconds, and the call of the sample that it is like
+Begin: TypeAlias = Callable[[float, float], Answer]  # the instants at which a call starts, and is cut -> its answer
 
 MIN_REFUSALS = 3
-ROUGH = 0.3  # the error of a rate that the sample hardly shows
+ALIKE = 1.2  # rates whose highest and lowest differ by this factor at most are one rate
+# The rates to look between: parts of what was admitted per second, and multiples of what the tested load can need
+LOW_RATES, HIGH_RATES = 0.1, 2.0
 # Spearman's correlation of load and latency, in standard deviations, above which the service has a limit
 SIGNIFICANT = 2.6
 TAIL_SHARE = 0.1
@@ -67,15 +70,16 @@ class Service:
     Attributes:
         admitted: The calls that it did not refuse, without the time that they waited for a server.
         refused: The calls that it refused.
-        weights: What answered calls weigh.
+        weights: What calls weigh.
         servers: How many calls it works on at once; `inf`: no limit was seen.
         servers_error: The standard deviation of the logarithm of `servers`.
-        rate: How many calls it admits per second; `inf`: no limit was seen.
-        rate_error: The standard deviation of the logarithm of `rate`.
-        burst: How many calls it admits at once.
+        cap: How many calls it admits per second and at once; None: no limit was seen.
+        caps: The caps that the sample allows, by rate.
+        is_bounded: Whether the highest one is a limit, and not just more than the load can need.
         tail: The distribution of long latencies, or None: as observed.
         apart: How many calls are a slow kind of their own, or 0.
         longest: The upper limit of a latency: beyond, the sample would have cut it.
+        hold: How long a call that hangs keeps its server, if it is not cut before: as long as the longest call.
         slower: A factor of all latencies.
         unseen: (share, seconds) of calls that the sample has missed.
     """
@@ -85,46 +89,55 @@ class Service:
     weights: Sequence[float] = ()
     servers: float = inf
     servers_error: float = 0.0
-    rate: float = inf
-    rate_error: float = 0.0
-    burst: float = 1.0
+    cap: Cap | None = None
+    caps: Sequence[Cap] = ()
+    is_bounded: bool = True
     tail: Tail | None = None
     apart: int = 0
     longest: float = inf
+    hold: float = inf
     slower: float = 1.0
     unseen: tuple[float, float] = (0.0, 0.0)
 
     @property
     def is_independent(self) -> bool:
         """Whether a call does not depend on the others."""
-        return self.servers == inf and self.rate == inf
+        return self.servers == inf and self.cap is None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the caps that the sample allows are about the same."""
+        return not self.caps or self.caps[-1].rate <= ALIKE * self.caps[0].rate
 
     def open(self, random: Random) -> Begin:
         """Begin a run."""
         answers = self._draws(self.admitted, random)
-        if self.is_independent:
-            return lambda _: next(answers)
-        return self._limited(answers) if self.rate == inf else self._capped(answers, self._draws(self.refused, random))
+        if self.cap is not None:
+            return self._capped(self.cap, answers, self._draws(self.refused, random))
+        return self._limited(answers) if self.servers < inf else lambda _, __: next(answers)
 
     def _limited(self, answers: Iterator[Answer]) -> Begin:
-        """Calls wait for a server."""
+        """Calls wait for a server. One that is cut leaves it, or no longer waits."""
         free = [0.0] * int(self.servers)
 
-        def begin(now: float) -> Answer:
-            seconds, error, result = next(answers)
-            end = max(now, free[0]) + seconds
-            heapreplace(free, end)
-            return end - now, error, result
+        def begin(now: float, until: float) -> Answer:
+            seconds, call = next(answers)
+            start = max(now, free[0])
+            if start >= until:
+                return inf, call
+            hold = min(seconds, self.hold) if seconds == inf else seconds
+            heapreplace(free, min(start + hold, until))
+            return start - now + seconds, call
 
         return begin
 
-    def _capped(self, answers: Iterator[Answer], refusals: Iterator[Answer]) -> Begin:
-        """Calls beyond the rate are refused."""
-        tokens, at = self.burst, 0.0
+    def _capped(self, cap: Cap, answers: Iterator[Answer], refusals: Iterator[Answer]) -> Begin:
+        """Calls beyond the cap are refused."""
+        tokens, at = cap.burst, 0.0
 
-        def begin(now: float) -> Answer:
+        def begin(now: float, _: float) -> Answer:
             nonlocal tokens, at
-            tokens, at = min(self.burst, tokens + (now - at) * self.rate), now
+            tokens, at = min(cap.burst, tokens + (now - at) * cap.rate), now
             if tokens < 1:
                 return next(refusals)
             tokens -= 1
@@ -136,13 +149,13 @@ class Service:
         above = inf if self.tail is None else self.tail.above
         share, missed = self.unseen
         while True:
-            for seconds, error, result in random.choices(pool, k=DRAWS):
+            for seconds, call in random.choices(pool, k=DRAWS):
                 drawn = seconds
-                if self.tail is not None and above < seconds < inf and error is None:
+                if self.tail is not None and above < seconds < inf and call.error is None:
                     drawn = min(self.longest, self.tail.draw(random))
                 if share and random.random() < share:
                     drawn = missed
-                yield drawn * self.slower, error, result
+                yield drawn * self.slower, call
 
 
 def fit(sample: Sample) -> Service:
@@ -163,32 +176,38 @@ def fit(sample: Sample) -> Service:
     service = Service(
         admitted=[_answer(call, call.seconds) for call in admitted],
         refused=[_answer(call, call.seconds) for call in refused],
-        weights=[call.weight for call in admitted if call.outcome == "answered"] or [0.0],
+        weights=[call.weight for call in sample.calls],
         longest=sample.timeout,
+        hold=max(call.seconds for call in sample.calls),
     )
     if len(refused) >= MIN_REFUSALS:
-        service = _with_rate(service, admitted, refused)
-    elif refused:  # too few for a rate: the calls of the run are refused as often
+        service = _with_caps(service, sample)
+    if refused and service.cap is None:  # too few, or not for a rate: the calls of the run are refused as often
         service = replace(service, admitted=[*service.admitted, *service.refused])
-    if service.rate == inf and (found := _servers_of(admitted)) is not None:
+    if service.cap is None and (found := _servers_of(admitted)) is not None:
         servers, error = found
         service = replace(service, servers=servers, servers_error=error, admitted=_served(admitted, servers))
     return _with_tail(service)
 
 
-def resampled(service: Service, sample: Sample, random: Random) -> Service:
+def resampled(service: Service, sample: Sample, random: Random, share: float) -> Service:
     """The service that another sample of the same size might have shown.
 
     The times in a server follow from the number of servers, so the two are drawn together: the throughput stays as
     observed.
+
+    Args:
+        share: Which of the caps that the sample allows it has: from 0, the lowest, to 1, the highest.
     """
-    other = replace(service, rate=service.rate * exp(random.gauss(0, service.rate_error)))
+    other = service
+    if service.cap is not None:
+        other = replace(service, cap=_cap_at(service.caps, share))
     if service.servers < inf:
         admitted = [call for call in sample.calls if call.outcome != "refused"]
         servers = max(1, round(service.servers * exp(random.gauss(0, service.servers_error))))
         other = replace(other, servers=servers, admitted=_served(admitted, servers))
     drawn = random.choices(other.admitted, k=len(other.admitted))
-    if all(seconds == inf for seconds, _, _ in drawn):
+    if all(seconds == inf for seconds, _ in drawn):
         drawn = list(other.admitted)
     weights = random.choices(service.weights, k=len(service.weights))
     other = replace(other, admitted=drawn, weights=weights)
@@ -196,30 +215,38 @@ def resampled(service: Service, sample: Sample, random: Random) -> Service:
 
 
 def _answer(call: RecordedCall, seconds: float) -> Answer:
-    return (inf if call.outcome == "cut" else seconds), call.error, call.result
+    return (inf if call.outcome == "cut" else seconds), call
 
 
-def _with_rate(service: Service, admitted: Sequence[RecordedCall], refused: Sequence[RecordedCall]) -> Service:
-    first, last = refused[0].start, refused[-1].start
-    in_phase = [call.start for call in admitted if call.phase == refused[0].phase]
-    between = sum(first < call.start <= last for call in admitted)
-    if between >= MIN_REFUSALS:
-        rate, error = between / (last - first), 1 / between
-    elif in_phase and in_phase[-1] > in_phase[0]:  # no call was admitted between refusals, as with a fixed window
-        rate, error = len(in_phase) / (in_phase[-1] - in_phase[0]), ROUGH
-    else:
-        return replace(service, admitted=[*service.admitted, *service.refused])
-    before = [start for start in in_phase if start <= first]
-    burst = max(1.0, len(before) - rate * (first - before[0])) if before else 1.0
-    return replace(service, rate=rate, rate_error=error, burst=burst)
+def _with_caps(service: Service, sample: Sample) -> Service:
+    """The service with the caps that explain the sample, and the one in the middle of them."""
+    answered = [call.seconds for call in sample.calls if call.outcome in {"answered", "retried result"}]
+    highest = HIGH_RATES * sample.tested / max(median(answered), sample.seconds / len(sample.calls) / 100)
+    lowest = min(highest, LOW_RATES * len(answered) / sample.seconds)
+    caps = caps_of(sample.calls, lowest, highest)
+    if not caps:
+        return service
+    is_bounded = caps[-1].rate < highest / ALIKE
+    return replace(service, cap=_cap_at(caps, 0.5), caps=caps, is_bounded=is_bounded)
+
+
+def _cap_at(caps: Sequence[Cap], share: float) -> Cap:
+    """The cap whose rate is at this share of the way from the lowest to the highest, by their logarithms."""
+    low, high = log(caps[0].rate), log(caps[-1].rate)
+    return min(caps, key=lambda cap: abs(log(cap.rate) - low - share * (high - low)))
 
 
 def _served(calls: Sequence[RecordedCall], servers: float) -> list[Answer]:
-    """The calls without their waits: with so many servers and one queue, the wait of each call is known."""
+    """The calls without their waits: with so many servers and one queue, the wait of each call is known.
+
+    A call that was cut before it had a server is left out.
+    """
     free, found = [-inf] * int(servers), []
     floor = median(call.seconds for call in calls) / 100
     for call in calls:
         wait = max(0.0, free[0] - call.start)
+        if call.outcome == "cut" and wait >= call.seconds:
+            continue
         heapreplace(free, max(free[0], call.start + call.seconds))
         found.append(_answer(call, max(call.seconds - wait, floor)))
     return found
@@ -232,7 +259,7 @@ def _servers_of(calls: Sequence[RecordedCall]) -> tuple[int, float] | None:
     def dependence(servers: float) -> float:
         """The rank correlation of load and time, in standard deviations: above 0, calls at a high load take longer."""
         times = _served(calls, servers) if servers < inf else [_answer(call, call.seconds) for call in calls]
-        ranks = _ranks([seconds for seconds, error, _ in times if error is None and seconds < inf])
+        ranks = _ranks([seconds for seconds, call in times if call.error is None and seconds < inf])
         try:
             return correlation(loads, ranks) * sqrt(len(ranks) - 1)
         except StatisticsError:  # all loads or all times are equal, or there is only one
@@ -251,13 +278,15 @@ def _servers_of(calls: Sequence[RecordedCall]) -> tuple[int, float] | None:
 
 
 def _ranks(values: Sequence[float]) -> list[float]:
+    """The ranks. Numbers that only the rounding of floats tells apart are equal."""
+    values = [round(value, ndigits=9) for value in values]
     ordered = sorted(values)
     return [(bisect_left(ordered, value) + bisect_right(ordered, value)) / 2 for value in values]
 
 
 def _with_tail(service: Service) -> Service:
     """The service with a distribution for the longest tenth of its answers (Hosking's weighted moments)."""
-    seconds = sorted(each for each, error, _ in service.admitted if error is None and each < inf)
+    seconds = sorted(each for each, call in service.admitted if call.error is None and each < inf)
     apart = _apart(seconds)
     service = replace(service, tail=None, apart=apart)
     most = max(2 * MIN_TAIL, int(TAIL_SHARE * len(seconds)))

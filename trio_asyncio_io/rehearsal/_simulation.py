@@ -32,6 +32,7 @@ from .._core.retry import Retries
 from .._core.scheduler import Scheduler
 from .._errors import AttemptTimeoutError, outcome_for, outcome_of
 from ..gates import Budget
+from ._sample import RecordedCall
 from ._service import Begin
 
 __all__ = ["Opens", "Run", "simulate"]
@@ -55,6 +56,7 @@ class Run:
         elements: How many were simulated.
         seconds: From the first start to the last output.
         calls, answered, refused, retried, timed_out, failed: Counts. `answered` and `refused` are calls.
+        weight: What the calls weigh together.
         latency: The sum of the durations of invocations, as in `Statistics.latency_seconds`.
         delays: Seconds from a record's first call to its output, sorted.
         pace: Elements per second in the steady part of the run.
@@ -68,6 +70,7 @@ class Run:
     retried: int = 0
     timed_out: int = 0
     failed: int = 0
+    weight: float = 0.0
     latency: float = 0.0
     delays: list[float] = field(default_factory=list)
     pace: float = inf
@@ -123,15 +126,18 @@ def _run_in_order(begin: Begin, elements: int, options: Options) -> Run:
         start = slots[0]
         if len(emitted) >= bound:
             start = max(start, emitted.popleft())
-        seconds, error, _ = begin(start)
+        seconds, call = begin(start, start + timeout)
         if seconds >= timeout:
             run.timed_out += 1
+            run.weight += _weight_of_cut(call)
             seconds = timeout
-        elif error is None:
-            run.answered += 1
         else:
-            run.failed += 1
-            run.refused += refusals.has(error)
+            run.weight += call.weight
+            if call.error is None:
+                run.answered += 1
+            else:
+                run.failed += 1
+                run.refused += refusals.has(call.error)
         run.latency += seconds
         end = start + seconds
         heapreplace(slots, end)
@@ -148,6 +154,11 @@ def _run_in_order(begin: Begin, elements: int, options: Options) -> Run:
     if start > begun_middle:
         run.pace = (elements - 1 - middle) / (start - begun_middle)
     return run
+
+
+def _weight_of_cut(call: RecordedCall) -> float:
+    """What a call weighs that the run cuts. If the sample did not cut it, it has not settled yet."""
+    return call.weight if call.outcome == "cut" else call.estimate
 
 
 class _Refusals(dict[int, bool]):
@@ -248,17 +259,20 @@ class _Events:
             self._begun[entry.sequence] = now
         entry.attempts += 1
         run.calls += 1
-        seconds, error, result = self._begin(now)
-        outcome: Exception | Outcome | None = error
-        if seconds > self._attempt_timeout:
+        deadline = entry.since + self._options.timeout
+        seconds, call = self._begin(now, min(deadline, now + self._attempt_timeout))
+        outcome: Exception | Outcome | None = call.error
+        is_cut = seconds > self._attempt_timeout
+        if is_cut:
             assert self._retries is not None
             seconds = self._attempt_timeout
             outcome = late = AttemptTimeoutError("the attempt was cut", seconds)
             self._retries.timeouts[id(late)] = late
-        end, deadline = now + seconds, entry.since + self._options.timeout
+        end = now + seconds
         if end >= deadline:
-            end, outcome = deadline, EXPIRED
-        heappush(self._ends, (end, next(self._numbers), entry, outcome, result))
+            end, outcome, is_cut = deadline, EXPIRED, True
+        run.weight += _weight_of_cut(call) if is_cut else call.weight
+        heappush(self._ends, (end, next(self._numbers), entry, outcome, call.result))
 
     def _end(self, entry: Entry, outcome: Exception | Outcome | None, result: Any, now: float) -> None:
         """A call ends."""
@@ -303,10 +317,10 @@ class _Events:
 
     def _emit(self, now: float) -> None:
         ledger, run = self._ledger, self._run
-        while (entry := ledger.poll(now)) is not None:
-            if entry.results:
-                ledger.receive(entry)
+        for entry in ledger.poll(now, ledger.bound):
             run.delays.append(now - self._begun.pop(entry.sequence, now))
+        while ledger.leaving:
+            ledger.receive()
 
 
 class _Gates:
@@ -353,10 +367,7 @@ class _Gates:
             outcomes = [outcome_for(outcome, gate) for gate in gates]
         else:
             outcomes = [OK if outcome is None else outcome] * len(gates)
-        if admission is None:
-            Admission(self.passage, entry.since, self.passage.unweighted).report(outcomes, now)
-        else:
-            admission.end(outcomes, now)
+        (admission or Admission(self.passage, entry.since, self.passage.unweighted)).end(outcomes, now)
         self._change()
         is_idle = all(gate.is_idle for gate in gates)
         if is_idle != self.is_idle:

@@ -15,7 +15,8 @@ Knows pyarrow and file systems, and neither Spark nor Trio.
 # and only its task appends to a log. The same answer in two files does no harm, because the latest counts. So there are
 # no locks.
 #
-#     merge  writer        few files from many; the log of a task
-#     directory            names, claim, checked reading
+#     writer               the log of a task
+#     merge  reader        few files from many; the answers of a bucket
+#     directory            names, claim, open files
 #     format               bytes of logs and Parquet files, with checksums
 #     answers  keys  location

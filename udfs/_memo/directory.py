@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
-import time
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple, Self
 from uuid import uuid4
 
@@ -15,16 +15,17 @@ import pyarrow as pa
 from pyarrow import fs
 
 from .answers import compute, contents_of, kind_of
-from .format import DamagedError, parquet, read_log, read_parquet
+from .format import DamagedError, LogFile, ParquetFile, parquet
 from .location import file_system
 
-__all__ = ["Directory", "File", "MemoError"]
+__all__ = ["LOG", "Directory", "File", "MemoError", "OpenFile"]
 
 _NAME: Final = re.compile(
     r"(_log|answers)-([0-9a-f]{16})-(\d{1,3})\.(\d{1,3})\.([1-9]\d{0,2})-[0-9a-f]{32}(?:-([0-9a-f]{8})\.parquet)?"
 )
 
 # Names with an underscore are ignored by Spark, pandas and Arrow.
+LOG: Final = "_log-"
 _UNFINISHED: Final = "_unfinished-"
 _REPLACED: Final = "_replaced-"
 
@@ -33,9 +34,6 @@ _UNFINISHED_SECONDS: Final = 86_400.0
 
 # Seconds for which a file that was replaced remains, for engines that have listed it.
 _REPLACED_SECONDS: Final = 600.0
-
-# Files are kept in memory up to this size, because a task reads most of them for many buckets.
-_CACHE_BYTES: Final = 32 * 2**20
 
 # By the name of what differs between two memos.
 _REMEDIES: Final = {
@@ -63,7 +61,6 @@ class File(NamedTuple):
         buckets: The buckets that it may have.
         checksum: The CRC32 of a Parquet footer; None for a log.
         size: Bytes.
-        age: Seconds since it was last written.
     """
 
     name: str
@@ -71,7 +68,6 @@ class File(NamedTuple):
     buckets: range
     checksum: int | None
     size: int
-    age: float
 
     @property
     def is_log(self) -> bool:
@@ -86,7 +82,7 @@ class File(NamedTuple):
             return None
         start, stop, step = map(int, found.group(3, 4, 5))
         checksum = None if found[6] is None else int(found[6], 16)
-        return cls(found[0], found[2], range(start, stop, step), checksum, info.size or 0, _age(info))
+        return cls(found[0], found[2], range(start, stop, step), checksum, info.size or 0)
 
 
 class Directory:
@@ -105,7 +101,6 @@ class Directory:
         self.schema = schema
         self.kind = kind_of(schema)
         self._fs, self._root = file_system(path)
-        self._cache: dict[str, tuple[int, pa.Table]] = {}
 
     @classmethod
     def existing(cls, path: str) -> Self | None:
@@ -117,7 +112,7 @@ class Directory:
         unknown = cls(path, pa.schema([]))
         for file in _files(unknown._infos()).values():
             with suppress(FileNotFoundError):
-                found = cls(path, unknown._table(file, range(0))[0].schema)
+                found = cls(path, unknown._open(file).schema)
                 found.files()
                 return found
         return None
@@ -146,18 +141,6 @@ class Directory:
             self.remove(name)
             raise
 
-    def check(self) -> None:
-        """Check, in a worker, that the memo is there.
-
-        Raises:
-            MemoError: It is not: the path is not shared. Or it belongs to another function.
-        """
-        if not self.files():
-            raise MemoError(
-                f"this worker does not see the memo {self.path}, which the driver has made: use a path on storage "
-                "that the driver and all workers share"
-            )
-
     def files(self) -> dict[str, File]:
         """The files with answers by name, without those that were replaced.
 
@@ -170,34 +153,23 @@ class Directory:
         self._refuse_others(files.values())
         return {name: file for name, file in files.items() if name not in replaced}
 
-    def bucket(self, number: int, without: str | None = None) -> pa.Table:
-        """All answers of a bucket, except those in the file `without`.
-
-        Raises:
-            MemoError: A file is damaged.
-        """
-        read: dict[str, pa.Table | None] = {}
-        # Answers may move to another file while files are listed or read. So it ends with a listing without a new file
-        while new := [f for f in self.files().values() if f.name not in read and number in f.buckets]:
-            for file in new:
-                try:
-                    read[file.name] = None if file.name == without else self._cached(file, number)
-                except FileNotFoundError:
-                    read[file.name] = None
-        return pa.concat_tables([self.schema.empty_table(), *(table for table in read.values() if table is not None)])
-
-    def read(self, file: File, buckets: range) -> pa.Table:
-        """The answers of some buckets in a file.
+    def open(self, file: File, kept_bytes: int = 0) -> OpenFile:
+        """Open a file of this directory. It is closed when the result is no longer used.
 
         Args:
-            file: A file of this directory.
-            buckets: A range with step 1.
+            file: The file.
+            kept_bytes: Upper limit of the answers of one read that are kept in memory for the next one.
 
         Raises:
             FileNotFoundError: It was removed, because its answers are in another file now.
             MemoError: It is damaged, or belongs to another function.
         """
-        return _in_buckets(self._checked(file, buckets)[0], buckets)
+        opened = self._open(file, kept_bytes)
+        if kind_of(opened.schema) != self.kind:
+            raise MemoError(
+                f"the file {file.name} of the memo {self.path} belongs to another memo: remove it from here"
+            )
+        return opened
 
     def put(self, name: str, content: bytes) -> None:
         """Write a file. It is on the disk before it has its name."""
@@ -217,7 +189,7 @@ class Directory:
 
     def new_log(self, buckets: range) -> str:
         """A name for a log with these buckets."""
-        return f"_log-{self._label(buckets)}"
+        return f"{LOG}{self._label(buckets)}"
 
     def at(self, name: str) -> str:
         """The path of a file in its file system."""
@@ -235,12 +207,30 @@ class Directory:
 
     def clean(self) -> None:
         """Remove files that were replaced some time ago, and files that a killed process left unfinished a day ago."""
-        infos = self._infos()
-        for name in sorted(infos, key=lambda name: -_age(infos[name])):  # what replaced a file may be replaced later
-            if name.startswith(_REPLACED) and _age(infos[name]) > _REPLACED_SECONDS:
-                self.remove(*self._replaced_by(name, infos), name)
-            elif name.startswith(_UNFINISHED) and _age(infos[name]) > _UNFINISHED_SECONDS:
-                self.remove(name)
+        self.remove(*self.older(_UNFINISHED, _UNFINISHED_SECONDS))
+        notes = self.older(_REPLACED, _REPLACED_SECONDS)
+        infos = self._infos() if notes else {}
+        for note in notes:  # the oldest first, because what replaced a file may be replaced later
+            self.remove(*self._replaced_by(note, infos), note)
+
+    def older(self, prefix: str, seconds: float) -> list[str]:
+        """The names with this prefix that were last written more than these seconds ago, the oldest first.
+
+        Compares times of the file system's own clock with each other, because that of this machine may differ. Where a
+        file system tells no times, no file is old.
+        """
+        times = {name: _written(info) for name, info in self._infos().items() if name.startswith(prefix)}
+        now = self._now() if times else math.nan
+        return sorted((name for name, written in times.items() if now - written > seconds), key=times.__getitem__)
+
+    def _now(self) -> float:
+        """The time on the file system's clock: that of a file which is written now."""
+        probe = self.at(f"{_UNFINISHED}{uuid4().hex}")
+        with self._fs.open_output_stream(probe) as stream:
+            stream.write(b"now")
+        [info] = self._fs.get_file_info([probe])
+        self._fs.delete_file(probe)
+        return _written(info)
 
     def _label(self, buckets: range) -> str:
         return f"{self.kind}-{buckets.start}.{buckets.stop}.{buckets.step}-{uuid4().hex}"
@@ -255,7 +245,7 @@ class Directory:
         for file in files:
             if file.kind != self.kind:
                 with suppress(FileNotFoundError):  # its query was refused, and removed it
-                    raise MemoError(self._mismatch(contents_of(self._table(file, range(0))[0].schema)))
+                    raise MemoError(self._mismatch(contents_of(self._open(file).schema)))
 
     def _mismatch(self, found: dict[str, Any]) -> str:
         wanted = contents_of(self.schema)
@@ -265,34 +255,20 @@ class Directory:
             f"{_REMEDIES[name]}"
         )
 
-    def _cached(self, file: File, bucket: int) -> pa.Table:
-        """The answers of a bucket in a file. Keeps small files in memory."""
-        size, table = self._cache.get(file.name, (-1, None))
-        if table is not None and size == file.size:
-            return _in_buckets(table, range(bucket, bucket + 1))
-        table, is_whole = self._checked(file, range(bucket, bucket + 1))
-        self._cache.pop(file.name, None)
-        if is_whole and table.nbytes + sum(each.nbytes for _, each in self._cache.values()) <= _CACHE_BYTES:
-            self._cache[file.name] = file.size, table
-        return _in_buckets(table, range(bucket, bucket + 1))
-
-    def _checked(self, file: File, buckets: range) -> tuple[pa.Table, bool]:
-        """As `_table`, of this memo."""
-        table, is_whole = self._table(file, buckets)
-        if kind_of(table.schema) != self.kind:
-            raise MemoError(
-                f"the file {file.name} of the memo {self.path} belongs to another memo: remove it from here"
-            )
-        return table.cast(self.schema), is_whole
-
-    def _table(self, file: File, buckets: range) -> tuple[pa.Table, bool]:
-        """The answers of at least these buckets in a file, as they were written, and whether these are all."""
-        try:
+    def _open(self, file: File, kept_bytes: int = 0) -> OpenFile:
+        """As `open`, whatever the file holds."""
+        with self.naming(file):
             if file.checksum is None:
                 with self._fs.open_input_stream(self.at(file.name)) as stream:
-                    return read_log(bytes(stream.read())), True
-            with self._fs.open_input_file(self.at(file.name)) as stream:
-                return read_parquet(stream, file.checksum, buckets)
+                    return OpenFile(self, file, LogFile(bytes(stream.read())))
+            opened = self._fs.open_input_file(self.at(file.name))
+            return OpenFile(self, file, ParquetFile(opened, file.checksum, kept_bytes))
+
+    @contextmanager
+    def naming(self, file: File) -> Iterator[None]:
+        """Errors in this block name the file and say what to do."""
+        try:
+            yield
         except FileNotFoundError:
             raise
         except DamagedError as error:
@@ -324,17 +300,45 @@ class Directory:
                 os.close(descriptor)
 
 
+class OpenFile:
+    """A file of a memo that is open.
+
+    Args:
+        directory: Its directory.
+        file: Its name and its buckets.
+        content: Its bytes.
+    """
+
+    def __init__(self, directory: Directory, file: File, content: LogFile | ParquetFile) -> None:
+        self._directory = directory
+        self._file = file
+        self._content = content
+        self.schema = content.schema
+        self.nbytes = content.nbytes
+
+    def read(self, buckets: range) -> pa.Table:
+        """The answers of some buckets.
+
+        Args:
+            buckets: A range with step 1.
+
+        Raises:
+            FileNotFoundError: The file was removed, because its answers are in another one now.
+            MemoError: It is damaged.
+        """
+        with self._directory.naming(self._file):
+            table = self._content.read(buckets)
+        bucket = table.column("bucket")
+        is_asked = compute.and_(compute.greater_equal(bucket, buckets.start), compute.less(bucket, buckets.stop))
+        return table.filter(is_asked).cast(self._directory.schema)
+
+
 def _files(infos: dict[str, Any]) -> dict[str, File]:
     """The files with answers in a listing."""
     found = {name: File.of(info) for name, info in infos.items()}
     return {name: file for name, file in found.items() if file is not None}
 
 
-def _in_buckets(table: pa.Table, buckets: range) -> pa.Table:
-    bucket = table.column("bucket")
-    return table.filter(compute.and_(compute.greater_equal(bucket, buckets.start), compute.less(bucket, buckets.stop)))
-
-
-def _age(info: Any) -> float:
-    """Seconds since a file was last written; 0 if its file system does not tell."""
-    return 0.0 if info.mtime is None else time.time() - info.mtime.timestamp()
+def _written(info: Any) -> float:
+    """When a file was last written, in seconds on its file system's clock; NaN if the file system does not tell."""
+    return math.nan if info.mtime is None else float(info.mtime.timestamp())

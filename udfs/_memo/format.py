@@ -32,14 +32,16 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["DamagedError", "frame", "log_start", "parquet", "read_log", "read_parquet"]
+__all__ = ["DamagedError", "LogFile", "ParquetFile", "frame", "log_start", "parquet"]
 
 _MAGIC: Final = b"udfslog1"
 _HEAD: Final = struct.Struct("<8sQQI")
 _HEAD_BYTES: Final = _HEAD.size + 4
 
 _GROUPS: Final = "udfs.groups"
+# A row group has at most this many rows and, unless it is a single row, about this many bytes in memory.
 _GROUP_ROWS: Final = 4_096
+_GROUP_BYTES: Final = 256 * 1024
 
 # Enough for the footer of most files, so that one read is enough, too.
 _TAIL_BYTES: Final = 64 * 1024
@@ -74,16 +76,30 @@ def frame(salt: bytes, position: int, payload: Any, synced: int) -> bytes:
     return b"".join((head, _checksum_of_head(head, position), payload))
 
 
-def read_log(content: bytes) -> pa.Table:
-    """The answers in a log.
+class LogFile:
+    """A log that is in memory.
+
+    Args:
+        content: Its bytes.
+
+    Attributes:
+        schema: The columns of its answers.
+        nbytes: The size of the answers in memory.
 
     Raises:
         DamagedError: The log is damaged.
     """
-    schema_message, *payloads = _payloads(content)
-    schema = pa.ipc.read_schema(schema_message)
-    batches = [pa.ipc.read_record_batch(payload, schema) for payload in payloads if payload.size]
-    return pa.Table.from_batches(batches, schema).combine_chunks()
+
+    def __init__(self, content: bytes) -> None:
+        schema_message, *payloads = _payloads(content)
+        self.schema = pa.ipc.read_schema(schema_message)
+        batches = [pa.ipc.read_record_batch(payload, self.schema) for payload in payloads if payload.size]
+        self._table = pa.Table.from_batches(batches, self.schema).combine_chunks()
+        self.nbytes: int = self._table.nbytes
+
+    def read(self, _: range) -> pa.Table:
+        """All answers."""
+        return self._table
 
 
 def parquet(table: pa.Table) -> tuple[bytes, int]:
@@ -93,10 +109,11 @@ def parquet(table: pa.Table) -> tuple[bytes, int]:
     sink = io.BytesIO()
     groups: list[tuple[int, int, int, int, int]] = []
     with pq.ParquetWriter(sink, table.schema, write_page_checksum=True) as writer:
-        for first in range(0, table.num_rows, _GROUP_ROWS):
-            rows = buckets[first : first + _GROUP_ROWS]
+        length = min(_GROUP_ROWS, max(1, _GROUP_BYTES * table.num_rows // max(1, table.nbytes)))
+        for first in range(0, table.num_rows, length):
+            rows = buckets[first : first + length]
             start = groups[-1][1] if groups else 0
-            writer.write_table(table.slice(first, _GROUP_ROWS), row_group_size=_GROUP_ROWS)
+            writer.write_table(table.slice(first, length), row_group_size=length)
             end = sink.tell()
             groups.append((start, end, zlib.crc32(sink.getbuffer()[start:end]), rows[0], rows[-1]))
         writer.add_key_value_metadata({_GROUPS: json.dumps(groups)})
@@ -104,39 +121,73 @@ def parquet(table: pa.Table) -> tuple[bytes, int]:
     return content, zlib.crc32(content[-_footer_bytes(content) :])
 
 
-def read_parquet(file: Any, checksum: int, buckets: range) -> tuple[pa.Table, bool]:
-    """The row groups that may have answers of these buckets, and whether these are all.
+class ParquetFile:
+    """A Parquet file that is open. Its footer is read once.
 
     Args:
         file: An open file of Arrow.
         checksum: The CRC32 of its footer.
-        buckets: A range with step 1. An empty one reads the schema.
+        kept_bytes: The row groups of a read are kept for the next one if they have at most this many bytes in memory.
+
+    Attributes:
+        schema: The columns of its answers.
+        nbytes: 0: the answers are not in memory.
 
     Raises:
-        DamagedError: The footer or one of the row groups is damaged.
+        DamagedError: The footer is damaged.
     """
-    size = file.size()
-    tail = file.read_at(min(size, _TAIL_BYTES), max(0, size - _TAIL_BYTES))
-    nbytes = min(size, _footer_bytes(tail))
-    footer = tail[-nbytes:] if nbytes <= len(tail) else file.read_at(nbytes, size - nbytes)
-    if not size or zlib.crc32(footer) != checksum:
-        raise DamagedError("its footer is not what was written")
-    # Arrow reads this copy, which has checked bytes only. The rest is a hole, and takes no memory
-    space = mmap.mmap(-1, size)
-    space[size - nbytes :] = footer
-    metadata = pq.read_metadata(pa.BufferReader(pa.py_buffer(space)))
-    groups = json.loads(metadata.metadata[_GROUPS.encode()])
-    needed = [n for n, (*_, first, last) in enumerate(groups) if first < buckets.stop and buckets.start <= last]
-    for start, end, crc, *_ in map(groups.__getitem__, needed):
-        content = file.read_at(end - start, start)
-        if zlib.crc32(content) != crc:
+
+    nbytes = 0
+
+    def __init__(self, file: Any, checksum: int, kept_bytes: int) -> None:
+        self._file = file
+        self._size: int = file.size()
+        self._footer = self._read_footer()
+        if not self._size or zlib.crc32(self._footer) != checksum:
+            raise DamagedError("its footer is not what was written")
+        self._metadata = pq.read_metadata(pa.BufferReader(self._space(0, b"")))
+        self._groups = json.loads(self._metadata.metadata[_GROUPS.encode()])
+        schema = self._metadata.schema.to_arrow_schema()
+        more = {name: value for name, value in schema.metadata.items() if name != _GROUPS.encode()}
+        self.schema = schema.with_metadata(more)
+        self._kept_bytes = kept_bytes
+        self._kept: dict[int, pa.Table] = {}
+
+    def read(self, buckets: range) -> pa.Table:
+        """The answers of at least these buckets.
+
+        Args:
+            buckets: A range with step 1.
+
+        Raises:
+            DamagedError: A row group is damaged.
+        """
+        numbers = [
+            n for n, (*_, first, last) in enumerate(self._groups) if first < buckets.stop and buckets.start <= last
+        ]
+        groups = {n: self._kept[n] if n in self._kept else self._group(n) for n in numbers}
+        self._kept = groups if sum(group.nbytes for group in groups.values()) <= self._kept_bytes else {}
+        return pa.concat_tables([self.schema.empty_table(), *groups.values()])
+
+    def _group(self, number: int) -> pa.Table:
+        start, end, checksum, *_ = self._groups[number]
+        content = self._file.read_at(end - start, start)
+        if zlib.crc32(content) != checksum:
             raise DamagedError(f"bytes {start} to {end} are not what was written")
-        space[start:end] = content
-    parquet_file = pq.ParquetFile(pa.BufferReader(pa.py_buffer(space)), metadata=metadata)
-    # pyarrow 18 cannot read no row group
-    table = parquet_file.read_row_groups(needed) if needed else parquet_file.schema_arrow.empty_table()
-    more = {name: value for name, value in table.schema.metadata.items() if name != _GROUPS.encode()}
-    return table.replace_schema_metadata(more), len(needed) == len(groups)
+        parquet_file = pq.ParquetFile(pa.BufferReader(self._space(start, content)), metadata=self._metadata)
+        return parquet_file.read_row_group(number).replace_schema_metadata(self.schema.metadata)
+
+    def _space(self, start: int, content: bytes) -> pa.Buffer:
+        """The file with checked bytes only: the footer, and these at `start`. The rest takes no memory."""
+        space = mmap.mmap(-1, self._size)
+        space[self._size - len(self._footer) :] = self._footer
+        space[start : start + len(content)] = content
+        return pa.py_buffer(space)
+
+    def _read_footer(self) -> bytes:
+        tail: bytes = self._file.read_at(min(self._size, _TAIL_BYTES), max(0, self._size - _TAIL_BYTES))
+        nbytes = min(self._size, _footer_bytes(tail))
+        return tail[-nbytes:] if nbytes <= len(tail) else self._file.read_at(nbytes, self._size - nbytes)
 
 
 def _footer_bytes(end: bytes) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote_to_bytes, urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
@@ -20,18 +22,35 @@ def absolute(path: str) -> str:
     """The path with its scheme, or an absolute local path, because workers have another working directory.
 
     Raises:
-        ValueError: It has a scheme that only Hadoop understands, such as "dbfs:/data".
+        ValueError: It has a scheme that only Hadoop understands, such as "dbfs:/data", or is the URI of a file on
+            another host.
     """
-    if path.startswith("file:"):
-        path = "/" + path.removeprefix("file:").lstrip("/")
-    if _SCHEME.match(path):
+    if path[:5].lower() == "file:":
+        path = _path_of(path)
+    elif _SCHEME.match(path):
         return path.rstrip("/")
-    if hadoop := _SCHEME_OF_HADOOP.match(path):
+    elif hadoop := _SCHEME_OF_HADOOP.match(path):
         raise ValueError(
             f"memo must be a local path or a URI with {hadoop[1]}://, got {path!r}, which only Hadoop can write: use "
             "the path where the file system is mounted, such as /dbfs/data"
         )
     return str(Path(path).absolute())
+
+
+def _path_of(uri: str) -> str:
+    """The path of a `file:` URI (RFC 8089)."""
+    _, host, path, *_ = urlsplit(uri)
+    if host.lower() not in {"", "localhost"}:
+        raise ValueError(
+            f"memo must be a path on this machine, got {uri!r} with the host {host!r}: write file:///{host}{path} if "
+            f"{host} is a directory, or mount the file system of that host"
+        )
+    if not path.startswith("/") or "?" in uri or "#" in uri:
+        raise ValueError(
+            f"memo must be a path or a URI such as file:///data/my%20memo, got {uri!r}: begin the path of a file: URI "
+            "with /, and write ? as %3F and # as %23"
+        )
+    return os.fsdecode(unquote_to_bytes(path))
 
 
 def file_system(path: str) -> tuple[Any, str]:

@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 from .answers import ALWAYS, BUCKETS, Freshness, latest
-from .directory import Directory, File, MemoError
+from .directory import LOG, Directory, File, MemoError
 
 __all__ = ["compact", "merge", "rewrite"]
 
@@ -84,7 +84,7 @@ def rewrite(directory: Directory, files: Sequence[File], keep: Callable[[pa.Tabl
     total = 0
     for number in range(passes):
         buckets = range(BUCKETS * number // passes, BUCKETS * (number + 1) // passes)
-        parts = [directory.read(file, buckets) for file in files]
+        parts = [directory.open(file).read(buckets) for file in files]
         table = keep(pa.concat_tables([directory.schema.empty_table(), *parts]))
         total += table.num_rows
         if table.num_rows:
@@ -101,7 +101,8 @@ def rewrite(directory: Directory, files: Sequence[File], keep: Callable[[pa.Tabl
 def _settled(directory: Directory) -> list[File]:
     """The Parquet files, after those of killed tasks and without those that were replaced some time ago."""
     directory.clean()
-    for file in directory.files().values():
-        if file.is_log and file.age > KILLED_SECONDS:
-            rewrite(directory, [file])
+    files = directory.files()
+    for name in directory.older(LOG, KILLED_SECONDS):
+        if name in files:
+            rewrite(directory, [files[name]])
     return [file for file in directory.files().values() if not file.is_log]

@@ -60,12 +60,6 @@ class Writer:
         if error is None:
             self._raise_error()
 
-    @property
-    def log(self) -> str | None:
-        """The name of the current log, which has only answers that were given to this writer."""
-        log = self._log
-        return None if log is None else log.name
-
     def add(self, answers: pa.Table) -> None:
         """Write answers. When this returns, a kill of the process does not lose them, unless files cannot grow.
 
@@ -170,7 +164,7 @@ class _Log:
 
     def file(self) -> File:
         """The file as it is in a listing."""
-        return File(self.name, self._directory.kind, self._buckets, None, self._end, 0.0)
+        return File(self.name, self._directory.kind, self._buckets, None, self._end)
 
     def append(self, answers: pa.Table) -> None:
         """Add answers."""

@@ -22,15 +22,25 @@ from .._memo.location import absolute
 from .._memo.merge import compact, merge
 from .._sent.bucket_ids import bucket_ids
 from .._sent.column_types import ERROR_TYPE, arrow_type, plan_type
-from .._sent.memo import MemoTask
+from .._sent.memo_task import MemoTask
 from .._sent.settings import Settings, check_seconds
-from .._spark_thread.memo import MemoReading, MemoRows
+from .._spark_thread.memo_rows import MemoReading, MemoRows
 from .._spark_version import TimeType
 from .row_plan import RowPlan
 from .session import task_slots
 from .worker_python import needs_packages, use_the_drivers_python
 
-__all__ = ["Memo", "as_memo", "calling_partitions", "check_memo", "enriched_with_memo", "memo_schema"]
+__all__ = [
+    "BUCKET",
+    "Memo",
+    "as_memo",
+    "calling_partitions",
+    "check_memo",
+    "claim",
+    "enriched_with_memo",
+    "memo_schema",
+    "memo_task",
+]
 
 BUCKET: Final = "__udfs_bucket"
 PLACE: Final = "__udfs_place"
@@ -209,8 +219,8 @@ def enriched_with_memo(plan: RowPlan, memo: Memo) -> DataFrame:
     enrichment, df = plan.enrichment, plan.source
     mode = enrichment.settings.options.mode
     partitions = calling_partitions(df.sparkSession)
-    task = _task(plan, memo, partitions)
-    _claim(Directory(memo.path, task.schema))
+    task = memo_task(plan, memo, partitions)
+    claim(Directory(memo.path, task.schema))
     spread = [F.col(df.columns[n]) for n in enrichment.key or enrichment.inputs]
     schema = plan.schema
     if mode != "unordered":
@@ -253,7 +263,8 @@ def memo_schema(function: str, inputs: T.StructType, answer: T.DataType, spread_
     return pa.schema(list(arrow_type(types)), metadata=metadata)
 
 
-def _task(plan: RowPlan, memo: Memo, partitions: int) -> MemoTask:
+def memo_task(plan: RowPlan, memo: Memo, partitions: int) -> MemoTask:
+    """How a task of so many uses the memo."""
     enrichment = plan.enrichment
     inputs = T.StructType([plan.columns.fields[n] for n in dict.fromkeys(enrichment.inputs)])
     for each in inputs.fields:
@@ -283,7 +294,8 @@ def _task(plan: RowPlan, memo: Memo, partitions: int) -> MemoTask:
     )
 
 
-def _claim(directory: Directory) -> None:
+def claim(directory: Directory) -> None:
+    """Make the memo, or check that it has the same contents. Merge its files if there are many."""
     try:
         directory.claim()
     except pa.ArrowNotImplementedError as error:

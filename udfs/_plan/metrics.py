@@ -32,7 +32,7 @@ TOTALS = "explain"
 ARGUMENTS = 24
 KINDS: dict[Any, Callable[[Any], Any]] = {"int": int, "float": float}
 NUMBERS = [each for each in fields(Totals) if each.type in KINDS]
-BY_GATE = "seconds_by_gate."  # followed by the class of a gate
+BY_GATE = "seconds_by_gate."  # followed by the label of a gate
 REFUSAL = "refusal"
 
 SCOPE = (
@@ -65,15 +65,15 @@ def observed(df: DataFrame, metrics: Any, gates: Iterable[str]) -> DataFrame:
     """The DataFrame without its column of metrics. Spark reports the sums of that column under the given name.
 
     Args:
-        gates: The classes of the gates that its calls may wait for.
+        gates: The labels of the gates that its calls may wait for.
     """
     return df.observe(metrics, *_sums(gates)).drop(METRICS_COLUMN)
 
 
 def gate_classes(settings: Settings) -> list[str]:
-    """The names of the classes that the gates of a task may have."""
+    """The labels that the gates of a task may have."""
     given = [each for gate in settings.options.gates for each in (gate.gates if isinstance(gate, PerKey) else [gate])]
-    own = [type(gate).__name__ for gate in given]
+    own = [gate.label for gate in given]
     of_cluster = [name for rate in settings.rates for name in rate.gates]
     of_budget = () if settings.budget is None else settings.budget.gates
     return list(dict.fromkeys([*own, *of_budget, *of_cluster]))
@@ -102,7 +102,7 @@ def summary(metrics: Any) -> Summary:
         f"{sums['failed']:,} failed",
         f"{sums['timed_out']:,} timed out",
         f"{sums['cached']:,} from a cache",
-        *gates_and_hedges(_statistics_of(_totals_of(json.loads(sums.get(TOTALS, "{}"))))),
+        *gates_and_hedges(_totals_of(json.loads(sums.get(TOTALS, "{}")))),
     ]
     mean = sums["seconds"] / sums["rows"] if sums["rows"] else 0.0
     times = {"mean": mean, "slowest": sums["slowest"], **{name: sums[name] for name in PERCENTILES if name in sums}}
@@ -184,7 +184,7 @@ def _totals(sums: Mapping[str, Any]) -> Totals:
         raise ValueError(
             f"the metrics have no {TOTALS!r}: pass those of a query whose operator was given metrics="
         ) from None
-    return replace(totals, longest=sums["slowest"])
+    return replace(totals, longest_seconds=sums["slowest"])
 
 
 def _totals_of(values: Mapping[str, Any]) -> Totals:
@@ -193,24 +193,6 @@ def _totals_of(values: Mapping[str, Any]) -> Totals:
     waits = {key: seconds for key, seconds in values.items() if key.startswith(BY_GATE) and seconds}
     by_gate = {key.removeprefix(BY_GATE): seconds for key, seconds in waits.items()}
     return Totals(**numbers, seconds_by_gate=by_gate, refusal=values.get(REFUSAL, ""))
-
-
-def _statistics_of(totals: Totals) -> Statistics:
-    """What `gates_and_hedges` reads."""
-    return Statistics(
-        completed=totals.calls,
-        failed=totals.refused,
-        retried=totals.retried,
-        gate_wait_seconds=totals.gate_waits,
-        seconds_by_gate=totals.seconds_by_gate,
-        refused=totals.refused,
-        refusal=totals.refusal,
-        throttled=totals.throttled,
-        hedged=totals.hedged,
-        hedges_won=totals.hedges_won,
-        groups=totals.groups,
-        grouped=totals.grouped,
-    )
 
 
 def observed_sums(observed: Any) -> Mapping[str, Any]:
@@ -245,7 +227,7 @@ def _sums(gates: Iterable[str]) -> list[Column]:
 
 
 def _merged(totals: Column, gates: Iterable[str]) -> Column:
-    """The totals of all tasks, as a JSON object: by name, and the waits for each gate by its class.
+    """The totals of all tasks, as a JSON object: by name, and the waits for each gate by its label.
 
     Not with `to_json`: several threads of Spark may read the metrics of a query, and its generator is for one.
     """

@@ -131,9 +131,8 @@ class Job:
             f"Up to {tasks:,} tasks run at once, {len(sizes):,} in all, each with its capacity. {sum(called):,} of "
             f"{rows:,} rows need a call. Spark's own time is not included."
         )
-        return JobForecast(
-            merged, sum(sizes), (said, *together[0].assumptions), {"timeout": self.timeout, **self.options}
-        )
+        options = {"timeout": self.timeout, **self.options}
+        return JobForecast(merged, sum(sizes), (said, *together[0].assumptions), options, together[0].is_known)
 
     def _simulated(self, taken: Sample, rows: int, capacity: int, tasks: int, mode: Any) -> Forecast:
         """The forecast of so many tasks as one operator."""

@@ -9,8 +9,6 @@ from typing import Any, Literal
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType
 
-from trio_asyncio_io.gates import Budget
-
 from .._dataframe import ordered_wait, unordered_wait
 from .._plan.arguments import check_dataframe
 from .._plan.session import task_slots
@@ -42,8 +40,9 @@ def rehearse(
 
     Spark counts the rows of each partition and draws some of them. The driver calls the function for these, at two
     loads, and the job is simulated: the tasks that run at once, with their capacity and their partitions, in front of
-    one service. With `memo=`, rows whose key is in the memo are not called, and the answers of the sample are added to
-    it, so that the job does not pay for them again. A `cluster_budget` does not limit the sample.
+    one service. With `memo=`, rows whose key is in the memo are not called, and each answer of the sample is added to
+    it when it arrives: the job does not pay for it again, and the forecast does not count it. The sample makes no call
+    beyond a `cluster_budget` or a `Budget`, but what it has spent is not taken from the job's.
 
     Spark's own time, the start of its Python workers and the CPU time of the function are not in the forecast. With a
     small `buffer`, in front of a service that limits all tasks, an ordered job takes longer than forecast.
@@ -92,20 +91,21 @@ def rehearse(
     gates, rates = job.gates(at_once), job.measured_rates()
     if weight is None and (weighing := [gate for gate in gates if gate.weight is not None]):
         weight_name = weight_name or weighing[0].name
-    taken, share = source.record(
+    recorded = source.record(
         sample,
         sum(counts),
         at_once * max(capacities, default=sample),
         retry=options.get("retry"),
-        gate=[*(gate for gate in gates if not isinstance(gate, Budget)), *rates] or None,
+        gate=[*gates, *rates] or None,
         weight=job.weight_of(weight) or next((gate.weight for gate in gates if gate.weight), None),
         weight_name=weight_name,
         max_calls=max_calls,
     )
-    answered = sum(call.outcome == "answered" for call in taken.calls)
-    job = replace(job, paces=[rate.pace(answered) for rate in rates])
+    taken = recorded.sample
+    job = replace(job, paces=[rate.pace(len(taken.calls)) for rate in rates])
     total = sum(counts) if rows is None else rows
-    return job.forecast(taken, source.called(counts, share * total / sum(counts)), total, capacities)
+    called = source.called(counts, recorded.share * total / sum(counts), recorded.remembered)
+    return job.forecast(taken, called, total, capacities)
 
 
 def _check(df: Any, function: Any, schema: Any, mode: str, capacities: Sequence[int], **options: Any) -> None:

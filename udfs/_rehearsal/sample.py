@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from math import inf
 from random import Random
-from typing import Any
+from typing import Any, Self
 
+import pyarrow as pa
 import trio
-from pyspark import cloudpickle
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
-from pyspark.sql.types import DataType, LongType, StructField, StructType
+from pyspark.sql.types import DataType
 
-from trio_asyncio_io import AsyncFunction
+from trio_asyncio_io import AsyncFunction, RetryStrategy
 from trio_asyncio_io.rehearsal import Sample, record
 
-from .._dataframe import ordered_wait, unordered_wait
-from .._plan.arguments import column_names
-from .._plan.memo import as_memo, calling_partitions
+from .._memo.answers import BUCKETS
+from .._memo.directory import Directory
+from .._memo.reader import Reader
+from .._memo.writer import Writer
+from .._plan.arguments import column_names, make_settings
+from .._plan.memo import BUCKET, Memo, as_memo, calling_partitions, claim, memo_task
+from .._plan.row_plan import RowPlan, plan_rows
+from .._plan.schema import new_columns
+from .._plan.worker_python import needs_packages
 from .._sent.packed_function import pack, parameter_names
-from .._sent.sampling import Capture, Replay, identity_of
+from .._sent.row import Row
+from .._sent.settings import Enrichment
+from .._spark_thread.conversion import RowConversion
+from .._spark_thread.memo_recorder import Recorder
+from .._spark_thread.memo_rows import MemoRows
 
-__all__ = ["Source"]
+__all__ = ["Recorded", "Source"]
 
-ROW, INPUTS, FOUND = "__udfs_row", "__udfs_inputs", "__udfs_found"
+PARTITION = "__udfs_partition"
 LOW_LOAD = 5
 SHARE_AT_LARGEST = 0.75  # of the calls of the sample, as in `record`
 MORE, AT_LEAST = 1.5, 50  # rows to draw, because a sample of Spark's has a random size
@@ -64,104 +73,204 @@ class Source:
         Raises:
             ValueError: There is no row.
         """
-        counted = self.df.groupBy(F.spark_partition_id().alias(ROW)).count().collect()
+        counted = self.df.groupBy(F.spark_partition_id().alias(PARTITION)).count().collect()
         if not counted:
             raise ValueError("df has no rows, so no call can be made: give a DataFrame with rows")
-        return [row["count"] for row in sorted(counted, key=lambda row: row[ROW])]
+        return [row["count"] for row in sorted(counted, key=lambda row: row[PARTITION])]
 
-    def called(self, counts: Sequence[int], share: float) -> list[int]:
-        """How many rows of each partition need a call, if this share of them does. A memo distributes them anew."""
+    def called(self, counts: Sequence[int], share: float, remembered: int) -> list[int]:
+        """How many rows of each partition need a call.
+
+        Args:
+            counts: The rows of each partition. A memo distributes them anew.
+            share: That needed a call before the sample.
+            remembered: How many answers of the sample the memo has.
+        """
         if self.options.get("memo") is None:
             return [max(1, round(share * count)) for count in counts]
         (found,) = self.df.select(F.approx_count_distinct(F.struct(*self._columns), DISTINCT_ERROR)).collect()
         partitions = calling_partitions(self.df.sparkSession)
-        return [max(1, round(share * min(found[0], sum(counts)) / partitions))] * partitions
+        left = share * min(found[0], sum(counts)) - remembered
+        return [max(1, round(left / partitions))] * partitions
 
-    def record(self, number: int, rows: int, load: int, **arguments: Any) -> tuple[Sample, float]:
-        """Make this number of calls. Returns the sample, and the share of rows that need a call."""
+    def record(self, number: int, rows: int, load: int, **arguments: Any) -> Recorded:
+        """Make this number of calls. Each answer is in the memo as soon as it is there."""
         group = self.options.get("group")
-        drawn, count = self._drawn(number * (group or 1), rows)
-        known = self._known(drawn)
-        found = [inputs for row, inputs in self._captured(drawn) if row not in known]
-        if not found:
-            raise ValueError("no row of the sample needs a call: the memo has their answers, or skip_nulls skips them")
-        share = len(found) / count
-        if self.options.get("memo") is not None:  # a key is called once
-            found = list({identity_of(inputs): inputs for inputs in found}.values())
-        if group is not None:  # the arguments are columns
-            groups = [found[start : start + group] for start in range(0, len(found), group)]
-            found = [tuple(map(list, zip(*each, strict=True))) for each in groups]
-        most = max(1, min(load, int(SHARE_AT_LARGEST * len(found))))
-        loads = (min(LOW_LOAD, most), most)
-        function = _OfTuple(pack(self.function).unpack())
-        call = partial(record, found, function, len(found), timeout=self.timeout, loads=loads, **arguments)
-        taken: Sample = _run_in_thread(call)
-        self._remember(drawn, taken)
-        return taken, share
+        plan = self._plan()
+        drawn = self._drawn(plan.source, number * (group or 1), rows)
+        with self._rows(plan) as asked:
+            found = asked.missing(drawn)
+            if not found:
+                raise ValueError(
+                    "no row of the sample needs a call: the memo has their answers, or skip_nulls skips them"
+                )
+            parts = [found[start : start + (group or 1)] for start in range(0, len(found), group or 1)]
+            calls = [(_arguments_of(part, is_group=group is not None), part) for part in parts]
+            most = max(1, min(load, int(SHARE_AT_LARGEST * len(calls))))
+            loads = (min(LOW_LOAD, most), most)
+            function = _OfArguments(self, asked, {id(given): part for given, part in calls})
+            elements = [given for given, _ in calls]
+            call = partial(record, elements, function, len(calls), timeout=self.timeout, loads=loads, **arguments)
+            taken: Sample = _run_in_thread(call)
+        return Recorded(taken, asked.share, asked.remembered)
 
-    def _drawn(self, number: int, rows: int) -> tuple[DataFrame, int]:
-        """Numbered rows from all over the DataFrame, and how many. They are on the driver, so they stay the same."""
+    def _plan(self) -> RowPlan:
+        """The operator on the input columns alone."""
+        arguments: Any = {"on_error": "null", "skip_nulls": self.options.get("skip_nulls", False)}
+        settings = make_settings(self.function, self.timeout, arguments, mode="unordered")
+        added, flatten = new_columns(self.schema), self.options.get("flatten", False)
+        return plan_rows(self.df.select(*self._columns), added, settings, inputs=self._inputs, flatten=flatten)
+
+    def _rows(self, plan: RowPlan) -> _Rows:
+        memo = self.options.get("memo")
+        return _Rows(plan.enrichment) if memo is None else _MemoRows(plan, as_memo(memo))
+
+    def _drawn(self, source: DataFrame, number: int, rows: int) -> pa.RecordBatch:
+        """Rows from all over the DataFrame, and their buckets, as a worker gets them."""
         share = min(1.0, (MORE * number + AT_LEAST) / rows)
-        columns = self.df.select(*self._columns)
-        found = columns.sample(fraction=share).collect()
-        drawn = Random().sample(found, min(number, len(found)))
-        numbered = [(position, *row) for position, row in enumerate(drawn)]
-        schema = StructType([StructField(ROW, LongType()), *columns.schema.fields])
-        return self.df.sparkSession.createDataFrame(numbered, schema).coalesce(1), len(drawn)
-
-    def _captured(self, drawn: DataFrame) -> list[tuple[int, tuple[Any, ...]]]:
-        """The number of each row that is not skipped, and its inputs as the function gets them."""
-        skips = self.options.get("skip_nulls", False)
-        captured = ordered_wait(
-            drawn, Capture(), f"{INPUTS} binary", inputs=self._inputs, timeout=inf, skip_nulls=skips
-        )
-        found = captured.select(ROW, INPUTS).collect()
-        return [(row[ROW], cloudpickle.loads(bytes(row[INPUTS]))) for row in found if row[INPUTS] is not None]
-
-    def _known(self, drawn: DataFrame) -> set[int]:
-        """The numbers of the rows whose answers the memo has."""
-        if self.options.get("memo") is None:
-            return set()
-        found = self._replayed(drawn, {}).select(ROW, F.col(f"{FOUND}.cached").alias(FOUND)).collect()
-        return {row[ROW] for row in found if row[FOUND]}
-
-    def _remember(self, drawn: DataFrame, taken: Sample) -> None:
-        """Add the answers to the memo."""
-        if self.options.get("memo") is not None:
-            pairs = taken.answers
-            if self.options.get("group") is not None:
-                rows = ((zip(*arguments, strict=True), results) for arguments, results in pairs)
-                pairs = [pair for each in rows for pair in zip(*each, strict=False)]
-            answers = {identity_of(row): answer for row, answer in pairs if not isinstance(answer, Exception)}
-            self._replayed(drawn, answers).select(ROW).collect()
-
-    def _replayed(self, drawn: DataFrame, answers: dict[str, Any]) -> DataFrame:
-        """The rows with answers of the memo, or else with these."""
-        return unordered_wait(
-            drawn,
-            Replay(self.function, answers),
-            self.schema,
-            inputs=self._inputs,
-            timeout=inf,
-            flatten=self.options.get("flatten", False),
-            on_error="null",
-            metadata=FOUND,
-            memo=replace(as_memo(self.options["memo"]), remember_failures_for=0.0),
-        )
+        bucket = F.pmod(F.hash(*(F.col(name) for name in source.columns)), F.lit(BUCKETS)).alias(BUCKET)
+        sampled = source.select("*", bucket).sample(fraction=share).mapInArrow(_packing(), "batch binary")
+        tables = [pa.ipc.open_stream(bytes(row["batch"])).read_all() for row in sampled.collect()]
+        table = pa.concat_tables(tables)
+        places = Random().sample(range(table.num_rows), min(number, table.num_rows))
+        (batch,) = table.take(pa.array(places, pa.int64())).combine_chunks().to_batches()
+        return batch
 
 
-class _OfTuple(AsyncFunction[Any, Any]):
-    """The user's function, called with the tuple of its arguments."""
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A sample of a job.
 
-    def __init__(self, function: Any) -> None:
+    Attributes:
+        sample: The calls.
+        share: The share of rows that needed a call before it.
+        remembered: How many of its answers the memo has.
+    """
+
+    sample: Sample
+    share: float
+    remembered: int
+
+
+class _Rows:
+    """The rows of a sample, read as in a worker, and nothing remembers their answers.
+
+    Attributes:
+        share: The share of rows that need a call.
+        remembered: How many answers are in the memo.
+    """
+
+    share = 0.0
+    remembered = 0
+
+    def __init__(self, enrichment: Enrichment) -> None:
+        self._enrichment = enrichment
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        """Nothing is left to write."""
+
+    def missing(self, drawn: pa.RecordBatch) -> list[Row]:
+        """The rows that need a call."""
+        settings = self._enrichment.settings
+        rows = RowConversion(self._enrichment).read(drawn)
+        found = [row for row in rows if row.failure is None and not settings.skips(row)]
+        self.share = len(found) / len(rows)
+        return found
+
+    def remember(self, rows: Sequence[Row], answers: Sequence[Any]) -> None:
+        """Keep the answers of a call."""
+
+
+class _MemoRows(_Rows):
+    """The rows of a sample, one for each key that the memo lacks. A thread writes answers to the memo as they come."""
+
+    def __init__(self, plan: RowPlan, memo: Memo) -> None:
+        super().__init__(plan.enrichment)
+        task = replace(memo_task(plan, memo, 1), in_buckets=False)
+        directory = Directory(task.path, task.schema)
+        claim(directory)
+        self._rows = MemoRows(plan.enrichment, task)
+        self._reader = Reader(directory)
+        self._writer = Writer(directory, task.write_every, range(BUCKETS))
+        self._recorder = Recorder(plan.enrichment, task, self._rows.calls, self._writer)
+        self._thread = ThreadPoolExecutor(1, "udfs rehearse memo")
+        self._pending: list[Future[None]] = []
+
+    def __enter__(self) -> Self:
+        self._writer.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        self._thread.shutdown()
+        self._writer.__exit__(kind, error, None)
+        for each in self._pending:
+            each.result()
+
+    def missing(self, drawn: pa.RecordBatch) -> list[Row]:
+        """The rows that need a call: one for each key."""
+        found = self._rows.missing(drawn, self._reader)
+        self.share = (len(found) + self._rows.waiting) / drawn.num_rows
+        return found
+
+    def remember(self, rows: Sequence[Row], answers: Sequence[Any]) -> None:
+        """Write the answers of a call to the memo."""
+        self._pending.append(self._thread.submit(self._write, rows, answers))
+
+    def _write(self, rows: Sequence[Row], answers: Sequence[Any]) -> None:
+        for row, answer in zip(rows, answers, strict=False):
+            if not isinstance(answer, Exception):
+                row.result = answer
+                self._recorder.record([row])
+                self.remembered += row.failure is None
+
+
+class _OfArguments(AsyncFunction[Any, Any]):
+    """The user's function, called with the tuple of its arguments.
+
+    Args:
+        source: Has the function.
+        asked: Keeps the answers.
+        rows: Of each call, by the id of its arguments.
+    """
+
+    def __init__(self, source: Source, asked: _Rows, rows: Mapping[int, Sequence[Row]]) -> None:
+        function = pack(source.function).unpack()
         self._call = getattr(function, "invoke", function)
+        self._retry: RetryStrategy | None = source.options.get("retry")
+        self._is_group = source.options.get("group") is not None
+        self._asked = asked
+        self._rows = rows
         for name in ("open", "close", "flush"):
             if callable(method := getattr(function, name, None)):
                 setattr(self, name, method)
 
     async def invoke(self, arguments: tuple[Any, ...]) -> Any:
-        """Call the function."""
-        return await self._call(*arguments)
+        """Call the function. A result after which the job calls again is no answer."""
+        result = await self._call(*arguments)
+        if self._retry is None or not self._retry.retries_result(result):
+            self._asked.remember(self._rows[id(arguments)], result if self._is_group else [result])
+        return result
+
+
+def _arguments_of(rows: Sequence[Row], *, is_group: bool) -> tuple[Any, ...]:
+    """The arguments of the call for these rows: the values of one, or a list for each input of a group."""
+    return tuple(map(list, zip(*(row.inputs for row in rows), strict=True))) if is_group else rows[0].inputs
+
+
+def _packing() -> Any:
+    """The function for `mapInArrow` that packs each batch into one value."""
+
+    def pack_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, batch.schema) as stream:
+                stream.write_batch(batch)
+            yield pa.RecordBatch.from_arrays([pa.array([sink.getvalue().to_pybytes()], pa.binary())], names=["batch"])
+
+    return needs_packages(pack_batches)
 
 
 def _run_in_thread(main: Callable[[], Any]) -> Any:

@@ -98,7 +98,7 @@ class LeasedBudget(Leased):
         driver: See `Leased`.
 
     Attributes:
-        gates: The classes of its gates in a worker.
+        gates: The labels of its gates in a worker.
     """
 
     gates: ClassVar[tuple[str, ...]] = ("ClusterBudgetLease",)

@@ -120,7 +120,7 @@ class TaskShare:
         name: The name of a rate with a weight, for `settle`.
 
     Attributes:
-        gates: The classes of its gates in a worker.
+        gates: The labels of its gates in a worker.
     """
 
     gates: ClassVar[tuple[str, ...]] = ("ClusterShare",)
@@ -198,7 +198,7 @@ class LeasedRate(Leased):
         driver: See `Leased`.
 
     Attributes:
-        gates: The classes of its gates in a worker.
+        gates: The labels of its gates in a worker.
     """
 
     gates: ClassVar[tuple[str, ...]] = ("ClusterLease", SOURCE_AWAY)

@@ -158,7 +158,8 @@ def _array_converter(each: Convert | None) -> Convert:
             raise ResultTypeError(f"returned {_described(value)}, but an array needs a list")
         if value is None or (each is None and isinstance(value, list | tuple)):
             return value
-        if each is None and hasattr(value, "__array__"):  # Arrow reads a NumPy array faster than a list
+        is_exact = each is None or (each is _float and getattr(value, "dtype", None) == "float32")
+        if is_exact and hasattr(value, "__array__"):  # Arrow reads a NumPy array faster than a list
             return value
         return list(value) if each is None else [each(item) for item in value]
 
@@ -245,7 +246,7 @@ def _integer(value: Any) -> Any:
 
 
 def _float(value: Any) -> Any:
-    size: Any = abs(value) if isinstance(value, Real) else 0
+    size = abs(float(value)) if isinstance(value, Real) else 0.0  # a float32 of NumPy cannot be compared with the limit
     if FLOAT_OVERFLOW <= size < math.inf:
         raise OverflowError("it is too large for a float: declare a double")
     return value

@@ -82,8 +82,9 @@ class ResultWriter:
     def _refuse(self, row: Row, value: Any, error: Exception) -> None:
         """Set the row's failure, or raise it."""
         misfit = self._misfit(row, value, error)
+        misfit.__cause__ = error if self._settings.show_values else None  # Arrow's message has the value
         if self._settings.on_error == "raise":
-            raise misfit from (error if self._settings.show_values else None)  # Arrow's message has the value
+            raise misfit
         row.failure = Failure(misfit, row.attempts, row.seconds)
 
     def _misfit(self, row: Row, value: Any, error: Exception) -> ResultTypeError:

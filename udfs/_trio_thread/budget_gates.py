@@ -66,6 +66,7 @@ class ClusterBudgetLease(Gate):
     """
 
     must_keep = True
+    label = "ClusterBudgetLease"  # without the name, which may be a random one
 
     def __init__(self, lease: BudgetOfProcess, leased: LeasedBudget) -> None:
         self._lease = lease

@@ -8,6 +8,8 @@ from functools import partial
 from inspect import getmembers, isfunction
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import trio
 
 from trio_asyncio_io import (
@@ -154,13 +156,28 @@ class GroupCalls(Calls):
         """Call the user's function for several rows. A row whose result is an exception is replaced by it."""
         self._begin(rows)
         columns = [list(column) for column in zip(*(row.inputs for row in rows), strict=True)]
-        results = await self._called(rows, columns)
+        results = _as_list(await self._called(rows, columns))
         if not isinstance(results, list | tuple) or len(results) != len(rows):
             return results  # which the operator refuses
         return [
             result if isinstance(result, Exception) else self._ended(row, result)
             for row, result in zip(rows, results, strict=True)
         ]
+
+
+def _as_list(results: Any) -> Any:
+    """The results of a group as a list, if they are a NumPy array, a pandas Series or an Arrow array; else themselves.
+
+    Each is Python values, except for the rows of an array with several dimensions, which are arrays. Missing values of
+    pandas are None, as in Spark's pandas UDFs. NaN in a NumPy array stays NaN.
+    """
+    if isinstance(results, pa.Array | pa.ChunkedArray):
+        return results.to_pylist()
+    if hasattr(results, "notna") and hasattr(results, "tolist"):  # pandas takes long to import
+        return results.astype(object).where(results.notna(), None).tolist()
+    if isinstance(results, np.ndarray) and results.ndim:
+        return results.tolist() if results.ndim == 1 else list(results)
+    return results
 
 
 def _named(name: str, handler: Callable[..., Awaitable[Row]]) -> Callable[..., Awaitable[Row]]:

@@ -71,6 +71,8 @@ class ClusterShare(RateLimit):
         calls, weight, name: See `TaskShare`.
     """
 
+    label = "ClusterShare"  # without the name, which may be a random one
+
     def __init__(self, calls: float, weight: Callable[..., float] | None = None, name: str | None = None) -> None:
         whole_call = 1 if weight is None else 0  # one that is heavier than the burst starts when the bucket is full
         super().__init__(SHARE_RATE * calls, burst=whole_call + SHARE_LATENESS * calls, weight=weight, name=name)

@@ -9,9 +9,13 @@ from tests.docs.pictures.figure import Figure, box
 from tests.docs.pictures.runs import script
 from tests.docs.pictures.stepper import LEGEND, Cell, Frame, page
 from trio_asyncio_io import Watermark
-from trio_asyncio_io._core.queue import StreamElementQueue
 from trio_asyncio_io._watch.svg import text
-from trio_asyncio_io.queues import KeyedStreamElementQueue, OrderedStreamElementQueue, UnorderedStreamElementQueue
+from trio_asyncio_io.queues import (
+    KeyedStreamElementQueue,
+    OrderedStreamElementQueue,
+    StreamElementQueue,
+    UnorderedStreamElementQueue,
+)
 
 __all__ = ["queues", "stepper"]
 

@@ -10,13 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 import trio
 
-from tests.processes import Family
+from tests.processes import Family, is_alive, parent_of
 from tests.real.drivers.kills import rows_of, run_and_kill
 from tests.real.drivers.memo_driver import CAPACITY, HELD
 from tests.service import Service
 from tests.support import PATIENCE, wait_until
 from tests.wheel import ROOT, environment_of_a_user
 from udfs._memo.directory import Directory
+from udfs._memo.reader import Reader
 
 pytestmark = [pytest.mark.spark, pytest.mark.processes]
 
@@ -37,7 +38,10 @@ def driver(service: Service, folder: Path, copies: int, *group: int) -> Family:
 def remembered(folder: Path) -> int:
     """The number of answers in the memo."""
     memo = Directory.existing(str(folder / "memo"))
-    return 0 if memo is None else sum(memo.bucket(number).num_rows for number in range(256))
+    if memo is None:
+        return 0
+    reader = Reader(memo)
+    return sum(reader.bucket(number).num_rows for number in range(256))
 
 
 @pytest.mark.thorough
@@ -85,6 +89,33 @@ def check(service: Service, folder: Path, copies: int) -> None:
     assert sorted((row["id"], row["answer"]) for row in rows) == [
         (n, str(n)) for n in range(NUMBERS) for _ in range(copies)
     ]
+
+
+@pytest.mark.timeout(4 * PATIENCE, method="thread")
+def test_workers_whose_jvm_was_killed_cancel_their_calls_and_start_no_more(service: Service, tmp_path: Path) -> None:
+    """PySpark's daemon would end them, too, so it is killed first."""
+
+    async def answers_the_first(question: str) -> str:
+        if len(service.calls) > ANSWERED:
+            await trio.sleep_forever()
+        return question
+
+    service.answer = answers_the_first
+    job = driver(service, tmp_path, 1)
+    try:
+        job.until(lambda: remembered(tmp_path) == ANSWERED and service.running == IN_FLIGHT)
+        [jvm] = [each.pid for each in job.alive() if "org.apache.spark.deploy.SparkSubmit" in each.command]
+        family = {each.pid for each in job.alive() if "pyspark.daemon" in each.command}
+        [daemon] = family & set(map(parent_of, family))
+        workers = family - {daemon}
+        job.kill_one(daemon)
+        job.kill_one(jvm)
+        job.until(lambda: service.running == 0)
+        job.until(lambda: not any(map(is_alive, workers)))
+        assert len(service.calls) == ANSWERED + IN_FLIGHT
+        assert remembered(tmp_path) == ANSWERED
+    finally:
+        job.kill()
 
 
 THREE = ["worker", "jvm", "driver"]

@@ -16,6 +16,7 @@ from tests.processes import Family
 from tests.support import PATIENCE, wait_until
 from tests.wheel import ROOT, environment_of_a_user
 from udfs._memo.directory import Directory
+from udfs._memo.reader import Reader
 
 pytestmark = [pytest.mark.spark, pytest.mark.processes]
 
@@ -71,7 +72,10 @@ def job(url: str, folder: Path, **more: str) -> Family:
 def remembered(folder: Path) -> int:
     """The number of answers in the memo."""
     memo = Directory.existing(str(folder / "ratings-OpenAI"))
-    return 0 if memo is None else sum(memo.bucket(number).num_rows for number in range(256))
+    if memo is None:
+        return 0
+    reader = Reader(memo)
+    return sum(reader.bucket(number).num_rows for number in range(256))
 
 
 @pytest.mark.timeout(4 * PATIENCE, method="thread")

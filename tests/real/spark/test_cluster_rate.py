@@ -66,7 +66,7 @@ def test_the_wait_for_the_rate_is_reported(spark: SparkSession, service: Service
     seen = Observation()
     options = {"timeout": PATIENCE, "cluster_rate": 20, "metrics": seen}
     ordered_wait(spark.range(0, 20, 1, 2), service.client.ask, "answer string", inputs=["id"], **options).collect()
-    assert json.loads(seen.get["explain"])["gate_waits"] > 0
+    assert json.loads(seen.get["explain"])["gate_wait_seconds"] > 0
 
 
 def test_tasks_lease_a_rate_from_the_driver(spark: SparkSession, service: Service) -> None:

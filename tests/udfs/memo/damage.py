@@ -21,6 +21,7 @@ from pyspark.sql import types as T  # noqa: N812 - the usual name
 from udfs import MemoError
 from udfs._memo.directory import Directory
 from udfs._memo.merge import rewrite
+from udfs._memo.reader import Reader
 from udfs._memo.writer import Writer, _Log
 from udfs._plan.memo import memo_schema
 
@@ -85,8 +86,8 @@ MAKERS: dict[str, Callable[[Directory], int]] = {
 
 def outcome(path: str, name: str) -> str:
     try:
-        directory = Directory(path, SCHEMA)
-        tables = [directory.bucket(number) for number in range(0, 256, 51)]
+        reader = Reader(Directory(path, SCHEMA))
+        tables = [reader.bucket(number) for number in range(0, 256, 51)]
     except MemoError as error:
         return "refused" if name in str(error) and "remove it" in str(error) else f"no name or remedy: {error}"
     except Exception as error:  # noqa: BLE001 - it is the outcome
@@ -134,6 +135,7 @@ def main(kind: str, times: int, path: str) -> None:
             found += f" at {at} of {len(good)}"
         outcomes[found] += 1
     target.unlink()
+    directory.claim()  # as the next query does
     outcomes["removed: " + outcome(path, file.name)] += 1
     sys.stdout.write(json.dumps(outcomes))
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,6 +23,7 @@ from udfs._memo.answers import ALWAYS
 from udfs._memo.directory import Directory
 from udfs._memo.location import absolute
 from udfs._memo.merge import compact, rewrite
+from udfs._memo.reader import Reader
 from udfs._memo.writer import Writer
 from udfs._plan.memo import memo_schema
 
@@ -30,6 +33,12 @@ NUMBER = T.StructType([T.StructField("n", T.LongType())])
 
 def numbers(table: pa.Table) -> list[int]:
     return sorted(each["n"] for each in table.column("inputs").to_pylist())
+
+
+def log_of(directory: Directory) -> str:
+    """The name of the only log."""
+    [name] = [file.name for file in directory.files().values() if file.is_log]
+    return name
 
 
 def age(path: Path, seconds: float) -> None:
@@ -92,7 +101,7 @@ def test_two_functions_that_begin_at_once_never_both_get_a_new_directory(tmp_pat
 def test_many_queries_of_one_function_may_begin_at_once(memo: Directory) -> None:
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda _: Directory(memo.path, memo.schema).claim(), range(40)))
-    assert memo.bucket(0).num_rows == 0
+    assert Reader(memo).bucket(0).num_rows == 0
 
 
 def test_the_files_name_their_function_even_in_a_copy_of_the_table(
@@ -102,7 +111,7 @@ def test_the_files_name_their_function_even_in_a_copy_of_the_table(
     memo.put_table(answers(1), ALL)
     memo.remove(*(name for name, file in memo.files().items() if not file.buckets))
     other = Directory(str(tmp_path), memo_schema("geocode", NUMBER, T.DoubleType(), ("n",)))
-    for use in (other.claim, other.check, other.files, lambda: other.bucket(1)):
+    for use in (other.claim, other.files, lambda: Reader(other)):
         with pytest.raises(MemoError, match="has function 'look_up'"):
             use()
 
@@ -114,7 +123,7 @@ def test_a_file_that_was_renamed_into_another_memo_is_refused(memo: Directory, a
     disguised = name.replace(other.kind, memo.kind)
     (tmp_path / "other" / name).rename(tmp_path / disguised)
     with pytest.raises(MemoError, match=f"the file {disguised} of the memo {tmp_path} belongs to another memo"):
-        memo.bucket(1)
+        Reader(memo).bucket(1)
 
 
 @pytest.mark.parametrize("name", ["README.md", "part-0.parquet", "_memo.json", "answers-1.parquet", "_SUCCESS"])
@@ -122,7 +131,7 @@ def test_files_of_others_do_no_harm(memo: Directory, answers: Any, tmp_path: Pat
     memo.put_table(answers(1), ALL)
     (tmp_path / name).write_text("hello")
     memo.claim()
-    assert numbers(memo.bucket(1)) == [1]
+    assert numbers(Reader(memo).bucket(1)) == [1]
     found = Directory.existing(str(tmp_path))
     assert found is not None
     assert found.schema.equals(memo.schema, check_metadata=True)
@@ -133,9 +142,10 @@ def test_only_files_that_may_have_a_bucket_are_read(memo: Directory, answers: An
     memo.put_table(answers(3), range(1, 256, 2))
     damaged = memo.put_table(answers(5), range(5, 6))
     Path(memo.at(damaged)).write_bytes(b"")
-    assert [numbers(memo.bucket(n)) for n in (2, 3, 4, 6)] == [[2], [3], [4], []]
+    reader = Reader(memo)
+    assert [numbers(reader.bucket(n)) for n in (2, 3, 4, 6)] == [[2], [3], [4], []]
     with pytest.raises(MemoError, match=damaged):
-        memo.bucket(5)
+        Reader(memo).bucket(5)
 
 
 @pytest.mark.parametrize(
@@ -149,13 +159,13 @@ def test_a_damaged_file_is_refused_by_name(
 ) -> None:
     writer = Writer(memo, PATIENCE, ALL)
     writer.add(answers(1))
-    name = str(writer.log) if is_log else memo.put_table(answers(1), ALL)
+    name = log_of(memo) if is_log else memo.put_table(answers(1), ALL)
     (tmp_path / name).write_bytes(content)
     message = f"the file {name} of the memo {tmp_path} cannot be read .*: remove it, and only its answers are called"
     with pytest.raises(MemoError, match=message):
-        Directory(str(tmp_path), memo.schema).bucket(1)
+        Reader(Directory(str(tmp_path), memo.schema)).bucket(1)
     (tmp_path / name).unlink()
-    Directory(str(tmp_path), memo.schema).bucket(1)
+    Reader(Directory(str(tmp_path), memo.schema)).bucket(1)
 
 
 def test_a_file_that_cannot_be_opened_is_not_called_damaged(memo: Directory, answers: Any, tmp_path: Path) -> None:
@@ -163,12 +173,12 @@ def test_a_file_that_cannot_be_opened_is_not_called_damaged(memo: Directory, ans
     (tmp_path / name).unlink()
     (tmp_path / name).symlink_to(tmp_path / name)
     with pytest.raises(MemoError, match=f"the file {name} .* cannot be read .*: check its permissions"):
-        memo.read(next(iter(memo.files().values()))._replace(name=name), ALL)
+        memo.open(next(iter(memo.files().values()))._replace(name=name))
 
 
 def test_a_file_that_a_killed_process_left_unfinished_is_not_read(memo: Directory, tmp_path: Path) -> None:
     (tmp_path / "_unfinished-1").write_bytes(b"PAR1")
-    assert memo.bucket(0).num_rows == 0
+    assert Reader(memo).bucket(0).num_rows == 0
 
 
 def test_unfinished_files_are_removed_after_a_day(memo: Directory, tmp_path: Path) -> None:
@@ -195,7 +205,7 @@ def test_a_file_that_is_replaced_is_not_read_and_remains_for_ten_minutes(
         memo.clean()
         assert not note.exists()
         assert not any((tmp_path / name).exists() for name in old)
-    assert numbers(memo.bucket(1)) == [1]
+    assert numbers(Reader(memo).bucket(1)) == [1]
 
 
 def test_a_listing_without_the_new_file_keeps_those_that_it_replaces(memo: Directory, answers: Any) -> None:
@@ -227,24 +237,12 @@ def test_a_note_removes_only_files_of_its_directory(memo: Directory, tmp_path: P
     assert outside.exists()
 
 
-def test_a_reader_finds_the_answers_that_a_merge_moves_while_it_reads(
-    memo: Directory, answers: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reader_finds_the_answers_that_a_merge_moves_while_it_reads(memo: Directory, answers: Any) -> None:
     writer = Writer(memo, PATIENCE, ALL)
     writer.add(answers(1))
-    read, merged = Directory.read, []
-    cached = Directory._cached
-
-    def merged_meanwhile(directory: Directory, *arguments: Any) -> Any:
-        if not merged:
-            merged.append(True)
-            rewrite(memo, [file for file in memo.files().values() if file.is_log])
-        return cached(directory, *arguments)
-
-    monkeypatch.setattr(Directory, "_cached", merged_meanwhile)
-    assert read is Directory.read
-    assert numbers(Directory(memo.path, memo.schema).bucket(1)) == [1]
-    assert merged
+    reader = Reader(memo)
+    rewrite(memo, [file for file in memo.files().values() if file.is_log])
+    assert numbers(reader.bucket(1)) == [1]
 
 
 def test_a_directory_that_does_not_exist_has_no_memo(tmp_path: Path) -> None:
@@ -263,6 +261,10 @@ def test_a_new_memo_is_an_empty_table_for_every_engine(memo: Directory, tmp_path
         ("/data/weather/", "/data/weather"),
         ("file:/data/weather", "/data/weather"),
         ("file:///data/weather", "/data/weather"),
+        ("file://localhost/data/weather/", "/data/weather"),
+        ("FILE://LOCALHOST/data/weather", "/data/weather"),
+        ("file:///data/the%20weather%3F%C3%A9", "/data/the weather?é"),
+        ("/data/the%20weather", "/data/the%20weather"),
         ("s3a://bucket/weather/", "s3a://bucket/weather"),
     ],
 )
@@ -273,6 +275,20 @@ def test_a_path_is_absolute_or_has_a_scheme(path: str, expected: str) -> None:
 def test_a_relative_path_belongs_to_the_drivers_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     assert absolute("weather") == str(tmp_path / "weather")
+
+
+@pytest.mark.parametrize(
+    ("uri", "message"),
+    [
+        ("file://data/weather", "with the host 'data': write file:///data/weather if data is a directory"),
+        ("file:weather", "begin the path of a file: URI with /"),
+        ("file:///data/why?", "write . as %3F"),
+        ("file:///data/memo#2", "and # as %23"),
+    ],
+)
+def test_a_file_uri_without_an_absolute_path_on_this_machine_is_refused(uri: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        absolute(uri)
 
 
 def test_a_scheme_of_hadoop_is_refused() -> None:
@@ -301,7 +317,77 @@ def test_a_file_system_of_fsspec_works(directory: Any, answers: Any, uri: str) -
     with Writer(memo, PATIENCE, ALL) as writer:
         writer.add(answers(1))
         writer.add(answers(2))
-    assert numbers(Directory(uri, memo.schema).bucket(1)) == [1]
+    assert numbers(Reader(Directory(uri, memo.schema)).bucket(1)) == [1]
     assert [file.is_log for file in memo.files().values()] == [False, False]
     assert compact(memo, ALWAYS) == 2
-    assert numbers(Directory(uri, memo.schema).bucket(2)) == [2]
+    assert numbers(Reader(Directory(uri, memo.schema)).bucket(2)) == [2]
+
+
+def test_a_task_lists_the_directory_once_and_opens_each_file_once(
+    directory: Any, answers: Any, uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted at the file system. Each file has several row groups, and the task reads all buckets."""
+    monkeypatch.setattr("udfs._memo.format._GROUP_ROWS", 100)
+    memo = Directory(uri, directory().schema)
+    memo.claim()
+    for first in range(0, 1536, 512):
+        memo.put_table(answers(*range(first, first + 512)), ALL)
+    writer = Writer(memo, 0.0, ALL)
+    writer.add(answers(2_000))
+    writer._log.flush()  # type: ignore[union-attr] # as a task that was killed
+    file_system = importlib.import_module("fsspec.implementations.memory").MemoryFileSystem
+    counts = Counter[str]()
+
+    def count(name: str) -> None:
+        original = getattr(file_system, name)
+
+        def counted(self: Any, *arguments: Any, **options: Any) -> Any:
+            counts[name] += 1
+            return original(self, *arguments, **options)
+
+        monkeypatch.setattr(file_system, name, counted)
+
+    count("find")
+    count("_open")
+    reader = Reader(Directory(uri, memo.schema))
+    assert sum(reader.bucket(number).num_rows for number in ALL) == 1537
+    assert counts == {"find": 1, "_open": 4}
+
+
+def test_a_task_opens_only_files_that_may_have_its_buckets(memo: Directory, answers: Any) -> None:
+    damaged = memo.put_table(answers(1), range(1, 256, 2))
+    memo.put_table(answers(2), range(0, 256, 2))
+    Path(memo.at(damaged)).write_bytes(b"")
+    reader = Reader(memo, range(0, 256, 2))
+    assert sum(reader.bucket(number).num_rows for number in range(0, 256, 2)) == 1
+
+
+@pytest.mark.parametrize("most", [0, 1])
+def test_files_beyond_those_that_stay_open_are_opened_again(
+    memo: Directory, answers: Any, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr("udfs._memo.reader.MAX_OPEN", most)
+    monkeypatch.setattr("udfs._memo.reader.KEPT_BYTES", 0)
+    Writer(memo, PATIENCE, ALL).add(answers(1, 2))
+    for number in (1, 2):
+        memo.put_table(answers(number), ALL)
+    reader = Reader(memo)
+    assert [numbers(reader.bucket(number)) for number in (1, 2, 3)] == [[1, 1], [2, 2], []]
+
+
+@pytest.mark.parametrize("hours", [-48.0, 2.0, 48.0])
+def test_the_age_of_a_file_does_not_depend_on_the_clock_of_this_machine(
+    memo: Directory, answers: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, hours: float
+) -> None:
+    """A worker whose clock is ahead of the store's would take the log of a running task for that of a killed one."""
+    Writer(memo, PATIENCE, ALL).add(answers(1))
+    (tmp_path / "_unfinished-1").touch()
+    killed = memo.new_log(ALL)
+    memo.put(killed, (tmp_path / log_of(memo)).read_bytes())
+    age(tmp_path / killed, 4_000.0)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 3_600.0 * hours)
+    assert compact(memo, ALWAYS) == 1
+    assert not (tmp_path / killed).exists()
+    assert len(list(tmp_path.glob("_log-*"))) == 1
+    assert [path.name for path in tmp_path.glob("_unfinished-*")] == ["_unfinished-1"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from udfs._memo.format import DamagedError, frame, log_start, parquet, read_log, read_parquet
+from udfs._memo.format import DamagedError, LogFile, ParquetFile, frame, log_start, parquet
 
 SALT = b"saltsalt"
 
@@ -33,6 +34,10 @@ def log(answers: Any, directory: Any) -> Log:
     return Log(directory().schema, *(answers(number) for number in range(5)))
 
 
+def answers_in(content: bytes) -> pa.Table:
+    return LogFile(content).read(range(256))
+
+
 def numbers(table: pa.Table) -> list[int]:
     return [each["n"] for each in table.column("inputs").to_pylist()]
 
@@ -40,15 +45,15 @@ def numbers(table: pa.Table) -> list[int]:
 def test_a_log_that_was_cut_off_anywhere_has_the_answers_before_that(log: Log) -> None:
     for length in range(log.ends[0], len(log.content) + 1):
         expected = [number for number, end in enumerate(log.ends) if end <= length]
-        assert numbers(read_log(log.content[:length])) == expected
+        assert numbers(answers_in(log.content[:length])) == expected
         zeros = log.content[:length] + bytes(len(log.content) - length)  # as a file system may leave them
-        assert numbers(read_log(zeros))[: len(expected)] == expected
+        assert numbers(answers_in(zeros))[: len(expected)] == expected
 
 
 def test_a_log_without_its_first_answers_is_damaged_because_it_gets_its_name_with_them(log: Log) -> None:
     for length in range(log.ends[0]):
         with pytest.raises(DamagedError):
-            read_log(log.content[:length])
+            answers_in(log.content[:length])
 
 
 def test_answers_that_were_on_the_disk_are_never_skipped(log: Log) -> None:
@@ -58,14 +63,14 @@ def test_answers_that_were_on_the_disk_are_never_skipped(log: Log) -> None:
         damaged = bytearray(log.content)
         damaged[position] ^= 0x10
         with pytest.raises(DamagedError):
-            read_log(bytes(damaged))
+            answers_in(bytes(damaged))
 
 
 def test_a_hole_in_what_a_crashed_machine_had_not_written_is_the_end_of_the_log(log: Log) -> None:
     log.add(b"", synced=log.ends[1])
     hole = bytearray(log.content)
     hole[log.ends[1] : log.ends[2]] = bytes(log.ends[2] - log.ends[1])
-    assert numbers(read_log(bytes(hole))) == [0, 1]
+    assert numbers(answers_in(bytes(hole))) == [0, 1]
 
 
 def test_an_answer_that_contains_a_log_cannot_forge_a_frame(log: Log, directory: Any, answers: Any) -> None:
@@ -73,20 +78,28 @@ def test_an_answer_that_contains_a_log_cannot_forge_a_frame(log: Log, directory:
     forged = Log(directory().schema)
     forged.content = log.content[: log.ends[1]]
     forged.add(log.content + bytes(-len(log.content) % 8), synced=0)
-    assert numbers(read_log(forged.content[:-8])) == [0, 1]
+    assert numbers(answers_in(forged.content[:-8])) == [0, 1]
 
 
 def test_parquet_is_read_by_bucket_and_in_groups(directory: Any, answers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("udfs._memo.format._GROUP_ROWS", 2)
     content, checksum = parquet(answers(3, 1, 2, 1 + 256, 4))
-    file = pa.BufferReader(content)
-    for buckets, expected, is_whole in (
-        (range(256), [1, 257, 2, 3, 4], True),
-        (range(1, 2), [1, 257], False),
-        (range(4, 5), [4], False),
-        (range(9, 10), [], False),
-        (range(0), [], False),
-    ):
-        table, whole = read_parquet(file, checksum, buckets)
-        assert (numbers(table), whole) == (expected, is_whole)
-        assert table.schema.metadata[b"udfs.memo"] == directory().schema.metadata[b"udfs.memo"]
+    for kept_bytes in (0, 2**20):
+        file = ParquetFile(pa.BufferReader(content), checksum, kept_bytes)
+        assert file.schema.equals(directory().schema, check_metadata=True)
+        for buckets, expected in (
+            (range(256), [1, 257, 2, 3, 4]),
+            (range(1, 2), [1, 257]),
+            (range(4, 5), [4]),
+            (range(9, 10), []),
+            (range(0), []),
+        ):
+            assert numbers(file.read(buckets)) == expected
+
+
+def test_a_row_group_has_a_limited_size_in_memory(answers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = answers(*range(64))
+    monkeypatch.setattr("udfs._memo.format._GROUP_BYTES", table.nbytes // 4)
+    content, checksum = parquet(table)
+    assert pq.ParquetFile(pa.BufferReader(content)).metadata.num_row_groups >= 4
+    assert numbers(ParquetFile(pa.BufferReader(content), checksum, 0).read(range(256))) == list(range(64))

@@ -15,8 +15,9 @@ from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from tests.support import wait_until
 from trio_asyncio_io.gates import Budget
-from udfs import Memo, MemoError
+from udfs import Memo, MemoError, ResultTypeError
 from udfs._memo.directory import Directory
+from udfs._memo.reader import Reader
 
 TWO = T.StructType([T.StructField("temp", T.DoubleType()), T.StructField("wind", T.LongType())])
 
@@ -156,11 +157,48 @@ def test_answers_before_a_failure_are_written(run: Any, batch: Any, halve: Any) 
     assert sorted(halve.calls) == [1, 2, 3]
 
 
+def test_a_result_that_does_not_fit_its_type_loses_no_other_answer(run: Any, batch: Any, halve: Any) -> None:
+    """All calls end in one pass of the loop, so their answers are recorded together."""
+    numbers = range(1, 101)
+    has_all = trio.Event()
+
+    async def misfit(n: int) -> Any:
+        await halve(n)
+        if len(halve.calls) == len(numbers):
+            has_all.set()
+        await has_all.wait()
+        return "warm" if n == 50 else n / 2
+
+    with pytest.raises(ResultTypeError, match=r"returned str 'warm', which is not a double .*, for row \(50\)"):
+        run(misfit, batch(*numbers), capacity=100)
+    halve.calls.clear()
+    assert len(run(halve, batch(*numbers))) == 100
+    assert halve.calls == [50]
+
+
+def test_a_flattened_result_that_is_no_list_loses_no_other_answer(run: Any, batch: Any) -> None:
+    calls: list[int] = []
+    has_all = trio.Event()
+
+    async def repeat(n: int) -> Any:
+        calls.append(n)
+        if len(calls) == 3:
+            has_all.set()
+        await has_all.wait()
+        return n if n == 2 and calls.count(2) == 1 else [float(n)] * n
+
+    with pytest.raises(ResultTypeError, match="returned int, and with flatten=True it must return a list"):
+        run(repeat, batch(1, 2, 3), flatten=True)
+    assert len(run(repeat, batch(1, 2, 3), flatten=True)) == 6
+    assert sorted(calls) == [1, 2, 2, 3]
+
+
 def known_to(tmp_path: Path) -> list[Any]:
     """The inputs that the memo has answers for."""
     directory = Directory.existing(str(tmp_path))
     assert directory is not None
-    tables = [directory.bucket(number) for number in range(3)]
+    reader = Reader(directory)
+    tables = [reader.bucket(number) for number in range(3)]
     return sorted(each["n"] for table in tables for each in table.column("inputs").to_pylist())
 
 

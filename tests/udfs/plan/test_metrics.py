@@ -26,17 +26,17 @@ SUMS = {
     ("gates", "parts"),
     [
         ({}, []),
-        ({"explain": '{"gate_waits": 0.0, "throttled": 0.0}'}, []),
-        ({"explain": '{"gate_waits": 1041.25, "throttled": 1212.0}'}, ["gated 1,041 s", "1,212 throttled"]),
+        ({"explain": '{"gate_wait_seconds": 0.0, "throttled": 0.0}'}, []),
+        ({"explain": '{"gate_wait_seconds": 1041.25, "throttled": 1212.0}'}, ["gated 1,041 s", "1,212 throttled"]),
         (
-            {"explain": '{"gate_waits": 5, "seconds_by_gate.RateLimit": 5, "seconds_by_gate.CircuitBreaker": 0}'},
+            {"explain": '{"gate_wait_seconds": 5, "seconds_by_gate.RateLimit": 5, "seconds_by_gate.Budget": 0}'},
             ["gated 5 s (RateLimit)"],
         ),
         (
-            {"explain": '{"gate_waits": 7, "seconds_by_gate.CircuitBreaker": 2, "seconds_by_gate.RateLimit": 5}'},
-            ["gated 7 s (RateLimit 5 s", "CircuitBreaker 2 s)"],
+            {"explain": '{"gate_wait_seconds": 7, "seconds_by_gate.Budget": 2, "seconds_by_gate.RateLimit": 5}'},
+            ["gated 7 s (RateLimit 5 s", "Budget 2 s)"],
         ),
-        ({"explain": '{"calls": 4, "retried": 1, "hedged": 3, "hedges_won": 2}'}, ["hedged 60.0% (won 67%)"]),
+        ({"explain": '{"completed": 4, "retried": 1, "hedged": 3, "hedges_won": 2}'}, ["hedged 60.0% (won 67%)"]),
     ],
     ids=["no gates", "gates without waits", "gates", "one gate", "two gates", "hedges"],
 )
@@ -51,7 +51,7 @@ def test_a_row_in_the_progress_of_a_remote_stream_is_read() -> None:
     assert summary(row) == summary(SUMS)
 
 
-@pytest.mark.parametrize("text", ["[]", "5", '{"calls": "many"}', "{"])
+@pytest.mark.parametrize("text", ["[]", "5", '{"completed": "many"}', "{"])
 def test_totals_that_cannot_be_read_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"^the metrics have no 'explain'"):
         explain(SUMS | {"explain": text})
@@ -63,7 +63,9 @@ def test_the_advice_is_to_check_the_source_of_a_rate_if_calls_waited_for_it(
 ) -> None:
     away, leased = waits
     by_gate = {"seconds_by_gate.ClusterRateSourceAway": away, "seconds_by_gate.ClusterLease": leased}
-    run = {"operators": 1, "calls": 100, "seconds": 10, "supply": 10, "latency": 1, "capacity": 4, "buffer": 8}
-    verdict = explain(SUMS | {"explain": json.dumps(run | {"gate_waits": 10, "gated": 10, **by_gate})})
+    run = {"operators": 1, "completed": 100, "seconds": 10, "supply": 10, "latency_seconds": 1, "capacity": 4}
+    verdict = explain(
+        SUMS | {"explain": json.dumps(run | {"buffer": 8, "gate_wait_seconds": 10, "gated": 10, **by_gate})}
+    )
     assert verdict.limit == "gate"
     assert ("source of the cluster_rate was away" in verdict.advice) == is_named

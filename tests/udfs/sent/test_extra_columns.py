@@ -36,12 +36,12 @@ def test_metrics_count_a_row_once_if_its_outputs_are_in_two_arrays(rows: Any) ->
 
 def added(column: MetricsColumn, rows: Any) -> list[int]:
     metrics = [each for each in column.array(rows).to_pylist() if each and each["totals"]]
-    return [each["totals"]["calls"] for each in metrics]
+    return [each["totals"]["completed"] for each in metrics]
 
 
 def test_each_chunk_adds_what_its_totals_have_more_than_those_before(rows: Any) -> None:
     first, second, third, fourth = rows("abcd")
-    first.totals, third.totals = Totals(calls=3), Totals(calls=10)
+    first.totals, third.totals = Totals(completed=3), Totals(completed=10)
     column = MetricsColumn()
     assert added(column, [first, first, second]) == [3]
     assert added(column, [third, fourth]) == [7]
@@ -59,7 +59,7 @@ def test_the_waits_for_gates_are_added_by_gate(rows: Any) -> None:
 def test_totals_of_rows_in_another_order_have_the_same_sum(rows: Any) -> None:
     batch = rows("abc")
     for calls, row in enumerate(batch, start=1):
-        row.totals = Totals(calls=calls)
+        row.totals = Totals(completed=calls)
     assert sum(added(MetricsColumn(), [batch[1], batch[0], batch[2]])) == 3
 
 

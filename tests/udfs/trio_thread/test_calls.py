@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import trio
+from pyspark.sql.types import ArrayType, DoubleType, FloatType
 from trio.testing import MockClock
 
 from trio_asyncio_io import AsyncFunction, AsyncWaitOperator, ElementTimeoutError, ExponentialBackoff, FixedDelay
@@ -16,6 +19,7 @@ from trio_asyncio_io.report import report
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 from udfs._sent.row import Failure, Row
 from udfs._spark_thread.reading import rows_of
+from udfs._spark_thread.writing import ResultWriter
 from udfs._trio_thread.calls import GroupCalls, RowCalls
 
 
@@ -341,6 +345,69 @@ async def test_rows_with_nulls_are_not_in_a_group_that_skips_nulls(settings: Any
     async with AsyncWaitOperator(calls, source=rows_of([pa.array(["a", None, "c"])], 0), **calls.options()) as operator:
         assert [row.result async for row in operator.output] == ["a", None, "c"]
     assert seen == [["a", "c"]]
+
+
+NAN = float("nan")
+pd: Any = pytest.importorskip("pandas")
+
+
+@pytest.mark.parametrize(
+    ("results", "expected"),
+    [
+        (np.array([1, 2, 3], np.int16), [1, 2, 3]),
+        (np.array([1.5, NAN, 2.5], np.float32), [1.5, NAN, 2.5]),
+        (np.array(["a", "b", "c"]), ["a", "b", "c"]),
+        (np.array(["2013-01-01"] * 3, "datetime64[us]"), [datetime(2013, 1, 1)] * 3),
+        (pd.Series([1, 2, 3], index=[7, 8, 9]), [1, 2, 3]),
+        (pd.Series([1.5, NAN, None]), [1.5, None, None]),
+        (pd.Series([1, None, 3], dtype="Int64"), [1, None, 3]),
+        (pa.array([1, None, 3]), [1, None, 3]),
+        (pa.chunked_array([[1.5], [NAN, None]]), [1.5, NAN, None]),
+        (pa.array([{"a": 1}, None, {"a": 2}]), [{"a": 1}, None, {"a": 2}]),
+    ],
+    ids=lambda value: f"{type(value).__module__}.{type(value).__name__}",
+)
+async def test_the_results_of_a_group_may_be_an_array(
+    settings: Any, autojump_clock: MockClock, results: Any, expected: list[Any]
+) -> None:
+    """The values are those of Python, as from a list."""
+
+    async def ask(values: list[str]) -> Any:
+        return results
+
+    calls = GroupCalls(ask, None, settings(ask, group=3))
+    async with AsyncWaitOperator(calls, source=rows_of([pa.array(["a", "b", "c"])], 0), **calls.options()) as operator:
+        found = [row.result async for row in operator.output]
+    assert repr(found) == repr(expected)
+
+
+async def test_the_results_of_a_group_may_be_the_rows_of_an_array(settings: Any, autojump_clock: MockClock) -> None:
+    """As embedding models return them."""
+
+    async def embed(values: list[str]) -> Any:
+        return np.arange(len(values) * 4, dtype=np.float32).reshape(len(values), 4)
+
+    calls = GroupCalls(embed, None, settings(embed, group=3))
+    async with AsyncWaitOperator(calls, source=rows_of([pa.array(["a", "b", "c"])], 0), **calls.options()) as operator:
+        rows = [row async for row in operator.output]
+    for kind in (ArrayType(FloatType()), ArrayType(DoubleType())):
+        [(_, array)] = ResultWriter(kind, "UTC", calls._settings).write(rows, [row.result for row in rows])
+        assert array.to_pylist() == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+
+
+@pytest.mark.parametrize(
+    "results", [np.zeros(2), np.array(3), pd.Series([1.0]), pd.DataFrame({"a": [1, 2, 3]}), pa.array([1, 2, 3, 4])]
+)
+async def test_an_array_of_another_length_is_refused(settings: Any, autojump_clock: MockClock, results: Any) -> None:
+    async def ask(values: list[str]) -> Any:
+        return results
+
+    calls = GroupCalls(ask, None, settings(ask, group=3))
+    with pytest.raises((TypeError, ValueError), match="the function must return"):
+        async with AsyncWaitOperator(
+            calls, source=rows_of([pa.array(["a", "b", "c"])], 0), **calls.options()
+        ) as operator:
+            assert [row async for row in operator.output] == []
 
 
 async def test_a_result_that_is_an_exception_fails_its_row(settings: Any, autojump_clock: MockClock) -> None:

@@ -185,3 +185,9 @@ async def test_the_end_of_a_task_does_not_wait_for_a_source_that_is_away(autojum
     began = trio.current_time()
     await lease.return_unused()
     assert trio.current_time() - began <= 1.5
+
+
+def test_the_driver_knows_the_label_of_the_gate() -> None:
+    gate, _ = process(SimulatedSource(), 1.0)
+    gate.name = "books"
+    assert [gate.label] == list(LeasedBudget.gates)

@@ -220,10 +220,10 @@ def test_a_process_keeps_the_leases_that_were_used_last() -> None:
     assert lease_of(rate_gates(leased("0"))) is not first
 
 
-@pytest.mark.parametrize("rate", [TaskShare(7), leased("a")])
-def test_the_driver_names_the_classes_of_the_gates(rate: TaskShare | LeasedRate) -> None:
+@pytest.mark.parametrize("rate", [TaskShare(7), TaskShare(7, len, "tokens"), leased("a")])
+def test_the_driver_knows_the_labels_of_the_gates(rate: TaskShare | LeasedRate) -> None:
     """It makes columns for them, and does not import them."""
-    assert sorted(rate.gates) == sorted(type(gate).__name__ for gate in rate_gates(rate))
+    assert sorted(rate.gates) == sorted(gate.label for gate in rate_gates(rate))
 
 
 def test_each_task_has_a_share_of_its_own() -> None:

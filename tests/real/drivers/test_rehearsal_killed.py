@@ -1,0 +1,71 @@
+"""A forecast that is killed or interrupted in its sample keeps all answers that it has paid for."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import trio
+
+from tests.processes import Family
+from tests.service import Service
+from udfs._memo.answers import BUCKETS
+from udfs._memo.directory import Directory
+from udfs._memo.reader import Reader
+
+PROGRAM = Path(__file__).with_name("rehearsal_job.py")
+ROOT = Path(__file__).parents[3]
+ROWS, SAMPLE, ANSWERED = 100, 60, 20
+
+pytestmark = [pytest.mark.spark, pytest.mark.processes]
+
+
+def rehearsal(folder: Path, service: Service, sample: int) -> Family:
+    command = [sys.executable, str(PROGRAM), str(service.client.port), str(folder / "memo"), str(sample)]
+    return Family(command, folder, {**os.environ, "PYTHONPATH": str(ROOT)}, "rehearsal")
+
+
+def remembered(memo: Path) -> int:
+    directory = Directory.existing(str(memo))
+    if directory is None:
+        return 0
+    reader = Reader(directory)
+    return sum(reader.bucket(number).num_rows for number in range(BUCKETS))
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT], ids=["killed", "interrupted"])
+def test_a_forecast_that_ends_in_its_sample_loses_no_answer(
+    end: signal.Signals, service: Service, tmp_path: Path
+) -> None:
+    async def answer_some(question: str) -> str:
+        if service.calls.index(question) >= ANSWERED:
+            await trio.sleep_forever()
+        return question
+
+    service.answer = answer_some
+    first = rehearsal(tmp_path, service, SAMPLE)
+    try:
+        first.until(lambda: len(service.calls) == SAMPLE and remembered(tmp_path / "memo") == ANSWERED)
+        first.kill_one(first.leader.pid) if end == signal.SIGKILL else first.leader.send_signal(end)
+        first.until(lambda: first.leader.poll() is not None)
+    finally:
+        first.kill()
+
+    async def answer_all(question: str) -> str:
+        return question
+
+    service.answer = answer_all
+    second = rehearsal(tmp_path, service, ROWS)
+    try:
+        second.until(lambda: second.leader.poll() is not None)
+        assert second.leader.returncode == 0, second.tail()
+    finally:
+        second.kill()
+    calls = Counter(service.calls)
+    assert len(calls) == ROWS
+    assert sorted(calls.values()) == [1] * (ROWS - SAMPLE + ANSWERED) + [2] * (SAMPLE - ANSWERED)
+    assert remembered(tmp_path / "memo") == ROWS

@@ -1,0 +1,174 @@
+"""The rates at which a service may admit calls, according to the calls that a sample saw admitted and refused.
+
+A kind of limit has a *level* for each call, which follows from the calls that were admitted before it. It admits a call
+if the level is within the limit. So it explains a sample if a threshold separates the levels of the admitted calls from
+those of the refused ones. These kinds are tried, each with all rates or lengths of a window on a fine scale:
+
+* a token bucket: the tokens that are missing from a full one;
+* a sliding window: the calls admitted in the last seconds;
+* a fixed window, which begins at multiples of its length or with the first call after the last one: those admitted
+  since its beginning.
+
+Whatever explains the sample may be the limit of the service. So the result is not one rate, but all of them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from math import inf, sqrt
+from typing import Self, TypeAlias
+
+from ._sample import RecordedCall
+
+__all__ = ["Cap", "caps_of"]
+
+MOST_CALLS = 400  # that are looked at
+STEP, FINE_STEP = 1.06, 1.006  # of the scales of rates and windows: of all, and around the best ones
+FINE = 3  # so many best ones
+SHORTEST, LONGEST = 0.05, 4  # windows, in seconds and in lengths of the sample
+PHASES = 4  # of a fixed window
+SLACK = 2.0  # more calls that a limit may fail to explain than the best one, in standard deviations
+EXPLAINED = 0.05  # the share of calls that the best limit may fail to explain
+ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cap:
+    """A limit: calls per second, and calls at once."""
+
+    rate: float
+    burst: float
+
+
+def caps_of(calls: Sequence[RecordedCall], lowest: float, highest: float) -> list[Cap]:
+    """The limits that explain which calls were refused, by rate. Empty: no limit on the rate explains them.
+
+    Args:
+        calls: In the order in which they started. Some were refused.
+        lowest, highest: The rates to look between.
+    """
+    seen = _Seen.of(calls[:MOST_CALLS])
+    found = _searched(partial(_bucket, seen), lowest, highest)
+    longest = min(len(seen.starts) / lowest, LONGEST * (seen.starts[-1] - seen.starts[0]))
+    kinds: list[Kind] = [_sliding, _fixed, *(partial(_fixed, begin=begin) for begin in seen.begins())]
+    for kind in kinds:
+        found += _searched(partial(_window, seen, kind), SHORTEST, longest)
+    fewest = min(errors for errors, _ in found)
+    if fewest > EXPLAINED * len(seen.starts):
+        return []
+    most = fewest + SLACK * sqrt(fewest)
+    return sorted({cap for errors, cap in found if errors <= most and lowest <= cap.rate <= highest})
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a sample saw.
+
+    Attributes:
+        starts: Of the calls, in order.
+        admitted: Whether each was.
+        near: For each call, the range of the calls that may have reached the service before or after it.
+    """
+
+    starts: Sequence[float]
+    admitted: Sequence[bool]
+    near: Sequence[slice]
+
+    @classmethod
+    def of(cls, calls: Sequence[RecordedCall]) -> Self:
+        """The calls of a sample. What refusals take more or less is about what calls take to reach the service."""
+        refusals = sorted(call.seconds for call in calls if call.outcome == "refused")
+        blur = ROUNDING + refusals[9 * len(refusals) // 10] - refusals[len(refusals) // 10]
+        starts = [call.start for call in calls]
+        near = [slice(bisect_left(starts, now - blur), bisect_right(starts, now + blur)) for now in starts]
+        return cls(starts, [call.outcome != "refused" for call in calls], near)
+
+    def begins(self) -> list[float]:
+        """Instants at which a window may have begun: of admitted calls that follow a refused one closely."""
+        calls = zip(self.starts, self.admitted, strict=True)
+        edges = [(now - before, now) for (before, was), (now, is_in) in pairwise(calls) if is_in and not was]
+        return [now for _, now in sorted(edges)[:PHASES]]
+
+    def threshold(self, levels: Sequence[float]) -> tuple[int, float, float]:
+        """The threshold that separates admitted from refused calls best: how many it does not, and where it may be.
+
+        For each call, the level counts that explains it best, among those of the calls near it.
+        """
+        pairs = zip(self.admitted, self.near, strict=True)
+        order = sorted((min(levels[near]) if is_in else max(levels[near]), not is_in) for is_in, near in pairs)
+        errors = best = sum(self.admitted)  # a threshold below all levels admits none
+        low, high = 0.0, order[0][0]
+        for (level, is_refused), (following, _) in pairwise([*order, (inf, True)]):
+            errors += 1 if is_refused else -1
+            if following - level > ROUNDING and errors < best:
+                best, low, high = errors, level, following
+        return best, low, high
+
+
+Kind: TypeAlias = Callable[[_Seen, float], list[float]]  # the levels of the calls, with windows of so many seconds
+Tried: TypeAlias = tuple[int, Cap]  # how many calls a limit does not explain
+
+
+def _searched(attempt: Callable[[float], list[Tried]], low: float, high: float) -> list[Tried]:
+    """What was tried, on a scale and more finely around the best numbers on it."""
+    coarse = [(number, attempt(number)) for number in _scale(low, high, STEP)]
+    best = sorted(coarse, key=lambda each: each[1][0][0])[:FINE]
+    fine = (attempt(each) for number, _ in best for each in _scale(number / STEP, number * STEP, FINE_STEP))
+    return [tried for each in (*(each for _, each in coarse), *fine) for tried in each]
+
+
+def _scale(low: float, high: float, step: float) -> Iterator[float]:
+    while low < high * step:
+        yield low
+        low *= step
+
+
+def _bucket(seen: _Seen, rate: float) -> list[Tried]:
+    errors, low, high = seen.threshold(_missing(seen, rate))
+    return [(errors, Cap(rate, max(1.0, low if high == inf else (low + high) / 2)))]
+
+
+def _window(seen: _Seen, kind: Kind, seconds: float) -> list[Tried]:
+    errors, low, high = seen.threshold(kind(seen, seconds))
+    most = low if high == inf else max(low, high - 1)
+    return [(errors, Cap(number / seconds, max(1.0, number))) for number in {low, most}]
+
+
+def _missing(seen: _Seen, rate: float) -> list[float]:
+    """The tokens that each call would make missing."""
+    levels, missing, at = [], 0.0, 0.0
+    for now, is_admitted in zip(seen.starts, seen.admitted, strict=True):
+        missing = max(0.0, missing - (now - at) * rate)
+        at = now
+        levels.append(missing + 1)
+        missing += is_admitted
+    return levels
+
+
+def _sliding(seen: _Seen, seconds: float) -> list[float]:
+    """The calls of the last seconds."""
+    levels, admitted = [], deque[float]()
+    for now, is_admitted in zip(seen.starts, seen.admitted, strict=True):
+        while admitted and admitted[0] <= now - seconds + ROUNDING:
+            admitted.popleft()
+        levels.append(len(admitted) + 1.0)
+        if is_admitted:
+            admitted.append(now)
+    return levels
+
+
+def _fixed(seen: _Seen, seconds: float, begin: float | None = None) -> list[float]:
+    """The calls of the present window. It began at a multiple of its length from `begin`, or else with a call."""
+    levels, number, end = [], 0.0, -inf
+    for now, is_admitted in zip(seen.starts, seen.admitted, strict=True):
+        if now >= end - ROUNDING:
+            number = 0.0
+            end = now + seconds if begin is None else now + seconds - (now - begin + ROUNDING) % seconds
+        levels.append(number + 1)
+        number += is_admitted
+    return levels
