@@ -377,9 +377,10 @@ class Worker:
             self._end_records(result, end, error, now)
             if self._failures:
                 return None
+            self._entry = None
         else:
+            self._entry = None
             self._ledger.complete(call, (result,), now)  # not a list: the garbage collector would visit it in each pass
-        self._entry = None
         if self._has_work.is_awaited:
             self._emitter.emit(now)
         return None if self._running.pop(call, None) is None else now
@@ -458,9 +459,9 @@ class Worker:
         if self._has_groups:
             self._invoker.name_group(error, call.records)
         draw = None if self._retries is None else self._retries.draw()
-        is_own_timeout = self._retries is not None and id(error) in self._retries.timeouts
-        halves = self._halves_of(call, may_split=is_own_timeout or is_of_its_records(error))
-        for entry, each, half in zip(call.records, self._errors(error, call), halves, strict=True):
+        for entry, each, half in zip(
+            call.records, self._errors(error, call), self._halves_of(call, error), strict=True
+        ):
             self._end_failed(entry, each, draw, now, half)
         self._running.pop(call, None)
 
@@ -528,13 +529,24 @@ class Worker:
         part = self._part
         return 0 if part is None else part.splits
 
-    def _halves_of(self, call: Entry, *, may_split: bool = True) -> Sequence[Part | None]:
-        """For each record, the half in which it is called again if it is not retried. None: it is not called again."""
+    def _halves_of(self, call: Entry, error: Exception | None = None) -> Sequence[Part | None]:
+        """For each record, the half in which it is called again if it is not retried. None: it is not called again.
+
+        Args:
+            call: The running call.
+            error: What it has raised. None: a deadline has ended it.
+        """
         number = len(call.records)
-        if not self._invoker.splits or not may_split or number == 1:
+        if number == 1 or not self._invoker.splits or not self._may_split(error):
             return (None,) * number
         middle, splits = (number + 1) // 2, self._splits + 1
         return (Part(splits),) * middle + (Part(splits),) * (number - middle)
+
+    def _may_split(self, error: Exception | None) -> bool:
+        """Whether a call for fewer records may succeed. After a timeout of this operator, it may take less time."""
+        if error is None or (self._retries is not None and id(error) in self._retries.timeouts):
+            return True
+        return is_of_its_records(error)
 
     def _errors(self, error: Exception, call: Entry) -> Sequence[Exception]:
         """The error of a call, for each of its records, because they get different notes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from itertools import count
 from math import ceil, log2
 from typing import Any
@@ -14,6 +14,7 @@ from trio.testing import MockClock
 from trio_asyncio_io import (
     AttemptTimeoutError,
     DeadLetter,
+    ElementTimeoutError,
     FixedDelay,
     Options,
     RetryBudget,
@@ -277,6 +278,39 @@ async def test_an_attempt_that_takes_too_long_is_split(autojump_clock: MockClock
     assert out == [0, 1, 3]
     assert [(letter.element, type(letter.error)) for letter in letters] == [(2, AttemptTimeoutError)]
     assert trio.current_time() == 15.0
+
+
+async def test_a_record_with_time_left_is_called_apart_from_one_that_has_timed_out(autojump_clock: MockClock) -> None:
+    calls: list[tuple[float, list[int]]] = []
+
+    async def source() -> AsyncIterator[int]:
+        for number in (0, 1, 2):
+            await trio.sleep_until((0.0, 1.0, 3.0)[number])
+            yield number
+
+    async def retries_hang(values: list[int]) -> list[Any]:
+        calls.append((trio.current_time(), values))
+        if len(values) == 2:
+            await trio.sleep_forever()
+        await trio.sleep((0.0, 0.5, 3.0)[values[0]])
+        return [value if value == 2 or trio.current_time() > 6.0 else OSError() for value in values]
+
+    out, letters = await results_and_letters(
+        unordered_wait(
+            source(),
+            retries_hang,
+            group=3,
+            group_wait=0.0,
+            group_split=True,
+            capacity=1,
+            timeout=10.0,
+            retry=FixedDelay(1, 4.0),
+            on_error="dead_letter",
+        )
+    )
+    # 0 is due at 4.0 with 6.0 s left, and 1 at 5.5 with 5.5 s left. They wait for the slot until 6.0
+    assert calls == [(0.0, [0]), (1.0, [1]), (3.0, [2]), (6.0, [0, 1]), (11.5, [0])]
+    assert (out, [(letter.element, type(letter.error)) for letter in letters]) == ([2, 0], [(1, ElementTimeoutError)])
 
 
 # Gates
